@@ -1,0 +1,2 @@
+//! The program folio.
+fn main() {}

@@ -1,0 +1,198 @@
+//! What a commit does to memory, and how a page or an entry follows from its changes.
+//!
+//! A stored change is a revision: the log keeps it for ever, and every row that a store keeps besides can be made again
+//! from the log with the functions of this file.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::entry::{Confidence, Entry, EntryFields, EntryKind, Lifetime, Owner, Status, Tag};
+use crate::id::{EntryHandle, EntryId, PageHandle, PageId, Seq};
+use crate::link::Link;
+use crate::page::{Page, PageFields};
+use crate::time::Timestamp;
+
+/// A page to be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NewPage {
+    /// Its id; often derived, so that two who need the same page make one.
+    pub id: PageId,
+    /// What it carries.
+    #[serde(flatten)]
+    pub fields: PageFields,
+}
+
+/// An entry to be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NewEntry {
+    /// Its id.
+    pub id: EntryId,
+    /// The page that it goes onto.
+    pub page: PageId,
+    /// What sort of content it holds.
+    pub kind: EntryKind,
+    /// What it carries.
+    #[serde(flatten)]
+    pub fields: EntryFields,
+}
+
+/// One field set to a new value. A patch is a list of these, so two patches of different fields both hold (M7.4.33).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FieldChange {
+    /// Another title.
+    Title(String),
+    /// Another text.
+    Body(String),
+    /// Other parts.
+    Parts(Option<Value>),
+    /// Another status.
+    Status(Status),
+    /// Another confidence.
+    Confidence(Confidence),
+    /// Other tags, all of them.
+    Tags(Vec<Tag>),
+    /// Another owner.
+    Owner(Owner),
+    /// Another context.
+    Context(Option<Value>),
+    /// Other metadata.
+    Metadata(Option<Value>),
+    /// Another phase.
+    Phase(Option<String>),
+    /// Other progress.
+    Progress(Option<f64>),
+    /// Pinned, moved or unpinned.
+    PinRank(Option<u32>),
+    /// Another end.
+    Lifetime(Lifetime),
+    /// Confirmed.
+    ValidatedAt(Timestamp),
+    /// Replaced.
+    SupersededBy(Option<EntryId>),
+}
+
+impl FieldChange {
+    /// The field's name as it is written.
+    #[must_use]
+    pub fn field(&self) -> &'static str {
+        match self {
+            Self::Title(_) => "title",
+            Self::Body(_) => "body",
+            Self::Parts(_) => "parts",
+            Self::Status(_) => "status",
+            Self::Confidence(_) => "confidence",
+            Self::Tags(_) => "tags",
+            Self::Owner(_) => "owner",
+            Self::Context(_) => "context",
+            Self::Metadata(_) => "metadata",
+            Self::Phase(_) => "phase",
+            Self::Progress(_) => "progress",
+            Self::PinRank(_) => "pin",
+            Self::Lifetime(_) => "lifetime",
+            Self::ValidatedAt(_) => "validated_at",
+            Self::SupersededBy(_) => "superseded_by",
+        }
+    }
+
+    fn apply(&self, fields: &mut EntryFields) {
+        match self.clone() {
+            Self::Title(title) => fields.title = title,
+            Self::Body(body) => fields.body = body,
+            Self::Parts(parts) => fields.parts = parts,
+            Self::Status(status) => fields.status = status,
+            Self::Confidence(confidence) => fields.confidence = Some(confidence),
+            Self::Tags(tags) => fields.tags = tags,
+            Self::Owner(owner) => fields.owner = owner,
+            Self::Context(context) => fields.context = context,
+            Self::Metadata(metadata) => fields.metadata = metadata,
+            Self::Phase(phase) => fields.phase = phase,
+            Self::Progress(progress) => fields.progress = progress,
+            Self::PinRank(rank) => fields.pin_rank = rank,
+            Self::Lifetime(lifetime) => fields.lifetime = lifetime,
+            Self::ValidatedAt(at) => fields.validated_at = Some(at),
+            Self::SupersededBy(by) => fields.superseded_by = by,
+        }
+    }
+}
+
+/// One change of memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Change {
+    /// Adds a page, unless one with its id is there already: then it is left as it is, and this change does nothing.
+    EnsurePage(Box<NewPage>),
+    /// Sets a page's status.
+    SetPageStatus {
+        /// Which page.
+        page: PageId,
+        /// To what.
+        status: String,
+    },
+    /// Adds an entry. Its page is there, or is added earlier in the same commit.
+    AddEntry(Box<NewEntry>),
+    /// Changes fields of an entry.
+    PatchEntry {
+        /// Which entry.
+        entry: EntryId,
+        /// The fields, in the order in which they are set.
+        fields: Vec<FieldChange>,
+        /// If given, the version that the entry must have (M7.4.34).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expected_version: Option<u32>,
+    },
+    /// Adds an edge, unless it is there.
+    AddLink(Link),
+}
+
+impl Entry {
+    /// The entry that `new` becomes.
+    #[must_use]
+    pub fn added(new: NewEntry, handle: EntryHandle, seq: Seq, at: Timestamp) -> Self {
+        Self {
+            id: new.id,
+            handle,
+            page: new.page,
+            kind: new.kind,
+            version: 1,
+            created_at: at,
+            updated_at: at,
+            created_seq: seq,
+            updated_seq: seq,
+            fields: new.fields,
+        }
+    }
+
+    /// Whether setting `changes` would leave every field as it is.
+    #[must_use]
+    pub fn already_has(&self, changes: &[FieldChange]) -> bool {
+        let mut fields = self.fields.clone();
+        changes.iter().for_each(|change| change.apply(&mut fields));
+        fields == self.fields
+    }
+
+    /// Sets `changes` and counts the revision.
+    pub fn patch(&mut self, changes: &[FieldChange], seq: Seq, at: Timestamp) {
+        changes.iter().for_each(|change| change.apply(&mut self.fields));
+        self.version += 1;
+        self.updated_at = at;
+        self.updated_seq = seq;
+    }
+}
+
+impl Page {
+    /// The page that `new` becomes.
+    #[must_use]
+    pub fn added(new: NewPage, handle: PageHandle, seq: Seq, at: Timestamp) -> Self {
+        Self { id: new.id, handle, version: 1, created_at: at, updated_at: at, created_seq: seq, fields: new.fields }
+    }
+
+    /// Sets the status and counts the revision.
+    pub fn set_status(&mut self, status: &str, at: Timestamp) {
+        status.clone_into(&mut self.fields.status);
+        self.version += 1;
+        self.updated_at = at;
+    }
+}

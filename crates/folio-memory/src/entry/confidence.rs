@@ -1,0 +1,71 @@
+//! How sure somebody was.
+
+use serde::{Deserialize, Serialize};
+
+use crate::warning::Warning;
+
+/// A degree of belief from 0 to 1, stored as it was given (M7.3.21). Never changed in place afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Confidence(f64);
+
+impl Confidence {
+    /// What is assumed when nothing was said.
+    pub const DEFAULT: Self = Self(0.5);
+
+    /// Brings `raw` into range: below 0 becomes 0, above 1 becomes 1, not finite becomes the default. Says so if it did.
+    #[must_use]
+    pub fn clamped(raw: f64) -> (Self, Option<Warning>) {
+        let warn = |code, used: Self| {
+            (used, Some(Warning::new(code, "confidence is a number from 0 to 1", raw, used.0)))
+        };
+        if !raw.is_finite() {
+            warn("confidence_not_finite", Self::DEFAULT)
+        } else if raw < 0.0 {
+            warn("confidence_clamped", Self(0.0))
+        } else if raw > 1.0 {
+            warn("confidence_clamped", Self(1.0))
+        } else {
+            (Self(raw), None)
+        }
+    }
+
+    /// Reads the three words that some tools use instead of a number.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        match word {
+            "low" => Some(Self(0.3)),
+            "medium" => Some(Self(0.6)),
+            "high" => Some(Self(0.9)),
+            _ => None,
+        }
+    }
+
+    /// The number.
+    #[must_use]
+    pub fn value(self) -> f64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(raw: f64, used: f64, code: Option<&str>) {
+        let (confidence, warning) = Confidence::clamped(raw);
+        assert!((confidence.value() - used).abs() < f64::EPSILON, "{raw} became {}", confidence.value());
+        assert_eq!(warning.map(|w| w.code), code.map(str::to_owned));
+    }
+
+    #[test]
+    fn confidence_is_brought_into_range_and_says_so_m7_3_21() {
+        check(0.0, 0.0, None);
+        check(1.0, 1.0, None);
+        check(0.123_456_789, 0.123_456_789, None);
+        check(-0.1, 0.0, Some("confidence_clamped"));
+        check(1.5, 1.0, Some("confidence_clamped"));
+        check(f64::NAN, 0.5, Some("confidence_not_finite"));
+        check(f64::INFINITY, 0.5, Some("confidence_not_finite"));
+    }
+}

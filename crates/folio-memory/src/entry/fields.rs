@@ -1,0 +1,136 @@
+//! An entry as it stands.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Confidence, EntryKind, Lifetime, Owner, State, Status, Tag};
+use crate::actor::{Source, Trust};
+use crate::id::{EntryHandle, EntryId, PageId, Seq};
+use crate::time::Timestamp;
+
+/// What an entry carries besides its identity.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EntryFields {
+    /// The registered type of an observation (`risk_alert` …).
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_name: Option<String>,
+    /// One line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    /// The text; what seeds 002 and 004 call `content`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub body: String,
+    /// Structured parts of a log block, a step or a summary: actions, results, artifacts, remaining, questions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Value>,
+    /// Where it stands.
+    pub status: Status,
+    /// How sure its writer was; only observations have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Confidence>,
+    /// Words to find it by, in the order given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<Tag>,
+    /// Who should act.
+    pub owner: Owner,
+    /// What it is about, as dotted paths can reach it (`goal_id`, `user.id`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Value>,
+    /// Anything else; kept, not searched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Value>,
+    /// The stage that a task is in, in its writer's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// How far a task is, from 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<f64>,
+    /// Whether it is pinned to its page, and in which place: a lower rank comes first.
+    #[serde(default, rename = "pin", skip_serializing_if = "Option::is_none")]
+    pub pin_rank: Option<u32>,
+    /// How long it holds.
+    #[serde(default, skip_serializing_if = "Lifetime::is_unlimited")]
+    pub lifetime: Lifetime,
+    /// When somebody last said that it still holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validated_at: Option<Timestamp>,
+    /// How far it may be believed.
+    pub trust: Trust,
+    /// Where it came from.
+    #[serde(default)]
+    pub source: Source,
+    /// In which iteration of a plan it was written, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iteration: Option<u32>,
+    /// The entry that took its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<EntryId>,
+}
+
+impl EntryFields {
+    /// Fields of an entry of `kind` with nothing in them, in the first status of its family.
+    #[must_use]
+    pub fn new(kind: EntryKind, owner: Owner, trust: Trust) -> Self {
+        Self {
+            type_name: None,
+            title: String::new(),
+            body: String::new(),
+            parts: None,
+            status: match kind.family() {
+                super::Family::Knowledge => Status::Active,
+                super::Family::Work => Status::Open,
+            },
+            confidence: None,
+            tags: Vec::new(),
+            owner,
+            context: None,
+            metadata: None,
+            phase: None,
+            progress: None,
+            pin_rank: None,
+            lifetime: Lifetime::Unlimited,
+            validated_at: None,
+            trust,
+            source: Source::default(),
+            iteration: None,
+            superseded_by: None,
+        }
+    }
+}
+
+/// An entry as it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// For ever.
+    pub id: EntryId,
+    /// In its space. Also its place on the page: entries of a page are ordered by it.
+    pub handle: EntryHandle,
+    /// The page that it stands on.
+    pub page: PageId,
+    /// What sort of content it holds.
+    pub kind: EntryKind,
+    /// Counts its revisions, from 1.
+    pub version: u32,
+    /// When it was added.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// The commit that added it.
+    pub created_seq: Seq,
+    /// The commit that last changed it.
+    pub updated_seq: Seq,
+    /// What it carries.
+    pub fields: EntryFields,
+}
+
+impl Entry {
+    /// Where it stands at `now`, as a reader cares. What something else took the place of is settled.
+    #[must_use]
+    pub fn state(&self, now: Timestamp) -> State {
+        let fields = &self.fields;
+        match fields.status.state_at(fields.lifetime, fields.pin_rank.is_some(), now) {
+            State::Live if fields.superseded_by.is_some() => State::Settled,
+            state => state,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What sort of content an entry holds.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::status::Family;
+
+/// What sort of content an entry holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EntryKind {
+    /// Something noticed (seeds 002 and 004).
+    Observation,
+    /// A note of the scratchbook.
+    Note,
+    /// Something to do, without stages.
+    Todo,
+    /// Something to do, with phase and progress.
+    Task,
+    /// What is wanted (seed 004).
+    Goal,
+    /// What waits for a confirmation (seed 004).
+    PendingAction,
+    /// One step of a plan.
+    Step,
+    /// One block of an append-only log.
+    Log,
+    /// What a range of other entries comes to.
+    Summary,
+}
+
+impl EntryKind {
+    /// Every kind.
+    pub const ALL: [Self; 9] = [
+        Self::Observation,
+        Self::Note,
+        Self::Todo,
+        Self::Task,
+        Self::Goal,
+        Self::PendingAction,
+        Self::Step,
+        Self::Log,
+        Self::Summary,
+    ];
+
+    /// The name as it is written and stored.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Observation => "observation",
+            Self::Note => "note",
+            Self::Todo => "todo",
+            Self::Task => "task",
+            Self::Goal => "goal",
+            Self::PendingAction => "pending_action",
+            Self::Step => "step",
+            Self::Log => "log",
+            Self::Summary => "summary",
+        }
+    }
+
+    /// Reads what [`Self::as_str`] gives.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+
+    /// Which statuses it goes through.
+    #[must_use]
+    pub fn family(self) -> Family {
+        match self {
+            Self::Observation | Self::Note | Self::Log | Self::Summary => Family::Knowledge,
+            Self::Todo | Self::Task | Self::Goal | Self::PendingAction | Self::Step => Family::Work,
+        }
+    }
+
+    /// Whether its text never changes once written.
+    #[must_use]
+    pub fn is_append_only(self) -> bool {
+        matches!(self, Self::Log | Self::Summary)
+    }
+}
+
+impl fmt::Display for EntryKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

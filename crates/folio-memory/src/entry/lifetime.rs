@@ -1,0 +1,54 @@
+//! How long an entry holds.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Timestamp;
+
+/// How long an entry holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lifetime {
+    /// For ever.
+    #[default]
+    Unlimited,
+    /// Until an instant, which itself is no longer part of it (M7.1.1).
+    Until(Timestamp),
+}
+
+impl Lifetime {
+    /// Whether it still holds at `now`: half-open, so that consecutive lifetimes neither overlap nor leave a gap.
+    #[must_use]
+    pub fn is_live(self, now: Timestamp) -> bool {
+        match self {
+            Self::Unlimited => true,
+            Self::Until(end) => now < end,
+        }
+    }
+
+    /// The instant at which it ends.
+    #[must_use]
+    pub fn expires_at(self) -> Option<Timestamp> {
+        match self {
+            Self::Unlimited => None,
+            Self::Until(end) => Some(end),
+        }
+    }
+
+    /// Whether there is no end, as written records leave it out.
+    #[must_use]
+    pub fn is_unlimited(&self) -> bool {
+        matches!(self, Self::Unlimited)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_observation_is_gone_at_the_very_moment_it_expires_m7_1_1() {
+        let lifetime = Lifetime::Until(Timestamp::from_millis(60_000));
+        assert!(lifetime.is_live(Timestamp::from_nanos(59_999_999_999)));
+        assert!(!lifetime.is_live(Timestamp::from_millis(60_000)));
+    }
+}

@@ -1,0 +1,17 @@
+//! The only unit of content.
+
+mod confidence;
+mod fields;
+mod kind;
+mod lifetime;
+mod owner;
+mod status;
+mod tag;
+
+pub use confidence::Confidence;
+pub use fields::{Entry, EntryFields};
+pub use kind::EntryKind;
+pub use lifetime::Lifetime;
+pub use owner::Owner;
+pub use status::{Family, State, Status};
+pub use tag::Tag;

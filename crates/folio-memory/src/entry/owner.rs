@@ -1,0 +1,64 @@
+//! Who should act on an entry.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::warning::Invalid;
+
+/// Who should act (M7.3.30): `agent`, `user`, `tool:<name>`, `role:<name>`, or a role of seed 000 by its bare name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Owner(String);
+
+impl Owner {
+    /// The agent: what an observation belongs to unless something else is said.
+    #[must_use]
+    pub fn agent() -> Self {
+        Self("agent".to_owned())
+    }
+
+    /// The person.
+    #[must_use]
+    pub fn user() -> Self {
+        Self("user".to_owned())
+    }
+
+    /// The planner of seed 000.
+    #[must_use]
+    pub fn planner() -> Self {
+        Self("planner".to_owned())
+    }
+
+    /// The executor of seed 000.
+    #[must_use]
+    pub fn executor() -> Self {
+        Self("executor".to_owned())
+    }
+
+    /// Reads a name of 1 to 128 visible characters.
+    ///
+    /// # Errors
+    ///
+    /// `owner_invalid` if it is empty, too long, or has white space or control characters.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let fine = !text.is_empty() && text.len() <= 128 && !text.chars().any(|c| c.is_whitespace() || c.is_control());
+        if fine {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(Invalid::new("owner_invalid", "owner", format!("{text:?} is not 1 to 128 characters without white space")))
+        }
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,158 @@
+//! The life cycle (M7.5.39): two families of statuses, one shared state.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::lifetime::Lifetime;
+use crate::time::Timestamp;
+
+/// Where an entry stands, as its writers say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Knowledge that holds.
+    Active,
+    /// Knowledge that somebody should look at.
+    PendingReview,
+    /// Knowledge that has done its work.
+    Resolved,
+    /// Work not begun.
+    Open,
+    /// Work begun.
+    InProgress,
+    /// Work that waits for something.
+    Blocked,
+    /// Work finished.
+    Done,
+    /// Put away. Final, except for `restore`.
+    Archived,
+}
+
+/// Which statuses a kind of entry goes through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// `active`, `pending_review`, `resolved`.
+    Knowledge,
+    /// `open`, `in_progress`, `blocked`, `done`.
+    Work,
+}
+
+/// Where an entry stands, as a reader cares: computed, never stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Counts.
+    Live,
+    /// Done or resolved.
+    Settled,
+    /// Put away.
+    Archived,
+    /// Past its time (M7.1.10): kept, but no query gives it unasked.
+    Expired,
+}
+
+impl Status {
+    /// Every status.
+    pub const ALL: [Self; 8] = [
+        Self::Active,
+        Self::PendingReview,
+        Self::Resolved,
+        Self::Open,
+        Self::InProgress,
+        Self::Blocked,
+        Self::Done,
+        Self::Archived,
+    ];
+
+    /// The canonical name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::PendingReview => "pending_review",
+            Self::Resolved => "resolved",
+            Self::Open => "open",
+            Self::InProgress => "in_progress",
+            Self::Blocked => "blocked",
+            Self::Done => "done",
+            Self::Archived => "archived",
+        }
+    }
+
+    /// Reads a canonical name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+
+    /// Reads a canonical name or one of the accepted synonyms (M7.5.40), for an entry of `family`.
+    #[must_use]
+    pub fn parse_in(text: &str, family: Family) -> Option<Self> {
+        let status = match (text, family) {
+            ("pending" | "active" | "todo", Family::Work) => Self::Open,
+            ("completed" | "complete" | "closed", Family::Work) => Self::Done,
+            ("completed" | "closed" | "done", Family::Knowledge) => Self::Resolved,
+            _ => Self::parse(text)?,
+        };
+        status.is_of(family).then_some(status)
+    }
+
+    /// Whether entries of `family` can have it.
+    #[must_use]
+    pub fn is_of(self, family: Family) -> bool {
+        match self {
+            Self::Active | Self::PendingReview | Self::Resolved => family == Family::Knowledge,
+            Self::Open | Self::InProgress | Self::Blocked | Self::Done => family == Family::Work,
+            Self::Archived => true,
+        }
+    }
+
+    /// Whether an ordinary update may lead from here to `next`. Archived is final; `restore` is a separate act.
+    #[must_use]
+    pub fn may_become(self, next: Self) -> bool {
+        self == next || self != Self::Archived
+    }
+
+    /// Live, settled or archived, expiry aside.
+    #[must_use]
+    pub fn state(self) -> State {
+        match self {
+            Self::Active | Self::PendingReview | Self::Open | Self::InProgress | Self::Blocked => State::Live,
+            Self::Resolved | Self::Done => State::Settled,
+            Self::Archived => State::Archived,
+        }
+    }
+
+    /// As [`Self::state`], with expiry: a pinned entry does not expire (M7.1.7), an archived one stays archived.
+    #[must_use]
+    pub fn state_at(self, lifetime: Lifetime, pinned: bool, now: Timestamp) -> State {
+        let state = self.state();
+        if state != State::Archived && !pinned && !lifetime.is_live(now) { State::Expired } else { state }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn synonyms_are_taken_on_input_only_m7_5_40() {
+        assert_eq!(Status::parse_in("pending", Family::Work), Some(Status::Open));
+        assert_eq!(Status::parse_in("completed", Family::Work), Some(Status::Done));
+        assert_eq!(Status::parse_in("resolved", Family::Work), None);
+        assert_eq!(Status::parse("pending"), None);
+    }
+
+    #[test]
+    fn archived_is_final_and_resolved_is_not_m7_5_39() {
+        assert!(!Status::Archived.may_become(Status::Active));
+        assert!(Status::Resolved.may_become(Status::Active));
+    }
+}

@@ -1,0 +1,91 @@
+//! Words to find things by.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use unicode_normalization::UnicodeNormalization;
+
+use crate::warning::Invalid;
+
+/// A tag in canonical form (M7.3.28): NFC, trimmed, inner white space as `_`, case kept, 1 to 64 bytes. `/` and `:` stay,
+/// so that people can build hierarchies; `sys:` is ours.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Tag(String);
+
+impl Tag {
+    /// How many an entry may carry.
+    pub const MAX_PER_ENTRY: usize = 32;
+
+    /// Brings `text` into canonical form.
+    ///
+    /// # Errors
+    ///
+    /// `tag_invalid` if nothing is left, more than 64 bytes are, it has control characters, or it begins with `sys:`.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let normal: String = text.nfc().collect();
+        let canonical = normal.split_whitespace().collect::<Vec<_>>().join("_");
+        let reason = if canonical.is_empty() {
+            "is empty"
+        } else if canonical.len() > 64 {
+            "is longer than 64 bytes"
+        } else if canonical.chars().any(char::is_control) {
+            "has control characters"
+        } else if canonical.starts_with("sys:") {
+            "begins with the reserved sys:"
+        } else {
+            return Ok(Self(canonical));
+        };
+        Err(Invalid::new("tag_invalid", "tags", format!("the tag {text:?} {reason}")))
+    }
+
+    /// Brings a list into canonical form, in the order given, each tag once.
+    ///
+    /// # Errors
+    ///
+    /// The first tag that is invalid, or `tags_too_many`.
+    pub fn parse_all<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<Self>, Invalid> {
+        let mut tags = Vec::new();
+        for text in texts {
+            let tag = Self::parse(text)?;
+            if !tags.contains(&tag) {
+                tags.push(tag);
+            }
+        }
+        if tags.len() > Self::MAX_PER_ENTRY {
+            let message = format!("{} tags are more than {}", tags.len(), Self::MAX_PER_ENTRY);
+            return Err(Invalid::new("tags_too_many", "tags", message));
+        }
+        Ok(tags)
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tag;
+
+    #[test]
+    fn a_tag_keeps_case_slashes_and_colons_m7_3_28() {
+        assert_eq!(Tag::parse("  Area/UI: dark  mode ").unwrap().as_str(), "Area/UI:_dark_mode");
+        assert_eq!(Tag::parse("e\u{301}").unwrap().as_str(), "é");
+    }
+
+    #[test]
+    fn what_cannot_be_a_tag_is_refused_with_the_reason() {
+        for bad in ["", "   ", "sys:x", &"x".repeat(65), "a\u{7}"] {
+            assert!(Tag::parse(bad).is_err(), "{bad:?} was taken");
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! How things are named: ULIDs inside and in exports, short handles for people and models.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest, Sha256};
+use ulid::Ulid;
+
+use crate::time::Timestamp;
+
+/// Where new ids come from. Production draws random bits; tests count.
+pub trait IdSource: Send + Sync + fmt::Debug {
+    /// A new id whose time part is `now`; ids of one source sort in the order in which they were drawn.
+    fn next(&self, now: Timestamp) -> Ulid;
+}
+
+macro_rules! ulid_id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Ulid);
+
+        impl $name {
+            /// What the written form begins with.
+            pub const PREFIX: &'static str = $prefix;
+
+            /// Draws a new id from `source`.
+            #[must_use]
+            pub fn draw(source: &dyn IdSource, now: Timestamp) -> Self {
+                Self(source.next(now))
+            }
+
+            /// The id that follows from `parts`: the same parts give the same id in every process.
+            #[must_use]
+            pub fn derived(parts: &[&str]) -> Self {
+                Self(Ulid::from_bytes(digest_of(parts)))
+            }
+
+            /// The sixteen bytes that a store keeps.
+            #[must_use]
+            pub fn to_bytes(self) -> [u8; 16] {
+                self.0.to_bytes()
+            }
+
+            /// Reads what [`Self::to_bytes`] gave.
+            #[must_use]
+            pub fn from_bytes(bytes: [u8; 16]) -> Self {
+                Self(Ulid::from_bytes(bytes))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}{}", $prefix, self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = IdError;
+
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                let bare = text.strip_prefix($prefix).unwrap_or(text);
+                Ulid::from_string(bare)
+                    .map(Self)
+                    .map_err(|_| IdError { given: text.to_owned(), wanted: concat!($prefix, "<ulid>") })
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+ulid_id! {
+    /// Names an entry for ever. Written `obs_<ulid>`, the form that seed 002 calls `observation_id`, whatever its kind.
+    EntryId, "obs_"
+}
+ulid_id! {
+    /// Names a page for ever.
+    PageId, "page_"
+}
+ulid_id! {
+    /// Names a run for ever.
+    RunId, "run_"
+}
+ulid_id! {
+    /// Names a turn: one input handled in a thread.
+    TurnId, "turn_"
+}
+
+/// Text that was to be an id or a handle and is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{given:?} is not of the form {wanted}")]
+pub struct IdError {
+    /// The text.
+    pub given: String,
+    /// The form that was expected.
+    pub wanted: &'static str,
+}
+
+macro_rules! handle {
+    ($(#[$doc:meta])* $name:ident, $letter:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u64);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}{}", $letter, self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = IdError;
+
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                text.strip_prefix($letter)
+                    .filter(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
+                    .and_then(|digits| digits.parse().ok())
+                    .map(Self)
+                    .ok_or_else(|| IdError { given: text.to_owned(), wanted: concat!($letter, "<number>") })
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+handle! {
+    /// The short name of an entry in its space (`e42`): counts up with the log, never reused.
+    EntryHandle, "e"
+}
+handle! {
+    /// The short name of a page in its space (`p7`).
+    PageHandle, "p"
+}
+handle! {
+    /// The short name of a run in its space (`r3`).
+    RunHandle, "r"
+}
+
+/// Something that a caller may name either way: by handle or by id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ref<I, H> {
+    /// By its id.
+    Id(I),
+    /// By its handle.
+    Handle(H),
+}
+
+impl<I: FromStr<Err = IdError>, H: FromStr<Err = IdError>> FromStr for Ref<I, H> {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        text.parse().map(Self::Handle).or_else(|_: IdError| text.parse().map(Self::Id))
+    }
+}
+
+impl<I: fmt::Display, H: fmt::Display> fmt::Display for Ref<I, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id(id) => id.fmt(f),
+            Self::Handle(handle) => handle.fmt(f),
+        }
+    }
+}
+
+/// An entry named by handle or id.
+pub type EntryRef = Ref<EntryId, EntryHandle>;
+/// A page named by handle or id.
+pub type PageRef = Ref<PageId, PageHandle>;
+/// A run named by handle or id.
+pub type RunRef = Ref<RunId, RunHandle>;
+
+/// The number of a commit in its space: 1, 2, 3 … without gaps. Zero is before the first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Seq(pub u64);
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl fmt::Debug for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.0)
+    }
+}
+
+/// The first sixteen bytes of the SHA-256 of `parts`, each preceded by its length so that no two lists run together.
+fn digest_of(parts: &[&str]) -> [u8; 16] {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    let mut first = [0; 16];
+    first.copy_from_slice(&hash.finalize()[..16]);
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_reads_back_with_and_without_its_prefix() {
+        let id = EntryId::derived(&["a"]);
+        assert_eq!(id.to_string().parse(), Ok(id));
+        assert_eq!(id.to_string()["obs_".len()..].parse(), Ok(id));
+    }
+
+    #[test]
+    fn derived_ids_do_not_run_together() {
+        assert_ne!(PageId::derived(&["ab", "c"]), PageId::derived(&["a", "bc"]));
+    }
+
+    #[test]
+    fn a_reference_is_a_handle_or_an_id_and_says_what_it_wanted() {
+        assert_eq!("e42".parse::<EntryRef>(), Ok(Ref::Handle(EntryHandle(42))));
+        assert!("e".parse::<EntryRef>().is_err());
+        assert_eq!("nonsense".parse::<EntryRef>().unwrap_err().to_string(), "\"nonsense\" is not of the form obs_<ulid>");
+    }
+}

@@ -1,0 +1,37 @@
+//! What agents remember: spaces, pages, entries, their life cycle and their rules.
+//!
+//! Everything in this crate computes. It never waits, reads a clock, a file, the network or the environment, and never
+//! draws a random number: time comes in as an argument, ids come in from an [`IdSource`]. The store keeps what is
+//! described here, the workspace applies it, and a view or a page of markdown is a reading of it.
+//!
+//! - [`space`], [`id`], [`time`]: whose memory it is, how things are named, when something happened
+//! - [`page`], [`entry`], [`link`]: the data model (part A of the memory specification)
+//! - [`change`]: what a commit does to it, and how an entry or a page follows from its changes
+//! - [`observation`], [`scratchbook`]: the rules by which people's and tools' input becomes entries
+//! - [`query`]: what may be asked
+//! - [`markdown`]: a page as people read it
+
+pub mod actor;
+pub mod change;
+pub mod entry;
+pub mod id;
+pub mod link;
+pub mod markdown;
+pub mod observation;
+pub mod page;
+pub mod query;
+pub mod scratchbook;
+pub mod space;
+pub mod time;
+pub mod warning;
+
+pub use actor::{Actor, Role, Source, Trust};
+pub use change::{Change, FieldChange, NewEntry, NewPage};
+pub use entry::{Confidence, Entry, EntryFields, EntryKind, Lifetime, Owner, State, Status, Tag};
+pub use id::{EntryHandle, EntryId, IdSource, PageHandle, PageId, RunId, Seq, TurnId};
+pub use link::{Link, Relation};
+pub use page::{Page, PageFields, PageRole};
+pub use query::{EntryQuery, ListAnswer, Order, PageQuery};
+pub use space::{SpaceName, ThreadKey};
+pub use time::{Clock, Timestamp};
+pub use warning::{Invalid, Warning};

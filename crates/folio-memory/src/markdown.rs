@@ -1,0 +1,114 @@
+//! A page as people read it: the same entries give the same bytes.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::entry::{Entry, EntryKind, Status};
+use crate::page::{Page, PageRole};
+
+/// Renders `page` with `entries`, oldest first as given, and the titles of `children`.
+///
+/// Begins with a heading and a line of properties; then each entry by its kind: a step as a checklist line, a log block
+/// under its title, anything else as a list item. Ends with a newline.
+#[must_use]
+pub fn render_page(page: &Page, entries: &[Entry], children: &[Page]) -> String {
+    let mut out = String::new();
+    let fields = &page.fields;
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "# {}", one_line(&fields.title));
+    let _ = write!(out, "\n<!-- {} {} · {} · {}", page.handle, fields.role, fields.owner, fields.status);
+    if let Some(branch) = &fields.branch_id {
+        let _ = write!(out, " · branch {}", one_line(branch).replace("--", "- -"));
+    }
+    if let Some(iteration) = fields.iteration {
+        let _ = write!(out, " · iteration {iteration}");
+    }
+    out.push_str(" -->\n");
+    let mut in_list = false;
+    for entry in entries {
+        let is_item = !matches!(entry.kind, EntryKind::Log | EntryKind::Summary);
+        if !(in_list && is_item) {
+            out.push('\n');
+        }
+        in_list = is_item;
+        render_entry(&mut out, fields.role, entry);
+    }
+    if !children.is_empty() {
+        out.push_str("\n## Pages\n\n");
+        for child in children {
+            let _ = writeln!(out, "- {} {} ({})", child.handle, one_line(&child.fields.title), child.fields.status);
+        }
+    }
+    out
+}
+
+fn render_entry(out: &mut String, role: PageRole, entry: &Entry) {
+    let fields = &entry.fields;
+    match entry.kind {
+        EntryKind::Step => {
+            let mark = match fields.status {
+                Status::Done | Status::Resolved => 'x',
+                Status::InProgress => '~',
+                Status::Blocked => '!',
+                Status::Archived => '-',
+                Status::Active | Status::PendingReview | Status::Open => ' ',
+            };
+            let depth = part(fields.parts.as_ref(), "depth").and_then(Value::as_u64).unwrap_or(0).min(16);
+            let indent = usize::try_from(depth).unwrap_or(0) * 2;
+            let _ = write!(out, "{:indent$}- [{mark}] {}", "", one_line(&fields.title));
+            if let Some(outcome) = part(fields.parts.as_ref(), "outcome").and_then(Value::as_str) {
+                let _ = write!(out, " · {outcome}");
+            }
+            out.push('\n');
+        }
+        EntryKind::Log | EntryKind::Summary => {
+            // A note page is a document of its own: its blocks carry their headings themselves.
+            if !fields.title.is_empty() && role != PageRole::Note {
+                let _ = writeln!(out, "## {}\n", one_line(&fields.title));
+            }
+            if !fields.body.is_empty() {
+                let _ = writeln!(out, "{}", fields.body.trim_end());
+            }
+            render_parts(out, fields.parts.as_ref());
+        }
+        _ => {
+            let _ = write!(out, "- {} [{}", entry.handle, fields.type_name.as_deref().unwrap_or(entry.kind.as_str()));
+            let _ = write!(out, "/{}] ", fields.status);
+            if !fields.title.is_empty() {
+                let _ = write!(out, "{}", one_line(&fields.title));
+                if !fields.body.is_empty() {
+                    out.push_str(" — ");
+                }
+            }
+            out.push_str(&fields.body.trim_end().replace('\n', "\n  "));
+            for tag in &fields.tags {
+                let _ = write!(out, " #{tag}");
+            }
+            out.push('\n');
+        }
+    }
+}
+
+/// The structured parts of a log block, each list under its name.
+fn render_parts(out: &mut String, parts: Option<&Value>) {
+    for name in ["actions", "results", "artifacts", "remaining", "questions", "evidence"] {
+        let Some(Value::Array(items)) = part(parts, name) else { continue };
+        if items.is_empty() {
+            continue;
+        }
+        let _ = writeln!(out, "\n*{name}*\n");
+        for item in items {
+            let text = item.as_str().map_or_else(|| item.to_string(), str::to_owned);
+            let _ = writeln!(out, "- {}", text.trim_end().replace('\n', "\n  "));
+        }
+    }
+}
+
+fn part<'v>(parts: Option<&'v Value>, name: &str) -> Option<&'v Value> {
+    parts.and_then(|parts| parts.get(name))
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,349 @@
+//! From what somebody says they noticed to the fields of an entry (M7.1, M7.3): clamp, default, warn, refuse.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use super::types::TypeRegistry;
+use crate::actor::{Source, Trust};
+use crate::entry::{Confidence, EntryFields, EntryKind, Family, Lifetime, Owner, Status, Tag};
+use crate::time::Timestamp;
+use crate::warning::{Invalid, Warning};
+
+/// Bytes of content that stand in the entry itself (M7.3.29).
+pub const MAX_CONTENT_BYTES: usize = 64 * 1024;
+const MAX_TTL_MINUTES: f64 = 525_600.0;
+const MAX_CONTEXT_BYTES: usize = 16 * 1024;
+const MAX_CONTEXT_DEPTH: usize = 8;
+
+/// An observation as a tool, a model or a person writes it. Numbers are taken raw, so that they can be put right and
+/// reported instead of refused.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObservationInput {
+    /// The registered type; `observation` if left out.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_name: Option<String>,
+    /// The text.
+    pub content: String,
+    /// One line above it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// A number from 0 to 1, or `low`, `medium`, `high`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Value>,
+    /// Words to find it by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Minutes that it holds; `null` for ever, left out for the type's default.
+    #[serde(default, skip_serializing_if = "TtlInput::is_absent")]
+    pub ttl_minutes: TtlInput,
+    /// The end, instead of `ttl_minutes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+    /// Who should act; `agent` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// `active` or `pending_review`; `active` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// What it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Value>,
+    /// Anything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Value>,
+}
+
+/// A lifetime as it was written: leaving it out and writing `null` are different things (M7.1.5).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum TtlInput {
+    /// Left out.
+    #[default]
+    Absent,
+    /// `null`.
+    Never,
+    /// Anything else.
+    Given(Value),
+}
+
+impl TtlInput {
+    /// Whether it was left out.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+}
+
+impl Serialize for TtlInput {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Absent | Self::Never => serializer.serialize_none(),
+            Self::Given(value) => value.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for TtlInput {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match Value::deserialize(deserializer)? {
+            Value::Null => Self::Never,
+            value => Self::Given(value),
+        })
+    }
+}
+
+/// What became of an input: fields of an entry, and what was put right on the way.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Draft {
+    /// The fields.
+    pub fields: EntryFields,
+    /// What was put right.
+    pub warnings: Vec<Warning>,
+}
+
+/// Makes the fields of an observation that is recorded at `now`.
+///
+/// Numbers out of range are put right with a warning; text that cannot be kept, a malformed type, tag, owner or context
+/// is refused. An unknown but well-formed type is taken as an insight, with a warning (an open space).
+///
+/// # Errors
+///
+/// The first field that is wrong.
+pub fn draft(
+    input: ObservationInput,
+    types: &TypeRegistry,
+    trust: Trust,
+    source: Source,
+    now: Timestamp,
+) -> Result<Draft, Invalid> {
+    let mut warnings = Vec::new();
+    let type_name = input.type_name.unwrap_or_else(|| "observation".to_owned());
+    let known = match types.get(&type_name) {
+        Some(known) => known,
+        None if TypeRegistry::is_well_formed(&type_name) => {
+            let message = "the type is not registered, so it is treated as an insight";
+            warnings.push(Warning::new("type_unknown", message, &type_name, "insight"));
+            types.get("observation").expect("the built-in types are registered")
+        }
+        None => {
+            let message = format!("{type_name:?} is not a type name: a-z, 0-9 and _, beginning with a letter");
+            return Err(Invalid::new("type_invalid", "type", message));
+        }
+    };
+    let default_ttl = known.default_ttl;
+
+    let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), trust);
+    fields.source = source;
+    fields.body = content(input.content, &mut warnings)?;
+    fields.title = input.title.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+    fields.confidence = Some(confidence(input.confidence.as_ref(), &mut warnings)?);
+    fields.tags = Tag::parse_all(input.tags.iter().map(String::as_str))?;
+    fields.lifetime = lifetime(&input.ttl_minutes, input.expires_at.as_deref(), default_ttl, now, &mut warnings)?;
+    if let Some(owner) = input.owner {
+        fields.owner = Owner::parse(&owner)?;
+    }
+    if let Some(status) = input.status {
+        fields.status = Status::parse_in(&status, Family::Knowledge)
+            .filter(|status| *status != Status::Archived)
+            .ok_or_else(|| Invalid::new("status_invalid", "status", format!("{status:?} is not active, pending_review or resolved")))?;
+    }
+    fields.context = input.context.map(check_context).transpose()?;
+    fields.metadata = input.metadata;
+    fields.type_name = Some(type_name);
+    Ok(Draft { fields, warnings })
+}
+
+/// Text that can be kept: NUL is taken out with a warning, the rest stays byte for byte.
+pub(super) fn content(text: String, warnings: &mut Vec<Warning>) -> Result<String, Invalid> {
+    let kept = if text.contains('\0') {
+        warnings.push(Warning::new("nul_removed", "NUL characters were taken out", "NUL", "nothing"));
+        text.replace('\0', "")
+    } else {
+        text
+    };
+    if kept.trim().is_empty() {
+        return Err(Invalid::new("content_empty", "content", "is empty"));
+    }
+    if kept.len() > MAX_CONTENT_BYTES {
+        let message = format!("{} bytes are more than {MAX_CONTENT_BYTES}; keep the text as a page and refer to it", kept.len());
+        return Err(Invalid::new("content_too_large", "content", message));
+    }
+    Ok(kept)
+}
+
+pub(super) fn confidence(raw: Option<&Value>, warnings: &mut Vec<Warning>) -> Result<Confidence, Invalid> {
+    let number = match raw {
+        None | Some(Value::Null) => return Ok(Confidence::DEFAULT),
+        Some(Value::Number(number)) => number.as_f64().unwrap_or(f64::NAN),
+        Some(Value::String(word)) => match Confidence::from_word(word) {
+            Some(confidence) => return Ok(confidence),
+            None => word.trim().parse().map_err(|_| confidence_invalid(raw))?,
+        },
+        Some(_) => return Err(confidence_invalid(raw)),
+    };
+    let (confidence, warning) = Confidence::clamped(number);
+    warnings.extend(warning);
+    Ok(confidence)
+}
+
+fn confidence_invalid(raw: Option<&Value>) -> Invalid {
+    let given = raw.map(Value::to_string).unwrap_or_default();
+    Invalid::new("confidence_invalid", "confidence", format!("{given} is not a number from 0 to 1, low, medium or high"))
+}
+
+fn lifetime(
+    ttl: &TtlInput,
+    expires_at: Option<&str>,
+    default_ttl: Duration,
+    now: Timestamp,
+    warnings: &mut Vec<Warning>,
+) -> Result<Lifetime, Invalid> {
+    let end_given = expires_at
+        .map(Timestamp::parse)
+        .transpose()
+        .map_err(|message| Invalid::new("expires_at_invalid", "expires_at", message))?;
+    let by_ttl = match ttl {
+        TtlInput::Absent if end_given.is_some() => None,
+        TtlInput::Absent => Some(now.plus(default_ttl)),
+        TtlInput::Never => None,
+        TtlInput::Given(value) => Some(now.plus(ttl_of(value, default_ttl, warnings))),
+    };
+    Ok(match (by_ttl, end_given) {
+        (Some(a), Some(b)) => {
+            let earlier = a.min(b);
+            let message = "both ttl_minutes and expires_at were given; the earlier holds";
+            warnings.push(Warning::new("ttl_and_expires_at", message, format!("{a} and {b}"), earlier));
+            Lifetime::Until(earlier)
+        }
+        (Some(end), None) | (None, Some(end)) => Lifetime::Until(end),
+        (None, None) => Lifetime::Unlimited,
+    })
+}
+
+/// Minutes as a duration; what makes no sense becomes the default (M7.1.4), not the nearest sensible value.
+fn ttl_of(value: &Value, default_ttl: Duration, warnings: &mut Vec<Warning>) -> Duration {
+    let minutes = match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    match minutes.filter(|m| (0.0..=MAX_TTL_MINUTES).contains(m)) {
+        // Stored as millisecond instants (M7.1.2). The range above keeps the seconds finite and not negative.
+        Some(minutes) => Duration::from_secs_f64((minutes * 60_000.0).round() / 1000.0),
+        None => {
+            let used = default_ttl.as_secs() / 60;
+            let message = "ttl_minutes is a number from 0 to 525600; the default of the type is used";
+            warnings.push(Warning::new("ttl_invalid", message, value, used));
+            default_ttl
+        }
+    }
+}
+
+pub(super) fn check_context(context: Value) -> Result<Value, Invalid> {
+    if depth(&context) > MAX_CONTEXT_DEPTH {
+        return Err(Invalid::new("context_too_deep", "context", format!("is deeper than {MAX_CONTEXT_DEPTH} levels")));
+    }
+    let bytes = context.to_string().len();
+    if bytes > MAX_CONTEXT_BYTES {
+        let message = format!("{bytes} bytes are more than {MAX_CONTEXT_BYTES}");
+        return Err(Invalid::new("context_too_large", "context", message));
+    }
+    Ok(context)
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+    fn drafted(input: Value) -> Result<Draft, Invalid> {
+        let input: ObservationInput = serde_json::from_value(input).unwrap();
+        draft(input, &TypeRegistry::default(), Trust::ToolInternal, Source::default(), NOW)
+    }
+
+    fn check_ttl(input: Value, end: Option<i64>, warning: Option<&str>) {
+        let draft = drafted(input).unwrap();
+        let wanted = end.map(|after| Timestamp::from_millis(1_000_000 + after));
+        assert_eq!(draft.fields.lifetime.expires_at(), wanted);
+        assert_eq!(draft.warnings.first().map(|w| w.code.as_str()), warning);
+    }
+
+    #[test]
+    fn the_defaults_of_an_observation_are_agent_active_and_half_sure_m7_3_22() {
+        let draft = drafted(json!({"content": "x"})).unwrap();
+        assert_eq!(draft.fields.owner, Owner::agent());
+        assert_eq!(draft.fields.status, Status::Active);
+        assert_eq!(draft.fields.confidence, Some(Confidence::DEFAULT));
+        assert_eq!(draft.fields.type_name.as_deref(), Some("observation"));
+        assert_eq!(draft.warnings, []);
+    }
+
+    #[test]
+    fn a_lifetime_is_in_minutes_and_fractions_count_m7_1_2() {
+        check_ttl(json!({"content": "x", "ttl_minutes": 1}), Some(60_000), None);
+        check_ttl(json!({"content": "x", "ttl_minutes": 0.5}), Some(30_000), None);
+        check_ttl(json!({"content": "x", "ttl_minutes": 0}), Some(0), None);
+    }
+
+    #[test]
+    fn a_lifetime_that_makes_no_sense_becomes_the_default_with_a_warning_m7_1_4() {
+        let week = 7 * 24 * 60 * 60 * 1000;
+        for bad in [json!(-1), json!(576_000), json!("soon"), json!([1])] {
+            check_ttl(json!({"content": "x", "ttl_minutes": bad}), Some(week), Some("ttl_invalid"));
+        }
+    }
+
+    #[test]
+    fn leaving_the_lifetime_out_is_not_writing_null_m7_1_5() {
+        check_ttl(json!({"content": "x"}), Some(7 * 24 * 60 * 60 * 1000), None);
+        check_ttl(json!({"content": "x", "ttl_minutes": null}), None, None);
+    }
+
+    #[test]
+    fn of_two_ends_the_earlier_holds_m7_1_2() {
+        let input = json!({"content": "x", "ttl_minutes": 1, "expires_at": "2030-01-01T00:00:00Z"});
+        check_ttl(input, Some(60_000), Some("ttl_and_expires_at"));
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_refused_by_name() {
+        let cases = [
+            (json!({"content": "  "}), "content_empty"),
+            (json!({"content": "x", "type": "No Such"}), "type_invalid"),
+            (json!({"content": "x", "confidence": {}}), "confidence_invalid"),
+            (json!({"content": "x", "tags": [""]}), "tag_invalid"),
+            (json!({"content": "x".repeat(65 * 1024)}), "content_too_large"),
+            (json!({"content": "x", "context": [[[[[[[[[1]]]]]]]]]}), "context_too_deep"),
+        ];
+        for (input, code) in cases {
+            assert_eq!(drafted(input).unwrap_err().code, code);
+        }
+    }
+
+    #[test]
+    fn an_unknown_type_is_taken_with_a_warning() {
+        let draft = drafted(json!({"content": "x", "type": "weather"})).unwrap();
+        assert_eq!(draft.warnings[0].code, "type_unknown");
+        assert_eq!(draft.fields.type_name.as_deref(), Some("weather"));
+    }
+
+    #[test]
+    fn nul_is_taken_out_and_said_m7_3_29() {
+        let draft = drafted(json!({"content": "a\u{0}b"})).unwrap();
+        assert_eq!(draft.fields.body, "ab");
+        assert_eq!(draft.warnings[0].code, "nul_removed");
+    }
+}

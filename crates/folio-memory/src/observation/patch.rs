@@ -1,0 +1,137 @@
+//! What may be changed of an observation once it is recorded.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::draft;
+use crate::change::FieldChange;
+use crate::entry::{Entry, EntryKind, Family, Owner, Status, Tag};
+use crate::warning::{Invalid, Warning};
+
+/// What is to change of an observation; what is left out stays. Its type and its end do not change:
+/// an update does not make it hold longer (M7.1.6).
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObservationPatch {
+    /// Another text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    /// Another title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// A number from 0 to 1, or `low`, `medium`, `high`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Value>,
+    /// Other tags, all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
+    /// Another owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Another status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// Another context, all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Value>,
+    /// Other metadata, all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Value>,
+}
+
+/// The field changes that `patch` means for `observation`, in a fixed order, and what was put right.
+///
+/// # Errors
+///
+/// The first field that is wrong; `kind_invalid` if the entry is no observation; `archived` if it is
+/// put away, which is final for updates (M7.5.39).
+pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldChange>, Vec<Warning>), Invalid> {
+    let (handle, kind) = (observation.handle, observation.kind);
+    if kind != EntryKind::Observation {
+        return Err(Invalid::new(
+            "kind_invalid",
+            "kind",
+            format!("{handle} is of kind {kind}; this is for observations"),
+        ));
+    }
+    if observation.fields.status == Status::Archived {
+        let message = format!("{handle} is archived, which is final; add a new observation");
+        return Err(Invalid::new("archived", "status", message));
+    }
+    let mut changes = Vec::new();
+    let mut warnings = Vec::new();
+    if let Some(title) = patch.title {
+        changes.push(FieldChange::Title(title.split_whitespace().collect::<Vec<_>>().join(" ")));
+    }
+    if let Some(text) = patch.content {
+        changes.push(FieldChange::Body(draft::content(text, &mut warnings)?));
+    }
+    if let Some(text) = patch.status {
+        let status = Status::parse_in(&text, Family::Knowledge).ok_or_else(|| {
+            let message = format!("{text:?} is not active, pending_review, resolved or archived");
+            Invalid::new("status_invalid", "status", message)
+        })?;
+        changes.push(FieldChange::Status(status));
+    }
+    if let Some(raw) = patch.confidence {
+        changes.push(FieldChange::Confidence(draft::confidence(Some(&raw), &mut warnings)?));
+    }
+    if let Some(tags) = patch.tags {
+        changes.push(FieldChange::Tags(Tag::parse_all(tags.iter().map(String::as_str))?));
+    }
+    if let Some(owner) = patch.owner {
+        changes.push(FieldChange::Owner(Owner::parse(&owner)?));
+    }
+    if let Some(context) = patch.context {
+        changes.push(FieldChange::Context(Some(draft::check_context(context)?)));
+    }
+    if let Some(metadata) = patch.metadata {
+        changes.push(FieldChange::Metadata(Some(metadata)));
+    }
+    Ok((changes, warnings))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::actor::Trust;
+    use crate::change::NewEntry;
+    use crate::entry::{Confidence, EntryFields};
+    use crate::id::{EntryHandle, EntryId, PageId, Seq};
+    use crate::time::Timestamp;
+
+    fn entry(kind: EntryKind, status: Status) -> Entry {
+        let mut fields = EntryFields::new(kind, Owner::agent(), Trust::User);
+        fields.status = status;
+        let new = NewEntry { id: EntryId::derived(&["e"]), page: PageId::derived(&["p"]), kind, fields };
+        Entry::added(new, EntryHandle(1), Seq(1), Timestamp::default())
+    }
+
+    fn patched(of: &Entry, value: Value) -> Result<(Vec<FieldChange>, Vec<Warning>), Invalid> {
+        patch(of, serde_json::from_value(value).unwrap())
+    }
+
+    #[test]
+    fn only_what_is_named_changes() {
+        let active = entry(EntryKind::Observation, Status::Active);
+        let (changes, warnings) = patched(&active, json!({"confidence": 1.5, "status": "resolved"})).unwrap();
+        let one = Confidence::clamped(1.0).0;
+        assert_eq!(changes, [FieldChange::Status(Status::Resolved), FieldChange::Confidence(one)]);
+        assert_eq!(warnings[0].code, "confidence_clamped");
+    }
+
+    #[test]
+    fn what_is_archived_or_no_observation_is_not_patched_m7_5_39() {
+        let archived = entry(EntryKind::Observation, Status::Archived);
+        assert_eq!(patched(&archived, json!({"status": "active"})).unwrap_err().code, "archived");
+        let note = entry(EntryKind::Note, Status::Active);
+        assert_eq!(patched(&note, json!({"content": "x"})).unwrap_err().code, "kind_invalid");
+    }
+
+    #[test]
+    fn an_update_cannot_make_an_observation_hold_longer_m7_1_6() {
+        assert!(serde_json::from_value::<ObservationPatch>(json!({"ttl_minutes": 5})).is_err());
+    }
+}

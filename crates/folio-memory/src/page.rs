@@ -1,0 +1,163 @@
+//! Nodes of the tree of pages (seed 000).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::entry::{Owner, Tag};
+use crate::id::{PageHandle, PageId, RunId, Seq};
+use crate::space::ThreadKey;
+use crate::time::Timestamp;
+
+/// What a page is for. Seed 000 calls it `doc_role`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum PageRole {
+    /// The root of a run's tree.
+    Workspace,
+    /// The main scratchpad: the planner's log and roll-ups.
+    ScratchpadRoot,
+    /// One branch: what one executor does and finds.
+    ScratchpadExec,
+    /// The steps of the plan.
+    Plan,
+    /// What one iteration came to.
+    IterationSummary,
+    /// The observations of the space (seed 002).
+    ScratchPage,
+    /// Notes, todos, tasks and pins of one thread (seed 003).
+    Scratchbook,
+    /// Anything else that somebody wrote down: findings, a report.
+    Note,
+}
+
+impl PageRole {
+    /// Every role, in the order of the model.
+    pub const ALL: [Self; 8] = [
+        Self::Workspace,
+        Self::ScratchpadRoot,
+        Self::ScratchpadExec,
+        Self::Plan,
+        Self::IterationSummary,
+        Self::ScratchPage,
+        Self::Scratchbook,
+        Self::Note,
+    ];
+
+    /// The name as it is written and stored.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Workspace => "workspace",
+            Self::ScratchpadRoot => "scratchpad_root",
+            Self::ScratchpadExec => "scratchpad_exec",
+            Self::Plan => "plan",
+            Self::IterationSummary => "iteration_summary",
+            Self::ScratchPage => "scratch_page",
+            Self::Scratchbook => "scratchbook",
+            Self::Note => "note",
+        }
+    }
+
+    /// Reads what [`Self::as_str`] gives.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.as_str() == text)
+    }
+
+    /// The type key of seed 000; roles that the seed does not know follow its pattern.
+    #[must_use]
+    pub fn type_key(self) -> &'static str {
+        match self {
+            Self::Workspace => "document.homework.workspace",
+            Self::ScratchpadRoot => "document.homework.scratchpad.root",
+            Self::ScratchpadExec => "document.homework.scratchpad.exec",
+            Self::Plan => "document.homework.plan",
+            Self::IterationSummary => "document.homework.summary.iteration",
+            Self::ScratchPage => "document.scratch_page",
+            Self::Scratchbook => "document.scratchbook",
+            Self::Note => "document.homework.note",
+        }
+    }
+}
+
+impl fmt::Display for PageRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a page carries besides its identity.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PageFields {
+    /// What it is for.
+    pub role: PageRole,
+    /// What it is called.
+    pub title: String,
+    /// The page that contains it (`document_has_document`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<PageId>,
+    /// The thread that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<ThreadKey>,
+    /// The run that it belongs to (`homework_run_id`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// Which branch: the path of task slugs from the root, `survey/hot-files/look-inside`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch_id: Option<String>,
+    /// In which iteration of the plan it was made, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iteration: Option<u32>,
+    /// Who writes it.
+    pub owner: Owner,
+    /// Words to find it by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<Tag>,
+    /// `open` while it is written to; then the outcome of the work (`ok`, `failed` …).
+    pub status: String,
+    /// Anything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub props: Option<Value>,
+}
+
+impl PageFields {
+    /// A page of `role` called `title`, without parent, run or thread.
+    #[must_use]
+    pub fn new(role: PageRole, title: impl Into<String>, owner: Owner) -> Self {
+        Self {
+            role,
+            title: title.into(),
+            parent: None,
+            thread: None,
+            run: None,
+            branch_id: None,
+            iteration: None,
+            owner,
+            tags: Vec::new(),
+            status: "open".to_owned(),
+            props: None,
+        }
+    }
+}
+
+/// A page as it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page {
+    /// For ever.
+    pub id: PageId,
+    /// In its space.
+    pub handle: PageHandle,
+    /// Counts the changes to the page's own fields, from 1. Entries do not count.
+    pub version: u32,
+    /// When it was added.
+    pub created_at: Timestamp,
+    /// When its own fields last changed.
+    pub updated_at: Timestamp,
+    /// The commit that added it.
+    pub created_seq: Seq,
+    /// What it carries.
+    pub fields: PageFields,
+}

@@ -1,0 +1,156 @@
+//! What may be asked of a space.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::entry::{Entry, EntryKind, Owner, State, Status, Tag};
+use crate::id::{PageId, RunId, Seq};
+use crate::page::PageRole;
+use crate::space::ThreadKey;
+use crate::time::Timestamp;
+
+/// Entries given when nothing is said (M7.2.11).
+pub const DEFAULT_LIMIT: u32 = 10;
+/// Most entries that one answer gives.
+pub const MAX_LIMIT: u32 = 1_000;
+
+/// In which order entries come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Newest first, by the number of the entry: a total order without ties (M7.2.14).
+    #[default]
+    Newest,
+    /// Oldest first: how a page is read.
+    Oldest,
+}
+
+/// A question for entries. Inside one field a list means any of it, fields together mean all of them, and an empty list
+/// restricts nothing (M7.2.12).
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EntryQuery {
+    /// On this page.
+    pub page: Option<PageId>,
+    /// Of one of these kinds.
+    pub kinds: Vec<EntryKind>,
+    /// Of one of these types.
+    #[serde(rename = "type")]
+    pub types: Vec<String>,
+    /// In one of these statuses. Empty: everything live or settled that is not archived.
+    pub status: Vec<Status>,
+    /// Of one of these owners.
+    pub owner: Vec<Owner>,
+    /// With all of these tags.
+    pub tags: Vec<Tag>,
+    /// With at least one of these tags.
+    pub tags_any: Vec<Tag>,
+    /// With none of these tags.
+    pub tags_none: Vec<Tag>,
+    /// Whose context has these values at these dotted paths (M7.2.18).
+    pub context: Vec<(String, Value)>,
+    /// At least this sure; entries without confidence do not pass.
+    pub min_confidence: Option<f64>,
+    /// Added after this commit.
+    pub since: Option<Seq>,
+    /// Expired ones, too.
+    pub include_expired: bool,
+    /// Replaced ones, too.
+    pub include_superseded: bool,
+    /// In which order.
+    pub order: Order,
+    /// How many at most; 0 means [`DEFAULT_LIMIT`].
+    pub limit: u32,
+    /// Where an earlier answer ended.
+    pub cursor: Option<String>,
+}
+
+impl EntryQuery {
+    /// The number of entries that an answer gives at most.
+    #[must_use]
+    pub fn limit(&self) -> u32 {
+        if self.limit == 0 { DEFAULT_LIMIT } else { self.limit.min(MAX_LIMIT) }
+    }
+
+    /// Whether `entry` is part of the answer at `now`, order, limit and cursor aside.
+    #[must_use]
+    pub fn matches(&self, entry: &Entry, now: Timestamp) -> bool {
+        let fields = &entry.fields;
+        let any = |list: &[Tag]| list.iter().any(|tag| fields.tags.contains(tag));
+        let state = entry.state(now);
+        self.page.is_none_or(|page| page == entry.page)
+            && (self.kinds.is_empty() || self.kinds.contains(&entry.kind))
+            && (self.types.is_empty() || fields.type_name.as_ref().is_some_and(|name| self.types.contains(name)))
+            && if self.status.is_empty() { state != State::Archived } else { self.status.contains(&fields.status) }
+            && (self.owner.is_empty() || self.owner.contains(&fields.owner))
+            && self.tags.iter().all(|tag| fields.tags.contains(tag))
+            && (self.tags_any.is_empty() || any(&self.tags_any))
+            && !any(&self.tags_none)
+            && self.context.iter().all(|(path, wanted)| at_path(fields.context.as_ref(), path) == Some(wanted))
+            && self.min_confidence.is_none_or(|least| fields.confidence.is_some_and(|c| c.value() >= least))
+            && self.since.is_none_or(|seq| entry.created_seq > seq)
+            && (self.include_expired || state != State::Expired)
+            && (self.include_superseded || fields.superseded_by.is_none())
+    }
+}
+
+/// The value at a dotted path; `None` if there is none (M7.2.18).
+#[must_use]
+pub fn at_path<'v>(value: Option<&'v Value>, path: &str) -> Option<&'v Value> {
+    path.split('.').try_fold(value?, |inner, key| inner.get(key))
+}
+
+/// A question for pages. As in [`EntryQuery`], an empty list restricts nothing.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PageQuery {
+    /// Of one of these roles.
+    pub roles: Vec<PageRole>,
+    /// Contained in this page.
+    pub parent: Option<PageId>,
+    /// Of this run.
+    pub run: Option<RunId>,
+    /// Of this thread.
+    pub thread: Option<ThreadKey>,
+    /// After the page with this number.
+    pub after: Option<u64>,
+    /// How many at most; 0 means [`MAX_LIMIT`].
+    pub limit: u32,
+}
+
+impl PageQuery {
+    /// The number of pages that an answer gives at most.
+    #[must_use]
+    pub fn limit(&self) -> u32 {
+        if self.limit == 0 { MAX_LIMIT } else { self.limit.min(MAX_LIMIT) }
+    }
+}
+
+/// An answer that may go on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ListAnswer<T> {
+    /// What was found, in order.
+    pub items: Vec<T>,
+    /// How many these are.
+    pub returned: usize,
+    /// How many match altogether.
+    pub total: u64,
+    /// What to ask with to go on.
+    pub next: Option<String>,
+    /// The commit up to which the answer knows.
+    pub as_of: Seq,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::at_path;
+
+    #[test]
+    fn a_missing_path_is_no_match_m7_2_18() {
+        let context = json!({"goal_id": "g", "user": {"id": 7}});
+        assert_eq!(at_path(Some(&context), "user.id"), Some(&json!(7)));
+        assert_eq!(at_path(Some(&context), "user.name"), None);
+        assert_eq!(at_path(None, "goal_id"), None);
+    }
+}

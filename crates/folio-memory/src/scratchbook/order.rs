@@ -1,0 +1,77 @@
+//! What of a scratchbook comes first (seed 003, A1).
+
+use std::cmp::Ordering;
+
+use crate::entry::{Entry, EntryKind, State, Status};
+use crate::time::Timestamp;
+
+/// Orders items as a reader needs them: pinned ones by rank; then tasks and todos, begun before open
+/// before blocked; then notes, the newest first; then what is settled, the last touched first. Total.
+#[must_use]
+pub fn by_urgency(now: Timestamp, a: &Entry, b: &Entry) -> Ordering {
+    urgency(now, a).cmp(&urgency(now, b)).then_with(|| match urgency(now, a) {
+        // Work is done in the order in which it was thought of.
+        Urgency::Pinned(_) | Urgency::Task(_) | Urgency::Todo(_) => a.handle.cmp(&b.handle),
+        Urgency::Note => b.handle.cmp(&a.handle),
+        Urgency::Settled => b.updated_seq.cmp(&a.updated_seq).then_with(|| b.handle.cmp(&a.handle)),
+    })
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Urgency {
+    Pinned(u32),
+    Task(u8),
+    Todo(u8),
+    Note,
+    Settled,
+}
+
+fn urgency(now: Timestamp, item: &Entry) -> Urgency {
+    let stage = match item.fields.status {
+        Status::InProgress => 0,
+        Status::Blocked => 2,
+        _ => 1,
+    };
+    match (item.fields.pin_rank, item.state(now), item.kind) {
+        (Some(rank), State::Live | State::Settled, _) => Urgency::Pinned(rank),
+        (_, State::Live, EntryKind::Task | EntryKind::Step | EntryKind::Goal) => Urgency::Task(stage),
+        (_, State::Live, EntryKind::Todo | EntryKind::PendingAction) => Urgency::Todo(stage),
+        (_, State::Live, _) => Urgency::Note,
+        _ => Urgency::Settled,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::actor::Trust;
+    use crate::change::NewEntry;
+    use crate::entry::{EntryFields, Owner};
+    use crate::id::{EntryHandle, EntryId, PageId, Seq};
+
+    fn item(handle: u64, kind: EntryKind, status: Status, pin_rank: Option<u32>) -> Entry {
+        let mut fields = EntryFields::new(kind, Owner::agent(), Trust::User);
+        (fields.status, fields.pin_rank) = (status, pin_rank);
+        let new = NewEntry { id: EntryId::derived(&["e"]), page: PageId::derived(&["p"]), kind, fields };
+        Entry::added(new, EntryHandle(handle), Seq(handle), Timestamp::default())
+    }
+
+    #[test]
+    fn pins_then_work_begun_then_open_then_notes_then_what_is_done() {
+        let mut items = vec![
+            item(1, EntryKind::Note, Status::Active, None),
+            item(2, EntryKind::Todo, Status::Done, None),
+            item(3, EntryKind::Todo, Status::Open, None),
+            item(4, EntryKind::Task, Status::Blocked, None),
+            item(5, EntryKind::Task, Status::Open, None),
+            item(6, EntryKind::Task, Status::InProgress, None),
+            item(7, EntryKind::Note, Status::Active, None),
+            item(8, EntryKind::Note, Status::Active, Some(2)),
+            item(9, EntryKind::Todo, Status::Open, Some(1)),
+            item(10, EntryKind::Todo, Status::Open, None),
+        ];
+        items.sort_by(|a, b| by_urgency(Timestamp::default(), a, b));
+        let order: Vec<u64> = items.iter().map(|item| item.handle.0).collect();
+        assert_eq!(order, [9, 8, 6, 5, 4, 3, 10, 7, 1, 2]);
+    }
+}

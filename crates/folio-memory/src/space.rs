@@ -1,0 +1,97 @@
+//! Whose memory it is: the hard boundary (M7.6.51), and the thread inside it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The name of a space: 1 to 64 of `a-z`, `0-9`, `.`, `_`, `-`, beginning with a letter or digit.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SpaceName(String);
+
+impl SpaceName {
+    /// The space that is used when none is named.
+    #[must_use]
+    pub fn main() -> Self {
+        Self("main".to_owned())
+    }
+
+    /// Brings `text` into the form above, or says why it cannot.
+    ///
+    /// # Errors
+    ///
+    /// The reason in words.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let well_formed = text.len() <= 64
+            && text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+            && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-'));
+        if well_formed {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(format!("{text:?} is not a space name: 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit"))
+        }
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SpaceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for SpaceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for SpaceName {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text)
+    }
+}
+
+impl From<SpaceName> for String {
+    fn from(name: SpaceName) -> Self {
+        name.0
+    }
+}
+
+/// Names a thread. Opaque: `a/b`, `a_b` and any script are different keys, and none is ever made a path (M7.4.38).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ThreadKey(pub String);
+
+impl ThreadKey {
+    /// The thread that is used when none is named.
+    #[must_use]
+    pub fn main() -> Self {
+        Self("main".to_owned())
+    }
+}
+
+impl fmt::Display for ThreadKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SpaceName;
+
+    #[test]
+    fn a_space_name_cannot_be_mistaken_for_a_path_or_a_flag() {
+        for bad in ["", "-x", "a/b", "A", "..", ".hidden", "ä", &"a".repeat(65)] {
+            assert!(SpaceName::parse(bad).is_err(), "{bad:?} was taken");
+        }
+        assert_eq!(SpaceName::parse("team-1.dev_x").unwrap().as_str(), "team-1.dev_x");
+    }
+}

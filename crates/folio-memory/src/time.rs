@@ -1,0 +1,120 @@
+//! Instants, and the one source that they come from.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// An instant, in nanoseconds since 1970-01-01T00:00:00Z.
+///
+/// Written and read as RFC 3339 in UTC. Covers the years 1678 to 2262; arithmetic stops at those ends.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The first instant that can be written down.
+    pub const MIN: Self = Self(i64::MIN);
+
+    /// The instant this many nanoseconds after the epoch.
+    #[must_use]
+    pub const fn from_nanos(nanos: i64) -> Self {
+        Self(nanos)
+    }
+
+    /// The instant this many milliseconds after the epoch.
+    #[must_use]
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis.saturating_mul(1_000_000))
+    }
+
+    /// Nanoseconds since the epoch.
+    #[must_use]
+    pub const fn as_nanos(self) -> i64 {
+        self.0
+    }
+
+    /// Whole milliseconds since the epoch, rounded down.
+    #[must_use]
+    pub const fn as_millis(self) -> i64 {
+        self.0.div_euclid(1_000_000)
+    }
+
+    /// This instant, `by` later.
+    #[must_use]
+    pub fn plus(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(by.as_nanos()).unwrap_or(i64::MAX)))
+    }
+
+    /// How long after `earlier` this instant is; zero if it is not after it.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// Reads RFC 3339, any offset.
+    ///
+    /// # Errors
+    ///
+    /// The reason in words if `text` is not an instant that can be represented.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let parsed: jiff::Timestamp = text.parse().map_err(|e| format!("{text:?} is not an RFC 3339 time: {e}"))?;
+        i64::try_from(parsed.as_nanosecond()).map(Self).map_err(|_| format!("{text:?} is outside the years 1678 to 2262"))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_nanosecond(i128::from(self.0)) {
+            Ok(instant) => write!(f, "{instant}"),
+            Err(_) => write!(f, "{}ns", self.0),
+        }
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+/// The only source of time (M7.1.9). Pure code takes `now` instead.
+pub trait Clock: Send + Sync + fmt::Debug {
+    /// The present instant.
+    fn now(&self) -> Timestamp;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instant_reads_back_as_it_was_written() {
+        let instant = Timestamp::from_nanos(1_700_000_000_123_456_789);
+        assert_eq!(instant.to_string(), "2023-11-14T22:13:20.123456789Z");
+        assert_eq!(Timestamp::parse(&instant.to_string()), Ok(instant));
+    }
+
+    #[test]
+    fn an_offset_is_brought_to_utc() {
+        assert_eq!(Timestamp::parse("2025-11-05T11:30:00+01:00").unwrap().to_string(), "2025-11-05T10:30:00Z");
+    }
+
+    #[test]
+    fn arithmetic_stops_at_the_ends() {
+        assert_eq!(Timestamp::from_nanos(i64::MAX).plus(Duration::from_secs(1)), Timestamp::from_nanos(i64::MAX));
+        assert_eq!(Timestamp::from_nanos(5).since(Timestamp::from_nanos(9)), Duration::ZERO);
+    }
+}

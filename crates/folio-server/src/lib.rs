@@ -1,0 +1,1 @@
+//! Folio over HTTP.

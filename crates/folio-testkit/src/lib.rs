@@ -1,0 +1,1 @@
+//! Stand-ins and contract suites for the tests of Folio. Never shipped.
