@@ -1,0 +1,195 @@
+//! A node of a run's tree: its identity (E9.1) and the states it goes through (E9.19).
+
+use std::fmt;
+use std::str::FromStr;
+
+use folio_memory::RunId;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest, Sha256};
+
+/// Names a node: sixteen hexadecimal digits that follow from its parent, the plan's version, its slug and its item.
+///
+/// So the same item after a crash or a re-plan is the same child.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(u64);
+
+impl NodeId {
+    /// The root of `run`.
+    #[must_use]
+    pub fn root(run: RunId) -> Self {
+        Self::hash(&[&run.to_bytes()])
+    }
+
+    /// The child called `slug` in version `plan_version` of `self`'s plan; `item_key` for a child of a `for_each`.
+    #[must_use]
+    pub fn child(self, plan_version: u32, slug: &str, item_key: &str) -> Self {
+        Self::hash(&[&self.0.to_be_bytes(), &plan_version.to_be_bytes(), slug.as_bytes(), item_key.as_bytes()])
+    }
+
+    fn hash(parts: &[&[u8]]) -> Self {
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        let mut first = [0; 8];
+        first.copy_from_slice(&hash.finalize()[..8]);
+        Self(u64::from_be_bytes(first))
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Debug for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for NodeId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit()) {
+            u64::from_str_radix(text, 16).map(Self).map_err(|e| e.to_string())
+        } else {
+            Err(format!("{text:?} is not a node id: sixteen hexadecimal digits"))
+        }
+    }
+}
+
+impl Serialize for NodeId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for NodeId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Where a node stands (E9.19).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeState {
+    /// It exists and waits for what comes before it.
+    Created,
+    /// Its call is under way.
+    Executing,
+    /// A failed call waits for its next attempt.
+    Parked,
+    /// Its children are at work.
+    RunningChildren,
+    /// It is being stopped.
+    Cancelling,
+    /// It has a result.
+    Terminal,
+}
+
+/// What moves a node from one state to another; one event each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Move {
+    /// Its children were made.
+    Expand,
+    /// A call begins.
+    Start,
+    /// An attempt failed and another will follow.
+    Park,
+    /// Somebody wants it stopped.
+    Cancel,
+    /// It got its result.
+    Finish,
+}
+
+impl NodeState {
+    /// Every state.
+    pub const ALL: [Self; 6] =
+        [Self::Created, Self::Executing, Self::Parked, Self::RunningChildren, Self::Cancelling, Self::Terminal];
+
+    /// Every allowed transition. What is not in this table does not happen.
+    pub const TRANSITIONS: [(Self, Move, Self); 15] = [
+        (Self::Created, Move::Expand, Self::RunningChildren),
+        (Self::Created, Move::Start, Self::Executing),
+        (Self::Created, Move::Cancel, Self::Cancelling),
+        // Skipped, or refused before anything began.
+        (Self::Created, Move::Finish, Self::Terminal),
+        // The call is made again after a crash.
+        (Self::Executing, Move::Start, Self::Executing),
+        (Self::Executing, Move::Park, Self::Parked),
+        (Self::Executing, Move::Cancel, Self::Cancelling),
+        (Self::Executing, Move::Finish, Self::Terminal),
+        (Self::Parked, Move::Start, Self::Executing),
+        (Self::Parked, Move::Cancel, Self::Cancelling),
+        (Self::Parked, Move::Finish, Self::Terminal),
+        (Self::RunningChildren, Move::Cancel, Self::Cancelling),
+        (Self::RunningChildren, Move::Finish, Self::Terminal),
+        // Asking twice is asking once.
+        (Self::Cancelling, Move::Cancel, Self::Cancelling),
+        (Self::Cancelling, Move::Finish, Self::Terminal),
+    ];
+
+    /// Where `by` leads from here; `None` if it is not allowed.
+    #[must_use]
+    pub fn next(self, by: Move) -> Option<Self> {
+        Self::TRANSITIONS.iter().find(|(from, how, _)| *from == self && *how == by).map(|(_, _, to)| *to)
+    }
+
+    /// The name as it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Executing => "executing",
+            Self::Parked => "parked",
+            Self::RunningChildren => "running_children",
+            Self::Cancelling => "cancelling",
+            Self::Terminal => "terminal",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_item_is_the_same_child_e9_1() {
+        let root = NodeId::root(RunId::derived(&["r"]));
+        assert_eq!(root.child(1, "look", "a"), root.child(1, "look", "a"));
+        assert_ne!(root.child(1, "look", "a"), root.child(1, "look", "b"));
+        assert_ne!(root.child(1, "look", "a"), root.child(2, "look", "a"));
+        assert_ne!(root.child(1, "lo", "oka"), root.child(1, "loo", "ka"));
+    }
+
+    #[test]
+    fn an_id_reads_back_as_it_was_written() {
+        let id = NodeId::root(RunId::derived(&["r"]));
+        assert_eq!(id.to_string().parse(), Ok(id));
+        assert!("xyz".parse::<NodeId>().is_err());
+        assert!("+123456789abcdef".parse::<NodeId>().is_err());
+    }
+
+    #[test]
+    fn nothing_follows_a_result_e9_19() {
+        for by in [Move::Expand, Move::Start, Move::Park, Move::Cancel, Move::Finish] {
+            assert_eq!(NodeState::Terminal.next(by), None);
+        }
+    }
+
+    #[test]
+    fn the_table_is_deterministic_and_every_state_can_end() {
+        for (index, (from, by, _)) in NodeState::TRANSITIONS.iter().enumerate() {
+            let again = NodeState::TRANSITIONS.iter().skip(index + 1).any(|(f, b, _)| f == from && b == by);
+            assert!(!again, "{from:?} {by:?} stands twice");
+        }
+        for state in NodeState::ALL {
+            assert!(state == NodeState::Terminal || state.next(Move::Finish) == Some(NodeState::Terminal));
+        }
+    }
+}

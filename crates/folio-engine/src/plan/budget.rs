@@ -1,0 +1,117 @@
+//! Limits that a plan or a task sets for itself.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::duration;
+
+/// Limits of a plan or of one task and everything below it.
+///
+/// Absence means "as above"; `0` means zero. A limit can only narrow the one above it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Budget {
+    /// How many levels of sub-plans there may be below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u32>,
+    /// How many nodes there may be in all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
+    /// How many children one group may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub children: Option<u32>,
+    /// How many items one `for_each` may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<u32>,
+    /// How many steps may run at the same time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u32>,
+    /// How many times one node may plan anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replans: Option<u32>,
+    /// How long it may take, from its start.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "duration::serialize_option"
+    )]
+    pub deadline: Option<Duration>,
+    /// How many bytes of output one result may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_bytes: Option<u64>,
+}
+
+impl Budget {
+    /// Whether no limit is set.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How often and how patiently a failed task is tried again.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Retry {
+    /// How many attempts there may be, the first included.
+    pub max_attempts: u32,
+    /// The pause before the second attempt.
+    #[serde(serialize_with = "duration::serialize")]
+    pub delay: Duration,
+    /// By how much each further pause is longer than the one before.
+    pub factor: f32,
+    /// The longest pause.
+    #[serde(serialize_with = "duration::serialize")]
+    pub delay_max: Duration,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self {
+            max_attempts: 1,
+            delay: Duration::ZERO,
+            factor: 2.0,
+            delay_max: Duration::from_secs(300),
+        }
+    }
+}
+
+impl Retry {
+    /// The pause before attempt number `attempt` (the first attempt is 1 and has none).
+    pub fn pause_before(&self, attempt: u32) -> Duration {
+        if attempt <= 1 {
+            return Duration::ZERO;
+        }
+        let doublings = i32::try_from(attempt - 2).unwrap_or(i32::MAX);
+        let seconds = self.delay.as_secs_f64() * f64::from(self.factor).powi(doublings);
+        let longest = self.delay_max.as_secs_f64();
+        // `min` also takes the infinity of a power that ran away; a product of 0 and infinity is not a number.
+        if seconds.is_nan() {
+            self.delay
+        } else {
+            Duration::from_secs_f64(seconds.min(longest))
+        }
+    }
+
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_by_the_factor_up_to_the_longest() {
+        let retry = Retry {
+            max_attempts: 9,
+            delay: Duration::from_secs(1),
+            factor: 2.0,
+            delay_max: Duration::from_secs(5),
+        };
+        let seconds: Vec<u64> = (1..=5)
+            .map(|attempt| retry.pause_before(attempt).as_secs())
+            .collect();
+        assert_eq!(seconds, [0, 1, 2, 4, 5]);
+        assert_eq!(retry.pause_before(u32::MAX).as_secs(), 5);
+        assert_eq!(Retry::default().pause_before(u32::MAX), Duration::ZERO);
+    }
+}

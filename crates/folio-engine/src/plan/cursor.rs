@@ -1,0 +1,169 @@
+//! A way through the tree of a plan that can say where it is, and a heap of mistakes found on the way.
+
+use super::errors::{PlanError, code};
+use super::nearest::did_you_mean;
+use super::reads::Segment;
+use super::spanned::{Node, Tree};
+
+/// A value of the plan's text and the path to it.
+#[derive(Debug, Clone)]
+pub(super) struct At<'a> {
+    pub(super) node: &'a Node,
+    pub(super) path: String,
+}
+
+impl<'a> At<'a> {
+    pub(super) fn root(node: &'a Node) -> Self {
+        Self {
+            node,
+            path: String::new(),
+        }
+    }
+
+    pub(super) fn key(&self, key: &str) -> Option<Self> {
+        self.node.get(key).map(|node| self.below_key(node, key))
+    }
+
+    pub(super) fn below_key(&self, node: &'a Node, key: &str) -> Self {
+        let is_plain = !key.is_empty()
+            && key
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+        let path = match (self.path.as_str(), is_plain) {
+            ("", true) => key.to_owned(),
+            (path, true) => format!("{path}.{key}"),
+            (path, false) => format!("{path}[{key:?}]"),
+        };
+        Self { node, path }
+    }
+
+    /// Whether it is the text or the number that `text` is.
+    pub(super) fn reads_as(&self, text: &str) -> bool {
+        match &self.node.tree {
+            Tree::String(own) => own == text,
+            Tree::Number(number) => number.to_string() == text,
+            Tree::Null | Tree::Bool(_) | Tree::List(_) | Tree::Object(_) => false,
+        }
+    }
+
+    /// The items, if it is a list.
+    pub(super) fn items(&self) -> Option<Vec<Self>> {
+        let Tree::List(items) = &self.node.tree else {
+            return None;
+        };
+        let at = |(at, node)| Self {
+            node,
+            path: format!("{}[{at}]", self.path),
+        };
+        Some(items.iter().enumerate().map(at).collect())
+    }
+
+    /// Follows `path`, as far as the author wrote it out. Where a shorter form was used (a list instead of an
+    /// object, a text instead of either), the place of that. `None` if nothing was written there at all.
+    pub(super) fn follow(&self, path: &[Segment]) -> Option<Self> {
+        let mut at = self.clone();
+        for segment in path {
+            at = match (&at.node.tree, segment) {
+                (Tree::Object(_), Segment::Key(key)) => {
+                    let mut names = std::iter::once(*key).chain(super::keys::aliases(key));
+                    names.find_map(|name| at.key(name))?
+                }
+                (Tree::List(_), Segment::Index(index)) => at.items()?.into_iter().nth(*index)?,
+                (Tree::List(_) | Tree::String(_), Segment::Key(_))
+                | (Tree::Object(_) | Tree::String(_), Segment::Index(_)) => at,
+                (Tree::Null | Tree::Bool(_) | Tree::Number(_), _) => return None,
+            };
+        }
+        Some(at)
+    }
+
+    /// As [`At::follow`], but the nearest thing around if nothing was written there.
+    pub(super) fn follow_near(&self, path: &[Segment]) -> Self {
+        (0..=path.len())
+            .rev()
+            .find_map(|length| self.follow(&path[..length]))
+            .unwrap_or_else(|| self.clone())
+    }
+}
+
+/// The mistakes found so far.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    pub(super) errors: Vec<PlanError>,
+}
+
+impl Faults {
+    pub(super) fn add(
+        &mut self,
+        at: &At<'_>,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> &mut PlanError {
+        self.errors.push(PlanError {
+            code,
+            place: at.node.place,
+            path: at.path.clone(),
+            message: message.into(),
+            hint: None,
+        });
+        let last = self.errors.len() - 1;
+        &mut self.errors[last]
+    }
+
+    pub(super) fn wrong_type(&mut self, at: &At<'_>, expected: &str) -> &mut PlanError {
+        self.add(
+            at,
+            code::WRONG_TYPE,
+            format!("expected {expected}, found {}", at.node.kind()),
+        )
+    }
+
+    pub(super) fn missing(&mut self, at: &At<'_>, key: &str, what: &str) -> &mut PlanError {
+        self.add(at, code::MISSING, format!("`{key}` is missing: {what}"))
+    }
+
+    pub(super) fn bad_value(&mut self, at: &At<'_>, message: impl Into<String>) -> &mut PlanError {
+        self.add(at, code::BAD_VALUE, message)
+    }
+
+    /// Reports the keys of `at` that are not among `known`.
+    pub(super) fn unknown_keys(&mut self, at: &At<'_>, known: &[&'static str], what: &str) {
+        let Tree::Object(entries) = &at.node.tree else {
+            return;
+        };
+        for entry in entries {
+            let key = entry.key.as_str();
+            if known.contains(&key) {
+                continue;
+            }
+            let recommended = || {
+                known
+                    .iter()
+                    .copied()
+                    .filter(|name| !super::keys::is_alias(name))
+            };
+            let here = at.below_key(&entry.value, key);
+            let error = self.add(
+                &here,
+                code::UNKNOWN_KEY,
+                format!("{what} has no key `{key}`"),
+            );
+            error.place = entry.place;
+            error.hint = super::keys::advice(key, what)
+                .map(str::to_owned)
+                .or_else(|| did_you_mean(key, recommended()))
+                .or_else(|| {
+                    Some(format!(
+                        "there is {}",
+                        recommended().collect::<Vec<_>>().join(", ")
+                    ))
+                });
+        }
+    }
+}
+
+impl PlanError {
+    pub(super) fn with_hint(&mut self, hint: impl Into<String>) {
+        self.hint = Some(hint.into());
+    }
+}

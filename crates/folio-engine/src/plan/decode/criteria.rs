@@ -1,0 +1,246 @@
+//! Criteria and their checks.
+
+use crate::plan::cursor::At;
+use crate::plan::spanned::Tree;
+use crate::plan::{Check, Criterion, keys};
+
+use super::Decoder;
+
+impl<'a> Decoder<'a> {
+    pub(super) fn criteria(&mut self, at: &At<'a>) -> Vec<Criterion> {
+        let Some(at) = self.field(at, "criteria") else {
+            return Vec::new();
+        };
+        let Some(items) = at.items() else {
+            self.faults.wrong_type(&at, "a list of criteria");
+            return Vec::new();
+        };
+        let mut criteria: Vec<Criterion> = items
+            .iter()
+            .filter_map(|item| self.criterion(item))
+            .collect();
+        number_the_unnamed(&mut criteria);
+        criteria
+    }
+
+    fn criterion(&mut self, at: &At<'a>) -> Option<Criterion> {
+        let mut criterion = Criterion {
+            id: String::new(),
+            text: String::new(),
+            check: Check::Judge,
+            required: true,
+        };
+        if let Tree::String(text) = &at.node.tree {
+            criterion.text.clone_from(text);
+            return Some(criterion);
+        }
+        if !self.is_object(at, "a criterion: a text, or `{text, check}`") {
+            return None;
+        }
+        self.faults.unknown_keys(at, keys::CRITERION, "a criterion");
+        if let Some(id) = self.field(at, "id") {
+            criterion.id = self.criterion_id(&id);
+        }
+        if let Some(check) = self.field(at, "check") {
+            criterion.check = self.check(&check);
+        }
+        criterion.required = self.flag(at, "required").unwrap_or(true);
+        criterion.text = match self.field(at, "text") {
+            None if criterion.check.is_machine() => criterion.check.describe(),
+            _ => self.required_text(at, "text", "what must hold, in words"),
+        };
+        Some(criterion)
+    }
+
+    fn criterion_id(&mut self, at: &At<'a>) -> String {
+        let id = self.text(at).unwrap_or_default();
+        let is_plain = (1..=64).contains(&id.len())
+            && id
+                .bytes()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-'));
+        if !is_plain && matches!(at.node.tree, Tree::String(_)) {
+            let error = self
+                .faults
+                .bad_value(at, format!("{id:?} cannot be the id of a criterion"));
+            error.with_hint("use up to 64 letters, digits, `.`, `_` and `-`");
+        }
+        id
+    }
+
+    fn check(&mut self, at: &At<'a>) -> Check {
+        const EXPECTED: &str =
+            "`judge`, `human`, `result_nonempty`, or an object such as `{regex: …}`";
+        match &at.node.tree {
+            Tree::String(name) if keys::CHECK.contains(&name.as_str()) => {
+                let error = self
+                    .faults
+                    .bad_value(at, format!("the check `{name}` needs more than its name"));
+                error.with_hint(format!("write `{{{name}: …}}`"));
+                Check::Judge
+            }
+            Tree::String(_) => self
+                .one_of(
+                    at,
+                    &[
+                        ("judge", SimpleCheck::Judge),
+                        ("human", SimpleCheck::Human),
+                        ("result_nonempty", SimpleCheck::Nonempty),
+                    ],
+                )
+                .map_or(Check::Judge, SimpleCheck::check),
+            Tree::Object(entries) => {
+                self.faults.unknown_keys(at, keys::CHECK, "a check");
+                let known: Vec<&str> = entries
+                    .iter()
+                    .map(|entry| entry.key.as_str())
+                    .filter(|key| keys::CHECK.contains(key))
+                    .collect();
+                match known.as_slice() {
+                    [name] => self.machine_check(at, name),
+                    [] if !entries.is_empty() => Check::Judge,
+                    _ => {
+                        self.faults.bad_value(
+                            at,
+                            format!("a check is exactly one of {}", keys::CHECK.join(", ")),
+                        );
+                        Check::Judge
+                    }
+                }
+            }
+            Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::List(_) => {
+                self.faults.wrong_type(at, EXPECTED);
+                Check::Judge
+            }
+        }
+    }
+
+    fn machine_check(&mut self, at: &At<'a>, name: &str) -> Check {
+        let Some(value) = at.key(name) else {
+            return Check::Judge;
+        };
+        let is_object = matches!(value.node.tree, Tree::Object(_));
+        match name {
+            "command" => self.command(&value),
+            "file_exists" if is_object => {
+                self.faults
+                    .unknown_keys(&value, keys::FILE_EXISTS, "a file_exists check");
+                Check::FileExists {
+                    path: self.required_text(&value, "path", "the file that must exist"),
+                }
+            }
+            "file_exists" => Check::FileExists {
+                path: self.text(&value).unwrap_or_default(),
+            },
+            "regex" if is_object => {
+                self.faults
+                    .unknown_keys(&value, keys::REGEX, "a regex check");
+                let pattern =
+                    self.required_text(&value, "pattern", "the expression that must match");
+                Check::Regex {
+                    pattern,
+                    of: self.text_field(&value, "of"),
+                }
+            }
+            "regex" => Check::Regex {
+                pattern: self.text(&value).unwrap_or_default(),
+                of: None,
+            },
+            _ => {
+                if !self.is_object(&value, "`{schema, of}`") {
+                    return Check::Judge;
+                }
+                self.faults
+                    .unknown_keys(&value, keys::JSON_SCHEMA, "a json_schema check");
+                let schema = match self.field(&value, "schema") {
+                    Some(schema) => schema.node.to_json(),
+                    None => {
+                        self.faults
+                            .missing(&value, "schema", "the schema that must be satisfied");
+                        serde_json::Value::Bool(true)
+                    }
+                };
+                Check::JsonSchema {
+                    schema,
+                    of: self.text_field(&value, "of"),
+                }
+            }
+        }
+    }
+
+    fn command(&mut self, at: &At<'a>) -> Check {
+        let (argv_at, exit) = match &at.node.tree {
+            Tree::Object(_) => {
+                self.faults
+                    .unknown_keys(at, keys::COMMAND, "a command check");
+                let exit = self
+                    .field(at, "exit")
+                    .map(|exit| self.exit_code(&exit))
+                    .unwrap_or_default();
+                (self.field(at, "argv"), exit)
+            }
+            _ => (Some(at.clone()), 0),
+        };
+        let Some(argv_at) = argv_at else {
+            self.faults
+                .missing(at, "argv", "the program and its arguments");
+            return Check::Command {
+                argv: Vec::new(),
+                exit,
+            };
+        };
+        if matches!(argv_at.node.tree, Tree::String(_)) {
+            let error = self
+                .faults
+                .wrong_type(&argv_at, "a list: the program and its arguments");
+            error.with_hint("no shell is involved; write `[\"cargo\", \"test\"]`");
+            return Check::Command {
+                argv: Vec::new(),
+                exit,
+            };
+        }
+        let argv = self.texts(&argv_at);
+        if argv.is_empty() && argv_at.items().is_some() {
+            self.faults
+                .bad_value(&argv_at, "the command has no program");
+        }
+        Check::Command { argv, exit }
+    }
+
+    fn exit_code(&mut self, at: &At<'a>) -> i32 {
+        let code = match &at.node.tree {
+            Tree::Number(number) => number.as_i64().and_then(|code| i32::try_from(code).ok()),
+            _ => None,
+        };
+        if code.is_none() {
+            self.faults.wrong_type(at, "an exit code");
+        }
+        code.unwrap_or_default()
+    }
+}
+
+#[derive(Clone, Copy)]
+enum SimpleCheck {
+    Judge,
+    Human,
+    Nonempty,
+}
+
+impl SimpleCheck {
+    fn check(self) -> Check {
+        match self {
+            Self::Judge => Check::Judge,
+            Self::Human => Check::Human,
+            Self::Nonempty => Check::ResultNonempty,
+        }
+    }
+}
+
+fn number_the_unnamed(criteria: &mut [Criterion]) {
+    for at in 0..criteria.len() {
+        if criteria[at].id.is_empty() {
+            let free = (at + 1..).map(|number| format!("c{number}"));
+            let taken = |id: &String| criteria.iter().any(|other| other.id == *id);
+            criteria[at].id = free.into_iter().find(|id| !taken(id)).unwrap_or_default();
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Steps: which of the four kinds something is, groups, sequences and `for_each`.
+
+use std::sync::Arc;
+
+use crate::plan::cursor::At;
+use crate::plan::errors::code;
+use crate::plan::spanned::Tree;
+use crate::plan::step::MAX_ITEMS_DEFAULT;
+use crate::plan::{ForEach, Group, Join, OnHard, Sequence, Slug, Step, keys};
+use crate::template::is_template;
+
+use super::Decoder;
+
+impl<'a> Decoder<'a> {
+    pub(super) fn steps(&mut self, at: &At<'a>) -> Vec<Step> {
+        match at.items() {
+            Some(items) => items.iter().map(|item| self.step(item)).collect(),
+            None => {
+                self.faults.wrong_type(at, "a list of steps");
+                Vec::new()
+            }
+        }
+    }
+
+    pub(super) fn step(&mut self, at: &At<'a>) -> Step {
+        match &at.node.tree {
+            Tree::String(title) => self.titled_task(at, title),
+            Tree::List(_) => {
+                let group = Group {
+                    id: None,
+                    title: String::new(),
+                    steps: self.steps(at),
+                    on_hard: OnHard::default(),
+                    join: Join::default(),
+                    optional: false,
+                };
+                self.noted(at, Step::Parallel(Arc::new(group)))
+            }
+            Tree::Object(_) => {
+                const KINDS: [&str; 3] = ["parallel", "sequence", "for_each"];
+                let kinds: Vec<&str> = KINDS
+                    .into_iter()
+                    .filter(|kind| at.key(kind).is_some())
+                    .collect();
+                if let [first, second, ..] = kinds.as_slice() {
+                    let message = format!("a step cannot be both `{first}` and `{second}`");
+                    self.faults
+                        .add(at, code::TWO_WAYS, message)
+                        .with_hint("put one into the other");
+                }
+                match kinds.first() {
+                    Some(&"parallel") => self.group(at),
+                    Some(&"sequence") => self.sequence(at),
+                    Some(_) => self.for_each(at),
+                    None => self.task(at),
+                }
+            }
+            Tree::Null | Tree::Bool(_) | Tree::Number(_) => {
+                self.faults.wrong_type(
+                    at,
+                    "a step: a task, a list of steps that run together, or a text",
+                );
+                self.broken_step(at)
+            }
+        }
+    }
+
+    /// Notes where a step was written.
+    pub(super) fn noted(&mut self, at: &At<'a>, step: Step) -> Step {
+        self.origins.note(&step, at);
+        step
+    }
+
+    /// A name that nobody can have written, for a step whose own could not be read.
+    pub(super) fn placeholder(&mut self) -> Slug {
+        self.placeholders += 1;
+        Slug::parse(&format!("unreadable-step-{}", self.placeholders))
+            .expect("the placeholder is a slug")
+    }
+
+    /// The id as it is written. One that is no slug is remembered, because others may name it.
+    pub(super) fn own_id(&mut self, at: &At<'a>) -> Option<Slug> {
+        let slug = self.slug(at);
+        if slug.is_none()
+            && let Tree::String(text) = &at.node.tree
+        {
+            self.origins.lost_names.push(text.clone());
+        }
+        slug
+    }
+
+    fn optional_id(&mut self, at: &At<'a>) -> Option<Slug> {
+        let id = self.field(at, "id")?;
+        self.own_id(&id)
+    }
+
+    fn group(&mut self, at: &At<'a>) -> Step {
+        self.faults
+            .unknown_keys(at, keys::GROUP, "a parallel group");
+        let id = self.optional_id(at);
+        let group = Group {
+            id,
+            title: self.text_or_empty(at, "title"),
+            steps: self.member_steps(at, "parallel"),
+            on_hard: self.on_hard(at, "on_hard"),
+            join: self.join(at),
+            optional: self.flag(at, "optional").unwrap_or_default(),
+        };
+        self.noted(at, Step::Parallel(Arc::new(group)))
+    }
+
+    fn sequence(&mut self, at: &At<'a>) -> Step {
+        self.faults.unknown_keys(at, keys::SEQUENCE, "a sequence");
+        let id = self.optional_id(at);
+        let sequence = Sequence {
+            id,
+            title: self.text_or_empty(at, "title"),
+            steps: self.member_steps(at, "sequence"),
+            optional: self.flag(at, "optional").unwrap_or_default(),
+        };
+        self.noted(at, Step::Sequence(Arc::new(sequence)))
+    }
+
+    fn member_steps(&mut self, at: &At<'a>, key: &'static str) -> Vec<Step> {
+        match self.field(at, key) {
+            Some(steps) => self.steps(&steps),
+            None => Vec::new(),
+        }
+    }
+
+    fn on_hard(&mut self, at: &At<'a>, key: &'static str) -> OnHard {
+        const CHOICES: [(&str, OnHard); 3] = [
+            ("hold", OnHard::Hold),
+            ("cancel", OnHard::Cancel),
+            ("continue", OnHard::Continue),
+        ];
+        let value = self.field(at, key);
+        value
+            .and_then(|value| self.one_of(&value, &CHOICES))
+            .unwrap_or_default()
+    }
+
+    fn join(&mut self, at: &At<'a>) -> Join {
+        let Some(value) = self.field(at, "join") else {
+            return Join::default();
+        };
+        match &value.node.tree {
+            Tree::String(text) => {
+                let inside = text
+                    .strip_prefix("quorum(")
+                    .and_then(|rest| rest.strip_suffix(')'));
+                if let Some(k) = inside.and_then(|inside| inside.trim().parse().ok()) {
+                    return Join::Quorum(k);
+                }
+                if text.starts_with("quorum") {
+                    let error = self
+                        .faults
+                        .bad_value(&value, format!("{text:?} does not say how many"));
+                    error.with_hint("write `quorum(2)`");
+                    return Join::default();
+                }
+                let choices = [
+                    ("all_settled", Join::AllSettled),
+                    ("first_ok", Join::FirstOk),
+                ];
+                self.one_of(&value, &choices).unwrap_or_default()
+            }
+            Tree::Object(_) => {
+                self.faults.unknown_keys(&value, keys::JOIN, "a join");
+                match self.field(&value, "quorum") {
+                    Some(k) => self.u32(&k).map(Join::Quorum).unwrap_or_default(),
+                    None => {
+                        self.faults
+                            .missing(&value, "quorum", "how many branches must be ok");
+                        Join::default()
+                    }
+                }
+            }
+            Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::List(_) => {
+                self.faults
+                    .wrong_type(&value, "`all_settled`, `first_ok` or `quorum(2)`");
+                Join::default()
+            }
+        }
+    }
+
+    fn for_each(&mut self, at: &At<'a>) -> Step {
+        let known: Vec<&'static str> = keys::FOR_EACH
+            .iter()
+            .chain(keys::FOR_EACH_INLINE)
+            .copied()
+            .collect();
+        self.faults.unknown_keys(at, &known, "a for_each");
+        let (id, title) = self.id_and_title(at, "a for_each");
+        let over = match self.field(at, "for_each") {
+            Some(over) => over.node.to_json(),
+            None => {
+                self.faults
+                    .missing(at, "for_each", "the list whose items are worked on");
+                serde_json::Value::Array(Vec::new())
+            }
+        };
+        let needs = self.field(at, "needs").map(|needs| self.slugs(&needs));
+        let (body, title) = self.for_each_body(at, &id, title);
+        let for_each = ForEach {
+            id,
+            title,
+            over,
+            item_name: self.item_name(at),
+            body,
+            max_items: self
+                .positive_field(at, "max_items")
+                .unwrap_or(MAX_ITEMS_DEFAULT),
+            on_item: self.on_hard(at, "on_item"),
+            concurrency: self.positive_field(at, "concurrency"),
+            optional: self.flag(at, "optional").unwrap_or_default(),
+            needs,
+        };
+        self.noted(at, Step::ForEach(Arc::new(for_each)))
+    }
+
+    /// The body is either a `step`, or a task whose keys stand beside `for_each`.
+    fn for_each_body(&mut self, at: &At<'a>, id: &Slug, title: String) -> (Step, String) {
+        let inline = keys::FOR_EACH_INLINE
+            .iter()
+            .find_map(|key| self.field(at, key).map(|value| (*key, value)));
+        match (self.field(at, "step"), inline) {
+            (Some(step), None) => (self.step(&step), title),
+            (Some(step), Some((key, value))) => {
+                let message = format!("`{key}` belongs to a task, and the task is in `step`");
+                self.faults
+                    .add(&value, code::TWO_WAYS, message)
+                    .with_hint(format!("move `{key}` into `step`"));
+                (self.step(&step), title)
+            }
+            (None, Some(_)) => {
+                // The title is shown once for the whole, where there is no item yet.
+                let own_title = if is_template(&title) {
+                    id.to_string()
+                } else {
+                    title.clone()
+                };
+                let body = self.task_named(at, id.clone(), title);
+                (body, own_title)
+            }
+            (None, None) => {
+                let error = self
+                    .faults
+                    .missing(at, "step", "what is done for each item");
+                error.with_hint("write `step`, or `do`, `plan` or `description` beside `for_each`");
+                (self.broken_step(at), title)
+            }
+        }
+    }
+
+    fn item_name(&mut self, at: &At<'a>) -> String {
+        const RESERVED: [&str; 14] = [
+            "inputs", "results", "result", "run", "goal", "index", "loop", "self", "true", "false",
+            "none", "not", "in", "is",
+        ];
+        let Some(value) = self.field(at, "as") else {
+            return "item".to_owned();
+        };
+        let Some(name) = self.text(&value) else {
+            return "item".to_owned();
+        };
+        let is_identifier = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !is_identifier || RESERVED.contains(&name.as_str()) {
+            let error = self
+                .faults
+                .bad_value(&value, format!("an item cannot be called {name:?}"));
+            error.with_hint(format!(
+                "use letters, digits and `_`, and none of {}",
+                RESERVED.join(", ")
+            ));
+            return "item".to_owned();
+        }
+        name
+    }
+}

@@ -1,0 +1,91 @@
+//! The plan as a whole.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Budget, Criterion, Step};
+
+/// The version of the plan language that this crate writes and reads.
+pub const PLAN_VERSION: u32 = 1;
+
+/// A plan: what is wanted, from which inputs, and the steps to it.
+///
+/// `Serialize` gives the authored form, with what is at its default left out: reading it back gives an equal plan.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Plan {
+    /// The version of the plan language.
+    pub version: u32,
+    /// What it is, in a few words (a template that may name inputs).
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    /// What is wanted (a template that may name inputs).
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub goal: String,
+    /// Anything a reader should know (a template that may name inputs).
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// What has to be given to start it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub inputs: BTreeMap<String, InputSpec>,
+    /// What must hold for its result.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub criteria: Vec<Criterion>,
+    /// Limits of the whole run.
+    #[serde(skip_serializing_if = "Budget::is_empty")]
+    pub budget: Budget,
+    /// The steps, in order.
+    pub steps: Vec<Step>,
+    /// What people read in the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report: Option<Report>,
+    /// What programs read in the end (templates).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+}
+
+/// One input of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct InputSpec {
+    /// What kind of value it takes.
+    #[serde(rename = "type")]
+    pub kind: InputKind,
+    /// What it is for.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// The value if none is given. An input without one is required.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
+}
+
+/// The kind of value that an input takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InputKind {
+    /// Any text.
+    #[default]
+    String,
+    /// A whole number.
+    Integer,
+    /// Any number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// The path of a file or a folder.
+    Path,
+    /// A list.
+    List,
+    /// An object.
+    Object,
+}
+
+/// What people read when a run has ended.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// Its heading (a template).
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    /// Its text in markdown (a template).
+    pub body: String,
+}

@@ -1,0 +1,110 @@
+//! What is wrong with a plan, and where.
+
+use std::fmt;
+
+/// A place in the text of a plan, counted from 1; columns count characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The line.
+    pub line: u32,
+    /// The column.
+    pub column: u32,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// One mistake in a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanError {
+    /// What kind of mistake it is, `P001` and on; see [`CODES`].
+    pub code: &'static str,
+    /// Where it is in the text.
+    pub place: Place,
+    /// Where it is in the plan, for example `steps[2].do.args.pattern`; empty for the plan as a whole.
+    pub path: String,
+    /// What is wrong, naming what was written.
+    pub message: String,
+    /// What to try.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.place)?;
+        if !self.path.is_empty() {
+            write!(f, " {}", self.path)?;
+        }
+        write!(f, ": {} {}", self.code, self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, " ({hint})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+/// Every mistake of a plan, in the order of the text. Printed one per line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanErrors(pub Vec<PlanError>);
+
+impl fmt::Display for PlanErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, error) in self.0.iter().enumerate() {
+            if position > 0 {
+                f.write_str("\n")?;
+            }
+            error.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for PlanErrors {}
+
+macro_rules! codes {
+    ($($name:ident = $code:literal, $meaning:literal;)*) => {
+        /// Every code of a [`PlanError`] and what it means.
+        pub const CODES: &[(&str, &str)] = &[$(($code, $meaning)),*];
+
+        /// The codes by name.
+        pub(super) mod code {
+            $(pub(in crate::plan) const $name: &str = $code;)*
+        }
+    };
+}
+
+codes! {
+    UNREADABLE = "P001", "the text is not one YAML or JSON document of reasonable size and depth";
+    DUPLICATE_KEY = "P002", "a key is written twice in one object";
+    UNKNOWN_KEY = "P003", "a key that the plan language does not have here";
+    UNKNOWN_TOOL = "P004", "a tool that is not available";
+    MISSING = "P005", "something required is not there";
+    WRONG_TYPE = "P006", "a value of the wrong type";
+    BAD_VALUE = "P007", "a value that is not allowed here";
+    BAD_SLUG = "P008", "an id that is not a slug";
+    DUPLICATE_ID = "P009", "an id that is used twice in one plan";
+    UNKNOWN_NEED = "P010", "`needs` names a step that does not exist";
+    FOREIGN_NEED = "P011", "`needs` names a step of another plan";
+    CYCLE = "P012", "steps that wait for one another";
+    EMPTY = "P013", "a plan, group or sequence without steps";
+    OVER_CAP = "P014", "more than the limits allow";
+    TWO_WAYS = "P015", "a task that says in two ways how it is done";
+    MISSING_ARGUMENT = "P016", "a required argument of a tool is not given";
+    UNKNOWN_ARGUMENT = "P017", "an argument that the tool does not have";
+    TEMPLATE_SYNTAX = "P018", "a template that cannot be read";
+    UNKNOWN_NAME = "P019", "a template that names something that does not exist";
+    NOT_VISIBLE = "P020", "a template that names a result which is not finished before it";
+    NOT_A_LIST = "P021", "`for_each` over something that is not a list or a reference to one";
+    RACING_WRITES = "P022", "`first_ok` over branches that may write";
+    BAD_REGEX = "P023", "a regular expression that cannot be read";
+    BAD_SCHEMA = "P024", "a JSON schema that is not one";
+    BAD_DURATION = "P025", "a duration that cannot be read";
+    BAD_DEFAULT = "P026", "a default of another type than the input";
+    BAD_QUORUM = "P027", "a quorum that can never be reached or is always reached";
+    DUPLICATE_CRITERION = "P028", "a criterion's id that is used twice";
+}

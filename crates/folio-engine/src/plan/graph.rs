@@ -1,0 +1,249 @@
+//! Which step of a plan waits for which.
+
+use std::collections::HashMap;
+
+use super::{Slug, Step, reads};
+
+/// The steps of one plan, or of one sub-plan, with what each waits for.
+///
+/// Sub-plans of tasks and bodies of `for_each` have graphs of their own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Graph {
+    /// The steps in plan order: a group or a sequence stands directly before what is in it.
+    pub nodes: Vec<GraphNode>,
+}
+
+/// One step of a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GraphNode {
+    /// Its name. A group or a sequence without an id is `group-3` or `sequence-3`, after its place in the plan.
+    pub slug: Slug,
+    /// The step itself.
+    pub step: Step,
+    /// The group or sequence that it is in.
+    pub parent: Option<usize>,
+    /// What is in it, if it is a group or a sequence.
+    pub children: Vec<usize>,
+    /// What must have an outcome before it starts, besides that its parent has started.
+    ///
+    /// With `needs`, exactly the steps named. Without, the fewest steps that imply everything earlier.
+    pub waits: Vec<usize>,
+    /// Whether another step names it, in `needs` or in a template.
+    pub needed: bool,
+    /// Whether the plan may go on well without it.
+    pub optional: bool,
+}
+
+impl Graph {
+    /// Lays out `steps`. Names in `needs` that do not exist are left out: a checked plan has none.
+    pub fn of(steps: &[Step]) -> Self {
+        let mut graph = Self { nodes: Vec::new() };
+        graph.add(steps, None);
+        graph.name_the_unnamed();
+        let by_slug = graph.by_slug();
+        let needs = graph.resolve_needs(&by_slug);
+        graph.set_waits(&needs);
+        graph.set_needed(&needs, &by_slug);
+        graph
+    }
+
+    /// The node of that name.
+    pub fn index_of(&self, slug: &Slug) -> Option<usize> {
+        self.nodes.iter().position(|node| node.slug == *slug)
+    }
+
+    /// The steps of the plan itself, in order: those that are in no group or sequence.
+    pub fn roots(&self) -> impl Iterator<Item = usize> + '_ {
+        self.nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| node.parent.is_none())
+            .map(|(at, _)| at)
+    }
+
+    /// Whether the outcome of `target` is settled, and to be read, when `reader` starts.
+    ///
+    /// A step with `needs` reads what they name and what is in it; a step without reads everything earlier.
+    pub fn reads(&self, reader: usize, target: usize) -> bool {
+        if let Some(needs) = self.nodes[reader].step.needs() {
+            return self
+                .and_above(target)
+                .any(|at| needs.contains(&self.nodes[at].slug));
+        }
+        let above_target: Vec<usize> = self.and_above(target).collect();
+        for at in self.and_above(reader) {
+            let parent = self.nodes[at].parent;
+            if let Some(&beside) = above_target
+                .iter()
+                .find(|&&other| self.nodes[other].parent == parent)
+            {
+                return beside < at && self.is_ordered(parent);
+            }
+        }
+        false
+    }
+
+    fn add(&mut self, steps: &[Step], parent: Option<usize>) {
+        for step in steps {
+            let at = self.nodes.len();
+            self.nodes.push(GraphNode {
+                slug: step.id().cloned().unwrap_or_else(placeholder),
+                step: step.clone(),
+                parent,
+                children: Vec::new(),
+                waits: Vec::new(),
+                needed: false,
+                optional: step.is_optional(),
+            });
+            if let Some(parent) = parent {
+                self.nodes[parent].children.push(at);
+            }
+            self.add(step.members(), Some(at));
+        }
+    }
+
+    fn name_the_unnamed(&mut self) {
+        let taken = self.nodes.iter().filter_map(|node| node.step.id().cloned());
+        let mut taken: std::collections::HashSet<Slug> = taken.collect();
+        for (at, node) in self.nodes.iter_mut().enumerate() {
+            let kind = match &node.step {
+                Step::Parallel(group) if group.id.is_none() => "group",
+                Step::Sequence(sequence) if sequence.id.is_none() => "sequence",
+                _ => continue,
+            };
+            let position = at + 1;
+            let mut names = std::iter::once(format!("{kind}-{position}"))
+                .chain((2_u32..).map(|more| format!("{kind}-{position}-{more}")))
+                .filter_map(|name| Slug::parse(&name).ok());
+            if let Some(free) = names.find(|name| !taken.contains(name)) {
+                taken.insert(free.clone());
+                node.slug = free;
+            }
+        }
+    }
+
+    fn by_slug(&self) -> HashMap<Slug, usize> {
+        let mut by_slug = HashMap::with_capacity(self.nodes.len());
+        for (at, node) in self.nodes.iter().enumerate() {
+            by_slug.entry(node.slug.clone()).or_insert(at);
+        }
+        by_slug
+    }
+
+    fn resolve_needs(&self, by_slug: &HashMap<Slug, usize>) -> Vec<Option<Vec<usize>>> {
+        let resolve = |needs: &[Slug]| {
+            let mut found: Vec<usize> = needs
+                .iter()
+                .filter_map(|slug| by_slug.get(slug).copied())
+                .collect();
+            found.sort_unstable();
+            found.dedup();
+            found
+        };
+        self.nodes
+            .iter()
+            .map(|node| node.step.needs().map(resolve))
+            .collect()
+    }
+
+    fn set_waits(&mut self, needs: &[Option<Vec<usize>>]) {
+        // Which later siblings wait for a step by name: waiting for them is waiting for it.
+        let mut named_by: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
+        let mut is_simple = true;
+        for (at, targets) in needs.iter().enumerate() {
+            for &target in targets.iter().flatten() {
+                if target < at && self.nodes[target].parent == self.nodes[at].parent {
+                    named_by[target].push(at);
+                } else {
+                    is_simple = false;
+                }
+            }
+        }
+        let roots: Vec<usize> = self.roots().collect();
+        self.set_waits_of(&roots, true, needs, &named_by);
+        for at in 0..self.nodes.len() {
+            let children = std::mem::take(&mut self.nodes[at].children);
+            self.set_waits_of(&children, self.is_ordered(Some(at)), needs, &named_by);
+            self.nodes[at].children = children;
+        }
+        if !is_simple {
+            self.drop_implied_waits(needs);
+        }
+    }
+
+    fn set_waits_of(
+        &mut self,
+        siblings: &[usize],
+        is_ordered: bool,
+        needs: &[Option<Vec<usize>>],
+        named_by: &[Vec<usize>],
+    ) {
+        // The steps that imply all earlier ones.
+        let mut front: Vec<usize> = Vec::new();
+        for &at in siblings {
+            match &needs[at] {
+                Some(needs) => {
+                    self.nodes[at].waits.clone_from(needs);
+                    front.push(at);
+                }
+                None if is_ordered => {
+                    front.retain(|&earlier| !named_by[earlier].iter().any(|&later| later < at));
+                    self.nodes[at].waits = std::mem::replace(&mut front, vec![at]);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Where `needs` reach forward or into another group, the front can hold a step that another of its steps
+    /// waits for. Plans like that are rare and small, so each such step is looked at by itself.
+    fn drop_implied_waits(&mut self, needs: &[Option<Vec<usize>>]) {
+        for at in 0..self.nodes.len() {
+            if needs[at].is_some() || self.nodes[at].waits.len() < 2 {
+                continue;
+            }
+            let waits = self.nodes[at].waits.clone();
+            let mut implied = vec![false; self.nodes.len()];
+            let mut open: Vec<usize> = waits
+                .iter()
+                .flat_map(|&wait| self.nodes[wait].waits.clone())
+                .collect();
+            while let Some(next) = open.pop() {
+                if !std::mem::replace(&mut implied[next], true) {
+                    open.extend_from_slice(&self.nodes[next].waits);
+                }
+            }
+            self.nodes[at].waits = waits.into_iter().filter(|&wait| !implied[wait]).collect();
+        }
+    }
+
+    fn set_needed(&mut self, needs: &[Option<Vec<usize>>], by_slug: &HashMap<Slug, usize>) {
+        let mut needed = vec![false; self.nodes.len()];
+        for (at, targets) in needs.iter().enumerate() {
+            for &target in targets.iter().flatten() {
+                needed[target] = true;
+            }
+            for name in reads::outer_results(&self.nodes[at].step) {
+                if let Some(&target) = by_slug.get(name.as_str()).filter(|&&target| target != at) {
+                    needed[target] = true;
+                }
+            }
+        }
+        for (node, needed) in self.nodes.iter_mut().zip(needed) {
+            node.needed = needed;
+        }
+    }
+
+    /// The node itself, then what it is in, outwards.
+    pub(super) fn and_above(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
+        std::iter::successors(Some(at), |&at| self.nodes[at].parent)
+    }
+
+    fn is_ordered(&self, container: Option<usize>) -> bool {
+        container.is_none_or(|at| !matches!(self.nodes[at].step, Step::Parallel(_)))
+    }
+}
+
+fn placeholder() -> Slug {
+    Slug::parse("unnamed").expect("`unnamed` is a slug")
+}

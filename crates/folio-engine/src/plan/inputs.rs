@@ -1,0 +1,160 @@
+//! The inputs that a run is started with.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::nearest::did_you_mean;
+use super::{InputKind, Plan};
+
+/// What is wrong with one input.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InputError {
+    /// A required input was not given.
+    #[error("the input `{name}` is missing: {description}")]
+    Missing {
+        /// Its name.
+        name: String,
+        /// What it is for, or at least its type.
+        description: String,
+    },
+    /// The plan has no such input.
+    #[error("the plan has no input `{name}`; {hint}")]
+    Unknown {
+        /// The name as it was given.
+        name: String,
+        /// Which names there are.
+        hint: String,
+    },
+    /// The value is of another type.
+    #[error("the input `{name}` must be {expected}, not {given}")]
+    WrongType {
+        /// Its name.
+        name: String,
+        /// The type of the input.
+        expected: &'static str,
+        /// The value as it was given, cut off if it is long.
+        given: String,
+    },
+}
+
+impl InputKind {
+    /// Whether `value` is of this kind.
+    pub fn accepts(self, value: &Value) -> bool {
+        match self {
+            Self::String | Self::Path => value.is_string(),
+            Self::Integer => value.is_i64() || value.is_u64(),
+            Self::Number => value.is_number(),
+            Self::Boolean => value.is_boolean(),
+            Self::List => value.is_array(),
+            Self::Object => value.is_object(),
+        }
+    }
+
+    /// The kind with its article, for messages.
+    pub(super) fn described(self) -> &'static str {
+        match self {
+            Self::String => "a string",
+            Self::Integer => "an integer",
+            Self::Number => "a number",
+            Self::Boolean => "a boolean",
+            Self::Path => "a path",
+            Self::List => "a list",
+            Self::Object => "an object",
+        }
+    }
+
+    /// Reads a text, as a command line has it, as this kind. `None` if it is not one.
+    fn read(self, text: &str) -> Option<Value> {
+        let value = match self {
+            Self::String | Self::Path => return Some(Value::String(text.to_owned())),
+            Self::Boolean => match text.trim() {
+                "true" | "yes" | "on" | "1" => Value::Bool(true),
+                "false" | "no" | "off" | "0" => Value::Bool(false),
+                _ => return None,
+            },
+            Self::List if !text.trim_start().starts_with('[') => {
+                let items = text
+                    .split(',')
+                    .map(str::trim)
+                    .filter(|item| !item.is_empty());
+                items.map(Value::from).collect()
+            }
+            Self::Integer | Self::Number | Self::List | Self::Object => {
+                serde_json::from_str(text.trim()).ok()?
+            }
+        };
+        self.accepts(&value).then_some(value)
+    }
+}
+
+/// Fills in defaults and brings `given` to the types of the plan's inputs.
+///
+/// A text is read as the input's type: `"5"` as an integer, `"a, b"` as a list, `"yes"` as a boolean.
+///
+/// # Errors
+///
+/// Every input that is missing, unknown or of another type, in the order of their names.
+pub fn check_inputs(
+    plan: &Plan,
+    given: &BTreeMap<String, Value>,
+) -> Result<Map<String, Value>, Vec<InputError>> {
+    let mut inputs = Map::new();
+    let mut errors = Vec::new();
+    for (name, spec) in &plan.inputs {
+        let value = match (given.get(name), &spec.default) {
+            (Some(Value::String(text)), _) => spec.kind.read(text),
+            (Some(value), _) if spec.kind.accepts(value) => Some(value.clone()),
+            (Some(_), _) => None,
+            (None, Some(default)) => Some(default.clone()),
+            (None, None) => {
+                let about = if spec.description.is_empty() {
+                    spec.kind.described()
+                } else {
+                    &spec.description
+                };
+                errors.push(InputError::Missing {
+                    name: name.clone(),
+                    description: about.to_owned(),
+                });
+                continue;
+            }
+        };
+        match value {
+            Some(value) => {
+                inputs.insert(name.clone(), value);
+            }
+            None => errors.push(InputError::WrongType {
+                name: name.clone(),
+                expected: spec.kind.described(),
+                given: given.get(name).map(shown).unwrap_or_default(),
+            }),
+        }
+    }
+    for name in given.keys().filter(|name| !plan.inputs.contains_key(*name)) {
+        let names = || plan.inputs.keys().map(String::as_str);
+        let hint = did_you_mean(name, names()).unwrap_or_else(|| match plan.inputs.len() {
+            0 => "it has none".to_owned(),
+            _ => format!("there is {}", names().collect::<Vec<_>>().join(", ")),
+        });
+        errors.push(InputError::Unknown {
+            name: name.clone(),
+            hint,
+        });
+    }
+    if errors.is_empty() {
+        Ok(inputs)
+    } else {
+        Err(errors)
+    }
+}
+
+fn shown(value: &Value) -> String {
+    const CHARS_MAX: usize = 60;
+    let text = value.to_string();
+    match text.char_indices().nth(CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}

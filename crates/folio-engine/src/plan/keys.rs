@@ -1,0 +1,209 @@
+//! The keys of the plan language. The published schema has the same; a test compares them.
+
+pub(super) const PLAN: &[&str] = &[
+    "version",
+    "title",
+    "goal",
+    "description",
+    "inputs",
+    "criteria",
+    "budget",
+    "steps",
+    "report",
+    "output",
+];
+pub(super) const INPUT: &[&str] = &["type", "description", "default"];
+pub(super) const REPORT: &[&str] = &["title", "body"];
+pub(super) const TASK: &[&str] = &[
+    "id",
+    "task_id",
+    "taskId",
+    "title",
+    "description",
+    "reason",
+    "criteria",
+    "success_criteria",
+    "successCriteria",
+    "needs",
+    "executor",
+    "optional",
+    "atomic",
+    "do",
+    "plan",
+    "observe",
+    "retry",
+    "timeout",
+    "budget",
+];
+pub(super) const GROUP: &[&str] = &[
+    "id", "task_id", "taskId", "title", "parallel", "on_hard", "join", "optional",
+];
+pub(super) const SEQUENCE: &[&str] = &["id", "task_id", "taskId", "title", "sequence", "optional"];
+pub(super) const FOR_EACH: &[&str] = &[
+    "id",
+    "task_id",
+    "taskId",
+    "title",
+    "for_each",
+    "as",
+    "step",
+    "body",
+    "max_items",
+    "on_item",
+    "concurrency",
+    "optional",
+    "needs",
+];
+/// The keys of a task that a `for_each` may carry itself, instead of `step`.
+pub(super) const FOR_EACH_INLINE: &[&str] = &[
+    "description",
+    "reason",
+    "criteria",
+    "success_criteria",
+    "successCriteria",
+    "executor",
+    "atomic",
+    "do",
+    "plan",
+    "observe",
+    "retry",
+    "timeout",
+    "budget",
+];
+pub(super) const CALL: &[&str] = &["tool", "args"];
+pub(super) const SUB_PLAN: &[&str] = &["steps", "output"];
+pub(super) const OBSERVE: &[&str] = &[
+    "type",
+    "content",
+    "confidence",
+    "tags",
+    "ttl_minutes",
+    "context",
+    "for_each",
+    "when",
+];
+pub(super) const RETRY: &[&str] = &["max_attempts", "delay", "factor", "delay_max"];
+pub(super) const BUDGET: &[&str] = &[
+    "depth",
+    "nodes",
+    "children",
+    "items",
+    "concurrency",
+    "replans",
+    "deadline",
+    "output_bytes",
+];
+pub(super) const CRITERION: &[&str] = &["id", "text", "check", "required"];
+pub(super) const CHECK: &[&str] = &["command", "file_exists", "regex", "json_schema"];
+pub(super) const COMMAND: &[&str] = &["argv", "exit"];
+pub(super) const FILE_EXISTS: &[&str] = &["path"];
+pub(super) const REGEX: &[&str] = &["pattern", "of"];
+pub(super) const JSON_SCHEMA: &[&str] = &["schema", "of"];
+pub(super) const JOIN: &[&str] = &["quorum"];
+
+/// Other spellings that are read as `key`.
+pub(super) fn aliases(key: &str) -> impl Iterator<Item = &'static str> + use<> {
+    let aliases: &[&str] = match key {
+        "id" => &["task_id", "taskId"],
+        "criteria" => &["success_criteria", "successCriteria"],
+        "step" => &["body"],
+        _ => &[],
+    };
+    aliases.iter().copied()
+}
+
+/// Whether `key` is only another spelling, which is read but never recommended.
+pub(super) fn is_alias(key: &str) -> bool {
+    ["id", "criteria", "step"]
+        .into_iter()
+        .any(|name| aliases(name).any(|alias| alias == key))
+}
+
+/// What to say about a key that people bring from elsewhere.
+pub(super) fn advice(key: &str, what: &str) -> Option<&'static str> {
+    Some(match key {
+        "required" if what == "an input" => "an input without a `default` is required",
+        "tool" | "args" if what == "a task" => "a call is written `do: {tool: …, args: …}`",
+        "depends_on" | "dependencies" | "after" => "write `needs`",
+        "if" | "when" if what == "a task" => {
+            "a step is not conditional; let a model decide, or filter a `for_each`"
+        }
+        "steps" if what == "a task" => {
+            "a sub-plan is written `plan: {steps: […]}`, a sequence `sequence: […]`"
+        }
+        "tasks" => "write `steps`",
+        "items" | "in" | "over" if what == "a for_each" => "the list itself stands at `for_each`",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn the_schema_has_exactly_the_keys_that_the_reader_knows() {
+        let schema: Value = serde_json::from_str(super::super::schema()).unwrap();
+        let tables: &[(&str, &[&[&str]])] = &[
+            ("plan", &[PLAN]),
+            ("inputSpec", &[INPUT]),
+            ("reportSpec", &[REPORT]),
+            ("task", &[TASK]),
+            ("group", &[GROUP]),
+            ("sequence", &[SEQUENCE]),
+            ("forEach", &[FOR_EACH, FOR_EACH_INLINE]),
+            ("call", &[CALL]),
+            ("subPlanSpec", &[SUB_PLAN]),
+            ("observe", &[OBSERVE]),
+            ("retrySpec", &[RETRY]),
+            ("budget", &[BUDGET]),
+            ("criterionSpec", &[CRITERION]),
+            ("machineCheck", &[CHECK]),
+            ("commandSpec", &[COMMAND]),
+            ("fileExistsSpec", &[FILE_EXISTS]),
+            ("regexSpec", &[REGEX]),
+            ("jsonSchemaSpec", &[JSON_SCHEMA]),
+            ("quorum", &[JOIN]),
+        ];
+        let definitions = schema["$defs"].as_object().unwrap();
+        for (name, keys) in tables {
+            let read: BTreeSet<&str> = keys.iter().flat_map(|keys| keys.iter().copied()).collect();
+            let published: BTreeSet<&str> = definitions[*name]["properties"]
+                .as_object()
+                .unwrap()
+                .keys()
+                .map(String::as_str)
+                .collect();
+            assert_eq!(read, published, "{name}");
+            assert_eq!(definitions[*name]["additionalProperties"], false, "{name}");
+        }
+        for (name, definition) in definitions {
+            let is_listed = tables.iter().any(|(listed, _)| listed == name);
+            assert!(
+                is_listed || definition.get("properties").is_none(),
+                "{name} has keys that nothing compares"
+            );
+        }
+    }
+
+    #[test]
+    fn the_schema_describes_every_key() {
+        let schema: Value = serde_json::from_str(super::super::schema()).unwrap();
+        let definitions = schema["$defs"].as_object().unwrap();
+        for (name, definition) in definitions {
+            for (key, property) in definition["properties"].as_object().into_iter().flatten() {
+                let target = property["$ref"]
+                    .as_str()
+                    .and_then(|target| definitions.get(&target["#/$defs/".len()..]));
+                let is_described = property
+                    .get("description")
+                    .or_else(|| target.and_then(|target| target.get("description")));
+                assert!(is_described.is_some(), "{name}.{key}");
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! "Did you mean …?"
+
+/// The candidate that was most likely meant by `written`, if one is close.
+pub(super) fn nearest<'a>(
+    written: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let written_folded = fold(written);
+    let allowed = (written_folded.chars().count() / 3).clamp(1, 3);
+    candidates
+        .into_iter()
+        .map(|candidate| (distance(&written_folded, &fold(candidate)), candidate))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+pub(super) fn did_you_mean<'a>(
+    written: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    nearest(written, candidates).map(|candidate| format!("did you mean `{candidate}`?"))
+}
+
+/// `maxItems`, `max-items` and `max_items` are the same word.
+fn fold(name: &str) -> String {
+    name.chars()
+        .filter(|c| !matches!(c, '_' | '-'))
+        .flat_map(char::to_lowercase)
+        .take(64)
+        .collect()
+}
+
+/// How many characters must be inserted, left out, replaced, or swapped with their neighbour.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for (i, &left) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, &right) in b.iter().enumerate() {
+            let mut best = (last[j] + usize::from(left != right))
+                .min(last[j + 1] + 1)
+                .min(row[j] + 1);
+            if i > 0 && j > 0 && left == b[j - 1] && a[i - 1] == right {
+                best = best.min(before[j - 1] + 1);
+            }
+            row.push(best);
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_finger_is_recognised_and_another_word_is_not() {
+        let tools = ["grep", "git", "list", "http_get"];
+        for (written, meant) in [
+            ("grpe", Some("grep")),
+            ("gerp", Some("grep")),
+            ("lst", Some("list")),
+            ("HttpGet", Some("http_get")),
+            ("http-gets", Some("http_get")),
+            ("shell", None),
+            ("x", None),
+        ] {
+            assert_eq!(nearest(written, tools), meant, "{written}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! From text to plan.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::decode::decode;
+use super::spanned::{self, Node};
+use super::validate::validate;
+use super::{Plan, PlanError, PlanErrors};
+
+/// What a plan may refer to and how large it may be.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Known {
+    /// The tools by name; without it the names of tools and arguments are not checked.
+    pub tools: Option<BTreeMap<String, KnownTool>>,
+    /// How large it may be.
+    pub limits: Limits,
+}
+
+/// What a plan must know of a tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KnownTool {
+    /// The arguments that must be given.
+    pub required: Vec<String>,
+    /// The arguments that may be given.
+    pub optional: Vec<String>,
+    /// Whether a call may change something outside.
+    pub writes: bool,
+}
+
+/// How large a plan may be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// How many sub-plans and bodies of `for_each` may be inside one another.
+    pub depth: u32,
+    /// How many branches one parallel group may have.
+    pub children: u32,
+    /// How large `max_items` of a `for_each` may be.
+    pub items: u32,
+    /// How many steps there may be in all, those of sub-plans included.
+    pub steps: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            depth: 8,
+            children: 64,
+            items: 10_000,
+            steps: 10_000,
+        }
+    }
+}
+
+/// Reads a plan from YAML or JSON and checks it.
+///
+/// # Errors
+///
+/// Every mistake that can be found, in the order of the text. Only a text that is not YAML or JSON at all has
+/// a single one.
+pub fn parse(text: &str, known: &Known) -> Result<Plan, PlanErrors> {
+    let reading = spanned::read(text).map_err(|error| PlanErrors(vec![error]))?;
+    check(&reading.root, reading.errors, Some(known))
+}
+
+/// Reads a plan from a value and checks it; as [`parse`], but every mistake stands at 1:1.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn from_value(value: &Value, known: &Known) -> Result<Plan, PlanErrors> {
+    check(&Node::of_json(value), Vec::new(), Some(known))
+}
+
+fn check(
+    root: &Node,
+    mut errors: Vec<PlanError>,
+    known: Option<&Known>,
+) -> Result<Plan, PlanErrors> {
+    let mut draft = decode(root);
+    if let Some(known) = known {
+        validate(&mut draft, root, known);
+    }
+    errors.append(&mut draft.faults.errors);
+    if errors.is_empty() {
+        return Ok(draft.plan);
+    }
+    errors.sort_by(|a, b| (a.place, &a.path, a.code).cmp(&(b.place, &b.path, b.code)));
+    errors.dedup();
+    Err(PlanErrors(errors))
+}
+
+/// Reads a stored plan. It was checked when it was stored, and rules may have become stricter since: only its
+/// form is looked at.
+impl<'de> Deserialize<'de> for Plan {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        check(&Node::of_json(&value), Vec::new(), None).map_err(serde::de::Error::custom)
+    }
+}

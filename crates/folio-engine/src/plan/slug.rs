@@ -1,0 +1,139 @@
+//! The short names of steps.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest slug, in characters (all of them are one byte).
+pub const SLUG_CHARS_MAX: usize = 64;
+
+/// A step's short name, unique within its plan: `^[a-z0-9][a-z0-9_-]{0,63}$`.
+///
+/// Templates name the result of a step by it. A `-` is an operator there, so `results.list-files` cannot be
+/// written; `results.list_files` and `results["list-files"]` both find it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Slug(String);
+
+/// A text that is not a slug.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{given:?} is not a slug: 1 to 64 characters out of a-z, 0-9, `-` and `_`, the first of them a letter or a digit"
+)]
+pub struct SlugError {
+    /// The text as it was given.
+    pub given: String,
+}
+
+impl Slug {
+    /// Takes `text` as it stands.
+    ///
+    /// # Errors
+    ///
+    /// `SlugError` if it is empty, too long, or has a character that a slug may not have.
+    pub fn parse(text: &str) -> Result<Self, SlugError> {
+        let is_word = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
+        let well_formed = text.len() <= SLUG_CHARS_MAX
+            && text.bytes().next().is_some_and(is_word)
+            && text.bytes().all(|c| is_word(c) || c == b'-' || c == b'_');
+        if well_formed {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(SlugError {
+                given: text.to_owned(),
+            })
+        }
+    }
+
+    /// Makes a slug out of words: lower case, everything else that is not a letter or a digit becomes one `-`.
+    ///
+    /// `None` if nothing is left, for example of a title without any Latin letter or digit.
+    pub fn from_title(title: &str) -> Option<Self> {
+        let mut slug = String::with_capacity(title.len().min(SLUG_CHARS_MAX));
+        for c in title.chars() {
+            if slug.len() == SLUG_CHARS_MAX {
+                break;
+            }
+            match c.to_ascii_lowercase() {
+                c if c.is_ascii_lowercase() || c.is_ascii_digit() => slug.push(c),
+                '_' if !slug.is_empty() => slug.push('_'),
+                // An apostrophe belongs to its word: "don't" reads better as "dont" than as "don-t".
+                '\'' | '’' => {}
+                _ if slug.is_empty() || slug.ends_with('-') => {}
+                _ => slug.push('-'),
+            }
+        }
+        slug.truncate(slug.trim_end_matches(['-', '_']).len());
+        (!slug.is_empty()).then_some(Self(slug))
+    }
+
+    /// The text of the slug.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name under which a template can write the slug after a dot: every `-` is a `_`.
+    pub fn as_identifier(&self) -> String {
+        self.0.replace('-', "_")
+    }
+}
+
+impl fmt::Display for Slug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for Slug {
+    type Error = SlugError;
+
+    fn try_from(text: String) -> Result<Self, SlugError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Slug> for String {
+    fn from(slug: Slug) -> Self {
+        slug.0
+    }
+}
+
+impl AsRef<str> for Slug {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::borrow::Borrow<str> for Slug {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slug_starts_with_a_letter_or_digit_and_has_at_most_64_characters() {
+        for good in ["a", "0", "list-files", "a_b-c", &"a".repeat(64)] {
+            assert_eq!(Slug::parse(good).unwrap().as_str(), good);
+        }
+        for bad in ["", "-a", "_a", "A", "a b", "ä", "a.b", &"a".repeat(65)] {
+            assert!(Slug::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_title_becomes_a_slug() {
+        let slug = |title: &str| Slug::from_title(title).map(String::from);
+        assert_eq!(slug("List the files!").as_deref(), Some("list-the-files"));
+        assert_eq!(slug("  Don't -- panic ").as_deref(), Some("dont-panic"));
+        assert_eq!(slug("t1").as_deref(), Some("t1"));
+        assert_eq!(slug("日本語"), None);
+        assert_eq!(
+            slug(&format!("{}--b", "a".repeat(63))).map(|s| s.len()),
+            Some(63)
+        );
+    }
+}

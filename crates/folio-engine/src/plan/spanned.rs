@@ -1,0 +1,171 @@
+//! The text of a plan as a tree that knows where everything stands.
+
+use serde_json::{Map, Number, Value};
+
+use super::errors::{PlanError, code};
+use super::{Place, json, yaml};
+
+/// How deeply lists and objects may be nested.
+pub(super) const DEPTH_MAX: usize = 64;
+/// How long the text may be, in bytes.
+pub(super) const TEXT_BYTES_MAX: usize = 1 << 20;
+/// How many values there may be, those that an alias repeats counted each time.
+pub(super) const NODES_MAX: usize = 200_000;
+
+/// A value and where it begins.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Node {
+    pub(super) place: Place,
+    pub(super) tree: Tree,
+}
+
+/// A value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Tree {
+    Null,
+    Bool(bool),
+    Number(Number),
+    String(String),
+    List(Vec<Node>),
+    Object(Vec<Entry>),
+}
+
+/// A key and its value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Entry {
+    pub(super) key: String,
+    pub(super) place: Place,
+    pub(super) value: Node,
+}
+
+impl Node {
+    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+        match &self.tree {
+            Tree::Object(entries) => entries
+                .iter()
+                .find(|entry| entry.key == key)
+                .map(|entry| &entry.value),
+            _ => None,
+        }
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        match &self.tree {
+            Tree::Null => Value::Null,
+            Tree::Bool(value) => Value::Bool(*value),
+            Tree::Number(number) => Value::Number(number.clone()),
+            Tree::String(text) => Value::String(text.clone()),
+            Tree::List(items) => items.iter().map(Self::to_json).collect(),
+            Tree::Object(entries) => {
+                let entries = entries
+                    .iter()
+                    .map(|entry| (entry.key.clone(), entry.value.to_json()));
+                Value::Object(entries.collect::<Map<_, _>>())
+            }
+        }
+    }
+
+    /// The tree of a value that was never text; everything stands at 1:1.
+    pub(super) fn of_json(value: &Value) -> Self {
+        let place = START;
+        let tree = match value {
+            Value::Null => Tree::Null,
+            Value::Bool(value) => Tree::Bool(*value),
+            Value::Number(number) => Tree::Number(number.clone()),
+            Value::String(text) => Tree::String(text.clone()),
+            Value::Array(items) => Tree::List(items.iter().map(Self::of_json).collect()),
+            Value::Object(entries) => Tree::Object(
+                entries
+                    .iter()
+                    .map(|(key, value)| Entry {
+                        key: key.clone(),
+                        place,
+                        value: Self::of_json(value),
+                    })
+                    .collect(),
+            ),
+        };
+        Self { place, tree }
+    }
+
+    /// What it is, for messages.
+    pub(super) fn kind(&self) -> &'static str {
+        match &self.tree {
+            Tree::Null => "nothing",
+            Tree::Bool(_) => "a boolean",
+            Tree::Number(_) => "a number",
+            Tree::String(_) => "a text",
+            Tree::List(_) => "a list",
+            Tree::Object(_) => "an object",
+        }
+    }
+}
+
+pub(super) const START: Place = Place { line: 1, column: 1 };
+
+/// A tree, and the mistakes in spite of which there is one.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) root: Node,
+    pub(super) errors: Vec<PlanError>,
+}
+
+/// Reads YAML or JSON.
+pub(super) fn read(text: &str) -> Result<Reading, PlanError> {
+    if text.len() > TEXT_BYTES_MAX {
+        let message = format!(
+            "the plan has {} bytes; at most {TEXT_BYTES_MAX} are read",
+            text.len()
+        );
+        return Err(unreadable(START, message));
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if !text.trim_start().starts_with(['{', '[']) {
+        return yaml::read(text);
+    }
+    // YAML contains nearly all of JSON, but not its surrogate pairs, and its complaints about JSON confuse.
+    // What is neither is reported by the reader that came further.
+    json::read(text).or_else(|as_json| {
+        yaml::read(text).map_err(|as_yaml| {
+            if as_yaml.place > as_json.place {
+                as_yaml
+            } else {
+                as_json
+            }
+        })
+    })
+}
+
+pub(super) fn unreadable(place: Place, message: impl Into<String>) -> PlanError {
+    PlanError {
+        code: code::UNREADABLE,
+        place,
+        path: String::new(),
+        message: message.into(),
+        hint: None,
+    }
+}
+
+pub(super) fn duplicate_key(place: Place, key: &str, first: Place) -> PlanError {
+    PlanError {
+        code: code::DUPLICATE_KEY,
+        place,
+        path: String::new(),
+        message: format!("the key `{key}` is already at {first}"),
+        hint: None,
+    }
+}
+
+pub(super) fn too_deep(place: Place) -> PlanError {
+    unreadable(
+        place,
+        format!("lists and objects are nested more than {DEPTH_MAX} deep"),
+    )
+}
+
+pub(super) fn too_many(place: Place) -> PlanError {
+    unreadable(
+        place,
+        format!("there are more than {NODES_MAX} values, repeated ones counted each time"),
+    )
+}

@@ -1,0 +1,384 @@
+//! The steps of a plan: tasks, groups, sequences and `for_each`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use super::{Budget, Criterion, Retry, Slug, duration};
+
+/// How many items a `for_each` may have unless it says otherwise.
+pub const MAX_ITEMS_DEFAULT: u32 = 64;
+
+/// One step of a plan. Cheap to clone.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// A task: the only step that does something itself.
+    Task(Arc<Task>),
+    /// Steps that run at the same time.
+    Parallel(Arc<Group>),
+    /// Steps that run one after the other; useful inside a group.
+    Sequence(Arc<Sequence>),
+    /// One step for every item of a list.
+    ForEach(Arc<ForEach>),
+}
+
+impl Step {
+    /// The name that the author gave it. Groups and sequences may have none.
+    pub fn id(&self) -> Option<&Slug> {
+        match self {
+            Self::Task(task) => Some(&task.id),
+            Self::Parallel(group) => group.id.as_ref(),
+            Self::Sequence(sequence) => sequence.id.as_ref(),
+            Self::ForEach(for_each) => Some(&for_each.id),
+        }
+    }
+
+    /// The title; empty for a group or a sequence without one.
+    pub fn title(&self) -> &str {
+        match self {
+            Self::Task(task) => &task.title,
+            Self::Parallel(group) => &group.title,
+            Self::Sequence(sequence) => &sequence.title,
+            Self::ForEach(for_each) => &for_each.title,
+        }
+    }
+
+    /// Whether the plan may go on well without it.
+    pub fn is_optional(&self) -> bool {
+        match self {
+            Self::Task(task) => task.optional,
+            Self::Parallel(group) => group.optional,
+            Self::Sequence(sequence) => sequence.optional,
+            Self::ForEach(for_each) => for_each.optional,
+        }
+    }
+
+    /// The steps that the author says it waits for; `None` is everything earlier.
+    pub fn needs(&self) -> Option<&[Slug]> {
+        match self {
+            Self::Task(task) => task.needs.as_deref(),
+            Self::ForEach(for_each) => for_each.needs.as_deref(),
+            Self::Parallel(_) | Self::Sequence(_) => None,
+        }
+    }
+
+    /// The steps inside that belong to the same plan: those of a group or a sequence.
+    ///
+    /// The sub-plan of a task and the body of a `for_each` are plans of their own.
+    pub fn members(&self) -> &[Self] {
+        match self {
+            Self::Parallel(group) => &group.steps,
+            Self::Sequence(sequence) => &sequence.steps,
+            Self::Task(_) | Self::ForEach(_) => &[],
+        }
+    }
+}
+
+/// Steps that run at the same time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    /// Its name, if other steps refer to it.
+    pub id: Option<Slug>,
+    /// What it is, in a few words.
+    pub title: String,
+    /// The branches.
+    pub steps: Vec<Step>,
+    /// What happens to the other branches when one fails hard.
+    pub on_hard: OnHard,
+    /// When the group is finished.
+    pub join: Join,
+    /// Whether the plan may go on well without it.
+    pub optional: bool,
+}
+
+/// Steps that run one after the other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sequence {
+    /// Its name, if other steps refer to it.
+    pub id: Option<Slug>,
+    /// What it is, in a few words.
+    pub title: String,
+    /// The steps in order.
+    pub steps: Vec<Step>,
+    /// Whether the plan may go on well without it.
+    pub optional: bool,
+}
+
+/// One step for every item of a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForEach {
+    /// Its name.
+    pub id: Slug,
+    /// What it is, in a few words.
+    pub title: String,
+    /// The list: a literal one, a bare reference such as `results.scan.output.files`, or a template that is
+    /// exactly one `{{ expression }}`.
+    pub over: Value,
+    /// The name of the item in templates of the body (`as`). `index` is its position, counted from 0.
+    pub item_name: String,
+    /// What is done for each item: a plan of its own.
+    pub body: Step,
+    /// More items than this are refused, never cut off.
+    pub max_items: u32,
+    /// What happens to the other items when one fails hard.
+    pub on_item: OnHard,
+    /// How many items are worked on at the same time; `None` is as many as the budget allows.
+    pub concurrency: Option<u32>,
+    /// Whether the plan may go on well without it.
+    pub optional: bool,
+    /// The steps it waits for; `None` is everything earlier.
+    pub needs: Option<Vec<Slug>>,
+}
+
+/// A task: the step that does something.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Task {
+    /// Its name, unique in its plan.
+    pub id: Slug,
+    /// What it is, in a few words (a template).
+    pub title: String,
+    /// What is to be done (a template).
+    pub description: String,
+    /// Why it is part of the plan (a template).
+    pub reason: String,
+    /// What must hold for its result.
+    pub criteria: Vec<Criterion>,
+    /// The steps it waits for and reads; `None` is everything earlier.
+    pub needs: Option<Vec<Slug>>,
+    /// Who carries it out; `None` leaves the choice to the engine.
+    pub executor: Option<String>,
+    /// Whether the plan may go on well without it.
+    pub optional: bool,
+    /// Whether it must be carried out directly, without a sub-plan.
+    pub atomic: bool,
+    /// How it is carried out.
+    pub work: Work,
+    /// What of its result becomes observations.
+    pub observe: Vec<Observe>,
+    /// How often it is tried.
+    pub retry: Retry,
+    /// How long one attempt may take.
+    pub timeout: Option<Duration>,
+    /// Limits for it and everything below it.
+    pub budget: Budget,
+}
+
+/// How a task is carried out.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Work {
+    /// One call of a tool, without a model.
+    Do(Call),
+    /// A plan of its own.
+    Plan(SubPlan),
+    /// A model decides: it does the task or makes a sub-plan for it.
+    Model,
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Call {
+    /// The tool's name.
+    pub tool: String,
+    /// Its arguments; every string in it is a template.
+    pub args: Value,
+}
+
+/// The plan of a task.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SubPlan {
+    /// Its steps, in order.
+    pub steps: Vec<Step>,
+    /// What the task's output is made of (templates); without it the outputs of its steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+}
+
+/// Turns a result into observations.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Observe {
+    /// The observation's type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Its text (a template).
+    pub content: String,
+    /// How sure it is, from 0 to 1: a number or a template of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Value>,
+    /// Its tags (templates).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// How many minutes it is valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttl_minutes: Option<f64>,
+    /// What it is about (templates).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<Value>,
+    /// A reference to a list in the task's own result (`result.output.files`): one observation per element,
+    /// which is `item` in the templates, `index` its position.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_each: Option<String>,
+    /// An expression; where it is false there is no observation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub when: Option<String>,
+}
+
+/// What happens to the others when one fails hard.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnHard {
+    /// Those that run finish; those that did not start are held.
+    #[default]
+    Hold,
+    /// Those that run are cancelled too.
+    Cancel,
+    /// The others go on as if nothing had happened.
+    Continue,
+}
+
+/// When a group is finished.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Join {
+    /// When every branch has an outcome.
+    #[default]
+    AllSettled,
+    /// When the first branch is `ok`; the others are cancelled.
+    FirstOk,
+    /// When that many branches are `ok`; the others are cancelled.
+    Quorum(u32),
+}
+
+impl Serialize for Join {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::AllSettled => serializer.serialize_str("all_settled"),
+            Self::FirstOk => serializer.serialize_str("first_ok"),
+            Self::Quorum(k) => serializer.collect_str(&format_args!("quorum({k})")),
+        }
+    }
+}
+
+// The authored form leaves out what is at its default, so that a plan reads as somebody would write it.
+impl Serialize for Step {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Task(task) => task.serialize(serializer),
+            Self::Parallel(group) => group.serialize(serializer),
+            Self::Sequence(sequence) => sequence.serialize(serializer),
+            Self::ForEach(for_each) => for_each.serialize(serializer),
+        }
+    }
+}
+
+impl Serialize for Task {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", &self.id)?;
+        map.serialize_entry("title", &self.title)?;
+        entry_unless(
+            &mut map,
+            self.description.is_empty(),
+            "description",
+            &self.description,
+        )?;
+        entry_unless(&mut map, self.reason.is_empty(), "reason", &self.reason)?;
+        entry_unless(
+            &mut map,
+            self.criteria.is_empty(),
+            "criteria",
+            &self.criteria,
+        )?;
+        entry_unless(&mut map, self.needs.is_none(), "needs", &self.needs)?;
+        entry_unless(
+            &mut map,
+            self.executor.is_none(),
+            "executor",
+            &self.executor,
+        )?;
+        entry_unless(&mut map, !self.optional, "optional", &self.optional)?;
+        entry_unless(&mut map, !self.atomic, "atomic", &self.atomic)?;
+        match &self.work {
+            Work::Do(call) => map.serialize_entry("do", call)?,
+            Work::Plan(plan) => map.serialize_entry("plan", plan)?,
+            Work::Model => {}
+        }
+        entry_unless(&mut map, self.observe.is_empty(), "observe", &self.observe)?;
+        entry_unless(&mut map, self.retry.is_default(), "retry", &self.retry)?;
+        if let Some(timeout) = self.timeout {
+            map.serialize_entry("timeout", &duration::format(timeout))?;
+        }
+        entry_unless(&mut map, self.budget.is_empty(), "budget", &self.budget)?;
+        map.end()
+    }
+}
+
+impl Serialize for Group {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        entry_unless(&mut map, self.id.is_none(), "id", &self.id)?;
+        entry_unless(&mut map, self.title.is_empty(), "title", &self.title)?;
+        map.serialize_entry("parallel", &self.steps)?;
+        entry_unless(
+            &mut map,
+            self.on_hard == OnHard::default(),
+            "on_hard",
+            &self.on_hard,
+        )?;
+        entry_unless(&mut map, self.join == Join::default(), "join", &self.join)?;
+        entry_unless(&mut map, !self.optional, "optional", &self.optional)?;
+        map.end()
+    }
+}
+
+impl Serialize for Sequence {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        entry_unless(&mut map, self.id.is_none(), "id", &self.id)?;
+        entry_unless(&mut map, self.title.is_empty(), "title", &self.title)?;
+        map.serialize_entry("sequence", &self.steps)?;
+        entry_unless(&mut map, !self.optional, "optional", &self.optional)?;
+        map.end()
+    }
+}
+
+impl Serialize for ForEach {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", &self.id)?;
+        map.serialize_entry("title", &self.title)?;
+        map.serialize_entry("for_each", &self.over)?;
+        map.serialize_entry("as", &self.item_name)?;
+        map.serialize_entry("step", &self.body)?;
+        map.serialize_entry("max_items", &self.max_items)?;
+        entry_unless(
+            &mut map,
+            self.on_item == OnHard::default(),
+            "on_item",
+            &self.on_item,
+        )?;
+        entry_unless(
+            &mut map,
+            self.concurrency.is_none(),
+            "concurrency",
+            &self.concurrency,
+        )?;
+        entry_unless(&mut map, !self.optional, "optional", &self.optional)?;
+        entry_unless(&mut map, self.needs.is_none(), "needs", &self.needs)?;
+        map.end()
+    }
+}
+
+fn entry_unless<M: SerializeMap, T: Serialize>(
+    map: &mut M,
+    left_out: bool,
+    key: &'static str,
+    value: &T,
+) -> Result<(), M::Error> {
+    if left_out {
+        Ok(())
+    } else {
+        map.serialize_entry(key, value)
+    }
+}

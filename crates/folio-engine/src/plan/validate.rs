@@ -1,0 +1,223 @@
+//! What a plan must be besides well written: no names of nothing, no circles, nothing empty or too large.
+
+mod names;
+mod steps;
+
+use std::collections::BTreeSet;
+
+use super::cursor::{At, Faults};
+use super::cycle::cycles;
+use super::decode::{Draft, Origins};
+use super::errors::code;
+use super::nearest::did_you_mean;
+use super::reads::{self, Segment};
+use super::spanned::Node;
+use super::{Graph, Known, Plan, Step};
+
+use names::{Frame, Reader};
+
+/// Adds everything that is wrong with the draft to its mistakes.
+pub(super) fn validate(draft: &mut Draft<'_>, root: &Node, known: &Known) {
+    let mut ids = BTreeSet::new();
+    every_step(&draft.plan.steps, &mut |step| {
+        ids.extend(step.id().map(|id| id.as_str().to_owned()));
+    });
+    let mut validator = Validator {
+        plan: &draft.plan,
+        origins: &draft.origins,
+        faults: std::mem::take(&mut draft.faults),
+        known,
+        ids,
+        steps: 0,
+    };
+    validator.plan(&At::root(root));
+    draft.faults = validator.faults;
+}
+
+struct Validator<'a> {
+    plan: &'a Plan,
+    origins: &'a Origins<'a>,
+    faults: Faults,
+    known: &'a Known,
+    /// Every id of a step anywhere, in sub-plans too.
+    ids: BTreeSet<String>,
+    /// How many steps there are so far.
+    steps: u32,
+}
+
+impl<'a> Validator<'a> {
+    fn plan(&mut self, at: &At<'a>) {
+        let plan = self.plan;
+        for site in reads::heading_sites(plan) {
+            self.site(&site, at, None);
+        }
+        self.criteria(&plan.criteria, at);
+        let steps_at = at.key("steps").unwrap_or_else(|| at.clone());
+        self.not_empty(&plan.steps, &steps_at, "the plan");
+        let graph = self.scope(&plan.steps, None, &[], 0);
+        let end = Frame {
+            graph: &graph,
+            reader: Reader::End,
+            outer: None,
+            variables: &[],
+        };
+        for site in reads::closing_sites(plan) {
+            self.site(&site, at, Some(&end));
+        }
+        let limit = self.known.limits.steps;
+        if self.steps > limit {
+            let message = format!(
+                "the plan has {} steps; at most {limit} are allowed",
+                self.steps
+            );
+            self.faults.add(&steps_at, code::OVER_CAP, message);
+        }
+    }
+
+    /// Checks the steps of one plan and the plans inside them.
+    fn scope(
+        &mut self,
+        steps: &[Step],
+        outer: Option<&Frame<'_>>,
+        variables: &[String],
+        depth: u32,
+    ) -> Graph {
+        let graph = Graph::of(steps);
+        self.unique_ids(&graph);
+        self.needs(&graph);
+        self.no_cycles(&graph);
+        for (at, node) in graph.nodes.iter().enumerate() {
+            self.steps = self.steps.saturating_add(1);
+            let frame = Frame {
+                graph: &graph,
+                reader: Reader::Step(at),
+                outer,
+                variables,
+            };
+            self.step(&node.step, &frame, depth);
+        }
+        graph
+    }
+
+    /// Checks a plan inside a plan.
+    fn inner_scope(
+        &mut self,
+        steps: &[Step],
+        outer: &Frame<'_>,
+        variables: &[String],
+        depth: u32,
+        at: &At<'a>,
+    ) -> Graph {
+        let limit = self.known.limits.depth;
+        // Once is enough: what is deeper still is inside this one.
+        if depth == limit {
+            let message = format!("here plans inside plans become more than {limit} deep");
+            self.faults.add(at, code::OVER_CAP, message);
+        }
+        self.scope(steps, Some(outer), variables, depth + 1)
+    }
+
+    fn not_empty(&mut self, steps: &[Step], at: &At<'a>, what: &str) {
+        if steps.is_empty() && at.items().is_some() {
+            self.faults
+                .add(at, code::EMPTY, format!("{what} has no steps"));
+        }
+    }
+
+    fn unique_ids(&mut self, graph: &Graph) {
+        let mut first: std::collections::HashMap<&str, &Step> = std::collections::HashMap::new();
+        for node in &graph.nodes {
+            let Some(id) = node.step.id() else { continue };
+            let Some(origin) = self.origins.of(&node.step) else {
+                continue;
+            };
+            match first
+                .get(id.as_str())
+                .and_then(|step| self.origins.of(step))
+            {
+                None => {
+                    first.insert(id.as_str(), &node.step);
+                }
+                Some(earlier) => {
+                    let at = origin.follow_near(&[Segment::Key("id")]);
+                    let message = format!(
+                        "the id `{id}` is already that of the step at {}",
+                        earlier.node.place
+                    );
+                    let error = self.faults.add(&at, code::DUPLICATE_ID, message);
+                    if origin
+                        .follow(&[Segment::Key("id")])
+                        .is_none_or(|id| id.path == origin.path)
+                    {
+                        error.with_hint("it was made from the title; write an `id`");
+                    }
+                }
+            }
+        }
+    }
+
+    fn needs(&mut self, graph: &Graph) {
+        let here: BTreeSet<&str> = graph
+            .nodes
+            .iter()
+            .filter_map(|node| node.step.id())
+            .map(AsRef::as_ref)
+            .collect();
+        for node in &graph.nodes {
+            let (Some(needs), Some(origin)) = (node.step.needs(), self.origins.of(&node.step))
+            else {
+                continue;
+            };
+            let needs_at = origin.follow_near(&[Segment::Key("needs")]);
+            for need in needs {
+                let item = needs_at
+                    .items()
+                    .and_then(|items| items.into_iter().find(|item| item.reads_as(need.as_str())));
+                let at = item.unwrap_or_else(|| needs_at.clone());
+                if here.contains(need.as_str()) {
+                    continue;
+                }
+                if self.ids.contains(need.as_str()) {
+                    let message =
+                        format!("`{need}` is a step of another plan; `needs` stays within its own");
+                    let error = self.faults.add(&at, code::FOREIGN_NEED, message);
+                    error.with_hint("need the step that contains it, or that this step is part of");
+                } else if !self.origins.may_be_lost(need.as_str()) {
+                    let error = self.faults.add(
+                        &at,
+                        code::UNKNOWN_NEED,
+                        format!("there is no step `{need}`"),
+                    );
+                    error.hint = did_you_mean(need.as_str(), here.iter().copied());
+                }
+            }
+        }
+    }
+
+    fn no_cycles(&mut self, graph: &Graph) {
+        for cycle in cycles(graph) {
+            // Without `needs` there is no circle, so one of its steps has them.
+            let with_needs = cycle
+                .nodes
+                .iter()
+                .copied()
+                .find(|&at| graph.nodes[at].step.needs().is_some());
+            let step = &graph.nodes[with_needs.unwrap_or(cycle.nodes[0])].step;
+            let Some(origin) = self.origins.of(step) else {
+                continue;
+            };
+            let at = origin.follow_near(&[Segment::Key("needs")]);
+            let message = format!("steps wait for one another: {}", cycle.reasons.join(", "));
+            self.faults.add(&at, code::CYCLE, message);
+        }
+    }
+}
+
+/// Calls `visit` for every step, in sub-plans and bodies too.
+fn every_step(steps: &[Step], visit: &mut impl FnMut(&Step)) {
+    for step in steps {
+        visit(step);
+        every_step(step.members(), visit);
+        every_step(reads::inner_steps(step), visit);
+    }
+}

@@ -1,0 +1,249 @@
+//! The names in templates: inputs, results, variables.
+
+use crate::plan::cursor::At;
+use crate::plan::errors::code;
+use crate::plan::nearest::did_you_mean;
+use crate::plan::reads::{Sees, Site, Source};
+use crate::plan::spanned::Tree;
+use crate::plan::{Graph, Step};
+use crate::template::{References, TemplateError};
+
+use super::Validator;
+
+/// What templates may name everywhere.
+const EVERYWHERE: [&str; 2] = ["run", "goal"];
+
+/// From where a template looks.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Reader {
+    /// From a step.
+    Step(usize),
+    /// From the end of the plan, when every step has an outcome.
+    End,
+}
+
+/// A place in a plan, with the places in the plans around it.
+#[derive(Debug)]
+pub(super) struct Frame<'f> {
+    pub(super) graph: &'f Graph,
+    pub(super) reader: Reader,
+    pub(super) outer: Option<&'f Self>,
+    /// What this plan adds to the variables: the item of a `for_each`.
+    pub(super) variables: &'f [String],
+}
+
+impl<'f> Frame<'f> {
+    fn and_outer(&'f self) -> impl Iterator<Item = &'f Self> {
+        std::iter::successors(Some(self), |frame| frame.outer)
+    }
+}
+
+impl<'a> Validator<'a> {
+    /// Checks one template, or every template in a value, that stands at `site.path` below `at`.
+    pub(super) fn site(&mut self, site: &Site<'_>, at: &At<'a>, frame: Option<&Frame<'_>>) {
+        // What nobody wrote was made out of something that is checked where it stands.
+        let Some(here) = at.follow(&site.path) else {
+            return;
+        };
+        match site.source {
+            Source::Value(_) => self.texts_in(&here, site, frame),
+            source @ (Source::Text(_) | Source::Expression(_)) => {
+                self.template(source.references(), &here, site, frame);
+            }
+        }
+    }
+
+    fn texts_in(&mut self, at: &At<'a>, site: &Site<'_>, frame: Option<&Frame<'_>>) {
+        match &at.node.tree {
+            Tree::String(text) => self.template(Source::Text(text).references(), at, site, frame),
+            Tree::List(_) => {
+                for item in at.items().into_iter().flatten() {
+                    self.texts_in(&item, site, frame);
+                }
+            }
+            Tree::Object(entries) => {
+                for entry in entries {
+                    self.texts_in(&at.below_key(&entry.value, &entry.key), site, frame);
+                }
+            }
+            Tree::Null | Tree::Bool(_) | Tree::Number(_) => {}
+        }
+    }
+
+    fn template(
+        &mut self,
+        read: Result<References, TemplateError>,
+        at: &At<'a>,
+        site: &Site<'_>,
+        frame: Option<&Frame<'_>>,
+    ) {
+        match read {
+            Err(error) => {
+                self.faults
+                    .add(at, code::TEMPLATE_SYNTAX, error.to_string());
+            }
+            Ok(read) => self.names(&read, at, site, frame),
+        }
+    }
+
+    fn names(
+        &mut self,
+        read: &References,
+        at: &At<'a>,
+        site: &Site<'_>,
+        frame: Option<&Frame<'_>>,
+    ) {
+        let plan = self.plan;
+        for input in read
+            .inputs
+            .iter()
+            .filter(|input| !plan.inputs.contains_key(*input))
+        {
+            let error = self.faults.add(
+                at,
+                code::UNKNOWN_NAME,
+                format!("the plan has no input `{input}`"),
+            );
+            error.hint = did_you_mean(input, plan.inputs.keys().map(String::as_str));
+        }
+        let Some(frame) = frame else {
+            for name in &read.results {
+                let message = format!("`results.{name}` cannot be read before the plan has begun");
+                self.faults.add(at, code::NOT_VISIBLE, message);
+            }
+            for name in read.variables.iter().filter(|name| *name != "run") {
+                let error =
+                    self.faults
+                        .add(at, code::UNKNOWN_NAME, format!("there is no `{name}` here"));
+                error.with_hint("only `inputs` and `run` are known before the plan has begun");
+            }
+            return;
+        };
+        for name in &read.results {
+            self.result(name, at, frame);
+        }
+        for name in &read.variables {
+            self.variable(name, at, site.sees, frame);
+        }
+    }
+
+    fn variable(&mut self, name: &str, at: &At<'a>, sees: Sees, frame: &Frame<'_>) {
+        let own: &[&str] = match sees {
+            Sees::Before => &[],
+            Sees::OwnResult => &["result"],
+            Sees::OwnItems => &["result", "item", "index"],
+        };
+        let mut known: Vec<&str> = EVERYWHERE.to_vec();
+        known.extend_from_slice(own);
+        for frame in frame.and_outer() {
+            known.extend(frame.variables.iter().map(String::as_str));
+        }
+        if known.contains(&name) {
+            return;
+        }
+        let hint = if frame
+            .and_outer()
+            .any(|frame| index_of(frame.graph, name).is_some())
+        {
+            format!("write `results.{name}`")
+        } else if self.plan.inputs.contains_key(name) {
+            format!("write `inputs.{name}`")
+        } else if name == "result" {
+            "a step's own `result` is known only in its `criteria` and `observe`".to_owned()
+        } else {
+            known.extend(["inputs", "results"]);
+            did_you_mean(name, known.iter().copied())
+                .unwrap_or_else(|| format!("there is {}", known.join(", ")))
+        };
+        self.faults
+            .add(at, code::UNKNOWN_NAME, format!("there is no `{name}` here"))
+            .with_hint(hint);
+    }
+
+    fn result(&mut self, name: &str, at: &At<'a>, frame: &Frame<'_>) {
+        let found = frame
+            .and_outer()
+            .find_map(|frame| index_of(frame.graph, name).map(|target| (frame, target)));
+        let Some((frame, target)) = found else {
+            if self.origins.may_be_lost(name) {
+                return;
+            }
+            let known = frame
+                .and_outer()
+                .flat_map(|frame| &frame.graph.nodes)
+                .filter_map(|node| node.step.id());
+            let hint = if self.ids.contains(name) {
+                Some(format!(
+                    "`{name}` is a step inside another step; read the result of that one"
+                ))
+            } else {
+                did_you_mean(name, known.map(AsRef::as_ref))
+            };
+            let message = format!("there is no step `{name}` to read a result of");
+            self.faults.add(at, code::UNKNOWN_NAME, message).hint = hint;
+            return;
+        };
+        let Reader::Step(reader) = frame.reader else {
+            return;
+        };
+        if frame.graph.reads(reader, target) {
+            return;
+        }
+        let (why, hint) = why_hidden(frame.graph, reader, target);
+        self.faults.add(at, code::NOT_VISIBLE, why).hint = hint;
+    }
+}
+
+/// The step that the author called `name`; the names given to unnamed groups cannot be relied on.
+fn index_of(graph: &Graph, name: &str) -> Option<usize> {
+    graph
+        .nodes
+        .iter()
+        .position(|node| node.step.id().is_some_and(|id| id.as_str() == name))
+}
+
+fn why_hidden(graph: &Graph, reader: usize, target: usize) -> (String, Option<String>) {
+    let name = &graph.nodes[target].slug;
+    if reader == target {
+        let hint = "in `criteria` and `observe` it is called `result`";
+        return (
+            format!("`{name}` is this step itself, which has no result yet"),
+            Some(hint.to_owned()),
+        );
+    }
+    if graph.and_above(reader).any(|at| at == target) {
+        return (
+            format!("`{name}` contains this step, so it has no result yet"),
+            None,
+        );
+    }
+    if graph.nodes[reader].step.needs().is_some() {
+        let hint = format!("add `{name}` to `needs`");
+        return (
+            format!("`{name}` is not among the steps that this one needs"),
+            Some(hint),
+        );
+    }
+    let beside: Vec<Option<usize>> = graph
+        .and_above(target)
+        .map(|at| graph.nodes[at].parent)
+        .collect();
+    let shared = graph
+        .and_above(reader)
+        .map(|at| graph.nodes[at].parent)
+        .find(|parent| beside.contains(parent));
+    let is_parallel = shared
+        .flatten()
+        .is_some_and(|at| matches!(graph.nodes[at].step, Step::Parallel(_)));
+    if is_parallel {
+        let hint = format!("say `needs: [{name}]`, or move this step behind the group");
+        return (
+            format!("`{name}` runs at the same time as this step"),
+            Some(hint),
+        );
+    }
+    (
+        format!("`{name}` comes after this step"),
+        Some("change the order".to_owned()),
+    )
+}

@@ -1,0 +1,324 @@
+//! Single steps: groups, `for_each`, calls of tools, criteria.
+
+use serde_json::Value;
+
+use crate::plan::cursor::At;
+use crate::plan::errors::code;
+use crate::plan::nearest::did_you_mean;
+use crate::plan::reads::{self, Segment};
+use crate::plan::spanned::Tree;
+use crate::plan::{Call, Check, Criterion, ForEach, Group, InputKind, Join, Step, Work};
+use crate::template::{is_reference, is_template, single_expression};
+
+use super::names::{Frame, Reader};
+use super::{Validator, every_step};
+
+/// Tools that may write, where nobody said which tools there are.
+const WRITERS: [&str; 2] = ["write", "shell"];
+
+impl<'a> Validator<'a> {
+    pub(super) fn step(&mut self, step: &Step, frame: &Frame<'_>, depth: u32) {
+        let Some(origin) = self.origins.of(step).cloned() else {
+            return;
+        };
+        for site in reads::sites(step) {
+            self.site(&site, &origin, Some(frame));
+        }
+        match step {
+            Step::Task(task) => {
+                self.criteria(&task.criteria, &origin);
+                match &task.work {
+                    Work::Do(call) => self.call(call, &origin),
+                    Work::Plan(plan) => {
+                        let here = origin.follow_near(&[Segment::Key("plan")]);
+                        let steps_at = here.key("steps").unwrap_or_else(|| here.clone());
+                        self.not_empty(&plan.steps, &steps_at, "the sub-plan");
+                        let graph = self.inner_scope(&plan.steps, frame, &[], depth, &here);
+                        let end = Frame {
+                            graph: &graph,
+                            reader: Reader::End,
+                            outer: Some(frame),
+                            variables: &[],
+                        };
+                        for site in reads::sub_plan_sites(plan) {
+                            self.site(&site, &origin, Some(&end));
+                        }
+                    }
+                    Work::Model => {}
+                }
+            }
+            Step::Parallel(group) => self.group(group, &origin),
+            Step::Sequence(sequence) => {
+                let steps_at = origin.follow_near(&[Segment::Key("sequence")]);
+                self.not_empty(&sequence.steps, &steps_at, "the sequence");
+            }
+            Step::ForEach(for_each) => self.for_each(for_each, &origin, frame, depth),
+        }
+    }
+
+    fn group(&mut self, group: &Group, origin: &At<'a>) {
+        let steps_at = origin.follow_near(&[Segment::Key("parallel")]);
+        self.not_empty(&group.steps, &steps_at, "the group");
+        let (branches, limit) = (group.steps.len(), self.known.limits.children);
+        if branches > limit as usize {
+            let message = format!("the group has {branches} branches; at most {limit} are allowed");
+            self.faults
+                .add(&steps_at, code::OVER_CAP, message)
+                .with_hint("use a `for_each`, or groups in a row");
+        }
+        let join_at = origin.follow_near(&[Segment::Key("join")]);
+        match group.join {
+            Join::AllSettled => {}
+            Join::Quorum(k) => {
+                if k == 0 || k as usize > branches {
+                    let message = format!("a quorum of {k} out of {branches} branches");
+                    let error = self.faults.add(&join_at, code::BAD_QUORUM, message);
+                    error.with_hint(format!("write a number from 1 to {branches}"));
+                }
+            }
+            Join::FirstOk => {
+                let writers: Vec<String> = group
+                    .steps
+                    .iter()
+                    .filter_map(|branch| self.writer_in(branch))
+                    .collect();
+                if writers.len() > 1 {
+                    let message = format!(
+                        "several branches may write ({}), and the one that loses may have written already",
+                        writers.join(", ")
+                    );
+                    let error = self.faults.add(&join_at, code::RACING_WRITES, message);
+                    error.with_hint("let the branches only read, and write afterwards");
+                }
+            }
+        }
+    }
+
+    /// The first call in `branch` that may write, as `id: tool`.
+    fn writer_in(&self, branch: &Step) -> Option<String> {
+        let mut found = None;
+        every_step(std::slice::from_ref(branch), &mut |step| {
+            if let Step::Task(task) = step
+                && let Work::Do(call) = &task.work
+                && found.is_none()
+                && self.may_write(&call.tool)
+            {
+                found = Some(format!("{}: {}", task.id, call.tool));
+            }
+        });
+        found
+    }
+
+    fn may_write(&self, tool: &str) -> bool {
+        match &self.known.tools {
+            Some(tools) => tools.get(tool).is_some_and(|tool| tool.writes),
+            None => WRITERS.contains(&tool),
+        }
+    }
+
+    fn for_each(&mut self, for_each: &ForEach, origin: &At<'a>, frame: &Frame<'_>, depth: u32) {
+        let over_at = origin.follow_near(&[Segment::Key("for_each")]);
+        self.over(&for_each.over, for_each.max_items, &over_at);
+        let limit = self.known.limits.items;
+        if for_each.max_items > limit {
+            let at = origin.follow_near(&[Segment::Key("max_items")]);
+            let message = format!("{} items; at most {limit} are allowed", for_each.max_items);
+            self.faults.add(&at, code::OVER_CAP, message);
+        }
+        let variables = [for_each.item_name.clone(), "index".to_owned()];
+        let body_at = origin.follow_near(&[Segment::Key("step")]);
+        self.inner_scope(
+            std::slice::from_ref(&for_each.body),
+            frame,
+            &variables,
+            depth,
+            &body_at,
+        );
+    }
+
+    fn over(&mut self, over: &Value, max_items: u32, at: &At<'a>) {
+        const HINT: &str = "write a list, a reference such as `results.scan.output.files`, or one `{{ expression }}`";
+        match over {
+            Value::Array(items) => {
+                if items.len() > max_items as usize {
+                    let message = format!(
+                        "the list has {} items, and `max_items` is {max_items}",
+                        items.len()
+                    );
+                    self.faults.add(at, code::OVER_CAP, message);
+                }
+            }
+            Value::String(text) => {
+                let reference = if is_template(text) {
+                    single_expression(text)
+                } else {
+                    Some(text.as_str())
+                };
+                match reference.map(str::trim) {
+                    Some(reference) if is_template(text) || is_reference(reference) => {
+                        self.input_is_list(reference, at);
+                    }
+                    _ => {
+                        let message = format!("{text:?} is a text, not a list");
+                        self.faults
+                            .add(at, code::NOT_A_LIST, message)
+                            .with_hint(HINT);
+                    }
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
+                let message = format!("expected a list, found {}", at.node.kind());
+                self.faults
+                    .add(at, code::NOT_A_LIST, message)
+                    .with_hint(HINT);
+            }
+        }
+    }
+
+    fn input_is_list(&mut self, reference: &str, at: &At<'a>) {
+        let input = reference
+            .strip_prefix("inputs.")
+            .and_then(|name| self.plan.inputs.get_key_value(name));
+        if let Some((name, spec)) = input
+            && spec.kind != InputKind::List
+        {
+            let message = format!(
+                "the input `{name}` is {}, not a list",
+                spec.kind.described()
+            );
+            self.faults
+                .add(at, code::NOT_A_LIST, message)
+                .with_hint("give the input `type: list`");
+        }
+    }
+
+    fn call(&mut self, call: &Call, origin: &At<'a>) {
+        let Some(tools) = &self.known.tools else {
+            return;
+        };
+        let call_at = origin.follow_near(&[Segment::Key("do")]);
+        let tool_at = call_at.follow_near(&[Segment::Key("tool")]);
+        if call.tool.is_empty() {
+            return;
+        }
+        let Some(tool) = tools.get(&call.tool) else {
+            let error = self.faults.add(
+                &tool_at,
+                code::UNKNOWN_TOOL,
+                format!("unknown tool {:?}", call.tool),
+            );
+            error.hint = did_you_mean(&call.tool, tools.keys().map(String::as_str));
+            return;
+        };
+        let args_at = call_at.follow_near(&[Segment::Key("args")]);
+        // A list of arguments was refused already; what is in it is anyone's guess.
+        if !matches!(args_at.node.tree, Tree::Object(_)) {
+            return;
+        }
+        for name in tool
+            .required
+            .iter()
+            .filter(|name| call.args.get(name.as_str()).is_none())
+        {
+            let message = format!("the tool `{}` needs the argument `{name}`", call.tool);
+            self.faults.add(&args_at, code::MISSING_ARGUMENT, message);
+        }
+        let known = || {
+            tool.required
+                .iter()
+                .chain(&tool.optional)
+                .map(String::as_str)
+        };
+        for name in call
+            .args
+            .as_object()
+            .into_iter()
+            .flat_map(|args| args.keys())
+        {
+            if known().any(|known| known == name) {
+                continue;
+            }
+            let at = args_at.key(name).unwrap_or_else(|| args_at.clone());
+            let message = format!("the tool `{}` has no argument `{name}`", call.tool);
+            let hint = did_you_mean(name, known()).unwrap_or_else(|| match known().count() {
+                0 => "it takes none".to_owned(),
+                _ => format!("there is {}", known().collect::<Vec<_>>().join(", ")),
+            });
+            self.faults
+                .add(&at, code::UNKNOWN_ARGUMENT, message)
+                .with_hint(hint);
+        }
+    }
+
+    /// Ids, regular expressions and schemas. Templates in criteria are checked with the others.
+    pub(super) fn criteria(&mut self, criteria: &[Criterion], origin: &At<'a>) {
+        for (position, criterion) in criteria.iter().enumerate() {
+            let at = |keys: &[Segment]| {
+                let mut path = vec![Segment::Key("criteria"), Segment::Index(position)];
+                path.extend_from_slice(keys);
+                origin.follow_near(&path)
+            };
+            if criteria[..position]
+                .iter()
+                .any(|other| other.id == criterion.id)
+            {
+                let message = format!(
+                    "the id `{}` is already that of another criterion",
+                    criterion.id
+                );
+                self.faults.add(
+                    &at(&[Segment::Key("id")]),
+                    code::DUPLICATE_CRITERION,
+                    message,
+                );
+            }
+            match &criterion.check {
+                Check::Regex { pattern, .. } => {
+                    if let Err(error) = regex::Regex::new(pattern) {
+                        let here = at(&[
+                            Segment::Key("check"),
+                            Segment::Key("regex"),
+                            Segment::Key("pattern"),
+                        ]);
+                        self.faults
+                            .add(&here, code::BAD_REGEX, last_line(&error.to_string()));
+                    }
+                }
+                Check::JsonSchema { schema, .. } => {
+                    if let Err(error) = jsonschema::validator_for(schema) {
+                        let here = at(&[
+                            Segment::Key("check"),
+                            Segment::Key("json_schema"),
+                            Segment::Key("schema"),
+                        ]);
+                        let inside = error.instance_path().to_string();
+                        let where_inside = if inside.is_empty() {
+                            inside
+                        } else {
+                            format!("at {inside}: ")
+                        };
+                        self.faults
+                            .add(&here, code::BAD_SCHEMA, format!("{where_inside}{error}"));
+                    }
+                }
+                Check::Judge
+                | Check::Human
+                | Check::ResultNonempty
+                | Check::Command { .. }
+                | Check::FileExists { .. } => {}
+            }
+        }
+    }
+}
+
+/// The message of a regular expression's error comes after a drawing of the place.
+fn last_line(message: &str) -> String {
+    let line = message
+        .lines()
+        .rfind(|line| !line.trim().is_empty())
+        .unwrap_or(message);
+    line.trim()
+        .strip_prefix("error: ")
+        .unwrap_or(line.trim())
+        .to_owned()
+}

@@ -1,0 +1,403 @@
+//! The pages of a run (seed 000): what each event writes into the tree that people and planners read.
+//!
+//! Pages are a projection: every id follows from the run and the node, so the same event writes the same entries
+//! whoever performs it, and a page can be made again from the journal.
+//!
+//! ```text
+//! workspace
+//! ├─ main scratchpad        the planner's log; the branch of the root
+//! │  ├─ branch of a task    what its executor did and found
+//! │  │  └─ sub-branch       a task of its own plan
+//! │  └─ iteration summary
+//! ├─ plan                   one step entry a node of the root's plan
+//! └─ report
+//! ```
+
+use folio_memory::entry::{EntryFields, EntryKind, Owner, Status};
+use folio_memory::{Change, EntryId, FieldChange, NewEntry, NewPage, PageFields, PageId, PageRole, RunId, Source, Trust};
+use serde_json::{Value, json};
+
+use crate::event::Event;
+use crate::node::NodeId;
+use crate::result::{NodeResult, Outcome, Output};
+use crate::run::{NodeKind, NodeView, Run};
+
+/// The iteration that pages and entries carry: a re-plan begins the next.
+const ITERATION: u32 = 1;
+/// Characters of an output that a log shows.
+const PREVIEW_CHARS: usize = 600;
+
+/// The workspace page of `run`: the root of its tree.
+#[must_use]
+pub fn workspace_page(run: RunId) -> PageId {
+    PageId::derived(&["workspace", &run.to_string()])
+}
+
+/// The main scratchpad of `run`.
+#[must_use]
+pub fn main_page(run: RunId) -> PageId {
+    PageId::derived(&["main", &run.to_string()])
+}
+
+/// The plan page of `run`.
+#[must_use]
+pub fn plan_page(run: RunId) -> PageId {
+    PageId::derived(&["plan", &run.to_string()])
+}
+
+/// The report page of `run`; it is there when the run has ended and its plan has a report.
+#[must_use]
+pub fn report_page(run: RunId) -> PageId {
+    PageId::derived(&["report", &run.to_string()])
+}
+
+/// The summary page of the run's iteration.
+#[must_use]
+pub fn summary_page(run: RunId) -> PageId {
+    PageId::derived(&["summary", &run.to_string(), "1"])
+}
+
+/// The page that the work of `node` is written on: its branch if it is a task, else that of the task around it.
+#[must_use]
+pub fn branch_page(run: &Run, node: NodeId) -> PageId {
+    let mut at = run.node(node);
+    while let Some(view) = at {
+        match view.parent {
+            None => break,
+            Some(_) if view.kind.is_task() => return PageId::derived(&["branch", &run.id().to_string(), &view.id.to_string()]),
+            Some(parent) => at = run.node(parent),
+        }
+    }
+    main_page(run.id())
+}
+
+/// What `event`, which was just applied to `run`, writes. In an order in which every page comes before its entries.
+#[must_use]
+pub fn changes(run: &Run, event: &Event) -> Vec<Change> {
+    let mut pages = Projection { run, changes: Vec::new() };
+    match event {
+        Event::RunStarted { .. } => pages.run_started(),
+        Event::Expanded { node, .. } => pages.expanded(*node),
+        Event::Started { node, attempt, .. } => pages.started(*node, *attempt),
+        Event::AttemptFailed { node, attempt, failure, retry_at } => {
+            let body = format!("{}\n\nThe next attempt is not before {retry_at}.", failure.message);
+            let id = ["attempt", &node.to_string(), &attempt.to_string()].join("/");
+            pages.log(branch_page(run, *node), &id, &format!("Attempt {attempt} failed"), body, None, Owner::executor());
+        }
+        Event::Finished { node, result } => pages.finished(*node, result),
+        Event::CancelRequested { node, by } => {
+            let what = node.and_then(|node| run.node(node)).map_or("the run".to_owned(), |view| view.path.to_owned());
+            let id = format!("cancel/{}", run.cancel_requests());
+            pages.log(main_page(run.id()), &id, "Cancellation", format!("{by} asked to stop {what}."), None, Owner::planner());
+        }
+        Event::Resumed { .. } => {}
+    }
+    pages.changes
+}
+
+struct Projection<'r> {
+    run: &'r Run,
+    changes: Vec<Change>,
+}
+
+impl Projection<'_> {
+    fn page(&mut self, id: PageId, role: PageRole, title: &str, parent: Option<PageId>, owner: Owner, branch: Option<&str>) {
+        let mut fields = PageFields::new(role, title, owner);
+        fields.parent = parent;
+        fields.run = Some(self.run.id());
+        fields.branch_id = branch.map(str::to_owned);
+        fields.iteration = Some(ITERATION).filter(|_| !matches!(role, PageRole::Workspace | PageRole::Note));
+        self.changes.push(Change::EnsurePage(Box::new(NewPage { id, fields })));
+    }
+
+    fn source(&self, node: Option<NodeId>) -> Source {
+        Source { run: Some(self.run.id()), node: node.map(|node| node.to_string()), ..Source::default() }
+    }
+
+    /// Adds a block to a log. `id` is unique in the run.
+    fn log(&mut self, page: PageId, id: &str, title: &str, body: String, parts: Option<Value>, owner: Owner) {
+        let mut fields = EntryFields::new(EntryKind::Log, owner, Trust::ToolInternal);
+        title.clone_into(&mut fields.title);
+        fields.body = body;
+        fields.parts = parts;
+        fields.iteration = Some(ITERATION);
+        fields.source = self.source(None);
+        let id = EntryId::derived(&["log", &self.run.id().to_string(), id]);
+        self.changes.push(Change::AddEntry(Box::new(NewEntry { id, page, kind: EntryKind::Log, fields })));
+    }
+
+    fn run_started(&mut self) {
+        let run = self.run.id();
+        let title = if self.run.plan().title.is_empty() { self.run.goal().to_owned() } else { self.run.plan().title.clone() };
+        self.page(workspace_page(run), PageRole::Workspace, &title, None, Owner::planner(), None);
+        self.page(main_page(run), PageRole::ScratchpadRoot, "Main scratchpad", Some(workspace_page(run)), Owner::planner(), None);
+        self.page(plan_page(run), PageRole::Plan, "Plan", Some(workspace_page(run)), Owner::planner(), None);
+        let inputs = self.run.inputs().as_object().filter(|inputs| !inputs.is_empty());
+        let parts = inputs.map(|inputs| {
+            let lines: Vec<String> = inputs.iter().map(|(name, value)| format!("input {name}: {}", preview(value))).collect();
+            json!({ "artifacts": lines })
+        });
+        self.log(main_page(run), "goal", "Goal", self.run.goal().to_owned(), parts, Owner::planner());
+    }
+
+    fn expanded(&mut self, node: NodeId) {
+        let Some(view) = self.run.node(node) else { return };
+        match view.kind {
+            NodeKind::Plan => {
+                let is_root = view.parent.is_none();
+                let page = if is_root { plan_page(self.run.id()) } else { self.branch(&view) };
+                let steps = self.run.children(node);
+                let titles: Vec<String> = steps.iter().map(|step| self.run.title(step.id)).collect();
+                if is_root {
+                    let body = format!("{} steps are planned.", titles.len());
+                    let parts = json!({ "remaining": titles });
+                    self.log(main_page(self.run.id()), "plan/1", "Iteration 1: plan", body, Some(parts), Owner::planner());
+                }
+                for step in steps {
+                    self.add_steps(page, &step);
+                }
+            }
+            NodeKind::ForEach => {
+                let children = self.run.children(node);
+                let title = format!("{}: {} items", self.run.title(node), children.len());
+                let names: Vec<String> = children.iter().take(64).map(|child| self.run.title(child.id)).collect();
+                let parts = (!names.is_empty()).then(|| json!({ "actions": names }));
+                let owner = if view.depth <= 1 { Owner::planner() } else { Owner::executor() };
+                self.log(branch_page(self.run, node), &format!("items/{node}"), &title, String::new(), parts, owner);
+                self.patch_step(&view, Status::InProgress, None);
+            }
+            NodeKind::Parallel | NodeKind::Sequence => self.patch_step(&view, Status::InProgress, None),
+            NodeKind::Call | NodeKind::Model => {}
+        }
+        if view.kind == NodeKind::Plan && view.parent.is_some() {
+            self.patch_step(&view, Status::InProgress, None);
+        }
+    }
+
+    /// One step entry for `step`, and for what is inside it if it is a group.
+    fn add_steps(&mut self, page: PageId, step: &NodeView<'_>) {
+        let mut fields = EntryFields::new(EntryKind::Step, Owner::executor(), Trust::ToolInternal);
+        fields.title = self.run.title(step.id);
+        fields.iteration = Some(ITERATION);
+        fields.source = self.source(Some(step.id));
+        fields.parts = Some(self.step_parts(step));
+        let id = self.step_entry(step.id);
+        self.changes.push(Change::AddEntry(Box::new(NewEntry { id, page, kind: EntryKind::Step, fields })));
+        if matches!(step.kind, NodeKind::Parallel | NodeKind::Sequence) {
+            for member in self.run.children(step.id) {
+                self.add_steps(page, &member);
+            }
+        }
+    }
+
+    /// Whether `view` is a step of a plan. What stands in the body of a `for_each` is not: its items are branches.
+    fn has_step(&self, view: &NodeView<'_>) -> bool {
+        let mut parents = std::iter::successors(view.parent.and_then(|id| self.run.node(id)), |above| self.run.node(above.parent?));
+        parents.find(|above| matches!(above.kind, NodeKind::Plan | NodeKind::ForEach)).is_some_and(|above| above.kind == NodeKind::Plan)
+    }
+
+    fn step_parts(&self, view: &NodeView<'_>) -> Value {
+        let parents = std::iter::successors(view.parent.and_then(|id| self.run.node(id)), |above| self.run.node(above.parent?));
+        let depth = parents.take_while(|above| matches!(above.kind, NodeKind::Parallel | NodeKind::Sequence)).count();
+        json!({ "kind": view.kind.as_str(), "depth": depth, "path": view.path })
+    }
+
+    fn step_entry(&self, node: NodeId) -> EntryId {
+        EntryId::derived(&["step", &self.run.id().to_string(), &node.to_string()])
+    }
+
+    /// Moves the step entry of `view`, if it has one.
+    fn patch_step(&mut self, view: &NodeView<'_>, status: Status, outcome: Option<Outcome>) {
+        if !self.has_step(view) {
+            return;
+        }
+        let mut fields = vec![FieldChange::Status(status)];
+        if let Some(outcome) = outcome {
+            let mut parts = self.step_parts(view);
+            parts["outcome"] = Value::from(outcome.as_str());
+            fields.push(FieldChange::Parts(Some(parts)));
+        }
+        self.changes.push(Change::PatchEntry { entry: self.step_entry(view.id), fields, expected_version: None });
+    }
+
+    /// Makes the branch of a task, below the branch of the task around it.
+    fn branch(&mut self, view: &NodeView<'_>) -> PageId {
+        let page = branch_page(self.run, view.id);
+        let parent = view.parent.map_or(workspace_page(self.run.id()), |parent| branch_page(self.run, parent));
+        let title = self.run.title(view.id);
+        let owner = if view.kind == NodeKind::Plan { Owner::planner() } else { Owner::executor() };
+        self.page(page, PageRole::ScratchpadExec, &title, Some(parent), owner, Some(view.path));
+        page
+    }
+
+    fn started(&mut self, node: NodeId, attempt: u32) {
+        let Some(view) = self.run.node(node) else { return };
+        if attempt == 1 {
+            self.branch(&view);
+        }
+    }
+
+    fn finished(&mut self, node: NodeId, result: &NodeResult) {
+        let Some(view) = self.run.node(node) else { return };
+        let status = match result.status {
+            Outcome::Ok | Outcome::Partial => Status::Done,
+            Outcome::Failed | Outcome::Skipped => Status::Blocked,
+            Outcome::Cancelled => Status::Archived,
+        };
+        if view.parent.is_some() {
+            self.patch_step(&view, status, Some(result.status));
+        }
+        // What never began has no branch to write on.
+        if view.parent.is_none() {
+            self.run_finished(result);
+        } else if view.kind.is_task() && view.started_at.is_some() {
+            self.task_finished(&view, result);
+        }
+    }
+
+    fn task_finished(&mut self, view: &NodeView<'_>, result: &NodeResult) {
+        let page = branch_page(self.run, view.id);
+        let mut title = result.status.to_string();
+        if let Some(reason) = result.stop_reason {
+            title = format!("{title} ({reason})");
+        }
+        if view.attempt > 1 {
+            title = format!("{title}, attempt {}", view.attempt);
+        }
+        let mut parts = serde_json::Map::new();
+        if !view.call.is_empty() {
+            parts.insert("actions".to_owned(), json!([view.call]));
+        }
+        if view.kind == NodeKind::Plan {
+            parts.insert("results".to_owned(), json!(self.roll_up(view.id)));
+        } else if let Some(shown) = shown(&result.output) {
+            parts.insert("results".to_owned(), json!([shown]));
+        }
+        if view.kind != NodeKind::Plan && !result.evidence.is_empty() {
+            parts.insert("evidence".to_owned(), json!(result.evidence.iter().take(20).map(evidence_line).collect::<Vec<_>>()));
+        }
+        let parts = (!parts.is_empty()).then_some(Value::Object(parts));
+        let owner = if view.kind == NodeKind::Plan { Owner::planner() } else { Owner::executor() };
+        self.log(page, &format!("result/{}", view.id), &title, result.notes.clone(), parts, owner);
+        self.changes.push(Change::SetPageStatus { page, status: result.status.to_string() });
+    }
+
+    /// One line for each child: `look-inside: ok, 3 marks`.
+    fn roll_up(&self, node: NodeId) -> Vec<String> {
+        let children = self.run.children(node);
+        let mut lines: Vec<String> = children
+            .iter()
+            .take(64)
+            .filter_map(|child| {
+                let result = child.result?;
+                let notes = result.notes.lines().next().unwrap_or_default();
+                let separator = if notes.is_empty() { "" } else { ": " };
+                Some(format!("{} {}{separator}{}", child.slug(), result.status, cut(notes, 160)))
+            })
+            .collect();
+        if children.len() > 64 {
+            lines.push(format!("and {} more", children.len() - 64));
+        }
+        lines
+    }
+
+    fn run_finished(&mut self, result: &NodeResult) {
+        let run = self.run.id();
+        let parts = json!({ "results": self.roll_up(NodeId::root(run)) });
+        self.log(main_page(run), "roll-up/1", "Branch roll-up", result.notes.clone(), Some(parts), Owner::planner());
+
+        let summary = summary_page(run);
+        self.page(summary, PageRole::IterationSummary, "Iteration 1", Some(main_page(run)), Owner::planner(), None);
+        let mut fields = EntryFields::new(EntryKind::Summary, Owner::planner(), Trust::ToolInternal);
+        fields.title = format!("Iteration 1: {}", result.status);
+        fields.body = self.summary(result);
+        fields.parts = Some(json!({ "remaining": self.remaining() }));
+        fields.iteration = Some(ITERATION);
+        fields.source = self.source(None);
+        let id = EntryId::derived(&["summary", &run.to_string(), "1"]);
+        self.changes.push(Change::AddEntry(Box::new(NewEntry { id, page: summary, kind: EntryKind::Summary, fields })));
+
+        if let Some((title, body)) = self.run.report() {
+            let page = report_page(run);
+            self.page(page, PageRole::Note, &title, Some(workspace_page(run)), Owner::planner(), None);
+            self.log(page, "report", "", body, None, Owner::planner());
+            self.changes.push(Change::SetPageStatus { page, status: result.status.to_string() });
+        }
+        for page in [summary, plan_page(run), main_page(run), workspace_page(run)] {
+            self.changes.push(Change::SetPageStatus { page, status: result.status.to_string() });
+        }
+    }
+
+    fn summary(&self, result: &NodeResult) -> String {
+        let counts: Vec<String> = self.run.counts().iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
+        let mut text = format!("{} nodes: {}.", self.run.len(), counts.join(", "));
+        if !result.notes.is_empty() {
+            text.push_str("\n\n");
+            text.push_str(&result.notes);
+        }
+        text
+    }
+
+    /// The steps of the root's plan that are not done.
+    fn remaining(&self) -> Vec<String> {
+        let not_done = |view: &NodeView<'_>| !view.result.is_some_and(|r| matches!(r.status, Outcome::Ok | Outcome::Partial));
+        self.run.children(NodeId::root(self.run.id())).iter().filter(|view| not_done(view)).map(|view| self.run.title(view.id)).collect()
+    }
+}
+
+fn evidence_line(evidence: &crate::result::Evidence) -> String {
+    let span = evidence.span.as_deref().map(|span| format!(":{span}")).unwrap_or_default();
+    format!("{} {}{span}", evidence.kind, evidence.id)
+}
+
+fn shown(output: &Output) -> Option<String> {
+    match output {
+        Output::Inline(value) if value.is_null() => None,
+        Output::Inline(value) => Some(preview(value)),
+        Output::Blob { hash, bytes } => Some(format!("{bytes} bytes, kept as blob:{hash}; read it with result_read")),
+    }
+}
+
+/// The beginning of a value as JSON text, without writing a large one out first.
+fn preview(value: &Value) -> String {
+    match value {
+        Value::String(text) => cut(text, PREVIEW_CHARS),
+        other => {
+            let mut text = CutWriter { text: String::new(), left: PREVIEW_CHARS * 4 };
+            // The only error is "enough".
+            let complete = serde_json::to_writer(&mut text, other).is_ok();
+            let shown = cut(&text.text, PREVIEW_CHARS);
+            if complete || shown.ends_with('…') { shown } else { format!("{shown}…") }
+        }
+    }
+}
+
+struct CutWriter {
+    text: String,
+    left: usize,
+}
+
+impl std::io::Write for CutWriter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if bytes.len() > self.left {
+            return Err(std::io::Error::other("enough"));
+        }
+        self.left -= bytes.len();
+        self.text.push_str(&String::from_utf8_lossy(bytes));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn cut(text: &str, max: usize) -> String {
+    let mut chars = text.chars();
+    let mut kept: String = chars.by_ref().take(max).collect();
+    if chars.next().is_some() {
+        kept.pop();
+        kept.push('…');
+    }
+    kept
+}

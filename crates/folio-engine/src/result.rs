@@ -1,0 +1,280 @@
+//! What a node came to (E9.4), and what supports it (E9.7).
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How a node ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// All that was wanted.
+    Ok,
+    /// Some of it.
+    Partial,
+    /// Not begun, because something before it failed.
+    Skipped,
+    /// Stopped on request.
+    Cancelled,
+    /// Not what was wanted.
+    Failed,
+}
+
+impl Outcome {
+    /// The name as it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Partial => "partial",
+            Self::Skipped => "skipped",
+            Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Whether going on can help after a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// It may: whoever puts the results together decides.
+    Soft,
+    /// It cannot, or it may do harm: later steps of the same plan are not begun.
+    Hard,
+}
+
+/// Why a node ended as it did. Grows; a reader treats an unknown one as "see the notes".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StopReason {
+    /// A required criterion was not met.
+    CriteriaUnmet,
+    /// Every attempt failed.
+    RetriesExhausted,
+    /// Permission was refused.
+    PolicyDenied,
+    /// What was asked for makes no sense.
+    InvalidInput,
+    /// It cannot be done here.
+    Unsatisfiable,
+    /// A limit on nodes was reached.
+    BudgetNodes,
+    /// A limit on depth was reached.
+    BudgetDepth,
+    /// A limit on the children of one group was reached.
+    BudgetChildren,
+    /// A limit on bytes was reached.
+    BudgetBytes,
+    /// The time was up.
+    Deadline,
+    /// It began, and nobody knows what became of it.
+    OutcomeUnknown,
+    /// Something before it failed.
+    UpstreamFailed,
+    /// A person or program asked for it.
+    CancelledByUser,
+    /// Its group had no more need of it.
+    CancelledByParent,
+}
+
+impl StopReason {
+    /// The name as it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::CriteriaUnmet => "criteria_unmet",
+            Self::RetriesExhausted => "retries_exhausted",
+            Self::PolicyDenied => "policy_denied",
+            Self::InvalidInput => "invalid_input",
+            Self::Unsatisfiable => "unsatisfiable",
+            Self::BudgetNodes => "budget_nodes",
+            Self::BudgetDepth => "budget_depth",
+            Self::BudgetChildren => "budget_children",
+            Self::BudgetBytes => "budget_bytes",
+            Self::Deadline => "deadline",
+            Self::OutcomeUnknown => "outcome_unknown",
+            Self::UpstreamFailed => "upstream_failed",
+            Self::CancelledByUser => "cancelled_by_user",
+            Self::CancelledByParent => "cancelled_by_parent",
+        }
+    }
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why an attempt failed, as the tool or the runner says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    /// A stable name.
+    pub code: String,
+    /// What was tried, on what, and why it failed.
+    pub message: String,
+    /// The stop reason that it leads to when there is no other attempt.
+    pub reason: StopReason,
+    /// Whether another attempt may help.
+    pub may_retry: bool,
+}
+
+/// The value that a node gives to later steps.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Output {
+    /// The value itself.
+    Inline(Arc<Value>),
+    /// A value too large for the journal: its JSON text is kept beside it under the hash of its content.
+    Blob {
+        /// SHA-256, 64 hexadecimal digits.
+        hash: String,
+        /// Bytes of JSON text.
+        bytes: u64,
+    },
+}
+
+impl Output {
+    /// Nothing.
+    #[must_use]
+    pub fn null() -> Self {
+        Self::Inline(Arc::new(Value::Null))
+    }
+
+    /// Whether it is nothing.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        matches!(self, Self::Inline(value) if value.is_null())
+    }
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self::null()
+    }
+}
+
+/// A reference to what supports a result. Results bubble up by reference, so their size does not grow with depth (H9).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// `node`, `file`, `url`, `tool_call`, `observation`.
+    pub kind: String,
+    /// What is referred to.
+    pub id: String,
+    /// The hash of its content when it was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+    /// Which part of it: `12-40` for lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span: Option<String>,
+}
+
+/// What was found of one criterion (E9.6).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The criterion's id.
+    pub criterion: String,
+    /// Whether the node's status depends on it.
+    pub required: bool,
+    /// What was found.
+    pub finding: Finding,
+}
+
+/// What a check found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finding {
+    /// It holds.
+    Met,
+    /// It does not, and this is what is missing.
+    Unmet(String),
+    /// Nobody could tell. Never counts as met.
+    Unverifiable(String),
+}
+
+/// What a node came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodeResult {
+    /// How it ended.
+    pub status: Outcome,
+    /// Whether going on can help; only a failure has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub severity: Option<Severity>,
+    /// Why it ended so, unless it is simply done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<StopReason>,
+    /// A few lines for people and later steps.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub notes: String,
+    /// The value for later steps.
+    #[serde(default, skip_serializing_if = "Output::is_null")]
+    pub output: Output,
+    /// What supports it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
+    /// What was found of its criteria.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub verdicts: Vec<Verdict>,
+    /// Calls made for it, its own only.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempts: u32,
+    /// How long its last call took.
+    #[serde(default, skip_serializing_if = "is_zero_u64")]
+    pub duration_us: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field by reference")]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field by reference")]
+fn is_zero_u64(n: &u64) -> bool {
+    *n == 0
+}
+
+impl NodeResult {
+    /// A result with `status` and `notes` and nothing else.
+    #[must_use]
+    pub fn new(status: Outcome, notes: impl Into<String>) -> Self {
+        Self {
+            status,
+            severity: None,
+            stop_reason: None,
+            notes: notes.into(),
+            output: Output::null(),
+            evidence: Vec::new(),
+            verdicts: Vec::new(),
+            attempts: 0,
+            duration_us: 0,
+        }
+    }
+
+    /// A failure.
+    #[must_use]
+    pub fn failed(severity: Severity, reason: StopReason, notes: impl Into<String>) -> Self {
+        Self { severity: Some(severity), stop_reason: Some(reason), ..Self::new(Outcome::Failed, notes) }
+    }
+
+    /// Something that was not begun or not finished, and why.
+    #[must_use]
+    pub fn stopped(status: Outcome, reason: StopReason, notes: impl Into<String>) -> Self {
+        Self { stop_reason: Some(reason), ..Self::new(status, notes) }
+    }
+
+    /// Whether it failed so that going on cannot help.
+    #[must_use]
+    pub fn is_hard(&self) -> bool {
+        self.severity == Some(Severity::Hard)
+    }
+}

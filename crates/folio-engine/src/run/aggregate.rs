@@ -1,0 +1,188 @@
+//! From the results of children to the result of their parent.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::criteria::{CheckCall, CheckFinding};
+use super::scope::BodyNeeded;
+use super::state::Run;
+use super::tree::{Cancel, NodeKind};
+use crate::event::Event;
+use crate::node::NodeId;
+use crate::plan::{Criterion, Step, Work};
+use crate::result::{Evidence, NodeResult, Outcome, Output, Severity, StopReason};
+use crate::template;
+
+/// What a parent still needs before its result can be written.
+#[derive(Debug)]
+pub(super) enum Aggregation {
+    /// Nothing: this records it.
+    Done(Event),
+    /// An output has to be read.
+    Needs(BodyNeeded),
+    /// Somebody has to check these.
+    Verify(Vec<CheckCall>),
+}
+
+impl Run {
+    /// The result of a node all of whose children have one. `found` is what the runner found when it was asked to check.
+    pub(super) fn aggregate(&self, index: usize, found: Option<&[CheckFinding]>) -> Aggregation {
+        let node = &self.nodes[index];
+        let event = |result| Aggregation::Done(Event::Finished { node: node.id, result: Box::new(result) });
+        let mut result = self.roll_up(index);
+        if node.kind != NodeKind::Plan {
+            return event(result);
+        }
+        let (output, criteria) = match &node.step {
+            None => (self.plan.output.as_ref(), self.plan.criteria.as_slice()),
+            Some(Step::Task(task)) => match &task.work {
+                Work::Plan(plan) => (plan.output.as_ref(), task.criteria.as_slice()),
+                _ => (None, task.criteria.as_slice()),
+            },
+            Some(_) => (None, [].as_slice()),
+        };
+        if node.cancel.is_some() {
+            return event(result);
+        }
+        if node.step.is_none()
+            && let Err(needed) = self.report_scope()
+        {
+            return Aggregation::Needs(needed);
+        }
+        let mut value = Arc::new(Value::Null);
+        if let Some(output) = output {
+            let references = template::references(output).unwrap_or_default();
+            let scope = match self.inner_scope(index, &references, Vec::new()) {
+                Ok(scope) => scope,
+                Err(needed) => return Aggregation::Needs(needed),
+            };
+            match self.templates.render_value(output, &scope) {
+                Ok(rendered) => value = Arc::new(rendered),
+                // The steps that it reads may have failed; then that is what the result is about.
+                Err(error) => {
+                    push_note(&mut result.notes, &format!("its output cannot be made: {error}"));
+                    if result.status == Outcome::Ok {
+                        result.status = Outcome::Partial;
+                    }
+                }
+            }
+        }
+        if let Err(needed) = self.verify(index, criteria, &mut result, &value, found) {
+            return needed;
+        }
+        result.output = Output::Inline(value);
+        event(result)
+    }
+
+    fn verify(
+        &self,
+        index: usize,
+        criteria: &[Criterion],
+        result: &mut NodeResult,
+        value: &Value,
+        found: Option<&[CheckFinding]>,
+    ) -> Result<(), Aggregation> {
+        if criteria.is_empty() {
+            return Ok(());
+        }
+        let scope = self.criteria_scope(index, criteria, result, value).map_err(Aggregation::Needs)?;
+        let calls = self.check_calls(criteria, &scope);
+        if found.is_none() && !calls.is_empty() {
+            return Err(Aggregation::Verify(calls));
+        }
+        result.verdicts = self.verdicts(criteria, &scope, result, value, found.unwrap_or(&[]));
+        self.judge(index, criteria, result);
+        Ok(())
+    }
+
+    /// Status and notes from the children alone.
+    ///
+    /// A group is as its worst required member, hard or not. A plan decides for itself (E9.4): `ok` if every required
+    /// step is, `partial` if some are, else failed; and it is soft, unless somebody reads it.
+    fn roll_up(&self, index: usize) -> NodeResult {
+        let node = &self.nodes[index];
+        let results = || node.children.iter().filter_map(|child| Some((&self.nodes[*child], self.nodes[*child].result.as_ref()?)));
+        let required = || results().filter(|(child, result)| !child.optional && !spared(node.enough_ok(), result)).map(|(_, r)| r);
+        let worst = required().map(|result| result.status).max().unwrap_or(Outcome::Ok);
+        let any_ok = required().any(|result| matches!(result.status, Outcome::Ok | Outcome::Partial));
+        let mut result = NodeResult::new(worst, self.roll_up_notes(index));
+        if let Some(cancel) = node.cancel {
+            result.status = if cancel == Cancel::ByDeadline && any_ok { Outcome::Partial } else { Outcome::Cancelled };
+            result.stop_reason = Some(cancel.reason());
+        } else if node.kind == NodeKind::Plan {
+            if worst > Outcome::Partial {
+                result.status = if any_ok { Outcome::Partial } else { Outcome::Failed };
+            }
+            if result.status == Outcome::Failed {
+                let reason = required().find_map(|child| child.stop_reason).unwrap_or(StopReason::UpstreamFailed);
+                result.severity = Some(self.severity_of(index, StopReason::UpstreamFailed));
+                result.stop_reason = Some(reason);
+            }
+        } else if worst == Outcome::Failed {
+            let hard = required().any(NodeResult::is_hard);
+            result.severity = Some(if hard { Severity::Hard } else { self.severity_of(index, StopReason::UpstreamFailed) });
+            result.stop_reason = required().find(|r| r.status == Outcome::Failed).and_then(|r| r.stop_reason);
+        } else if worst != Outcome::Ok {
+            result.stop_reason = required().filter(|r| r.status == worst).find_map(|r| r.stop_reason);
+        }
+        result.evidence = node
+            .children
+            .iter()
+            .map(|child| Evidence { kind: "node".to_owned(), id: self.nodes[*child].id.to_string(), hash: None, span: None })
+            .collect();
+        result
+    }
+
+    /// `5 ok, 1 failed: survey/files (no such folder)`: the counts, and the first failures by name.
+    fn roll_up_notes(&self, index: usize) -> String {
+        let children = &self.nodes[index].children;
+        if children.is_empty() {
+            return "nothing to do".to_owned();
+        }
+        let of = |status| children.iter().filter(move |c| self.nodes[**c].result.as_ref().is_some_and(|r| r.status == status));
+        let counts: Vec<String> = [Outcome::Ok, Outcome::Partial, Outcome::Failed, Outcome::Skipped, Outcome::Cancelled]
+            .into_iter()
+            .filter_map(|status| {
+                let count = of(status).count();
+                (count > 0).then(|| format!("{count} {status}"))
+            })
+            .collect();
+        let mut notes = counts.join(", ");
+        for child in of(Outcome::Failed).take(3) {
+            let child = &self.nodes[*child];
+            let why = child.result.as_ref().map(|r| first_line(&r.notes)).unwrap_or_default();
+            push_note(&mut notes, &format!("{}: {why}", child.path));
+        }
+        notes
+    }
+
+    /// The event that records a node whose children are done, after the runner made the checks it was asked for.
+    ///
+    /// `None` if the node is not waiting for that.
+    #[must_use]
+    pub fn verified(&self, node: NodeId, found: &[CheckFinding]) -> Option<Event> {
+        let index = self.index(node).ok().filter(|index| self.settled.contains(index))?;
+        match self.aggregate(index, Some(found)) {
+            Aggregation::Done(event) => Some(event),
+            Aggregation::Needs(_) | Aggregation::Verify(_) => None,
+        }
+    }
+}
+
+/// Whether a member that was stopped because enough others succeeded may be left out of the judgement.
+fn spared(enough_ok: Option<u32>, result: &NodeResult) -> bool {
+    enough_ok.is_some() && result.stop_reason == Some(StopReason::CancelledByParent)
+}
+
+fn push_note(notes: &mut String, more: &str) {
+    if !notes.is_empty() {
+        notes.push_str("; ");
+    }
+    notes.push_str(more);
+}
+
+fn first_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    if line.chars().count() <= 200 { line.to_owned() } else { line.chars().take(199).chain(['…']).collect() }
+}

@@ -1,0 +1,231 @@
+//! From what a tool answered to the event that records it (E9.4).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use folio_memory::Timestamp;
+use serde_json::Value;
+
+use super::criteria::{CheckCall, CheckFinding};
+use super::scope::{BodyNeeded, result_value};
+use super::state::Run;
+use crate::event::Event;
+use crate::node::NodeId;
+use crate::plan::{Criterion, Observe, Retry, Step, Task};
+use crate::result::{Evidence, Failure, Finding, NodeResult, Outcome, Output, Severity, StopReason};
+use crate::template::{self, Scope};
+
+/// How a call ended, as whoever made it saw it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CallOutcome {
+    /// It answered.
+    Answered(CallAnswer),
+    /// It failed.
+    Failed(Failure),
+    /// It was stopped; it may have taken effect.
+    Stopped,
+}
+
+/// What a call answered.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CallAnswer {
+    /// The value.
+    pub output: Arc<Value>,
+    /// One line for people.
+    pub notes: String,
+    /// What supports it.
+    pub evidence: Vec<Evidence>,
+}
+
+impl Run {
+    /// The checks that the runner has to make on the answer to a call, before [`Run::conclude`].
+    #[must_use]
+    pub fn checks_of_call(&self, node: NodeId, answer: &CallAnswer) -> Vec<CheckCall> {
+        let Some((index, task)) = self.task(node) else { return Vec::new() };
+        let result = NodeResult::new(Outcome::Ok, answer.notes.clone());
+        self.criteria_scope(index, &task.criteria, &result, &answer.output)
+            .map(|scope| self.check_calls(&task.criteria, &scope))
+            .unwrap_or_default()
+    }
+
+    /// The event that records how a call ended: another attempt, or the node's result.
+    ///
+    /// A failure is hard if permission was refused, if nobody knows what the call did, or if a later step reads the
+    /// result; else soft (E9.4).
+    #[must_use]
+    pub fn conclude(
+        &self,
+        node: NodeId,
+        outcome: CallOutcome,
+        found: &[CheckFinding],
+        duration: Duration,
+        now: Timestamp,
+    ) -> Event {
+        let Some((index, task)) = self.task(node) else {
+            return finished(node, NodeResult::failed(Severity::Hard, StopReason::InvalidInput, "there is no such task"));
+        };
+        let attempt = self.nodes[index].attempt;
+        let cancel = self.nodes[index].cancel;
+        let result = match outcome {
+            CallOutcome::Stopped => {
+                let reason = cancel.map_or(StopReason::CancelledByUser, super::tree::Cancel::reason);
+                NodeResult::stopped(Outcome::Cancelled, reason, "stopped while it was at work; it may have taken effect")
+            }
+            CallOutcome::Failed(failure) if cancel.is_none() && failure.may_retry && attempt < task.retry.max_attempts => {
+                let retry_at = now.plus(delay_before(&task.retry, attempt));
+                return Event::AttemptFailed { node, attempt, failure, retry_at };
+            }
+            CallOutcome::Failed(failure) => {
+                let reason = match failure.reason {
+                    StopReason::RetriesExhausted if attempt <= 1 => StopReason::RetriesExhausted,
+                    other => other,
+                };
+                NodeResult::failed(self.severity_of(index, reason), reason, failure.message)
+            }
+            CallOutcome::Answered(answer) => self.answered(index, task, answer, found),
+        };
+        let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        finished(node, NodeResult { attempts: attempt, duration_us, ..result })
+    }
+
+    fn answered(&self, index: usize, task: &Task, answer: CallAnswer, found: &[CheckFinding]) -> NodeResult {
+        let mut result = NodeResult::new(Outcome::Ok, answer.notes);
+        result.evidence = answer.evidence;
+        match self.criteria_scope(index, &task.criteria, &result, &answer.output) {
+            Ok(scope) => result.verdicts = self.verdicts(&task.criteria, &scope, &result, &answer.output, found),
+            // A result that a criterion reads is at hand, or the node would not have begun.
+            Err(BodyNeeded(hash)) => result.notes = format!("{} (the body {hash} is missing)", result.notes),
+        }
+        self.judge(index, &task.criteria, &mut result);
+        result.output = Output::Inline(answer.output);
+        result
+    }
+
+    /// Brings the status of an `ok` result in line with its verdicts.
+    pub(super) fn judge(&self, index: usize, criteria: &[Criterion], result: &mut NodeResult) {
+        let text = |id: &str| criteria.iter().find(|c| c.id == id).map_or(String::new(), |c| format!(" ({})", c.text));
+        let mut gaps = Vec::new();
+        let mut doubts = Vec::new();
+        for verdict in result.verdicts.iter().filter(|verdict| verdict.required) {
+            match &verdict.finding {
+                Finding::Met => {}
+                Finding::Unmet(gap) => gaps.push(format!("{}{} is not met: {gap}", verdict.criterion, text(&verdict.criterion))),
+                Finding::Unverifiable(why) => {
+                    doubts.push(format!("{}{} could not be checked: {why}", verdict.criterion, text(&verdict.criterion)));
+                }
+            }
+        }
+        if result.status == Outcome::Ok && !gaps.is_empty() {
+            result.status = Outcome::Failed;
+            result.severity = Some(self.severity_of(index, StopReason::CriteriaUnmet));
+            result.stop_reason = Some(StopReason::CriteriaUnmet);
+        } else if result.status == Outcome::Ok && !doubts.is_empty() {
+            result.status = Outcome::Partial;
+        }
+        for line in gaps.into_iter().chain(doubts) {
+            if !result.notes.is_empty() {
+                result.notes.push_str("; ");
+            }
+            result.notes.push_str(&line);
+        }
+    }
+
+    /// Whether going on can help after node `index` failed for `reason`.
+    pub(super) fn severity_of(&self, index: usize, reason: StopReason) -> Severity {
+        let node = &self.nodes[index];
+        let harmful = matches!(reason, StopReason::PolicyDenied | StopReason::OutcomeUnknown | StopReason::Unsatisfiable);
+        if harmful || (node.needed && !node.optional) { Severity::Hard } else { Severity::Soft }
+    }
+
+    /// The observations that a task's `observe:` makes of its result, as a tool would have written them.
+    ///
+    /// Rules that cannot be filled in are left out; the second part says which and why.
+    #[must_use]
+    pub fn observations(&self, node: NodeId, result: &NodeResult, output: &Value) -> (Vec<Value>, Vec<String>) {
+        let (mut made, mut problems) = (Vec::new(), Vec::new());
+        let Some((index, task)) = self.task(node) else { return (made, problems) };
+        for (position, rule) in task.observe.iter().enumerate() {
+            if let Err(problem) = self.observe(index, rule, result, output, &mut made) {
+                problems.push(format!("observe[{position}]: {problem}"));
+            }
+        }
+        (made, problems)
+    }
+
+    fn observe(&self, index: usize, rule: &Observe, result: &NodeResult, output: &Value, made: &mut Vec<Value>) -> Result<(), String> {
+        let own = Arc::new(result_value(self.view(index).slug(), Some(result), output));
+        let references = references_of_rule(rule);
+        let scope = self
+            .scope(index, &references, vec![("result".to_owned(), own)])
+            .map_err(|BodyNeeded(hash)| format!("the body {hash} is missing"))?;
+        let Some(list) = &rule.for_each else {
+            return self.observe_one(rule, &scope, made);
+        };
+        let items = self.templates.list(&Value::from(list.as_str()), &scope).map_err(|e| e.to_string())?;
+        for (position, item) in items.into_iter().enumerate() {
+            let mut scope = scope.clone();
+            scope.variables.push(("item".to_owned(), Arc::new(item)));
+            scope.variables.push(("index".to_owned(), Arc::new(Value::from(position))));
+            self.observe_one(rule, &scope, made)?;
+        }
+        Ok(())
+    }
+
+    fn observe_one(&self, rule: &Observe, scope: &Scope, made: &mut Vec<Value>) -> Result<(), String> {
+        let templates = &self.templates;
+        if let Some(when) = &rule.when
+            && !templates.holds(when, scope).map_err(|e| e.to_string())?
+        {
+            return Ok(());
+        }
+        let mut observation = serde_json::Map::new();
+        observation.insert("type".to_owned(), Value::from(rule.kind.as_str()));
+        let text = templates.render_text(&rule.content, scope).map_err(|e| e.to_string())?;
+        observation.insert("content".to_owned(), Value::from(text));
+        let tags: Result<Vec<_>, _> = rule.tags.iter().map(|tag| templates.render_text(tag, scope)).collect();
+        observation.insert("tags".to_owned(), Value::from(tags.map_err(|e| e.to_string())?));
+        for (name, value) in [("confidence", &rule.confidence), ("context", &rule.context)] {
+            if let Some(value) = value {
+                observation.insert(name.to_owned(), templates.render_value(value, scope).map_err(|e| e.to_string())?);
+            }
+        }
+        if let Some(minutes) = rule.ttl_minutes {
+            observation.insert("ttl_minutes".to_owned(), Value::from(minutes));
+        }
+        made.push(Value::Object(observation));
+        Ok(())
+    }
+
+    /// The index and task of a node, if it is a task of a plan.
+    pub(super) fn task(&self, node: NodeId) -> Option<(usize, &Task)> {
+        let index = self.index(node).ok()?;
+        match &self.nodes[index].step {
+            Some(Step::Task(task)) => Some((index, task)),
+            _ => None,
+        }
+    }
+}
+
+fn finished(node: NodeId, result: NodeResult) -> Event {
+    Event::Finished { node, result: Box::new(result) }
+}
+
+/// How long to wait after attempt number `attempt` failed: the delay grows by the factor each time, up to its maximum.
+fn delay_before(retry: &Retry, attempt: u32) -> Duration {
+    let exponent = i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX);
+    let grown = retry.delay.as_secs_f64() * f64::from(retry.factor).powi(exponent);
+    Duration::try_from_secs_f64(grown).unwrap_or(retry.delay_max).min(retry.delay_max)
+}
+
+fn references_of_rule(rule: &Observe) -> template::References {
+    let mut all = template::References::default();
+    let texts = std::iter::once(rule.content.clone()).chain(rule.tags.iter().cloned()).map(Value::from);
+    let values = texts.chain(rule.confidence.clone()).chain(rule.context.clone());
+    let found = values.map(|value| template::references(&value));
+    let expressions = rule.when.iter().chain(&rule.for_each).map(|e| template::references_of_expression(e));
+    for found in found.chain(expressions).flatten() {
+        all.results.extend(found.results);
+        all.all_results |= found.all_results;
+    }
+    all
+}

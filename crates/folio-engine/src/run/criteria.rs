@@ -1,0 +1,176 @@
+//! Criteria (E9.6): what can be decided from a result alone, and what needs the runner's hands.
+
+use std::sync::Arc;
+
+use regex::Regex;
+use serde_json::{Value, json};
+
+use super::scope::{BodyNeeded, result_value};
+use super::state::Run;
+use crate::plan::{Check, Criterion};
+use crate::result::{Finding, NodeResult, Verdict};
+use crate::template::{self, References, Scope};
+
+/// A check that the runner makes by calling a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckCall {
+    /// The criterion's id.
+    pub criterion: String,
+    /// `file_exists` is the tool `list` on one path; `command` is the tool `shell`.
+    pub tool: &'static str,
+    /// Its arguments.
+    pub args: Value,
+    /// The exit code that a command must end with.
+    pub exit: i32,
+}
+
+/// What a check by the runner found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckFinding {
+    /// The criterion's id.
+    pub criterion: String,
+    /// What was found.
+    pub finding: Finding,
+}
+
+impl Run {
+    /// The checks of `criteria` that somebody has to carry out, templates filled in. A template that cannot be filled in
+    /// is found out about again in [`Run::verdicts`], and makes the criterion unverifiable.
+    pub(super) fn check_calls(&self, criteria: &[Criterion], scope: &Scope) -> Vec<CheckCall> {
+        criteria
+            .iter()
+            .filter_map(|criterion| {
+                let call = |tool, args, exit| CheckCall { criterion: criterion.id.clone(), tool, args, exit };
+                match &criterion.check {
+                    Check::FileExists { path } => {
+                        let path = self.templates.render_text(path, scope).ok()?;
+                        Some(call("list", json!({"path": path, "max": 1}), 0))
+                    }
+                    Check::Command { argv, exit } => {
+                        let argv: Result<Vec<_>, _> = argv.iter().map(|a| self.templates.render_text(a, scope)).collect();
+                        Some(call("shell", json!({"argv": argv.ok()?}), *exit))
+                    }
+                    Check::Judge | Check::Human | Check::Regex { .. } | Check::JsonSchema { .. } | Check::ResultNonempty => None,
+                }
+            })
+            .collect()
+    }
+
+    /// The verdict on each of `criteria`, in order. `found` holds what the runner found.
+    pub(super) fn verdicts(
+        &self,
+        criteria: &[Criterion],
+        scope: &Scope,
+        result: &NodeResult,
+        output: &Value,
+        found: &[CheckFinding],
+    ) -> Vec<Verdict> {
+        criteria
+            .iter()
+            .map(|criterion| Verdict {
+                criterion: criterion.id.clone(),
+                required: criterion.required,
+                finding: self.finding(criterion, scope, result, output, found),
+            })
+            .collect()
+    }
+
+    fn finding(
+        &self,
+        criterion: &Criterion,
+        scope: &Scope,
+        result: &NodeResult,
+        output: &Value,
+        found: &[CheckFinding],
+    ) -> Finding {
+        let referred = |of: &Option<String>| match of {
+            Some(reference) => self.templates.eval(reference, scope).map_err(|e| Finding::Unverifiable(e.to_string())),
+            None => Ok(output.clone()),
+        };
+        match &criterion.check {
+            Check::ResultNonempty if is_empty(output) && result.notes.trim().is_empty() => {
+                Finding::Unmet("the result is empty".to_owned())
+            }
+            Check::ResultNonempty => Finding::Met,
+            Check::Regex { pattern, of } => {
+                let value = match referred(of) {
+                    Ok(value) => value,
+                    Err(finding) => return finding,
+                };
+                let text = match (&value, of) {
+                    (Value::String(text), _) => text.clone(),
+                    (Value::Null, None) => result.notes.clone(),
+                    (other, _) => other.to_string(),
+                };
+                match Regex::new(pattern) {
+                    Ok(regex) if regex.is_match(&text) => Finding::Met,
+                    Ok(_) => Finding::Unmet(format!("nothing matches `{pattern}`")),
+                    Err(error) => Finding::Unverifiable(format!("`{pattern}` is no regular expression: {error}")),
+                }
+            }
+            Check::JsonSchema { schema, of } => match referred(of) {
+                Ok(value) => matches_schema(schema, &value),
+                Err(finding) => finding,
+            },
+            Check::FileExists { .. } | Check::Command { .. } => found
+                .iter()
+                .find(|finding| finding.criterion == criterion.id)
+                .map_or_else(|| Finding::Unverifiable("the check was not carried out".to_owned()), |f| f.finding.clone()),
+            Check::Judge => Finding::Unverifiable("there is no model to judge it".to_owned()),
+            Check::Human => Finding::Unverifiable("nobody was asked".to_owned()),
+        }
+    }
+
+    /// What the templates of `criteria` see: what the node sees, and its own `result`.
+    pub(super) fn criteria_scope(
+        &self,
+        index: usize,
+        criteria: &[Criterion],
+        result: &NodeResult,
+        output: &Value,
+    ) -> Result<Scope, BodyNeeded> {
+        let own = Arc::new(result_value(self.view(index).slug(), Some(result), output));
+        self.inner_scope(index, &references_of(criteria), vec![("result".to_owned(), own)])
+    }
+}
+
+/// What the templates of `criteria` read.
+fn references_of(criteria: &[Criterion]) -> References {
+    let mut all = References::default();
+    for criterion in criteria {
+        let found = match &criterion.check {
+            Check::FileExists { path } => template::references_of_text(path),
+            Check::Command { argv, .. } => template::references(&Value::from(argv.clone())),
+            Check::Regex { of: Some(of), .. } | Check::JsonSchema { of: Some(of), .. } => template::references_of_expression(of),
+            _ => continue,
+        };
+        // What cannot be read was refused with the plan; here it makes the criterion unverifiable.
+        if let Ok(found) = found {
+            all.results.extend(found.results);
+            all.inputs.extend(found.inputs);
+            all.variables.extend(found.variables);
+            all.all_results |= found.all_results;
+        }
+    }
+    all
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(_) | Value::Number(_) => false,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+    }
+}
+
+fn matches_schema(schema: &Value, value: &Value) -> Finding {
+    let validator = match jsonschema::validator_for(schema) {
+        Ok(validator) => validator,
+        Err(error) => return Finding::Unverifiable(format!("the schema cannot be used: {error}")),
+    };
+    let gaps: Vec<String> =
+        validator.iter_errors(value).take(5).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    if gaps.is_empty() { Finding::Met } else { Finding::Unmet(gaps.join("; ")) }
+}

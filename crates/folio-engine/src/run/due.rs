@@ -1,0 +1,262 @@
+//! What a run is owed now: derived from its state, never stored.
+
+use folio_memory::Timestamp;
+use serde_json::Value;
+
+use super::aggregate::Aggregation;
+use super::criteria::CheckCall;
+use super::scope::BodyNeeded;
+use super::state::Run;
+use super::tree::NodeKind;
+use crate::event::Event;
+use crate::node::NodeId;
+use crate::plan::{Step, Task, Work};
+use crate::result::{NodeResult, Outcome, Severity, StopReason};
+use crate::template;
+
+/// Something that a run is owed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Record this: it follows from what is known, and nobody has to do anything for it.
+    Record(Event),
+    /// Record that the call begins; when that is durable, make it.
+    Call(Box<CallAction>),
+    /// Make these checks, then record what [`Run::verified`] gives.
+    Verify {
+        /// Whose criteria they are.
+        node: NodeId,
+        /// The checks.
+        calls: Vec<CheckCall>,
+    },
+    /// Read the body that is kept under this hash, and [`Run::supply`] it.
+    Load(String),
+    /// Stop the call of this node, and record how it ended. Owed until then.
+    Stop(NodeId),
+}
+
+/// A call that is to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallAction {
+    /// For which node.
+    pub node: NodeId,
+    /// Which attempt, from 1. The same as before if the driver died while the call was under way.
+    pub attempt: u32,
+    /// Whether it had begun before, in a process that died.
+    pub again: bool,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments, filled in.
+    pub args: Value,
+    /// How long it may take.
+    pub timeout: Option<std::time::Duration>,
+}
+
+impl CallAction {
+    /// The event that records its beginning.
+    #[must_use]
+    pub fn started(&self) -> Event {
+        Event::Started { node: self.node, attempt: self.attempt, call: self.in_words() }
+    }
+
+    /// The call in one line that a person can read, at most 300 characters.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let args = match &self.args {
+            Value::Object(map) => map
+                .iter()
+                .map(|(name, value)| {
+                    let text = value.as_str().map_or_else(|| shortened_json(value), |t| shortened(t, 80));
+                    format!(" {name}={text}")
+                })
+                .collect(),
+            Value::Null => String::new(),
+            other => format!(" {}", shortened_json(other)),
+        };
+        shortened(&format!("{}{args}", self.tool), 300)
+    }
+}
+
+/// JSON text of at most about 80 characters, made without writing out a large value first.
+fn shortened_json(value: &Value) -> String {
+    match value {
+        Value::Array(items) if items.len() > 8 => format!("[{} items]", items.len()),
+        Value::Array(items) if items.iter().any(|i| i.is_array() || i.is_object()) => format!("[{} items]", items.len()),
+        Value::Object(map) => format!("{{{}}}", map.keys().take(8).cloned().collect::<Vec<_>>().join(", ")),
+        other => shortened(&other.to_string(), 80),
+    }
+}
+
+fn shortened(text: &str, max: usize) -> String {
+    let mut chars = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let mut kept: String = chars.by_ref().take(max).collect();
+    if chars.next().is_some() {
+        kept.pop();
+        kept.push('…');
+    }
+    kept
+}
+
+impl Run {
+    /// What is owed at `now`, with room for `slots` more calls. Empty if there is nothing to do but wait.
+    ///
+    /// Ask again after each [`Action::Record`] was applied: it may have made other things due. A node whose call is
+    /// under way in this process is not named again; after a crash it is, once [`Event::Resumed`] was recorded.
+    #[must_use]
+    pub fn due(&self, now: Timestamp, slots: usize) -> Vec<Action> {
+        if self.is_empty() || self.result().is_some() {
+            return Vec::new();
+        }
+        if self.deadline.is_some_and(|deadline| now >= deadline) && self.nodes[0].cancel.is_none() {
+            return vec![Action::Record(Event::CancelRequested { node: None, by: Self::DEADLINE.to_owned() })];
+        }
+        let mut actions: Vec<Action> = self.skipped.iter().map(|index| Action::Record(self.skipping(*index))).collect();
+        actions.extend(self.settled.iter().map(|index| match self.aggregate(*index, None) {
+            Aggregation::Done(event) => Action::Record(event),
+            Aggregation::Needs(BodyNeeded(hash)) => Action::Load(hash),
+            Aggregation::Verify(calls) => Action::Verify { node: self.nodes[*index].id, calls },
+        }));
+        actions.extend(self.stopping.iter().map(|index| Action::Stop(self.nodes[*index].id)));
+        let mut free = slots;
+        let parked = self.parked.iter().take_while(|(at, _)| *at <= now).map(|(_, index)| index);
+        for index in self.ready.iter().chain(parked) {
+            if self.nodes[*index].kind != NodeKind::Call {
+                actions.push(self.opening(*index));
+            } else if free > 0 {
+                free -= 1;
+                actions.push(self.call(*index));
+            }
+            // Expansions come in bursts; a bounded number at a time keeps one answer small.
+            if actions.len() >= 1_024 {
+                break;
+            }
+        }
+        actions
+    }
+
+    /// The next instant at which something becomes due by itself: a retry, or the deadline.
+    #[must_use]
+    pub fn wakes_at(&self) -> Option<Timestamp> {
+        if self.result().is_some() {
+            return None;
+        }
+        let retry = self.parked.first().map(|(at, _)| *at);
+        let deadline = self.deadline.filter(|_| self.nodes.first().is_some_and(|root| root.cancel.is_none()));
+        retry.into_iter().chain(deadline).min()
+    }
+
+    fn failing(&self, index: usize, reason: StopReason, notes: impl Into<String>) -> Event {
+        let result = NodeResult::failed(self.severity_of(index, reason), reason, notes);
+        Event::Finished { node: self.nodes[index].id, result: Box::new(result) }
+    }
+
+    fn skipping(&self, index: usize) -> Event {
+        let node = &self.nodes[index];
+        let result = match node.cancel {
+            Some(cancel) if node.attempt > 0 => {
+                NodeResult::stopped(Outcome::Cancelled, cancel.reason(), "stopped while it was at work; it may have taken effect")
+            }
+            Some(cancel) => NodeResult::stopped(Outcome::Cancelled, cancel.reason(), "stopped before it began"),
+            None => NodeResult::stopped(Outcome::Skipped, StopReason::UpstreamFailed, "not begun, because an earlier step failed"),
+        };
+        Event::Finished { node: node.id, result: Box::new(NodeResult { attempts: node.attempt, ..result }) }
+    }
+
+    /// What to do with a node that is not a call and may begin.
+    fn opening(&self, index: usize) -> Action {
+        let node = &self.nodes[index];
+        let expanded = |items| Action::Record(Event::Expanded { node: node.id, items });
+        let too_many = |count: usize| self.nodes.len() + count > self.limits.nodes_max as usize;
+        match &node.step {
+            Some(Step::ForEach(for_each)) => {
+                let references = match &for_each.over {
+                    Value::String(text) if !template::is_template(text) => template::references_of_expression(text),
+                    other => template::references(other),
+                };
+                let scope = match self.scope(index, &references.unwrap_or_default(), Vec::new()) {
+                    Ok(scope) => scope,
+                    Err(BodyNeeded(hash)) => return Action::Load(hash),
+                };
+                let items = match self.templates.list(&for_each.over, &scope) {
+                    Ok(items) => items,
+                    Err(error) => return Action::Record(self.failing(index, StopReason::InvalidInput, format!("its list cannot be made: {error}"))),
+                };
+                let max = for_each.max_items.min(self.limits.items_max.unwrap_or(u32::MAX)) as usize;
+                if items.len() > max {
+                    let notes = format!("{} items are more than max_items, {max}; none was begun", items.len());
+                    return Action::Record(self.failing(index, StopReason::BudgetChildren, notes));
+                }
+                if too_many(items.len()) {
+                    return Action::Record(self.over_nodes(index, items.len()));
+                }
+                expanded(items)
+            }
+            Some(Step::Task(task)) => match &task.work {
+                Work::Plan(_) if self.levels_above(index) >= self.limits.depth_max => {
+                    let notes = format!("its plan would be level {} of plans within plans; the limit is {}", self.levels_above(index) + 1, self.limits.depth_max);
+                    Action::Record(self.failing(index, StopReason::BudgetDepth, notes))
+                }
+                Work::Plan(plan) if too_many(plan.steps.len()) => Action::Record(self.over_nodes(index, plan.steps.len())),
+                Work::Plan(_) => expanded(Vec::new()),
+                Work::Model | Work::Do(_) => {
+                    let notes = "it has neither `do:` nor `plan:`, and no model is configured to decide what to do";
+                    Action::Record(self.failing(index, StopReason::Unsatisfiable, notes))
+                }
+            },
+            None | Some(Step::Parallel(_) | Step::Sequence(_)) => expanded(Vec::new()),
+        }
+    }
+
+    fn over_nodes(&self, index: usize, more: usize) -> Event {
+        let notes = format!("{more} more nodes beside {} are more than the budget of {}", self.nodes.len(), self.limits.nodes_max);
+        self.failing(index, StopReason::BudgetNodes, notes)
+    }
+
+    /// How many plans `index` is inside of, the root's being the first.
+    fn levels_above(&self, index: usize) -> u32 {
+        let parents = std::iter::successors(self.nodes[index].parent, |parent| self.nodes[*parent].parent);
+        let plans = parents.filter(|parent| self.nodes[*parent].kind == NodeKind::Plan).count();
+        u32::try_from(plans).unwrap_or(u32::MAX)
+    }
+
+    fn call(&self, index: usize) -> Action {
+        let node = &self.nodes[index];
+        let Some(Step::Task(task)) = &node.step else {
+            return Action::Record(self.failing(index, StopReason::InvalidInput, "it is not a task"));
+        };
+        match self.call_of(index, task) {
+            Ok(call) => Action::Call(Box::new(call)),
+            Err(Refusal::Body(hash)) => Action::Load(hash),
+            Err(Refusal::Template(reason, notes)) => Action::Record(self.failing(index, reason, notes)),
+        }
+    }
+
+    fn call_of(&self, index: usize, task: &Task) -> Result<CallAction, Refusal> {
+        let Work::Do(call) = &task.work else {
+            return Err(Refusal::Template(StopReason::InvalidInput, "it is not a call".to_owned()));
+        };
+        let node = &self.nodes[index];
+        let invalid = |error: template::TemplateError| {
+            // A name that the plan check found is missing now only if the step that gives it has no result to give.
+            Refusal::Template(StopReason::InvalidInput, format!("its arguments cannot be made: {error}"))
+        };
+        let references = template::references(&call.args).map_err(invalid)?;
+        let scope = self.scope(index, &references, Vec::new()).map_err(|BodyNeeded(hash)| Refusal::Body(hash))?;
+        let args = self.templates.render_value(&call.args, &scope).map_err(invalid)?;
+        let again = node.state == crate::node::NodeState::Executing;
+        let attempt = if again { node.attempt } else { node.attempt + 1 };
+        Ok(CallAction { node: node.id, attempt, again, tool: call.tool.clone(), args, timeout: task.timeout })
+    }
+
+    /// The event that records a call of an opaque tool that had begun when its driver died (E9.12).
+    #[must_use]
+    pub fn outcome_unknown(&self, node: NodeId) -> Event {
+        let notes = "it had begun when its driver died, and nobody knows whether it took effect; it was not made again";
+        let result = NodeResult::failed(Severity::Hard, StopReason::OutcomeUnknown, notes);
+        Event::Finished { node, result: Box::new(result) }
+    }
+}
+
+enum Refusal {
+    Body(String),
+    Template(StopReason, String),
+}

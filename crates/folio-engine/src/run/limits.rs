@@ -1,0 +1,71 @@
+//! The limits of a run, each with its default (E9.10). None of them can be infinite.
+
+use std::time::Duration;
+
+use crate::plan::{Budget, Plan, Step, Work};
+
+/// The limits of a run. `0` is zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Levels of plans within plans, the root's own plan being level 1.
+    pub depth_max: u32,
+    /// Nodes in the whole tree.
+    pub nodes_max: u32,
+    /// Members of one group, or steps of one plan.
+    pub children_max: u32,
+    /// Items of one `for_each`, if that is to be fewer than each says of itself.
+    pub items_max: Option<u32>,
+    /// Calls under way at one moment.
+    pub concurrency: u32,
+    /// How long the run may take.
+    pub deadline: Duration,
+    /// Bytes of one result.
+    pub output_bytes_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            depth_max: 8,
+            nodes_max: 200,
+            children_max: 64,
+            items_max: None,
+            concurrency: 4,
+            deadline: Duration::from_secs(30 * 60),
+            output_bytes_max: 8 * 1024 * 1024,
+        }
+    }
+}
+
+impl Limits {
+    /// The limits that `plan` gives itself; what it says nothing of is the default. Nodes that stand in the plan do not
+    /// count against the default number: somebody wrote every one of them down.
+    #[must_use]
+    pub fn of(plan: &Plan) -> Self {
+        let Budget { depth, nodes, children, items, concurrency, replans: _, deadline, output_bytes } = plan.budget.clone();
+        let default = Self::default();
+        Self {
+            depth_max: depth.unwrap_or(default.depth_max),
+            nodes_max: nodes.unwrap_or_else(|| default.nodes_max.saturating_add(written_nodes(&plan.steps))),
+            children_max: children.unwrap_or(default.children_max),
+            items_max: items,
+            concurrency: concurrency.unwrap_or(default.concurrency),
+            deadline: deadline.unwrap_or(default.deadline),
+            output_bytes_max: output_bytes.unwrap_or(default.output_bytes_max),
+        }
+    }
+}
+
+/// The nodes that stand in a plan, sub-plans and bodies included.
+fn written_nodes(steps: &[Step]) -> u32 {
+    let inner = steps.iter().map(|step| match step {
+        Step::Task(task) => match &task.work {
+            Work::Plan(plan) => written_nodes(&plan.steps),
+            Work::Do(_) | Work::Model => 0,
+        },
+        Step::Parallel(group) => written_nodes(&group.steps),
+        Step::Sequence(sequence) => written_nodes(&sequence.steps),
+        Step::ForEach(for_each) => written_nodes(std::slice::from_ref(&for_each.body)),
+    });
+    inner.fold(u32::try_from(steps.len()).unwrap_or(u32::MAX), u32::saturating_add)
+}

@@ -1,0 +1,185 @@
+//! What the templates of a node see (E9.2): inputs, the item it is for, and results of what comes before it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::state::Run;
+use super::tree::NodeKind;
+use crate::node::NodeId;
+use crate::plan::{Slug, Step};
+use crate::result::{NodeResult, Output};
+use crate::template::{self, References, Scope};
+
+/// An output that has to be read first: the hash that it is kept under.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct BodyNeeded(pub(super) String);
+
+impl Run {
+    /// What a template of node `index` that reads `references` sees, and `more` besides.
+    pub(super) fn scope(
+        &self,
+        index: usize,
+        references: &References,
+        more: Vec<(String, Arc<Value>)>,
+    ) -> Result<Scope, BodyNeeded> {
+        // A task's own sub-plan and a for_each's items are frames of their own, but a node's templates are read in the
+        // frame that it is a member of. The root's (the report, the output) are read inside its plan.
+        let frame = self.nodes[index].frame;
+        self.scope_in(frame, references, more)
+    }
+
+    /// As [`Run::scope`], seen from inside the plan of `index`: for its output and report, which read its own steps.
+    pub(super) fn inner_scope(
+        &self,
+        index: usize,
+        references: &References,
+        more: Vec<(String, Arc<Value>)>,
+    ) -> Result<Scope, BodyNeeded> {
+        let inner = self.nodes[index].children.first().and_then(|child| self.nodes[*child].frame);
+        self.scope_in(inner.or(self.nodes[index].frame), references, more)
+    }
+
+    fn scope_in(
+        &self,
+        frame: Option<usize>,
+        references: &References,
+        more: Vec<(String, Arc<Value>)>,
+    ) -> Result<Scope, BodyNeeded> {
+        let mut variables = vec![
+            ("goal".to_owned(), Arc::new(Value::from(self.goal.as_str()))),
+            ("run".to_owned(), Arc::clone(&self.run_variable)),
+        ];
+        let mut frames = Vec::new();
+        let mut at = frame;
+        while let Some(frame) = at {
+            frames.push(frame);
+            at = self.frames[frame].outer;
+        }
+        for frame in frames.iter().rev() {
+            variables.extend(self.frames[*frame].variables.iter().cloned());
+        }
+        variables.extend(more);
+        let mut results = BTreeMap::new();
+        // The innermost plan that knows a name wins.
+        for frame in &frames {
+            for (slug, index) in self.named(*frame, references) {
+                if !results.contains_key(slug.as_str()) && self.nodes[index].is_terminal() {
+                    results.insert(slug.to_string(), self.in_scope(index)?);
+                }
+            }
+        }
+        Ok(Scope { inputs: Arc::clone(&self.inputs), variables, results })
+    }
+
+    /// What a node is called, its template filled in as far as that can be done now.
+    #[must_use]
+    pub fn title(&self, node: NodeId) -> String {
+        let Ok(index) = self.index(node) else { return String::new() };
+        let title = self.nodes[index].step.as_ref().map_or("", Step::title);
+        let slug = || self.view(index).slug().to_owned();
+        if title.is_empty() {
+            return slug();
+        }
+        if !template::is_template(title) {
+            return title.to_owned();
+        }
+        let references = template::references_of_text(title).unwrap_or_default();
+        let rendered = self.scope(index, &references, Vec::new()).ok().map(|scope| self.templates.render_text(title, &scope));
+        match rendered {
+            Some(Ok(title)) if !title.trim().is_empty() => title.split_whitespace().collect::<Vec<_>>().join(" "),
+            _ => slug(),
+        }
+    }
+
+    /// The plan's report, filled in: its title and its markdown. `None` if the plan has none.
+    ///
+    /// A report that cannot be filled in, because a step that it reads failed, says so instead of being left out.
+    #[must_use]
+    pub fn report(&self) -> Option<(String, String)> {
+        let report = self.plan.report.as_ref()?;
+        let scope = self.report_scope().ok()?;
+        let title = self.templates.render_text(&report.title, &scope).unwrap_or_else(|_| report.title.clone());
+        let title = if title.trim().is_empty() { "Report".to_owned() } else { title };
+        let body = self.templates.render_text(&report.body, &scope).unwrap_or_else(|error| {
+            let outcome = self.result().map(|result| result.notes.clone()).unwrap_or_default();
+            format!("The report could not be written: {error}\n\nWhat the run came to: {outcome}\n")
+        });
+        Some((title, body))
+    }
+
+    /// What the report sees: the inside of the root's plan. An error if an output has to be read first.
+    pub(super) fn report_scope(&self) -> Result<Scope, BodyNeeded> {
+        let Some(report) = &self.plan.report else { return Ok(Scope::default()) };
+        let mut references = template::references_of_text(&report.body).unwrap_or_default();
+        let title = template::references_of_text(&report.title).unwrap_or_default();
+        references.results.extend(title.results);
+        references.all_results |= title.all_results;
+        self.inner_scope(0, &references, Vec::new())
+    }
+
+    fn named(&self, frame: usize, references: &References) -> Vec<(&Slug, usize)> {
+        let by_slug = &self.frames[frame].by_slug;
+        if references.all_results {
+            return by_slug.iter().map(|(slug, index)| (slug, *index)).collect();
+        }
+        references
+            .results
+            .iter()
+            .filter_map(|name| by_slug.get_key_value(&Slug::parse(name).ok()?))
+            .map(|(slug, index)| (slug, *index))
+            .collect()
+    }
+
+    /// The result of a node as templates see it. Made once: large outputs are shared, not copied.
+    fn in_scope(&self, index: usize) -> Result<Arc<Value>, BodyNeeded> {
+        if let Some(made) = self.nodes[index].in_scope.get() {
+            return Ok(Arc::clone(made));
+        }
+        let output = self.output_of(index)?;
+        let made = Arc::new(result_value(self.view(index).slug(), self.nodes[index].result.as_ref(), &output));
+        Ok(Arc::clone(self.nodes[index].in_scope.get_or_init(|| made)))
+    }
+
+    /// The output of a node: its own, or what its members' come to. A group gives an object by slug, a `for_each` a list
+    /// in the order of its items, with null where an item has none. Neither is stored: their members' outputs are.
+    pub(super) fn output_of(&self, index: usize) -> Result<Arc<Value>, BodyNeeded> {
+        let node = &self.nodes[index];
+        match node.kind {
+            NodeKind::Call | NodeKind::Plan | NodeKind::Model => match node.result.as_ref().map(|r| &r.output) {
+                None => Ok(Arc::new(Value::Null)),
+                Some(output @ Output::Blob { hash, .. }) => {
+                    self.output_value(output).ok_or_else(|| BodyNeeded(hash.clone()))
+                }
+                Some(Output::Inline(value)) => Ok(Arc::clone(value)),
+            },
+            NodeKind::ForEach => {
+                let outputs = node.children.iter().map(|child| self.output_of(*child).map(|v| (*v).clone()));
+                Ok(Arc::new(Value::Array(outputs.collect::<Result<_, _>>()?)))
+            }
+            NodeKind::Parallel | NodeKind::Sequence => {
+                let mut outputs = Map::new();
+                for child in &node.children {
+                    outputs.insert(self.view(*child).slug().to_owned(), (*self.output_of(*child)?).clone());
+                }
+                Ok(Arc::new(Value::Object(outputs)))
+            }
+        }
+    }
+}
+
+/// A result as templates see it.
+pub(super) fn result_value(slug: &str, result: Option<&NodeResult>, output: &Value) -> Value {
+    let Some(result) = result else {
+        return json!({"task_id": slug, "status": "created", "notes": "", "output": null, "severity": null, "stop_reason": null});
+    };
+    json!({
+        "task_id": slug,
+        "status": result.status,
+        "notes": result.notes,
+        "output": output,
+        "severity": result.severity,
+        "stop_reason": result.stop_reason,
+    })
+}

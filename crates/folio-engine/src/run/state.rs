@@ -1,0 +1,640 @@
+//! The state of a run, and how each event changes it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, OnceLock};
+
+use folio_memory::{RunId, Timestamp};
+use serde_json::Value;
+
+use super::limits::Limits;
+use super::tree::{Cancel, Frame, Node, NodeKind, NodeView};
+use crate::event::{Event, FORMAT};
+use crate::node::{Move, NodeId, NodeState};
+use crate::plan::{self, Graph, Plan, Slug, Step, Work};
+use crate::result::{NodeResult, Outcome, Output};
+use crate::template::Templates;
+
+/// A run: the fold of its events.
+///
+/// A cheap value until [`Event::RunStarted`] is applied. Every event costs time in proportion to what it changes: its
+/// node, the node's dependents and, for an expansion, the new children; nothing depends on the size of the tree.
+#[derive(Debug)]
+pub struct Run {
+    pub(super) id: RunId,
+    pub(super) templates: Arc<Templates>,
+    pub(super) goal: String,
+    pub(super) plan: Arc<Plan>,
+    pub(super) inputs: Arc<Value>,
+    pub(super) run_variable: Arc<Value>,
+    pub(super) limits: Limits,
+    pub(super) deadline: Option<Timestamp>,
+    pub(super) started_at: Option<Timestamp>,
+    pub(super) nodes: Vec<Node>,
+    pub(super) frames: Vec<Frame>,
+    by_id: HashMap<NodeId, usize>,
+    /// Nodes that may begin, in the order in which they were made.
+    pub(super) ready: BTreeSet<usize>,
+    /// Nodes that will not begin, or need only their result written.
+    pub(super) skipped: BTreeSet<usize>,
+    /// Nodes all of whose children have results.
+    pub(super) settled: BTreeSet<usize>,
+    /// Nodes whose call is under way, in this process or one that died.
+    pub(super) executing: BTreeSet<usize>,
+    /// Nodes whose call is to be stopped.
+    pub(super) stopping: BTreeSet<usize>,
+    /// Nodes that wait for their next attempt.
+    pub(super) parked: BTreeSet<(Timestamp, usize)>,
+    /// Outputs that are kept beside the journal and have been read, by hash.
+    pub(super) bodies: HashMap<String, Arc<Value>>,
+    pub(super) finished: BTreeMap<Outcome, u32>,
+    cancel_requests: u32,
+}
+
+/// Why a journal cannot be folded. It was not written by a correct runner, or by a newer one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JournalError {
+    /// A newer version wrote it.
+    #[error("the journal has event format {found}; this version of folio knows formats up to {FORMAT}")]
+    TooNew {
+        /// Its format.
+        found: u32,
+    },
+    /// The first event must be, and no later one may be, the start of the run.
+    #[error("the journal does not begin with exactly one run_started")]
+    Start,
+    /// The plan in it cannot be read.
+    #[error("the plan in the journal cannot be read: {0}")]
+    Plan(String),
+    /// An event names a node that does not exist.
+    #[error("the journal names node {0}, which does not exist at that place")]
+    UnknownNode(NodeId),
+    /// An event is not allowed in the state that its node is in.
+    #[error("node {node} is {state} and cannot be {event}")]
+    Transition {
+        /// The node.
+        node: NodeId,
+        /// Its state.
+        state: &'static str,
+        /// The event.
+        event: &'static str,
+    },
+}
+
+impl Run {
+    /// The run `id`, of which nothing is known yet.
+    #[must_use]
+    pub fn new(id: RunId, templates: Arc<Templates>) -> Self {
+        Self {
+            id,
+            templates,
+            goal: String::new(),
+            plan: Arc::new(no_plan()),
+            inputs: Arc::new(Value::Null),
+            run_variable: Arc::new(Value::Null),
+            limits: Limits::default(),
+            deadline: None,
+            started_at: None,
+            nodes: Vec::new(),
+            frames: Vec::new(),
+            by_id: HashMap::new(),
+            ready: BTreeSet::new(),
+            skipped: BTreeSet::new(),
+            settled: BTreeSet::new(),
+            executing: BTreeSet::new(),
+            stopping: BTreeSet::new(),
+            parked: BTreeSet::new(),
+            bodies: HashMap::new(),
+            finished: BTreeMap::new(),
+            cancel_requests: 0,
+        }
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> RunId {
+        self.id
+    }
+
+    /// What is wanted, in words.
+    #[must_use]
+    pub fn goal(&self) -> &str {
+        &self.goal
+    }
+
+    /// Its plan.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Its inputs: an object.
+    #[must_use]
+    pub fn inputs(&self) -> &Value {
+        &self.inputs
+    }
+
+    /// What templates see as `run`: the written id, the folder that it was submitted from.
+    #[must_use]
+    pub fn variable(&self) -> &Value {
+        &self.run_variable
+    }
+
+    /// Its limits.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// When it was started; `None` before.
+    #[must_use]
+    pub fn started_at(&self) -> Option<Timestamp> {
+        self.started_at
+    }
+
+    /// What it came to; `None` while it goes on.
+    #[must_use]
+    pub fn result(&self) -> Option<&NodeResult> {
+        self.nodes.first().and_then(|root| root.result.as_ref())
+    }
+
+    /// How many nodes ended in each way.
+    #[must_use]
+    pub fn counts(&self) -> &BTreeMap<Outcome, u32> {
+        &self.finished
+    }
+
+    /// How often somebody asked to stop it or a part of it.
+    #[must_use]
+    pub fn cancel_requests(&self) -> u32 {
+        self.cancel_requests
+    }
+
+    /// The number of nodes made so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether nothing has happened yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Every node, parents before children and children in plan order.
+    #[must_use]
+    pub fn tree(&self) -> Vec<NodeView<'_>> {
+        let mut views = Vec::with_capacity(self.nodes.len());
+        let mut stack = if self.nodes.is_empty() { Vec::new() } else { vec![0] };
+        while let Some(index) = stack.pop() {
+            views.push(self.view(index));
+            stack.extend(self.nodes[index].children.iter().rev());
+        }
+        views
+    }
+
+    /// One node.
+    #[must_use]
+    pub fn node(&self, id: NodeId) -> Option<NodeView<'_>> {
+        self.by_id.get(&id).map(|index| self.view(*index))
+    }
+
+    /// The children of a node, in plan order.
+    #[must_use]
+    pub fn children(&self, id: NodeId) -> Vec<NodeView<'_>> {
+        let Some(index) = self.by_id.get(&id) else { return Vec::new() };
+        self.nodes[*index].children.iter().map(|child| self.view(*child)).collect()
+    }
+
+    /// The node whose path of slugs is `path`.
+    #[must_use]
+    pub fn node_at(&self, path: &str) -> Option<NodeView<'_>> {
+        self.nodes.iter().position(|node| &*node.path == path).map(|index| self.view(index))
+    }
+
+    /// The nodes whose call began and has no outcome.
+    #[must_use]
+    pub fn in_flight(&self) -> Vec<NodeId> {
+        self.executing.iter().map(|index| self.nodes[*index].id).collect()
+    }
+
+    pub(super) fn view(&self, index: usize) -> NodeView<'_> {
+        let node = &self.nodes[index];
+        NodeView {
+            id: node.id,
+            parent: node.parent.map(|parent| self.nodes[parent].id),
+            kind: node.kind,
+            path: &node.path,
+            depth: node.depth,
+            step: node.step.as_ref(),
+            optional: node.optional,
+            state: node.state,
+            attempt: node.attempt,
+            started_at: node.started_at,
+            finished_at: node.finished_at,
+            call: &node.call,
+            result: node.result.as_ref(),
+        }
+    }
+
+    pub(super) fn index(&self, id: NodeId) -> Result<usize, JournalError> {
+        self.by_id.get(&id).copied().ok_or(JournalError::UnknownNode(id))
+    }
+
+    /// Gives the run an output that is kept beside the journal. Not an event: it changes nothing that is owed.
+    pub fn supply(&mut self, hash: &str, value: Arc<Value>) {
+        self.bodies.insert(hash.to_owned(), value);
+    }
+
+    /// Folds one event in. `at` is the instant of the commit that recorded it.
+    ///
+    /// # Errors
+    ///
+    /// The journal cannot be right: then the state is as before this event, except after [`JournalError::Plan`].
+    pub fn apply(&mut self, at: Timestamp, event: &Event) -> Result<(), JournalError> {
+        if self.nodes.is_empty() != matches!(event, Event::RunStarted { .. }) {
+            return Err(JournalError::Start);
+        }
+        match event {
+            Event::RunStarted { format, goal, plan, inputs, deadline, run } => {
+                if *format > FORMAT {
+                    return Err(JournalError::TooNew { found: *format });
+                }
+                self.start(at, goal, plan, inputs, *deadline, run)
+            }
+            Event::Expanded { node, items } => self.expand(at, *node, items),
+            Event::Started { node, attempt, call } => {
+                let index = self.step_to(*node, Move::Start)?;
+                self.ready.remove(&index);
+                self.parked.remove(&(self.nodes[index].retry_at.unwrap_or_default(), index));
+                self.executing.insert(index);
+                let node = &mut self.nodes[index];
+                node.attempt = *attempt;
+                node.retry_at = None;
+                node.started_at.get_or_insert(at);
+                node.call.clone_from(call);
+                Ok(())
+            }
+            Event::AttemptFailed { node, retry_at, .. } => {
+                let index = self.step_to(*node, Move::Park)?;
+                self.executing.remove(&index);
+                self.parked.insert((*retry_at, index));
+                self.nodes[index].retry_at = Some(*retry_at);
+                Ok(())
+            }
+            Event::Finished { node, result } => {
+                let index = self.step_to(*node, Move::Finish)?;
+                self.finish(at, index, result);
+                Ok(())
+            }
+            Event::CancelRequested { node, by } => {
+                let index = node.map_or(Ok(0), |id| self.index(id))?;
+                let why = if by == Self::DEADLINE { Cancel::ByDeadline } else { Cancel::ByUser };
+                self.cancel_requests += 1;
+                self.cancel(index, why);
+                Ok(())
+            }
+            Event::Resumed { in_flight } => {
+                for id in in_flight {
+                    let index = self.index(*id)?;
+                    match self.nodes[index].state {
+                        NodeState::Executing => drop(self.ready.insert(index)),
+                        // Nobody is there any more who could stop it.
+                        NodeState::Cancelling => drop(self.skipped.insert(index)),
+                        _ => {}
+                    }
+                    self.executing.remove(&index);
+                    self.stopping.remove(&index);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Who asks for a cancellation when the time is up.
+    pub const DEADLINE: &str = "deadline";
+
+    fn start(
+        &mut self,
+        at: Timestamp,
+        goal: &str,
+        plan: &Value,
+        inputs: &BTreeMap<String, Value>,
+        deadline: Option<Timestamp>,
+        run: &Value,
+    ) -> Result<(), JournalError> {
+        let plan = read_plan(plan)?;
+        self.limits = Limits::of(&plan);
+        self.plan = Arc::new(plan);
+        goal.clone_into(&mut self.goal);
+        self.inputs = Arc::new(inputs.iter().map(|(k, v)| (k.clone(), v.clone())).collect::<serde_json::Map<_, _>>().into());
+        self.run_variable = Arc::new(run.clone());
+        self.deadline = deadline;
+        self.started_at = Some(at);
+        let id = NodeId::root(self.id);
+        let root = self.add_node(id, None, None, NodeKind::Plan, None, Arc::from(""));
+        self.ready.insert(root);
+        Ok(())
+    }
+
+    /// Moves a node along the table.
+    fn step_to(&mut self, id: NodeId, by: Move) -> Result<usize, JournalError> {
+        let index = self.index(id)?;
+        let state = self.nodes[index].state;
+        let refused = |event| JournalError::Transition { node: id, state: state.as_str(), event };
+        let next = state.next(by).ok_or_else(|| {
+            refused(match by {
+                Move::Expand => "expanded",
+                Move::Start => "started",
+                Move::Park => "attempt_failed",
+                Move::Cancel => "cancelled",
+                Move::Finish => "finished",
+            })
+        })?;
+        self.nodes[index].state = next;
+        Ok(index)
+    }
+
+    fn add_node(
+        &mut self,
+        id: NodeId,
+        parent: Option<usize>,
+        frame: Option<usize>,
+        kind: NodeKind,
+        step: Option<Step>,
+        path: Arc<str>,
+    ) -> usize {
+        let index = self.nodes.len();
+        let depth = parent.map_or(0, |parent| self.nodes[parent].depth + 1);
+        let optional = step.as_ref().is_some_and(Step::is_optional);
+        self.nodes.push(Node {
+            id,
+            parent,
+            frame,
+            kind,
+            step,
+            path,
+            depth,
+            optional,
+            needed: false,
+            state: NodeState::Created,
+            children: Vec::new(),
+            children_left: 0,
+            children_ok: 0,
+            waits_left: 0,
+            dependents: Vec::new(),
+            halted: false,
+            cancel: None,
+            attempt: 0,
+            retry_at: None,
+            started_at: None,
+            finished_at: None,
+            call: String::new(),
+            result: None,
+            in_scope: OnceLock::new(),
+        });
+        if let Some(parent) = parent {
+            self.nodes[parent].children.push(index);
+            self.nodes[parent].children_left += 1;
+        }
+        self.by_id.insert(id, index);
+        index
+    }
+
+    fn expand(&mut self, at: Timestamp, id: NodeId, items: &[Value]) -> Result<(), JournalError> {
+        let index = self.step_to(id, Move::Expand)?;
+        self.ready.remove(&index);
+        self.nodes[index].started_at = Some(at);
+        match self.nodes[index].step.clone() {
+            None => {
+                let plan = Arc::clone(&self.plan);
+                self.make_plan(index, &plan.steps);
+            }
+            Some(Step::Task(task)) => {
+                if let Work::Plan(sub) = &task.work {
+                    self.make_plan(index, &sub.steps);
+                }
+            }
+            Some(Step::Parallel(_) | Step::Sequence(_)) => {
+                // The members were made with their plan; they only waited for this.
+                for child in self.nodes[index].children.clone() {
+                    self.release(child);
+                }
+            }
+            Some(Step::ForEach(for_each)) => self.make_items(index, &for_each, items),
+        }
+        self.settle_if_done(index);
+        Ok(())
+    }
+
+    fn make_plan(&mut self, owner: usize, steps: &[Step]) {
+        let frame = self.add_frame(self.nodes[owner].frame, Vec::new());
+        let graph = Graph::of(steps);
+        self.make_graph(owner, frame, &graph, |parent, slug| (parent.child(1, slug.as_str(), ""), slug.to_string()));
+    }
+
+    fn add_frame(&mut self, outer: Option<usize>, variables: Vec<(String, Arc<Value>)>) -> usize {
+        self.frames.push(Frame { outer, by_slug: HashMap::new(), variables });
+        self.frames.len() - 1
+    }
+
+    /// Makes every node of `graph`. `name` gives id and last part of the path for a node directly below `owner`.
+    fn make_graph(&mut self, owner: usize, frame: usize, graph: &Graph, name: impl Fn(NodeId, &Slug) -> (NodeId, String)) -> usize {
+        let first = self.nodes.len();
+        for (position, planned) in graph.nodes.iter().enumerate() {
+            let parent = planned.parent.map_or(owner, |parent| first + parent);
+            let parent_id = self.nodes[parent].id;
+            let (id, last) = if planned.parent.is_none() {
+                name(parent_id, &planned.slug)
+            } else {
+                (parent_id.child(1, planned.slug.as_str(), ""), planned.slug.to_string())
+            };
+            let above = &self.nodes[parent].path;
+            let path = if above.is_empty() { Arc::from(last) } else { Arc::from(format!("{above}/{last}")) };
+            let index = self.add_node(id, Some(parent), Some(frame), NodeKind::of(&planned.step), Some(planned.step.clone()), path);
+            debug_assert_eq!(index, first + position);
+            self.nodes[index].needed = planned.needed;
+            // A member of a group waits for the group to begin, too.
+            let container = u32::from(planned.parent.is_some());
+            self.nodes[index].waits_left = u32::try_from(planned.waits.len()).unwrap_or(u32::MAX) + container;
+            self.frames[frame].by_slug.insert(planned.slug.clone(), index);
+        }
+        for (position, planned) in graph.nodes.iter().enumerate() {
+            for wait in &planned.waits {
+                self.nodes[first + wait].dependents.push(first + position);
+            }
+        }
+        for index in first..self.nodes.len() {
+            if self.nodes[index].waits_left == 0 {
+                self.ready.insert(index);
+            }
+        }
+        first
+    }
+
+    fn make_items(&mut self, owner: usize, for_each: &plan::ForEach, items: &[Value]) {
+        let graph = Graph::of(std::slice::from_ref(&for_each.body));
+        let mut seen: HashMap<String, u32> = HashMap::new();
+        let mut roots: Vec<usize> = Vec::with_capacity(items.len());
+        for (position, item) in items.iter().enumerate() {
+            // Two equal items are two children: the second is told apart by its count.
+            let canonical = item.to_string();
+            let count = seen.entry(canonical.clone()).and_modify(|n| *n += 1).or_insert(0);
+            let key = if *count == 0 { canonical } else { format!("{canonical}#{count}") };
+            let variables = vec![
+                (for_each.item_name.clone(), Arc::new(item.clone())),
+                ("index".to_owned(), Arc::new(Value::from(position))),
+            ];
+            let frame = self.add_frame(self.nodes[owner].frame, variables);
+            let root = self.make_graph(owner, frame, &graph, |parent, slug| {
+                (parent.child(1, slug.as_str(), &key), format!("{slug}[{position}]"))
+            });
+            roots.push(root);
+        }
+        // Lanes instead of a counter: item n waits for item n - k, so at most k are at work and the order is fixed.
+        if let Some(lanes) = for_each.concurrency.map(|k| k.max(1) as usize) {
+            for (position, root) in roots.iter().enumerate().skip(lanes) {
+                self.nodes[*root].waits_left += 1;
+                self.nodes[roots[position - lanes]].dependents.push(*root);
+                self.ready.remove(root);
+            }
+        }
+    }
+
+    /// One thing that `index` waited for has come.
+    fn release(&mut self, index: usize) {
+        let node = &mut self.nodes[index];
+        node.waits_left = node.waits_left.saturating_sub(1);
+        if node.waits_left == 0 && node.state == NodeState::Created && !self.skipped.contains(&index) {
+            self.ready.insert(index);
+        }
+    }
+
+    fn finish(&mut self, at: Timestamp, index: usize, result: &NodeResult) {
+        self.ready.remove(&index);
+        self.skipped.remove(&index);
+        self.settled.remove(&index);
+        self.executing.remove(&index);
+        self.stopping.remove(&index);
+        let node = &mut self.nodes[index];
+        if let Some(retry_at) = node.retry_at.take() {
+            self.parked.remove(&(retry_at, index));
+        }
+        node.result = Some(result.clone());
+        node.finished_at = Some(at);
+        *self.finished.entry(result.status).or_insert(0) += 1;
+        let (parent, optional) = (node.parent, node.optional);
+        for dependent in std::mem::take(&mut self.nodes[index].dependents) {
+            self.release(dependent);
+        }
+        // Members of a group that never began get their own record, so that nothing is left without a result.
+        for child in self.nodes[index].children.clone() {
+            if self.nodes[child].state == NodeState::Created {
+                self.skip(child);
+            }
+        }
+        let Some(parent) = parent else { return };
+        let container = &mut self.nodes[parent];
+        container.children_left = container.children_left.saturating_sub(1);
+        container.children_ok += u32::from(result.status == Outcome::Ok);
+        if result.is_hard() && !optional {
+            match container.on_hard() {
+                plan::OnHard::Continue => {}
+                plan::OnHard::Hold => self.halt(parent),
+                plan::OnHard::Cancel => self.cancel_children(parent, Cancel::ByParent),
+            }
+        }
+        let container = &self.nodes[parent];
+        if container.enough_ok().is_some_and(|enough| container.children_ok >= enough) {
+            self.cancel_children(parent, Cancel::ByParent);
+        }
+        self.settle_if_done(parent);
+    }
+
+    fn settle_if_done(&mut self, index: usize) {
+        let node = &self.nodes[index];
+        if node.children_left == 0 && matches!(node.state, NodeState::RunningChildren | NodeState::Cancelling) {
+            self.settled.insert(index);
+        }
+    }
+
+    /// Begins no more children of `container`: those that have not begun are skipped.
+    fn halt(&mut self, container: usize) {
+        if std::mem::replace(&mut self.nodes[container].halted, true) {
+            return;
+        }
+        for child in self.nodes[container].children.clone() {
+            if self.nodes[child].state == NodeState::Created {
+                self.skip(child);
+            }
+        }
+    }
+
+    fn skip(&mut self, index: usize) {
+        self.ready.remove(&index);
+        self.skipped.insert(index);
+    }
+
+    fn cancel_children(&mut self, container: usize, why: Cancel) {
+        for child in self.nodes[container].children.clone() {
+            self.cancel(child, why);
+        }
+    }
+
+    /// Stops a subtree: what has a result keeps it, what runs is to be stopped, the rest does not begin.
+    fn cancel(&mut self, top: usize, why: Cancel) {
+        let mut stack = vec![top];
+        while let Some(index) = stack.pop() {
+            let node = &mut self.nodes[index];
+            if node.is_terminal() || node.cancel.is_some() {
+                continue;
+            }
+            node.cancel = Some(why);
+            let before = node.state;
+            if let Some(next) = before.next(Move::Cancel) {
+                node.state = next;
+            }
+            stack.extend(&node.children);
+            match before {
+                NodeState::Executing if self.executing.contains(&index) => drop(self.stopping.insert(index)),
+                NodeState::RunningChildren => self.settle_if_done(index),
+                _ => {
+                    self.ready.remove(&index);
+                    self.skipped.insert(index);
+                }
+            }
+            if let Some(retry_at) = self.nodes[index].retry_at.take() {
+                self.parked.remove(&(retry_at, index));
+            }
+        }
+    }
+
+    /// The value of an output, if it is at hand.
+    pub(super) fn output_value(&self, output: &Output) -> Option<Arc<Value>> {
+        match output {
+            Output::Inline(value) => Some(Arc::clone(value)),
+            Output::Blob { hash, .. } => self.bodies.get(hash).cloned(),
+        }
+    }
+}
+
+/// The plan of a run of which nothing is known yet.
+fn no_plan() -> Plan {
+    Plan {
+        version: plan::PLAN_VERSION,
+        title: String::new(),
+        goal: String::new(),
+        description: String::new(),
+        inputs: BTreeMap::new(),
+        criteria: Vec::new(),
+        budget: plan::Budget::default(),
+        steps: Vec::new(),
+        report: None,
+        output: None,
+    }
+}
+
+/// Reads a plan as it was stored: it was checked when it was submitted.
+fn read_plan(plan: &Value) -> Result<Plan, JournalError> {
+    serde_json::from_value(plan.clone()).map_err(|error| JournalError::Plan(error.to_string()))
+}

@@ -1,0 +1,407 @@
+//! The fold as a whole: driven without a runner, in any order of completion, cut off anywhere.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use folio_memory::{RunId, Timestamp};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::event::{Event, FORMAT};
+use crate::node::{NodeId, NodeState};
+use crate::plan::{self, Known};
+use crate::result::{Failure, Outcome, Severity, StopReason};
+use crate::template::Templates;
+
+mod cancel;
+mod groups;
+mod properties;
+mod retry;
+
+/// A run without a runner: calls are answered by a function, in an order that a seed decides.
+struct Sim {
+    run: Run,
+    journal: Vec<(Timestamp, Event)>,
+    /// Arguments of every call, by path, in the order of the calls.
+    calls: Vec<(String, Value)>,
+    under_way: Vec<CallAction>,
+    concurrency: usize,
+    now: Timestamp,
+    seed: u64,
+}
+
+/// `echo` answers with its arguments; `fail` fails; `deny` is refused; `flaky` fails until its second attempt.
+fn answer(call: &CallAction) -> CallOutcome {
+    let failed = |reason, may_retry| {
+        let failure = Failure { code: "failed".to_owned(), message: format!("{} failed", call.tool), reason, may_retry };
+        CallOutcome::Failed(failure)
+    };
+    match call.tool.as_str() {
+        "fail" => failed(StopReason::RetriesExhausted, true),
+        "deny" => failed(StopReason::PolicyDenied, false),
+        "flaky" if call.attempt < 2 => failed(StopReason::RetriesExhausted, true),
+        _ => CallOutcome::Answered(CallAnswer { output: Arc::new(call.args.clone()), ..CallAnswer::default() }),
+    }
+}
+
+impl Sim {
+    fn new(plan: &str) -> Self {
+        Self::with_inputs(plan, json!({}))
+    }
+
+    fn with_inputs(plan: &str, inputs: Value) -> Self {
+        let plan = plan::parse(plan, &Known::default()).unwrap_or_else(|errors| panic!("{errors}"));
+        let id = RunId::derived(&["test"]);
+        let mut sim = Self {
+            run: Run::new(id, Arc::new(Templates::new())),
+            journal: Vec::new(),
+            calls: Vec::new(),
+            under_way: Vec::new(),
+            concurrency: 4,
+            now: Timestamp::from_millis(1_000),
+            seed: 0,
+        };
+        let inputs: BTreeMap<String, Value> = serde_json::from_value(inputs).unwrap();
+        let goal = plan.goal.clone();
+        sim.record(Event::RunStarted { format: FORMAT, goal, plan: json!(plan), inputs, deadline: None, run: Value::Null });
+        sim
+    }
+
+    fn record(&mut self, event: Event) {
+        self.run.apply(self.now, &event).unwrap_or_else(|error| panic!("{error}: {event:?}"));
+        // What is written down must be read back as the same.
+        let text = serde_json::to_string(&event).unwrap();
+        assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
+        self.journal.push((self.now, event));
+    }
+
+    /// Records all that follows and begins all that may begin.
+    fn derive(&mut self) {
+        loop {
+            let slots = self.concurrency - self.under_way.len();
+            let Some(action) = self.run.due(self.now, slots).into_iter().find(|action| !matches!(action, Action::Stop(_))) else {
+                return;
+            };
+            match action {
+                Action::Record(event) => self.record(event),
+                Action::Call(call) => {
+                    self.record(call.started());
+                    let path = self.run.node(call.node).unwrap().path.to_owned();
+                    self.calls.push((path, call.args.clone()));
+                    self.under_way.push(*call);
+                }
+                Action::Verify { node, calls } => {
+                    let found: Vec<CheckFinding> = calls
+                        .into_iter()
+                        .map(|call| CheckFinding { criterion: call.criterion, finding: crate::result::Finding::Met })
+                        .collect();
+                    let event = self.run.verified(node, &found).unwrap();
+                    self.record(event);
+                }
+                Action::Load(hash) => panic!("nothing is kept beside this journal, but {hash} is asked for"),
+                Action::Stop(_) => unreachable!("filtered above"),
+            }
+        }
+    }
+
+    /// Ends one of the calls under way: which one, the seed says.
+    fn end_one(&mut self) -> bool {
+        if self.under_way.is_empty() {
+            return false;
+        }
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let index = usize::try_from(self.seed >> 33).unwrap() % self.under_way.len();
+        let call = self.under_way.remove(index);
+        let cancelled = self.run.node(call.node).unwrap().state == NodeState::Cancelling;
+        let outcome = if cancelled { CallOutcome::Stopped } else { answer(&call) };
+        let event = self.run.conclude(call.node, outcome, &[], Duration::from_millis(1), self.now);
+        self.record(event);
+        true
+    }
+
+    fn to_end(mut self) -> Self {
+        for _ in 0..100_000 {
+            self.derive();
+            if self.run.result().is_some() {
+                return self;
+            }
+            if !self.end_one() {
+                self.now = self.run.wakes_at().expect("a run that is owed nothing and waits for nothing has ended");
+            }
+        }
+        panic!("the run does not end");
+    }
+
+    /// Takes a journal up in another process.
+    fn resumed(journal: &[(Timestamp, Event)]) -> Self {
+        let mut sim = Self {
+            run: Run::new(RunId::derived(&["test"]), Arc::new(Templates::new())),
+            journal: Vec::new(),
+            calls: Vec::new(),
+            under_way: Vec::new(),
+            concurrency: 4,
+            now: Timestamp::from_millis(2_000),
+            seed: 7,
+        };
+        for (at, event) in journal {
+            sim.run.apply(*at, event).unwrap_or_else(|error| panic!("{error}: {event:?}"));
+        }
+        sim.journal = journal.to_vec();
+        let in_flight = sim.run.in_flight();
+        if !in_flight.is_empty() {
+            sim.record(Event::Resumed { in_flight });
+        }
+        sim
+    }
+
+    fn status(&self, path: &str) -> Outcome {
+        let node = self.run.node_at(path).unwrap_or_else(|| panic!("no node {path}"));
+        node.result.unwrap_or_else(|| panic!("{path} has no result")).status
+    }
+
+    fn severity(&self, path: &str) -> Option<Severity> {
+        self.run.node_at(path).and_then(|node| node.result).and_then(|result| result.severity)
+    }
+
+    fn args(&self, path: &str) -> Value {
+        let found = self.calls.iter().find(|(called, _)| called == path);
+        found.unwrap_or_else(|| panic!("{path} was not called: {:?}", self.calls)).1.clone()
+    }
+
+    /// Every node with what it came to, times aside.
+    fn outcome(&self) -> BTreeMap<String, Value> {
+        self.run
+            .tree()
+            .into_iter()
+            .map(|node| {
+                let mut result = json!(node.result.expect("every node of a finished run has a result"));
+                result["duration_us"] = Value::Null;
+                (node.path.to_owned(), result)
+            })
+            .collect()
+    }
+}
+
+#[test]
+fn results_flow_forward_and_keep_their_type_e9_2() {
+    let sim = Sim::new(
+        "steps:
+          - {id: list, do: {tool: echo, args: {files: [a, b], count: 2}}}
+          - {id: use, do: {tool: echo, args: {n: '{{ results.list.output.count }}', text: 'has {{ results.list.output.files[1] }}'}}}",
+    )
+    .to_end();
+    assert_eq!(sim.args("use"), json!({"n": 2, "text": "has b"}));
+    assert_eq!(sim.status(""), Outcome::Ok);
+}
+
+#[test]
+fn the_seed_array_runs_in_order_with_its_inner_array_in_parallel() {
+    let task = |id: &str| json!({"id": id, "do": {"tool": "echo", "args": {}}});
+    let plan = json!([task("t1"), task("t2"), [task("t3"), task("t4")], task("t5")]).to_string();
+    let sim = Sim::new(&plan).to_end();
+    let order: Vec<&str> = sim.calls.iter().map(|(path, _)| path.rsplit('/').next().unwrap()).collect();
+    assert_eq!(order, ["t1", "t2", "t3", "t4", "t5"]);
+}
+
+#[test]
+fn a_for_each_makes_one_child_an_item_and_gives_their_outputs_in_order() {
+    let sim = Sim::new(
+        "steps:
+          - {id: list, do: {tool: echo, args: {files: [c, a, b]}}}
+          - id: each
+            for_each: results.list.output.files
+            as: file
+            step: {id: look, do: {tool: echo, args: {file: '{{ file }}', at: '{{ index }}'}}}
+          - {id: sum, do: {tool: echo, args: {all: '{{ results.each.output }}'}}}",
+    )
+    .to_end();
+    let all = json!([{"file": "c", "at": 0}, {"file": "a", "at": 1}, {"file": "b", "at": 2}]);
+    assert_eq!(sim.args("sum"), json!({"all": all}));
+}
+
+#[test]
+fn too_many_items_are_refused_and_none_is_begun() {
+    let sim = Sim::new(
+        "steps:
+          - {id: list, do: {tool: echo, args: {files: [a, b, c]}}}
+          - id: each
+            for_each: results.list.output.files
+            max_items: 2
+            step: {id: look, do: {tool: echo, args: {}}}",
+    );
+    let sim = sim.to_end();
+    assert_eq!(sim.status("each"), Outcome::Failed);
+    assert_eq!(sim.calls.len(), 1);
+}
+
+#[test]
+fn at_most_k_items_are_at_work() {
+    let mut sim = Sim::new(
+        "steps:
+          - id: each
+            for_each: [1, 2, 3, 4, 5]
+            concurrency: 2
+            step: {id: look, do: {tool: echo, args: {}}}",
+    );
+    let mut most = 0;
+    loop {
+        sim.derive();
+        most = most.max(sim.under_way.len());
+        if !sim.end_one() {
+            break;
+        }
+    }
+    assert_eq!((most, sim.status("each")), (2, Outcome::Ok));
+}
+
+#[test]
+fn a_sub_plan_sees_what_its_task_sees_and_gives_its_output() {
+    let sim = Sim::new(
+        "steps:
+          - {id: base, do: {tool: echo, args: {x: 1}}}
+          - id: sub
+            plan:
+              steps:
+                - {id: inner, do: {tool: echo, args: {x: '{{ results.base.output.x }}'}}}
+              output: {from_inner: '{{ results.inner.output.x }}'}
+          - {id: after, do: {tool: echo, args: {got: '{{ results.sub.output.from_inner }}'}}}",
+    )
+    .to_end();
+    assert_eq!(sim.args("after"), json!({"got": 1}));
+}
+
+#[test]
+fn a_failure_that_a_later_step_reads_is_hard_and_skips_what_follows_e9_4() {
+    let sim = Sim::new(
+        "steps:
+          - {id: a, do: {tool: fail, args: {}}}
+          - {id: b, do: {tool: echo, args: {x: '{{ results.a.output }}'}}}
+          - {id: c, do: {tool: echo, args: {}}}",
+    )
+    .to_end();
+    assert_eq!(sim.severity("a"), Some(Severity::Hard));
+    assert_eq!((sim.status("b"), sim.status("c")), (Outcome::Skipped, Outcome::Skipped));
+    assert_eq!(sim.status(""), Outcome::Failed);
+}
+
+#[test]
+fn a_failure_that_nobody_reads_is_soft_and_the_rest_goes_on_e9_4() {
+    let sim = Sim::new(
+        "steps:
+          - {id: a, do: {tool: fail, args: {}}}
+          - {id: b, do: {tool: echo, args: {}}}",
+    )
+    .to_end();
+    assert_eq!((sim.severity("a"), sim.status("b"), sim.status("")), (Some(Severity::Soft), Outcome::Ok, Outcome::Partial));
+}
+
+#[test]
+fn an_optional_step_cannot_spoil_its_plan_e9_4() {
+    let sim = Sim::new(
+        "steps:
+          - {id: a, optional: true, do: {tool: deny, args: {}}}
+          - {id: b, do: {tool: echo, args: {}}}",
+    )
+    .to_end();
+    assert_eq!((sim.status("a"), sim.status("b"), sim.status("")), (Outcome::Failed, Outcome::Ok, Outcome::Ok));
+}
+
+#[test]
+fn a_hard_child_does_not_make_the_task_around_it_hard_e9_4() {
+    let sim = Sim::new(
+        "steps:
+          - id: sub
+            plan: {steps: [{id: x, do: {tool: deny, args: {}}}, {id: y, do: {tool: echo, args: {}}}]}
+          - {id: after, do: {tool: echo, args: {}}}",
+    )
+    .to_end();
+    assert_eq!((sim.status("sub/y"), sim.severity("sub"), sim.status("after")), (Outcome::Skipped, Some(Severity::Soft), Outcome::Ok));
+}
+
+#[test]
+fn a_required_criterion_that_is_not_met_fails_the_task_e9_6() {
+    let sim = Sim::new(
+        "steps:
+          - id: a
+            do: {tool: echo, args: {text: nothing here}}
+            criteria: [{text: it names a file, check: {regex: {pattern: 'file', of: result.output.text}}}]
+          - id: b
+            do: {tool: echo, args: {text: a file}}
+            criteria: [{text: it names a file, check: {regex: {pattern: 'file', of: result.output.text}}}]",
+    )
+    .to_end();
+    assert_eq!((sim.status("a"), sim.status("b")), (Outcome::Failed, Outcome::Ok));
+    let result = sim.run.node_at("a").unwrap().result.unwrap();
+    assert_eq!(result.stop_reason, Some(StopReason::CriteriaUnmet));
+    assert!(result.notes.contains("it names a file"), "{}", result.notes);
+}
+
+#[test]
+fn what_only_a_judge_could_tell_is_never_met_e9_6() {
+    let sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {}}, criteria: [it is beautiful]}]").to_end();
+    assert_eq!(sim.status("a"), Outcome::Partial);
+}
+
+#[test]
+fn the_output_of_the_plan_and_its_criteria_are_the_result_of_the_run() {
+    let sim = Sim::new(
+        "steps: [{id: a, do: {tool: echo, args: {n: 3}}}]
+output: {n: '{{ results.a.output.n }}'}
+criteria: [{text: at least three, check: {json_schema: {schema: {properties: {n: {minimum: 3}}}}}}]",
+    )
+    .to_end();
+    let result = sim.run.result().unwrap();
+    assert_eq!((result.status, json!(result.output)), (Outcome::Ok, json!({"inline": {"n": 3}})));
+}
+
+#[test]
+fn observe_rules_make_one_observation_an_element_e9_6() {
+    let sim = Sim::new(
+        "steps:
+          - id: a
+            do: {tool: echo, args: {hits: [{path: x, bad: true}, {path: y, bad: false}]}}
+            observe:
+              - {type: alert, content: 'look at {{ item.path }}', for_each: result.output.hits, when: item.bad, tags: [secret], confidence: 0.8}",
+    )
+    .to_end();
+    let node = sim.run.node_at("a").unwrap();
+    let (made, problems) = sim.run.observations(node.id, node.result.unwrap(), &sim.args("a"));
+    assert_eq!(problems, Vec::<String>::new());
+    assert_eq!(made, [json!({"type": "alert", "content": "look at x", "confidence": 0.8, "tags": ["secret"]})]);
+}
+
+#[test]
+fn the_first_event_and_only_the_first_starts_the_run() {
+    let sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {}}}]").to_end();
+    let mut run = Run::new(RunId::derived(&["test"]), Arc::new(Templates::new()));
+    assert_eq!(run.apply(sim.now, &sim.journal[1].1), Err(JournalError::Start));
+    run.apply(sim.now, &sim.journal[0].1).unwrap();
+    assert_eq!(run.apply(sim.now, &sim.journal[0].1), Err(JournalError::Start));
+}
+
+#[test]
+fn a_journal_of_a_newer_version_is_refused_by_name_e9_9() {
+    let event = Event::RunStarted {
+        format: FORMAT + 1,
+        goal: String::new(),
+        plan: json!({}),
+        inputs: BTreeMap::new(),
+        deadline: None,
+        run: Value::Null,
+    };
+    let mut run = Run::new(RunId::derived(&["test"]), Arc::new(Templates::new()));
+    assert_eq!(run.apply(Timestamp::from_millis(0), &event), Err(JournalError::TooNew { found: FORMAT + 1 }));
+}
+
+#[test]
+fn an_event_that_the_table_does_not_allow_changes_nothing() {
+    let sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {}}}]").to_end();
+    let mut run = sim.run;
+    let again = sim.journal.last().unwrap();
+    assert!(matches!(run.apply(again.0, &again.1), Err(JournalError::Transition { event: "finished", .. })));
+    let unknown = NodeId::root(RunId::derived(&["another"]));
+    let event = Event::Started { node: unknown, attempt: 1, call: String::new() };
+    assert_eq!(run.apply(again.0, &event), Err(JournalError::UnknownNode(unknown)));
+}

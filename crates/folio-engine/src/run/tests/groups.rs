@@ -1,0 +1,105 @@
+//! Parallel groups when a member fails hard or enough have succeeded (E9.5).
+
+use super::*;
+
+fn group(policy: &str) -> String {
+    format!(
+        "steps:
+          - id: g
+            parallel:
+              - {{id: bad, do: {{tool: deny, args: {{}}}}}}
+              - {{id: m1, do: {{tool: echo, args: {{}}}}}}
+              - {{id: m2, do: {{tool: echo, args: {{}}}}}}
+            {policy}
+          - {{id: after, do: {{tool: echo, args: {{}}}}}}"
+    )
+}
+
+/// `bad` and `m1` are under way, `m2` has not begun, when `bad` fails hard.
+fn with_bad_first(policy: &str) -> Sim {
+    let mut sim = Sim::new(&group(policy));
+    sim.concurrency = 2;
+    sim.derive();
+    let bad = sim.under_way.remove(0);
+    let event = sim.run.conclude(bad.node, answer(&bad), &[], Duration::ZERO, sim.now);
+    sim.record(event);
+    sim
+}
+
+#[test]
+fn held_members_do_not_begin_and_running_ones_finish() {
+    let sim = with_bad_first("").to_end();
+    let statuses = ["g/bad", "g/m1", "g/m2", "after"].map(|path| sim.status(path));
+    assert_eq!(statuses, [Outcome::Failed, Outcome::Ok, Outcome::Skipped, Outcome::Skipped]);
+}
+
+#[test]
+fn with_continue_every_member_is_carried_out() {
+    let sim = with_bad_first("on_hard: continue").to_end();
+    assert_eq!([sim.status("g/m1"), sim.status("g/m2")], [Outcome::Ok, Outcome::Ok]);
+    // The group is still as its worst required member, so the plan stops after it.
+    assert_eq!([sim.status("g"), sim.status("after")], [Outcome::Failed, Outcome::Skipped]);
+}
+
+#[test]
+fn with_cancel_running_members_are_stopped() {
+    let sim = with_bad_first("on_hard: cancel");
+    assert!(sim.run.due(sim.now, 2).iter().any(|action| matches!(action, Action::Stop(_))));
+    let sim = sim.to_end();
+    assert_eq!([sim.status("g/m1"), sim.status("g/m2")], [Outcome::Cancelled, Outcome::Cancelled]);
+}
+
+#[test]
+fn of_first_ok_the_losers_are_stopped_and_do_not_count() {
+    let sim = Sim::new(
+        "steps:
+          - id: race
+            join: first_ok
+            parallel:
+              - {id: slow, do: {tool: fail, args: {}}}
+              - {id: quick, do: {tool: echo, args: {}}}
+              - {id: never, do: {tool: echo, args: {}}}
+          - {id: after, do: {tool: echo, args: {}}}",
+    );
+    let mut sim = sim;
+    sim.concurrency = 2;
+    sim.derive();
+    let quick = sim.under_way.remove(1);
+    let event = sim.run.conclude(quick.node, answer(&quick), &[], Duration::ZERO, sim.now);
+    sim.record(event);
+    let sim = sim.to_end();
+    assert_eq!([sim.status("race"), sim.status("race/never"), sim.status("after")], [Outcome::Ok, Outcome::Cancelled, Outcome::Ok]);
+}
+
+#[test]
+fn a_group_in_a_group_passes_a_hard_failure_on() {
+    let sim = Sim::new(
+        "steps:
+          - sequence:
+              - parallel:
+                  - {id: bad, do: {tool: deny, args: {}}}
+              - {id: next, do: {tool: echo, args: {}}}
+          - {id: after, do: {tool: echo, args: {}}}",
+    )
+    .to_end();
+    let next = sim.run.tree().into_iter().find(|node| node.slug() == "next").unwrap();
+    assert_eq!(next.result.unwrap().status, Outcome::Skipped);
+    assert_eq!(sim.status("after"), Outcome::Skipped);
+}
+
+#[test]
+fn needs_narrows_what_a_step_waits_for() {
+    let mut sim = Sim::new(
+        "steps:
+          - {id: a, do: {tool: echo, args: {}}}
+          - {id: b, do: {tool: echo, args: {}}}
+          - {id: c, needs: [a], do: {tool: echo, args: {}}}",
+    );
+    sim.concurrency = 1;
+    sim.derive();
+    sim.end_one();
+    sim.concurrency = 4;
+    sim.derive();
+    let begun: Vec<&str> = sim.calls.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(begun, ["a", "b", "c"]);
+}

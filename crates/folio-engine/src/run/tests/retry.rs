@@ -1,0 +1,47 @@
+//! Attempts, and what is owed after a crash.
+
+use super::*;
+
+#[test]
+fn a_failed_attempt_is_made_again_after_its_delay_and_not_before() {
+    let mut sim = Sim::new("steps: [{id: a, do: {tool: flaky, args: {}}, retry: {max_attempts: 3, delay: 2s}}]");
+    sim.derive();
+    sim.end_one();
+    assert_eq!(sim.run.due(sim.now, 4), []);
+    assert_eq!(sim.run.wakes_at(), Some(sim.now.plus(Duration::from_secs(2))));
+    let sim = sim.to_end();
+    let node = sim.run.node_at("a").unwrap();
+    assert_eq!((node.attempt, sim.status("a")), (2, Outcome::Ok));
+}
+
+#[test]
+fn when_every_attempt_failed_the_task_has() {
+    let sim = Sim::new("steps: [{id: a, do: {tool: fail, args: {}}, retry: {max_attempts: 3}}]").to_end();
+    let result = sim.run.node_at("a").unwrap().result.unwrap();
+    assert_eq!((result.status, result.attempts), (Outcome::Failed, 3));
+    assert_eq!(result.stop_reason, Some(StopReason::RetriesExhausted));
+}
+
+#[test]
+fn what_cannot_help_is_not_tried_again() {
+    let sim = Sim::new("steps: [{id: a, do: {tool: deny, args: {}}, retry: {max_attempts: 3}}]").to_end();
+    assert_eq!(sim.run.node_at("a").unwrap().attempt, 1);
+}
+
+#[test]
+fn a_call_in_flight_is_owed_again_after_a_crash_as_the_same_attempt_e9_9() {
+    let mut sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {x: 1}}}]");
+    sim.derive();
+    let resumed = Sim::resumed(&sim.journal);
+    let due = resumed.run.due(resumed.now, 4);
+    let [Action::Call(call)] = due.as_slice() else { panic!("{due:?}") };
+    assert!(call.again);
+    assert_eq!((call.attempt, &call.args), (1, &json!({"x": 1})));
+}
+
+#[test]
+fn a_call_that_is_under_way_is_not_named_again() {
+    let mut sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {}}}]");
+    sim.derive();
+    assert_eq!(sim.run.due(sim.now, 4), []);
+}

@@ -1,0 +1,205 @@
+//! The nodes of a run and the plans that they came from.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use folio_memory::Timestamp;
+use serde_json::Value;
+
+use crate::node::{NodeId, NodeState};
+use crate::plan::{Join, OnHard, Slug, Step, Work};
+use crate::result::{NodeResult, StopReason};
+
+/// Why a node is being stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cancel {
+    /// Somebody asked for it.
+    ByUser,
+    /// Its group had no more need of it.
+    ByParent,
+    /// The time was up.
+    ByDeadline,
+}
+
+impl Cancel {
+    /// The stop reason that results carry.
+    #[must_use]
+    pub fn reason(self) -> StopReason {
+        match self {
+            Self::ByUser => StopReason::CancelledByUser,
+            Self::ByParent => StopReason::CancelledByParent,
+            Self::ByDeadline => StopReason::Deadline,
+        }
+    }
+}
+
+/// What sort of node it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NodeKind {
+    /// A task that is one call of a tool.
+    Call,
+    /// A task with a plan of its own; the root is one.
+    Plan,
+    /// A task that only a model can do.
+    Model,
+    /// Members that run at the same time.
+    Parallel,
+    /// Members that run one after the other.
+    Sequence,
+    /// One child for each item.
+    ForEach,
+}
+
+impl NodeKind {
+    /// The sort of node that `step` becomes.
+    #[must_use]
+    pub fn of(step: &Step) -> Self {
+        match step {
+            Step::Task(task) => match task.work {
+                Work::Do(_) => Self::Call,
+                Work::Plan(_) => Self::Plan,
+                Work::Model => Self::Model,
+            },
+            Step::Parallel(_) => Self::Parallel,
+            Step::Sequence(_) => Self::Sequence,
+            Step::ForEach(_) => Self::ForEach,
+        }
+    }
+
+    /// The name as it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Plan => "plan",
+            Self::Model => "model",
+            Self::Parallel => "parallel",
+            Self::Sequence => "sequence",
+            Self::ForEach => "for_each",
+        }
+    }
+
+    /// Whether it is somebody's task: then it has a branch of its own in the tree of pages.
+    #[must_use]
+    pub fn is_task(self) -> bool {
+        matches!(self, Self::Call | Self::Plan | Self::Model)
+    }
+}
+
+/// One plan, or one item of a `for_each`, that is being carried out.
+#[derive(Debug)]
+pub(super) struct Frame {
+    /// The frame around it, whose results its steps may read, too.
+    pub(super) outer: Option<usize>,
+    /// Nodes by slug.
+    pub(super) by_slug: HashMap<Slug, usize>,
+    /// What its templates see besides results: the item and its index.
+    pub(super) variables: Vec<(String, Arc<Value>)>,
+}
+
+/// One node.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) id: NodeId,
+    pub(super) parent: Option<usize>,
+    /// The frame whose slugs it is one of. The root is in none.
+    pub(super) frame: Option<usize>,
+    pub(super) kind: NodeKind,
+    /// What the plan says of it; the root's plan stands in the run.
+    pub(super) step: Option<Step>,
+    /// Slugs from the root, `survey/hot-files`; empty for the root.
+    pub(super) path: Arc<str>,
+    pub(super) depth: u32,
+    pub(super) optional: bool,
+    /// Whether a later step reads its result: then its failure is hard.
+    pub(super) needed: bool,
+    pub(super) state: NodeState,
+    pub(super) children: Vec<usize>,
+    /// Children without a result.
+    pub(super) children_left: u32,
+    /// Children that are `ok`, for groups that need not wait for all.
+    pub(super) children_ok: u32,
+    /// What must have a result first, its container's start included.
+    pub(super) waits_left: u32,
+    /// Who waits for this one.
+    pub(super) dependents: Vec<usize>,
+    /// No more children are begun.
+    pub(super) halted: bool,
+    pub(super) cancel: Option<Cancel>,
+    pub(super) attempt: u32,
+    pub(super) retry_at: Option<Timestamp>,
+    pub(super) started_at: Option<Timestamp>,
+    pub(super) finished_at: Option<Timestamp>,
+    /// What its last call was, in one line.
+    pub(super) call: String,
+    pub(super) result: Option<NodeResult>,
+    /// The result as templates see it, made when one first looks.
+    pub(super) in_scope: OnceLock<Arc<Value>>,
+}
+
+impl Node {
+    pub(super) fn is_terminal(&self) -> bool {
+        self.state == NodeState::Terminal
+    }
+
+    /// What happens to the other children when one fails hard.
+    pub(super) fn on_hard(&self) -> OnHard {
+        match &self.step {
+            Some(Step::Parallel(group)) => group.on_hard,
+            Some(Step::ForEach(for_each)) => for_each.on_item,
+            Some(Step::Task(_) | Step::Sequence(_)) | None => OnHard::Hold,
+        }
+    }
+
+    /// How many children must be `ok` for the others to be needless; `None` if all are waited for.
+    pub(super) fn enough_ok(&self) -> Option<u32> {
+        match &self.step {
+            Some(Step::Parallel(group)) => match group.join {
+                Join::AllSettled => None,
+                Join::FirstOk => Some(1),
+                Join::Quorum(k) => Some(k),
+            },
+            _ => None,
+        }
+    }
+}
+
+/// A node as others see it.
+#[derive(Debug, Clone, Copy)]
+pub struct NodeView<'r> {
+    /// Its id.
+    pub id: NodeId,
+    /// Its parent's id; `None` for the root.
+    pub parent: Option<NodeId>,
+    /// What sort of node it is.
+    pub kind: NodeKind,
+    /// Slugs from the root; empty for the root.
+    pub path: &'r str,
+    /// How far it is below the root.
+    pub depth: u32,
+    /// What the plan says of it; `None` for the root.
+    pub step: Option<&'r Step>,
+    /// Whether the plan may go on well without it.
+    pub optional: bool,
+    /// Where it stands.
+    pub state: NodeState,
+    /// Which attempt is under way or was the last; 0 before the first.
+    pub attempt: u32,
+    /// When its first call began, or its children were made.
+    pub started_at: Option<Timestamp>,
+    /// When it got its result.
+    pub finished_at: Option<Timestamp>,
+    /// What its last call was, in one line; empty if there was none.
+    pub call: &'r str,
+    /// What came out.
+    pub result: Option<&'r NodeResult>,
+}
+
+impl NodeView<'_> {
+    /// The last slug of the path; `run` for the root.
+    #[must_use]
+    pub fn slug(&self) -> &str {
+        if self.path.is_empty() { "run" } else { self.path.rsplit('/').next().unwrap_or(self.path) }
+    }
+}
+

@@ -1,0 +1,337 @@
+//! Templates: text and values of a plan with `{{ … }}` in them, filled in with what a step may see.
+//!
+//! The language is that of Jinja, without anything that could reach outside or differ between two runs. A
+//! name that does not exist is an error, never an empty text. Three rules are our own:
+//!
+//! - A string without `{{`, `{%` and `{#` is taken as it stands.
+//! - A string that is exactly one `{{ expression }}` (white space around it does not count) keeps the type of
+//!   its value: a list stays a list. Everywhere else values become text, lists and objects as compact JSON.
+//! - After `results.` a `-` belongs to the name: `results.list-files.output` needs no brackets.
+
+mod error;
+mod filters;
+mod source;
+mod view;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::{Arc, LazyLock};
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::ValueKind;
+use minijinja::{Environment, UndefinedBehavior};
+use serde_json::Value;
+
+pub use error::{TemplateError, TemplateErrorKind};
+pub use source::{is_reference, is_template, single_expression};
+
+use source::Source;
+use view::ScopeView;
+
+/// How many steps of work one template may take before it is stopped.
+const FUEL: u64 = 5_000_000;
+
+/// How long the text or value may be that one template gives, in bytes.
+pub const OUTPUT_BYTES_MAX: usize = 8 << 20;
+
+/// How long one template may be, in bytes. It also bounds how deeply a template can nest values.
+pub const TEMPLATE_BYTES_MAX: usize = 64 << 10;
+
+/// How deeply lists and objects may be nested in what a template gives.
+const DEPTH_MAX: usize = 100;
+
+/// Fills in templates. Built once and shared: it holds no state of a run.
+#[derive(Debug)]
+pub struct Templates {
+    environment: Environment<'static>,
+}
+
+/// What the templates of one step may name.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    /// The inputs of the plan: an object, in templates `inputs`.
+    pub inputs: Arc<Value>,
+    /// Everything else by its name: `item`, `index`, `run`, `goal`, `result`. A later one hides an earlier one.
+    pub variables: Vec<(String, Arc<Value>)>,
+    /// The results that the step depends on by slug, in templates `results`. Each is an object
+    /// `{task_id, status, notes, output, severity, stop_reason}`.
+    pub results: BTreeMap<String, Arc<Value>>,
+}
+
+/// The names that a template reads.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct References {
+    /// The inputs: `x` for `inputs.x`.
+    pub inputs: BTreeSet<String>,
+    /// The results: `list-files` for `results.list-files.output`.
+    pub results: BTreeSet<String>,
+    /// Every other name that the template does not define itself.
+    pub variables: BTreeSet<String>,
+    /// Whether it uses `results` as a whole, so that it cannot be said which ones it reads.
+    pub all_results: bool,
+}
+
+impl References {
+    fn merge(&mut self, other: Self) {
+        self.inputs.extend(other.inputs);
+        self.results.extend(other.results);
+        self.variables.extend(other.variables);
+        self.all_results |= other.all_results;
+    }
+}
+
+impl Default for Templates {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Templates {
+    /// Sets the language up.
+    pub fn new() -> Self {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_fuel(Some(FUEL));
+        environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+        // Errors then carry the piece of the template that failed.
+        environment.set_debug(true);
+        if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
+            environment.set_syntax(syntax);
+        }
+        // `debug` prints internals. `namespace` lets a loop nest values as deeply as it likes.
+        environment.remove_global("debug");
+        environment.remove_global("namespace");
+        environment.set_formatter(view::format_value);
+        filters::add(&mut environment);
+        Self { environment }
+    }
+
+    /// Fills in `template` as text.
+    ///
+    /// # Errors
+    ///
+    /// `TemplateError` if it cannot be read, names something that does not exist, fails, or gives too much.
+    pub fn render_text(&self, template: &str, scope: &Scope) -> Result<String, TemplateError> {
+        if !is_template(template) {
+            return Ok(template.to_owned());
+        }
+        self.text(template, &ScopeView::of(scope), scope)
+    }
+
+    /// Fills in every string of `value`. Keys of objects are taken as they stand.
+    ///
+    /// # Errors
+    ///
+    /// As [`Templates::render_text`]; the error's `path` says which string of `value` it was.
+    pub fn render_value(&self, value: &Value, scope: &Scope) -> Result<Value, TemplateError> {
+        let mut room = OUTPUT_BYTES_MAX;
+        self.value(value, &ScopeView::of(scope), scope, &mut room)
+    }
+
+    /// The value of an expression, for example of the bare reference `results.scan.output.files`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Templates::render_text`].
+    pub fn eval(&self, expression: &str, scope: &Scope) -> Result<Value, TemplateError> {
+        self.evaluate(expression, &ScopeView::of(scope), scope)
+    }
+
+    /// Whether the expression holds, by Jinja's rules: empty texts, lists and objects, `0` and null do not.
+    ///
+    /// # Errors
+    ///
+    /// As [`Templates::render_text`].
+    pub fn holds(&self, expression: &str, scope: &Scope) -> Result<bool, TemplateError> {
+        Ok(match self.eval(expression, scope)? {
+            Value::Null => false,
+            Value::Bool(holds) => holds,
+            Value::Number(number) => number.as_f64() != Some(0.0),
+            Value::String(text) => !text.is_empty(),
+            Value::Array(items) => !items.is_empty(),
+            Value::Object(entries) => !entries.is_empty(),
+        })
+    }
+
+    /// The items of `over`: a literal list (its strings filled in), a bare reference, or one `{{ expression }}`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Templates::render_text`], and if what comes out is not a list.
+    pub fn list(&self, over: &Value, scope: &Scope) -> Result<Vec<Value>, TemplateError> {
+        let found = match over {
+            Value::String(text) if !is_template(text) => self.eval(text, scope)?,
+            other => self.render_value(other, scope)?,
+        };
+        match found {
+            Value::Array(items) => Ok(items),
+            other => Err(TemplateError::not_a_list(over, &other)),
+        }
+    }
+
+    fn text(
+        &self,
+        template: &str,
+        view: &ScopeView,
+        scope: &Scope,
+    ) -> Result<String, TemplateError> {
+        let source = Source::of_text(template)?;
+        let mut sink = Capped { text: Vec::new() };
+        let compiled = self
+            .environment
+            .template_from_named_str("template", &source.rewritten)
+            .map_err(|error| TemplateError::of_syntax(&error, template))?;
+        compiled
+            .render_captured_to(view.to_value(), &mut sink)
+            .map_err(|error| TemplateError::of_rendering(&error, &source.rewritten, scope))?;
+        // Every piece was written from a `str`.
+        Ok(String::from_utf8(sink.text).unwrap_or_default())
+    }
+
+    fn evaluate(
+        &self,
+        expression: &str,
+        view: &ScopeView,
+        scope: &Scope,
+    ) -> Result<Value, TemplateError> {
+        let source = Source::of_expression(expression)?;
+        let found = self
+            .environment
+            .compile_expression_owned(source.rewritten.clone())
+            .map_err(|error| TemplateError::of_syntax(&error, expression))?
+            .eval(view.to_value())
+            .map_err(|error| TemplateError::of_rendering(&error, &source.rewritten, scope))?;
+        if found.kind() == ValueKind::Undefined {
+            return Err(TemplateError::of_undefined(source.rewritten.trim(), scope));
+        }
+        let mut room = OUTPUT_BYTES_MAX;
+        view::to_json(&found, &mut room, DEPTH_MAX)
+            .map_err(|error| TemplateError::of_rendering(&error, &source.rewritten, scope))
+    }
+
+    fn value(
+        &self,
+        value: &Value,
+        view: &ScopeView,
+        scope: &Scope,
+        room: &mut usize,
+    ) -> Result<Value, TemplateError> {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => Ok(value.clone()),
+            Value::String(text) => {
+                let filled = if !is_template(text) {
+                    Value::String(text.clone())
+                } else if let Some(expression) = single_expression(text) {
+                    self.evaluate(expression, view, scope)?
+                } else {
+                    Value::String(self.text(text, view, scope)?)
+                };
+                *room = room
+                    .checked_sub(view::json_bytes(&filled))
+                    .ok_or_else(|| TemplateError::too_large(text))?;
+                Ok(filled)
+            }
+            Value::Array(items) => items
+                .iter()
+                .enumerate()
+                .map(|(at, item)| {
+                    self.value(item, view, scope, room)
+                        .map_err(|error| error.below(&format!("[{at}]")))
+                })
+                .collect(),
+            Value::Object(entries) => entries
+                .iter()
+                .map(|(key, entry)| match self.value(entry, view, scope, room) {
+                    Ok(entry) => Ok((key.clone(), entry)),
+                    Err(error) => Err(error.below(key)),
+                })
+                .collect(),
+        }
+    }
+}
+
+/// What every template string in `value` reads. Checks the syntax, and that every filter and test exists.
+///
+/// # Errors
+///
+/// `TemplateError` for the first template that cannot be read.
+pub fn references(value: &Value) -> Result<References, TemplateError> {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(References::default()),
+        Value::String(text) => references_of_text(text),
+        Value::Array(items) => {
+            let mut all = References::default();
+            for (at, item) in items.iter().enumerate() {
+                all.merge(references(item).map_err(|error| error.below(&format!("[{at}]")))?);
+            }
+            Ok(all)
+        }
+        Value::Object(entries) => {
+            let mut all = References::default();
+            for (key, entry) in entries {
+                all.merge(references(entry).map_err(|error| error.below(key))?);
+            }
+            Ok(all)
+        }
+    }
+}
+
+/// What one template reads; see [`references`].
+///
+/// # Errors
+///
+/// `TemplateError` if it cannot be read.
+pub fn references_of_text(template: &str) -> Result<References, TemplateError> {
+    if !is_template(template) {
+        return Ok(References::default());
+    }
+    let source = Source::of_text(template)?;
+    let undeclared = CHECKER
+        .environment
+        .template_from_named_str("template", &source.rewritten)
+        .map_err(|error| TemplateError::of_syntax(&error, template))?
+        .undeclared_variables(false);
+    source.check_filters(&CHECKER.environment, template)?;
+    Ok(source.references(undeclared, &CHECKER.environment))
+}
+
+/// What one expression, written without `{{ }}`, reads; see [`references`].
+///
+/// # Errors
+///
+/// `TemplateError` if it cannot be read.
+pub fn references_of_expression(expression: &str) -> Result<References, TemplateError> {
+    let source = Source::of_expression(expression)?;
+    let undeclared = CHECKER
+        .environment
+        .compile_expression(&source.rewritten)
+        .map_err(|error| TemplateError::of_syntax(&error, expression))?
+        .undeclared_variables(false);
+    source.check_filters(&CHECKER.environment, expression)?;
+    Ok(source.references(undeclared, &CHECKER.environment))
+}
+
+/// Reads templates without filling them in; nothing of a plan is kept in it.
+static CHECKER: LazyLock<Templates> = LazyLock::new(Templates::new);
+
+/// Takes text up to the limit and refuses the rest.
+struct Capped {
+    text: Vec<u8>,
+}
+
+impl io::Write for Capped {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.text.len() + bytes.len() > OUTPUT_BYTES_MAX {
+            return Err(io::Error::other(view::TOO_LARGE));
+        }
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,395 @@
+//! Reads the text of a template far enough to know which results, inputs, filters and tests it names.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::LazyLock;
+
+use minijinja::{Environment, context};
+
+use super::{References, TEMPLATE_BYTES_MAX, TemplateError, TemplateErrorKind};
+
+/// Whether `text` has anything to fill in.
+pub fn is_template(text: &str) -> bool {
+    text.as_bytes()
+        .windows(2)
+        .any(|pair| matches!(pair, b"{{" | b"{%" | b"{#"))
+}
+
+/// The expression, if `text` is exactly one `{{ expression }}` with nothing but white space around it.
+pub fn single_expression(text: &str) -> Option<&str> {
+    let inner = text.trim().strip_prefix("{{")?.strip_suffix("}}")?;
+    let inner = inner.strip_prefix(['-', '+']).unwrap_or(inner);
+    let inner = inner.strip_suffix(['-', '+']).unwrap_or(inner);
+    // `{{ a }} and {{ b }}` also starts and ends with braces, but what is between is not an expression.
+    let expression = Source::of_expression(inner).ok()?;
+    CHECKER
+        .compile_expression(&expression.rewritten)
+        .is_ok()
+        .then_some(inner)
+}
+
+/// Whether `text` is a bare reference such as `results.scan.output.files[0]`: a path and nothing else.
+pub fn is_reference(text: &str) -> bool {
+    let mut rest = text.trim();
+    if !rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        return false;
+    }
+    let may_have_dash = rest.starts_with("results.");
+    rest = &rest[word_length(rest)..];
+    let mut is_first = true;
+    while !rest.is_empty() {
+        rest = if let Some(tail) = rest.strip_prefix('.') {
+            let belongs = |c: char| {
+                c.is_ascii_alphanumeric() || c == '_' || (c == '-' && is_first && may_have_dash)
+            };
+            let length = tail.find(|c: char| !belongs(c)).unwrap_or(tail.len());
+            if length == 0 {
+                return false;
+            }
+            &tail[length..]
+        } else if let Some((inside, tail)) =
+            rest.strip_prefix('[').and_then(|tail| tail.split_once(']'))
+        {
+            let is_quoted = |quote: char| {
+                inside.len() > 2
+                    && inside.starts_with(quote)
+                    && inside.ends_with(quote)
+                    && !inside[1..inside.len() - 1].contains(quote)
+            };
+            let is_index = !inside.is_empty() && inside.chars().all(|c| c.is_ascii_digit());
+            if !(is_index || is_quoted('"') || is_quoted('\'')) {
+                return false;
+            }
+            tail
+        } else {
+            return false;
+        };
+        is_first = false;
+    }
+    true
+}
+
+static CHECKER: LazyLock<Environment<'static>> = LazyLock::new(Environment::empty);
+
+/// How many pieces one expression may have, commas not counted. The template language reads expressions by
+/// recursion and without a limit of its own: `- - - … 1` would end the whole process.
+const PIECES_MAX: usize = 2_000;
+
+/// How many statements one template may have. Each can put the value before it into another list, and values
+/// are let go by recursion.
+const STATEMENTS_MAX: usize = 2_000;
+
+/// How many `elif` one template may have; each is nested in the one before.
+const ELIFS_MAX: usize = 200;
+
+/// A template as the template language reads it, and the names in it.
+#[derive(Debug, Default)]
+pub(super) struct Source {
+    /// The template with `results.list-files` written as `results["list-files"]`.
+    pub(super) rewritten: String,
+    results: BTreeSet<String>,
+    inputs: BTreeSet<String>,
+    all_results: bool,
+    filters: BTreeSet<String>,
+    tests: BTreeSet<String>,
+    statements: usize,
+    elifs: usize,
+}
+
+impl Source {
+    pub(super) fn of_text(template: &str) -> Result<Self, TemplateError> {
+        check_length(template)?;
+        let mut source = Self::default();
+        let mut rest = template;
+        while let Some(at) = rest
+            .as_bytes()
+            .windows(2)
+            .position(|pair| matches!(pair, b"{{" | b"{%" | b"{#"))
+        {
+            source.rewritten.push_str(&rest[..at + 2]);
+            let (kind, inside) = (rest.as_bytes()[at + 1], &rest[at + 2..]);
+            rest = match kind {
+                b'#' => source.copy_through(inside, "#}"),
+                b'%' if is_raw(inside) => source.copy_raw(inside),
+                b'%' => source.code(inside, Some("%}"))?,
+                _ => source.code(inside, Some("}}"))?,
+            };
+        }
+        source.rewritten.push_str(rest);
+        Ok(source)
+    }
+
+    pub(super) fn of_expression(expression: &str) -> Result<Self, TemplateError> {
+        check_length(expression)?;
+        let mut source = Self::default();
+        source.code(expression, None)?;
+        Ok(source)
+    }
+
+    /// What the template reads, given the names that it does not define itself.
+    pub(super) fn references(
+        self,
+        undeclared: HashSet<String>,
+        environment: &Environment<'_>,
+    ) -> References {
+        let built_in: BTreeSet<&str> = environment.globals().map(|(name, _)| name).collect();
+        let uses_results = undeclared.contains("results");
+        let uses_inputs = undeclared.contains("inputs");
+        References {
+            inputs: if uses_inputs {
+                self.inputs
+            } else {
+                BTreeSet::new()
+            },
+            results: if uses_results {
+                self.results
+            } else {
+                BTreeSet::new()
+            },
+            all_results: uses_results && self.all_results,
+            variables: undeclared
+                .into_iter()
+                .filter(|name| {
+                    !matches!(name.as_str(), "results" | "inputs")
+                        && !built_in.contains(name.as_str())
+                })
+                .collect(),
+        }
+    }
+
+    /// The template language itself notices an unknown filter only when it gets there.
+    pub(super) fn check_filters(
+        &self,
+        environment: &Environment<'_>,
+        template: &str,
+    ) -> Result<(), TemplateError> {
+        let exists = |name: &str, test: &str| {
+            environment
+                .compile_expression_owned(format!("name is {test}"))
+                .and_then(|expression| expression.eval(context! { name }))
+                .is_ok_and(|found| found.is_true())
+        };
+        let unknown_filter = self
+            .filters
+            .iter()
+            .find(|name| !exists(name, "filter"))
+            .map(|name| ("filter", name));
+        let unknown_test = self
+            .tests
+            .iter()
+            .find(|name| !exists(name, "test"))
+            .map(|name| ("test", name));
+        match unknown_filter.or(unknown_test) {
+            None => Ok(()),
+            Some((what, name)) => Err(TemplateError {
+                kind: TemplateErrorKind::Syntax,
+                expression: super::error::excerpt(template),
+                reason: format!("there is no {what} `{name}`"),
+                line: None,
+                hint: None,
+                path: String::new(),
+            }),
+        }
+    }
+
+    fn copy_through<'a>(&mut self, inside: &'a str, end: &str) -> &'a str {
+        let length = inside.find(end).map_or(inside.len(), |at| at + end.len());
+        self.rewritten.push_str(&inside[..length]);
+        &inside[length..]
+    }
+
+    fn copy_raw<'a>(&mut self, inside: &'a str) -> &'a str {
+        let end = inside.match_indices("{%").find(|(at, _)| {
+            inside[at + 2..]
+                .trim_start_matches(['-', '+'])
+                .trim_start()
+                .starts_with("endraw")
+        });
+        let length = end.map_or(inside.len(), |(at, _)| at);
+        self.rewritten.push_str(&inside[..length]);
+        match inside[length..].strip_prefix("{%") {
+            Some(tail) => {
+                self.rewritten.push_str("{%");
+                self.copy_through(tail, "%}")
+            }
+            None => "",
+        }
+    }
+
+    /// Copies code up to and including `end`, noting names. Answers what comes after.
+    fn code<'a>(&mut self, code: &'a str, end: Option<&str>) -> Result<&'a str, TemplateError> {
+        let mut nesting = 0_usize;
+        let mut pieces = 0_usize;
+        let mut rest = code;
+        let mut before = Before::Nothing;
+        let mut first_word = true;
+        while let Some(c) = rest.chars().next() {
+            if nesting == 0
+                && let Some(end) = end
+                && rest.starts_with(end)
+            {
+                self.rewritten.push_str(end);
+                return Ok(&rest[end.len()..]);
+            }
+            let length = match c {
+                '"' | '\'' => string_length(rest, c),
+                c if c.is_ascii_alphabetic() || c == '_' => word_length(rest),
+                // A number is one piece, so that the `e` of `1e5` is not a name.
+                c if c.is_ascii_digit() => word_length(rest),
+                c => c.len_utf8(),
+            };
+            let (piece, tail) = rest.split_at(length);
+            self.rewritten.push_str(piece);
+            rest = tail;
+            match c {
+                c if c.is_whitespace() => continue,
+                '(' | '[' | '{' => nesting += 1,
+                ')' | ']' | '}' => nesting = nesting.saturating_sub(1),
+                _ => {}
+            }
+            pieces += usize::from(c != ',');
+            if pieces > PIECES_MAX {
+                return Err(too_long(code, "pieces in one expression", PIECES_MAX));
+            }
+            let is_name = c.is_ascii_alphabetic() || c == '_';
+            if is_name && first_word && end == Some("%}") {
+                first_word = false;
+                if matches!(piece, "include" | "import" | "from" | "extends" | "block") {
+                    return Err(TemplateError::standing_alone(piece));
+                }
+                self.statements += 1;
+                self.elifs += usize::from(piece == "elif");
+                if self.statements > STATEMENTS_MAX {
+                    return Err(too_long(code, "statements", STATEMENTS_MAX));
+                }
+                if self.elifs > ELIFS_MAX {
+                    return Err(too_long(code, "`elif`", ELIFS_MAX));
+                }
+                if piece == "filter" {
+                    before = Before::Pipe;
+                    continue;
+                }
+            }
+            before = match (before, piece) {
+                (Before::Pipe, name) if is_name => {
+                    self.filters.insert(name.to_owned());
+                    Before::Name
+                }
+                (Before::Is, "not") => Before::Is,
+                (Before::Is, name) if is_name => {
+                    self.tests.insert(name.to_owned());
+                    Before::Name
+                }
+                (Before::Dot, _) if is_name => Before::Name,
+                (_, "results") => {
+                    rest = self.result_name(rest);
+                    Before::Name
+                }
+                (_, "inputs") => {
+                    if let Some((name, _)) = name_after(rest, false) {
+                        self.inputs.insert(name.to_owned());
+                    }
+                    Before::Name
+                }
+                (_, "is") => Before::Is,
+                (_, "|") => Before::Pipe,
+                (_, ".") => Before::Dot,
+                _ if is_name => Before::Name,
+                _ => Before::Nothing,
+            };
+        }
+        Ok(rest)
+    }
+
+    /// After `results`: notes the slug and writes it so that a `-` in it is not a minus.
+    fn result_name<'a>(&mut self, rest: &'a str) -> &'a str {
+        let Some((slug, tail)) = name_after(rest, true) else {
+            self.all_results = true;
+            return rest;
+        };
+        self.results.insert(slug.to_owned());
+        if rest.trim_start().starts_with('[') {
+            return rest;
+        }
+        self.rewritten.push_str(&format!("[\"{slug}\"]"));
+        tail
+    }
+}
+
+/// What the piece of code before the present one was, as far as it matters.
+#[derive(Clone, Copy)]
+enum Before {
+    Nothing,
+    Name,
+    Dot,
+    Pipe,
+    Is,
+}
+
+fn check_length(template: &str) -> Result<(), TemplateError> {
+    if template.len() <= TEMPLATE_BYTES_MAX {
+        return Ok(());
+    }
+    Err(TemplateError {
+        kind: TemplateErrorKind::TooLarge,
+        expression: super::error::excerpt(template),
+        reason: format!(
+            "the template has {} bytes; at most {TEMPLATE_BYTES_MAX} are read",
+            template.len()
+        ),
+        line: None,
+        hint: None,
+        path: String::new(),
+    })
+}
+
+fn too_long(code: &str, what: &str, limit: usize) -> TemplateError {
+    TemplateError {
+        kind: TemplateErrorKind::TooLarge,
+        expression: super::error::excerpt(code),
+        reason: format!("there are more than {limit} {what}"),
+        line: None,
+        hint: None,
+        path: String::new(),
+    }
+}
+
+fn is_raw(inside: &str) -> bool {
+    let code = inside.trim_start_matches(['-', '+']).trim_start();
+    code.strip_prefix("raw")
+        .is_some_and(|tail| !tail.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
+}
+
+/// The name in `.name` or `["name"]` at the start of `rest`, and what comes after it.
+fn name_after(rest: &str, is_slug: bool) -> Option<(&str, &str)> {
+    let rest = rest.trim_start();
+    if let Some(tail) = rest.strip_prefix('.') {
+        let tail = tail.trim_start();
+        let belongs = |c: char| c.is_ascii_alphanumeric() || c == '_' || (is_slug && c == '-');
+        let length = tail.find(|c: char| !belongs(c)).unwrap_or(tail.len());
+        return (length > 0).then(|| tail.split_at(length));
+    }
+    let tail = rest.strip_prefix('[')?.trim_start();
+    let quote = tail.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    let length = tail[1..].find(quote)?;
+    let after = tail[length + 2..].trim_start().strip_prefix(']')?;
+    Some((&tail[1..=length], after))
+}
+
+fn string_length(rest: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (at, c) in rest.char_indices().skip(1) {
+        if escaped {
+            escaped = false;
+        } else if c == '\\' {
+            escaped = true;
+        } else if c == quote {
+            return at + 1;
+        }
+    }
+    rest.len()
+}
+
+fn word_length(rest: &str) -> usize {
+    rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .unwrap_or(rest.len())
+}

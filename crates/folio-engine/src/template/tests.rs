@@ -1,0 +1,287 @@
+use serde_json::json;
+
+use super::*;
+
+fn scope() -> Scope {
+    let result = json!({
+        "task_id": "list-files", "status": "ok", "notes": "two files", "severity": null, "stop_reason": null,
+        "output": {"items": ["a.rs", "b.rs"], "count": 2, "ratio": 0.1, "big": u64::MAX, "low": i64::MIN},
+    });
+    Scope {
+        inputs: Arc::new(json!({"repo": ".", "limit": 5})),
+        variables: vec![("item".to_owned(), Arc::new(json!({"path": "src/a.rs"})))],
+        results: BTreeMap::from([("list-files".to_owned(), Arc::new(result))]),
+    }
+}
+
+fn text(template: &str) -> String {
+    Templates::new()
+        .render_text(template, &scope())
+        .unwrap_or_else(|error| format!("! {error}"))
+}
+
+fn value(template: &str) -> Value {
+    Templates::new()
+        .render_value(&json!(template), &scope())
+        .unwrap_or_else(|error| json!(format!("! {error}")))
+}
+
+#[test]
+fn text_without_anything_to_fill_in_is_untouched() {
+    for plain in ["", "a { b } c", "100 %", "line\n", "}} %}"] {
+        assert_eq!(text(plain), plain);
+    }
+}
+
+#[test]
+fn names_are_filled_in_and_lists_become_compact_json() {
+    assert_eq!(
+        text("{{ inputs.repo }}: {{ results.list-files.output.items }}\n"),
+        ".: [\"a.rs\",\"b.rs\"]\n"
+    );
+    assert_eq!(
+        text("{{ item.path | basename }} of {{ results['list-files'].output.count }}"),
+        "a.rs of 2"
+    );
+    assert_eq!(
+        text("{% for f in results.list-files.output.items %}{{ loop.index }}={{ f }} {% endfor %}"),
+        "1=a.rs 2=b.rs "
+    );
+    assert_eq!(
+        text("{{ results.list-files.severity }} {{ {'b': [1.0, true]} }}"),
+        "null {\"b\":[1.0,true]}"
+    );
+    assert_eq!(
+        text("{{ results | length }} {{ 'results.nothing' }} {# results.gone #}"),
+        "1 results.nothing "
+    );
+    assert_eq!(
+        text("{% raw %}{{ results.gone }}{% endraw %}"),
+        "{{ results.gone }}"
+    );
+}
+
+#[test]
+fn exactly_one_expression_keeps_its_type() {
+    assert_eq!(
+        value("{{ results.list-files.output.items }}"),
+        json!(["a.rs", "b.rs"])
+    );
+    assert_eq!(
+        value(" {{- results.list-files.output -}} \n"),
+        scope().results["list-files"]["output"]
+    );
+    assert_eq!(value("{{ inputs.limit + 1 }}"), json!(6));
+    assert_eq!(value("{{ inputs.limit > 1 }}"), json!(true));
+    assert_eq!(value("{{ results.list-files.severity }}"), Value::Null);
+    assert_eq!(value("{{ {'a': {'b': 1}} }}"), json!({"a": {"b": 1}}));
+    assert_eq!(value("{{ '}}' }}"), json!("}}"));
+    assert_eq!(value("{{ inputs.repo }}{{ inputs.limit }}"), json!(".5"));
+    assert_eq!(
+        value("{{ results.list-files.output.items | map('upper') | list }}"),
+        json!(["A.RS", "B.RS"])
+    );
+    assert_eq!(
+        value("{{ results.list-files.output.items[:1] }}"),
+        json!(["a.rs"])
+    );
+    assert_eq!(
+        value("{{ results.list-files.output.items[-1] }}"),
+        json!("b.rs")
+    );
+}
+
+#[test]
+fn numbers_keep_every_digit() {
+    let output = &scope().results["list-files"]["output"];
+    for name in ["big", "low", "ratio"] {
+        assert_eq!(
+            value(&format!("{{{{ results.list-files.output.{name} }}}}")),
+            output[name]
+        );
+        assert_eq!(
+            text(&format!("{{{{ results.list-files.output.{name} }}}}.")),
+            format!("{}.", output[name])
+        );
+    }
+}
+
+#[test]
+fn strings_deep_inside_a_value_are_filled_in_and_keys_are_not() {
+    let given = json!({"{{ x }}": [1, {"paths": "{{ results.list-files.output.items }}", "n": "n={{ inputs.limit }}"}]});
+    let filled = Templates::new().render_value(&given, &scope()).unwrap();
+    assert_eq!(
+        filled,
+        json!({"{{ x }}": [1, {"paths": ["a.rs", "b.rs"], "n": "n=5"}]})
+    );
+}
+
+#[test]
+fn an_error_says_which_expression_why_and_what_exists() {
+    let error = |template: &str| {
+        text(template)
+            .strip_prefix("! ")
+            .map(str::to_owned)
+            .unwrap_or_default()
+    };
+    insta::assert_snapshot!(
+        [
+            "{{ inputs.repoo }}",
+            "x {{ results.list-files.outptu.items }}",
+            "{{ results.list_files.output }}",
+            "{{ results.list-files.output.items.first }}",
+            "{{ nothing }}",
+            "{{ item.path.name }}",
+            "{{ inputs.limit + 'a' }}",
+            "a\n{{ inputs. }}",
+            "{{ inputs.repo | shout }}",
+            "{% include 'x' %}",
+        ]
+        .map(error)
+        .join("\n"),
+        @r#"
+        `inputs.repoo`: there is no `repoo` in `inputs`; there is `limit`, `repo`
+        `results.list-files.outptu.items`: there is no `outptu` in `results.list-files`; there is `notes`, `output`, `severity`, `status`, `stop_reason`, `task_id`
+        `results.list_files.output`: there is no `list_files` in `results`; there is `list-files`
+        `results.list-files.output.items.first`: there is no `first` in `results.list-files.output.items`; it is a list of 2
+        `nothing`: there is no `nothing` in what a template sees here; there is `inputs`, `results`, `item`
+        `item.path.name`: there is no `name` in `item.path`, which is a text
+        `inputs.limit + 'a'`: invalid operation: tried to use + operator on unsupported types number and string
+        `a {{ inputs. }}` on line 2: unexpected end of variable block, expected identifier or integer
+        `shout`: unknown filter: filter shout is unknown
+        `{% include %}`: `include` does not exist here: a template stands alone
+        "#
+    );
+}
+
+#[test]
+fn an_error_inside_a_value_says_where() {
+    let given = json!({"files": [{"name": "ok"}, {"name": "{{ inputs.gone }}"}]});
+    let error = Templates::new().render_value(&given, &scope()).unwrap_err();
+    assert_eq!(error.path, "files[1].name");
+    assert_eq!(error.kind, TemplateErrorKind::Undefined);
+}
+
+#[test]
+fn work_length_and_output_are_limited() {
+    let kind = |template: &str| {
+        Templates::new()
+            .render_value(&json!(template), &scope())
+            .unwrap_err()
+            .kind
+    };
+    let forever =
+        "{% for a in range(9999) %}{% for b in range(9999) %}{{ a }}{% endfor %}{% endfor %}";
+    assert_eq!(kind(forever), TemplateErrorKind::TooExpensive);
+    let lines = "{% for a in range(9999) %}{{ 'x' * 9999 }}{% endfor %}";
+    assert_eq!(kind(lines), TemplateErrorKind::TooLarge);
+    let doubled = format!(
+        "{{% set x = [1] %}}{}{{{{ x }}}}",
+        "{% set x = [x, x] %}".repeat(60)
+    );
+    assert_eq!(kind(&doubled), TemplateErrorKind::TooLarge);
+    assert_eq!(
+        kind(&format!("{{{{ 1 }}}}{}", "x".repeat(TEMPLATE_BYTES_MAX))),
+        TemplateErrorKind::TooLarge
+    );
+    for piece in ["-", "not ", "1 + ", "1 ~ ", "1 and ", "1 if 1 else ", "1 ** "] {
+        assert_eq!(kind(&format!("{{{{ {}1 }}}}", piece.repeat(5_000))), TemplateErrorKind::TooLarge);
+        assert_eq!(kind_of_expression(&format!("{}1", piece.repeat(5_000))), TemplateErrorKind::TooLarge);
+    }
+    for piece in [".b", "[0]", "()", "|e", " in a"] {
+        assert_eq!(kind(&format!("{{{{ a{} }}}}", piece.repeat(5_000))), TemplateErrorKind::TooLarge);
+    }
+    assert_eq!(kind(&format!("{{%if 1%}}{}{{%endif%}}", "{%elif 1%}".repeat(300))), TemplateErrorKind::TooLarge);
+    assert_eq!(kind(&"{%set x=1%}".repeat(2_001)), TemplateErrorKind::TooLarge);
+    let nested = format!(
+        "{{% set x = [1] %}}{}{{{{ x }}}}",
+        "{% set x = [x] %}".repeat(1_900)
+    );
+    assert_eq!(kind(&nested), TemplateErrorKind::Failed);
+}
+
+fn kind_of_expression(expression: &str) -> TemplateErrorKind {
+    references_of_expression(expression).unwrap_err().kind
+}
+
+#[test]
+fn the_same_scope_gives_the_same_bytes() {
+    let template = "{% for k, v in results.list-files.output | items %}{{ k }}={{ v }};{% endfor %}{{ inputs }}";
+    assert_eq!(text(template), text(template));
+    assert!(text(template).starts_with("big="), "{}", text(template));
+}
+
+#[test]
+fn references_are_what_a_template_reads_and_does_not_define() {
+    let read = references(&json!({
+        "a": "{{ inputs.repo }} {{ results.list-files.output }} {{ results['other'].notes }}",
+        "b": ["{% for f in item.files %}{{ f }} {{ loop.index }}{% endfor %}", "{% set x = 1 %}{{ x }} {{ range(3) }}"],
+        "c": "{{ 'results.not_this' }} {# inputs.nor_this #} {{ item.results.nor_that }}",
+    }))
+    .unwrap();
+    let names = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join(" ");
+    assert_eq!(names(&read.inputs), "repo");
+    assert_eq!(names(&read.results), "list-files other");
+    assert_eq!(names(&read.variables), "item");
+    assert!(!read.all_results);
+    assert!(
+        references_of_text("{% for slug in results %}{{ slug }}{% endfor %}")
+            .unwrap()
+            .all_results
+    );
+    assert_eq!(
+        names(
+            &references_of_expression("results.a-b.output.items")
+                .unwrap()
+                .results
+        ),
+        "a-b"
+    );
+}
+
+#[test]
+fn an_unknown_filter_or_test_is_found_without_running_the_template() {
+    for (template, reason) in [
+        (
+            "{% if false %}{{ 1 | shout }}{% endif %}",
+            "there is no filter `shout`",
+        ),
+        ("{{ 1 is purple }}", "there is no test `purple`"),
+        ("{{ 1 is not purple }}", "there is no test `purple`"),
+        (
+            "{% filter shout %}x{% endfilter %}",
+            "there is no filter `shout`",
+        ),
+    ] {
+        assert_eq!(references_of_text(template).unwrap_err().reason, reason);
+    }
+    assert!(
+        references_of_text(
+            "{{ [1] | map('string') | join('|') }} {{ 1 is defined and 2 is not odd }}"
+        )
+        .is_ok()
+    );
+}
+
+#[test]
+fn a_list_comes_from_a_reference_an_expression_or_the_text_itself() {
+    let list = |over: Value| {
+        Templates::new()
+            .list(&over, &scope())
+            .map_err(|error| error.to_string())
+    };
+    let both = vec![json!("a.rs"), json!("b.rs")];
+    assert_eq!(
+        list(json!("results.list-files.output.items")),
+        Ok(both.clone())
+    );
+    assert_eq!(
+        list(json!("{{ results.list-files.output.items }}")),
+        Ok(both)
+    );
+    assert_eq!(
+        list(json!(["{{ inputs.limit }}", 2])),
+        Ok(vec![json!(5), json!(2)])
+    );
+    insta::assert_snapshot!(list(json!("results.list-files.output")).unwrap_err(), @"`results.list-files.output`: it is an object, not a list; it has `big`, `count`, `items`, `low`, `ratio`");
+}

@@ -1,0 +1,305 @@
+//! JSON values as the template language sees them, and back, without copying what is not read.
+
+use std::sync::Arc;
+
+use minijinja::value::{Enumerator, Object, ObjectRepr, Value as Seen, ValueKind};
+use minijinja::{Error, ErrorKind, Output, State};
+use serde_json::{Map, Number, Value};
+
+use super::Scope;
+
+/// The detail of an error that says that a limit of size was reached.
+pub(super) const TOO_LARGE: &str = "too large";
+
+/// Everything that a template may name.
+#[derive(Debug)]
+pub(super) struct ScopeView {
+    root: Arc<Root>,
+}
+
+impl ScopeView {
+    pub(super) fn of(scope: &Scope) -> Self {
+        Self {
+            root: Arc::new(Root {
+                scope: scope.clone(),
+                results: Arc::new(Results(scope.results.clone())),
+            }),
+        }
+    }
+
+    pub(super) fn to_value(&self) -> Seen {
+        Seen::from_dyn_object(Arc::clone(&self.root))
+    }
+}
+
+#[derive(Debug)]
+struct Root {
+    scope: Scope,
+    results: Arc<Results>,
+}
+
+impl Object for Root {
+    fn get_value(self: &Arc<Self>, key: &Seen) -> Option<Seen> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Seen> {
+        match key {
+            "inputs" => Some(Branch::of(&self.scope.inputs)),
+            "results" => Some(Seen::from_dyn_object(Arc::clone(&self.results))),
+            name => {
+                let (_, value) = self
+                    .scope
+                    .variables
+                    .iter()
+                    .rev()
+                    .find(|(variable, _)| variable == name)?;
+                Some(Branch::of(value))
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Results(std::collections::BTreeMap<String, Arc<Value>>);
+
+impl Object for Results {
+    fn get_value(self: &Arc<Self>, key: &Seen) -> Option<Seen> {
+        self.0.get(key.as_str()?).map(Branch::of)
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(
+            self.0
+                .keys()
+                .map(|slug| Seen::from(slug.as_str()))
+                .collect(),
+        )
+    }
+}
+
+/// A list or an object somewhere inside a JSON value.
+#[derive(Debug)]
+struct Branch {
+    root: Arc<Value>,
+    path: Vec<Segment>,
+}
+
+#[derive(Debug, Clone)]
+enum Segment {
+    Key(Arc<str>),
+    Index(usize),
+}
+
+impl Branch {
+    fn of(root: &Arc<Value>) -> Seen {
+        leaf(root).unwrap_or_else(|| {
+            Seen::from_object(Self {
+                root: Arc::clone(root),
+                path: Vec::new(),
+            })
+        })
+    }
+
+    fn here(&self) -> &Value {
+        let mut value = &*self.root;
+        for segment in &self.path {
+            let below = match segment {
+                Segment::Key(key) => value.get(&**key),
+                Segment::Index(at) => value.get(*at),
+            };
+            value = below.expect("a branch is only made for a value that is there");
+        }
+        value
+    }
+
+    fn below(&self, value: &Value, segment: impl FnOnce() -> Segment) -> Seen {
+        leaf(value).unwrap_or_else(|| {
+            let mut path = Vec::with_capacity(self.path.len() + 1);
+            path.extend_from_slice(&self.path);
+            path.push(segment());
+            Seen::from_object(Self {
+                root: Arc::clone(&self.root),
+                path,
+            })
+        })
+    }
+}
+
+impl Object for Branch {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        if self.here().is_array() {
+            ObjectRepr::Seq
+        } else {
+            ObjectRepr::Map
+        }
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Seen) -> Option<Seen> {
+        match self.here() {
+            Value::Array(items) => {
+                let at = key.as_usize()?;
+                Some(self.below(items.get(at)?, || Segment::Index(at)))
+            }
+            _ => self.get_value_by_str(key.as_str()?),
+        }
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Seen> {
+        Some(self.below(self.here().as_object()?.get(key)?, || {
+            Segment::Key(Arc::from(key))
+        }))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        match self.here() {
+            Value::Array(items) => Enumerator::Seq(items.len()),
+            Value::Object(entries) => {
+                Enumerator::Values(entries.keys().map(|key| Seen::from(key.as_str())).collect())
+            }
+            _ => Enumerator::NonEnumerable,
+        }
+    }
+}
+
+/// What is neither a list nor an object is copied.
+fn leaf(value: &Value) -> Option<Seen> {
+    Some(match value {
+        Value::Null => Seen::from(()),
+        Value::Bool(value) => Seen::from(*value),
+        Value::Number(number) => {
+            if let Some(whole) = number.as_u64() {
+                Seen::from(whole)
+            } else if let Some(whole) = number.as_i64() {
+                Seen::from(whole)
+            } else {
+                Seen::from(number.as_f64()?)
+            }
+        }
+        Value::String(text) => Seen::from(text.as_str()),
+        Value::Array(_) | Value::Object(_) => return None,
+    })
+}
+
+/// The JSON of what an expression gave. Takes its size in bytes out of `room`.
+pub(super) fn to_json(seen: &Seen, room: &mut usize, depth_left: usize) -> Result<Value, Error> {
+    let too_large = || Error::new(ErrorKind::InvalidOperation, TOO_LARGE);
+    if let Some(branch) = seen.downcast_object_ref::<Branch>() {
+        let value = branch.here();
+        *room = room.checked_sub(json_bytes(value)).ok_or_else(too_large)?;
+        return Ok(value.clone());
+    }
+    let depth_left = depth_left
+        .checked_sub(1)
+        .ok_or_else(|| Error::new(ErrorKind::InvalidOperation, "it is nested too deeply"))?;
+    let value = match seen.kind() {
+        ValueKind::Undefined => return Err(Error::from(ErrorKind::UndefinedError)),
+        ValueKind::None => Value::Null,
+        ValueKind::Bool => Value::Bool(seen.is_true()),
+        ValueKind::Number => Value::Number(number(seen)?),
+        ValueKind::Seq | ValueKind::Iterable => {
+            let mut items = Vec::new();
+            for item in seen.try_iter()?.checked() {
+                *room = room.checked_sub(2).ok_or_else(too_large)?;
+                items.push(to_json(&item?, room, depth_left)?);
+            }
+            return Ok(Value::Array(items));
+        }
+        ValueKind::Map => {
+            let mut entries = Map::new();
+            for key in seen.try_iter()?.checked() {
+                let key = key?;
+                let entry = to_json(&seen.get_item(&key)?, room, depth_left)?;
+                let key = key.as_str().map_or_else(|| key.to_string(), str::to_owned);
+                *room = room.checked_sub(key.len() + 4).ok_or_else(too_large)?;
+                entries.insert(key, entry);
+            }
+            return Ok(Value::Object(entries));
+        }
+        ValueKind::Invalid => {
+            seen.clone().try_iter()?;
+            Value::Null
+        }
+        _ => Value::String(
+            seen.as_str()
+                .map_or_else(|| seen.to_string(), str::to_owned),
+        ),
+    };
+    *room = room.checked_sub(json_bytes(&value)).ok_or_else(too_large)?;
+    Ok(value)
+}
+
+fn number(seen: &Seen) -> Result<Number, Error> {
+    let whole = || {
+        u64::try_from(seen.clone())
+            .map(Number::from)
+            .or_else(|_| i64::try_from(seen.clone()).map(Number::from))
+    };
+    if seen.is_integer() {
+        return whole().map_err(|_| {
+            Error::new(
+                ErrorKind::InvalidOperation,
+                format!("{seen} does not fit into 64 bits"),
+            )
+        });
+    }
+    Number::from_f64(f64::try_from(seen.clone())?).ok_or_else(|| {
+        Error::new(
+            ErrorKind::InvalidOperation,
+            format!("{seen} is not a number that JSON has"),
+        )
+    })
+}
+
+/// About how many bytes `value` takes as JSON; exact for texts without escapes.
+pub(super) fn json_bytes(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 4,
+        Value::Number(_) => 8,
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => 2 + items.iter().map(|item| 1 + json_bytes(item)).sum::<usize>(),
+        Value::Object(entries) => {
+            2 + entries
+                .iter()
+                .map(|(key, entry)| key.len() + 4 + json_bytes(entry))
+                .sum::<usize>()
+        }
+    }
+}
+
+/// How a value appears in text: lists and objects as compact JSON.
+pub(super) fn format_value(
+    out: &mut Output<'_>,
+    state: &mut State<'_, '_>,
+    value: &Seen,
+) -> Result<(), Error> {
+    match value.kind() {
+        ValueKind::None => out.write_str("null").map_err(Error::from),
+        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {
+            out.write_str(&compact_json(value)?).map_err(Error::from)
+        }
+        _ => minijinja::escape_formatter(out, state, value),
+    }
+}
+
+/// The filter `json`.
+pub(super) fn compact_json_filter(value: &Seen) -> Result<String, Error> {
+    compact_json(value)
+}
+
+pub(super) fn compact_json(value: &Seen) -> Result<String, Error> {
+    let mut room = super::OUTPUT_BYTES_MAX;
+    Ok(to_json(value, &mut room, super::DEPTH_MAX)?.to_string())
+}
+
+/// What a value is, for messages.
+pub(super) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}

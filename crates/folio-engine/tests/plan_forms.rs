@@ -1,0 +1,301 @@
+//! The many ways to write a plan, and the one thing that they mean.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper of a test may stop it"
+)]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use folio_engine::plan::{
+    Check, InputError, Join, Known, OnHard, Plan, Step, Work, check_inputs, from_value, parse,
+    schema,
+};
+use serde_json::{Value, json};
+
+#[track_caller]
+fn plan(text: &str) -> Plan {
+    parse(text, &Known::default()).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+#[track_caller]
+fn satisfies_the_schema(value: &Value) {
+    let schema: Value = serde_json::from_str(schema()).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let errors: Vec<String> = validator
+        .iter_errors(value)
+        .map(|error| error.to_string())
+        .collect();
+    assert_eq!(errors, Vec::<String>::new(), "{value:#}");
+}
+
+#[test]
+fn the_seed_s_nested_array_is_a_plan() {
+    let words = plan("[t1, t2, [t3, t4], t5]");
+    let seed = json!([
+        {"id": "t1", "description": "First", "reason": "to begin", "successCriteria": ["it is done"]},
+        {"taskId": "t2", "description": "Second", "success_criteria": ["it too"]},
+        ["t3", {"task_id": "t4", "description": "Fourth"}],
+        "t5",
+    ]);
+    satisfies_the_schema(&seed);
+    satisfies_the_schema(&json!(["t1", "t2", ["t3", "t4"], "t5"]));
+    let objects = plan(&seed.to_string());
+    for plan in [&words, &objects] {
+        let ids: Vec<Option<&str>> = plan
+            .steps
+            .iter()
+            .map(|step| step.id().map(AsRef::as_ref))
+            .collect();
+        assert_eq!(ids, [Some("t1"), Some("t2"), None, Some("t5")]);
+        let Step::Parallel(group) = &plan.steps[2] else {
+            panic!("{:?}", plan.steps[2])
+        };
+        assert_eq!(
+            (group.steps.len(), group.on_hard, group.join),
+            (2, OnHard::Hold, Join::AllSettled)
+        );
+        let Step::Task(task) = &group.steps[1] else {
+            panic!("{:?}", group.steps[1])
+        };
+        assert_eq!((task.id.as_str(), &task.work), ("t4", &Work::Model));
+    }
+    let Step::Task(first) = &objects.steps[0] else {
+        panic!("{:?}", objects.steps[0])
+    };
+    assert_eq!(first.criteria[0].check, Check::Judge);
+    assert_eq!(
+        (
+            first.criteria[0].id.as_str(),
+            first.criteria[0].text.as_str()
+        ),
+        ("c1", "it is done")
+    );
+}
+
+const REVIEW: &str = r#"
+version: 1
+title: Review of {{ inputs.repo }}
+goal: Find what is unfinished
+inputs:
+  repo: path
+  limit: {type: integer, default: 20, description: How many files}
+budget: {depth: 3, deadline: 30m, output_bytes: 65536}
+criteria:
+  - The report names every file
+  - {text: it built, check: {command: [cargo, check]}, required: false}
+steps:
+  - id: list-files
+    title: List the files
+    do: {tool: list, args: {path: "{{ inputs.repo }}", limit: "{{ inputs.limit }}"}}
+    retry: 3
+    timeout: 1m30s
+  - id: look
+    for_each: results.list-files.output.files
+    as: file
+    max_items: 100
+    on_item: continue
+    title: Look at {{ file }}
+    do: {tool: grep, args: {path: "{{ file }}", pattern: TODO}}
+    observe:
+      type: finding
+      for_each: result.output.matches
+      content: "{{ file }}:{{ item.line }}"
+      tags: todo
+      confidence: 0.9
+  - parallel:
+      - id: judge
+        description: Judge {{ results.look.output | length }} files
+        plan:
+          - {id: sum, description: "Sum up {{ results.look.output }}"}
+          - {id: list-files, needs: [sum], description: "Name them"}
+      - sequence:
+          - {id: one, description: first}
+          - {id: two, description: "{{ results.one.notes }}"}
+    on_hard: cancel
+    join: {quorum: 1}
+report: |
+  # {{ inputs.repo }}
+  {% for r in results.look.output %}- {{ r }}
+  {% endfor %}
+output: {files: "{{ results.list-files.output.files }}"}
+"#;
+
+#[test]
+fn a_plan_reads_as_it_was_meant() {
+    let plan = plan(REVIEW);
+    let Step::Task(list) = &plan.steps[0] else {
+        panic!()
+    };
+    assert_eq!(list.retry.max_attempts, 3);
+    assert_eq!(list.timeout, Some(Duration::from_secs(90)));
+    let Step::ForEach(look) = &plan.steps[1] else {
+        panic!()
+    };
+    assert_eq!(
+        (look.item_name.as_str(), look.max_items, look.on_item),
+        ("file", 100, OnHard::Continue)
+    );
+    assert_eq!(look.title, "look");
+    let Step::Task(body) = &look.body else {
+        panic!()
+    };
+    assert_eq!(
+        (body.id.as_str(), body.title.as_str()),
+        ("look", "Look at {{ file }}")
+    );
+    assert_eq!(body.observe[0].tags, ["todo"]);
+    let Step::Parallel(group) = &plan.steps[2] else {
+        panic!()
+    };
+    assert_eq!(
+        (group.on_hard, group.join),
+        (OnHard::Cancel, Join::Quorum(1))
+    );
+    assert_eq!(plan.criteria[1].id, "c2");
+    assert!(!plan.criteria[1].required);
+    assert_eq!(plan.budget.deadline, Some(Duration::from_secs(1800)));
+}
+
+#[test]
+fn what_is_written_back_is_the_same_plan_and_satisfies_the_schema() {
+    let first = plan(REVIEW);
+    let written = serde_json::to_value(&first).unwrap();
+    satisfies_the_schema(&written);
+    assert_eq!(plan(&written.to_string()), first);
+    assert_eq!(from_value(&written, &Known::default()).unwrap(), first);
+    assert_eq!(serde_json::from_value::<Plan>(written).unwrap(), first);
+}
+
+#[test]
+fn yaml_and_json_say_the_same() {
+    let yaml =
+        "steps:\n- id: a\n  do:\n    tool: list\n    args: {path: 'ä 😀', n: 1.5}\n- [b, c]\n";
+    let json = "{\"steps\":\t[{\"id\": \"a\", \"do\": {\"tool\": \"list\", \"args\": {\"path\": \"\\u00e4 \\ud83d\\ude00\", \"n\": 1.5}}},\n\t[\"b\", \"c\"]]}";
+    assert_eq!(plan(yaml), plan(json));
+}
+
+#[test]
+fn anchors_and_flow_style_are_plain_yaml() {
+    let plan = plan(
+        "x: &x {tool: list, args: {}}\nsteps: []"
+            .replace(
+                "x: &x {tool: list, args: {}}\nsteps: []",
+                "steps:\n  - {id: a, do: &call {tool: list}}\n  - {id: b, do: *call}\n",
+            )
+            .as_str(),
+    );
+    let work = |at: usize| match &plan.steps[at] {
+        Step::Task(task) => task.work.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(work(0), work(1));
+}
+
+#[test]
+fn a_title_or_a_short_description_is_enough_for_an_id() {
+    let plan = plan(
+        "[{title: 'List all files!'}, {description: Count them}, {id: x, description: 'A\n\nlong one'}]",
+    );
+    let both: Vec<(Option<&str>, &str)> = plan
+        .steps
+        .iter()
+        .map(|step| (step.id().map(AsRef::as_ref), step.title()))
+        .collect();
+    assert_eq!(
+        both,
+        [
+            (Some("list-all-files"), "List all files!"),
+            (Some("count-them"), "Count them"),
+            (Some("x"), "x")
+        ]
+    );
+}
+
+#[test]
+fn every_check_can_be_written_short_and_long() {
+    let text = json!([{"id": "a", "criteria": [
+        "words",
+        {"text": "t", "check": "human"},
+        {"check": "result_nonempty"},
+        {"check": {"command": ["true"]}},
+        {"check": {"command": {"argv": ["false"], "exit": 1}}},
+        {"check": {"file_exists": "a.md"}},
+        {"check": {"file_exists": {"path": "{{ inputs.repo }}"}}},
+        {"check": {"regex": "^ok"}},
+        {"check": {"regex": {"pattern": "^ok", "of": "result.output.text"}}},
+        {"id": "c3", "check": {"json_schema": {"schema": {"type": "object"}}}},
+    ]}]);
+    satisfies_the_schema(&text);
+    let with_input = json!({"inputs": {"repo": null}, "steps": text});
+    satisfies_the_schema(&with_input);
+    let plan = plan(&with_input.to_string());
+    let Step::Task(task) = &plan.steps[0] else {
+        panic!()
+    };
+    let lines: Vec<String> = task
+        .criteria
+        .iter()
+        .map(|criterion| format!("{}: {}", criterion.id, criterion.text))
+        .collect();
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+        c1: words
+        c2: t
+        c4: the result is not empty
+        c5: `true` ends with exit code 0
+        c6: `false` ends with exit code 1
+        c7: the file a.md exists
+        c8: the file {{ inputs.repo }} exists
+        c9: the result matches `^ok`
+        c10: result.output.text matches `^ok`
+        c3: the output satisfies its schema
+        "#);
+}
+
+#[test]
+fn inputs_are_read_as_their_types_and_defaults_fill_the_rest() {
+    let plan = plan(
+        "{inputs: {repo: path, limit: {type: integer, default: 20}, deep: boolean, ratio: number, tags: list, more: object}, steps: [a]}",
+    );
+    let given = |pairs: &[(&str, Value)]| -> BTreeMap<String, Value> {
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect()
+    };
+    let read = check_inputs(
+        &plan,
+        &given(&[
+            ("repo", json!(".")),
+            ("deep", json!("yes")),
+            ("ratio", json!("0.5")),
+            ("tags", json!("a, b")),
+            ("more", json!("{\"x\": [1]}")),
+        ]),
+    );
+    assert_eq!(
+        Value::Object(read.unwrap()),
+        json!({"repo": ".", "limit": 20, "deep": true, "ratio": 0.5, "tags": ["a", "b"], "more": {"x": [1]}})
+    );
+    let errors = check_inputs(
+        &plan,
+        &given(&[
+            ("repos", json!(".")),
+            ("limit", json!("many")),
+            ("deep", json!(1)),
+            ("ratio", json!(1)),
+            ("tags", json!(["x"])),
+            ("more", json!([])),
+            ("zzz", json!(null)),
+        ]),
+    )
+    .unwrap_err();
+    insta::assert_snapshot!(errors.iter().map(InputError::to_string).collect::<Vec<_>>().join("\n"), @r#"
+        the input `deep` must be a boolean, not 1
+        the input `limit` must be an integer, not "many"
+        the input `more` must be an object, not []
+        the input `repo` is missing: a path
+        the plan has no input `repos`; did you mean `repo`?
+        the plan has no input `zzz`; there is deep, limit, more, ratio, repo, tags
+        "#);
+}

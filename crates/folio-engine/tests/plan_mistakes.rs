@@ -1,0 +1,477 @@
+//! What is wrong with a plan is said all at once, each mistake with its place.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper of a test may stop it"
+)]
+
+use std::collections::BTreeMap;
+
+use folio_engine::plan::{CODES, Known, KnownTool, Limits, parse};
+
+fn tools() -> Known {
+    let tool = |required: &[&str], optional: &[&str], writes| KnownTool {
+        required: required.iter().map(ToString::to_string).collect(),
+        optional: optional.iter().map(ToString::to_string).collect(),
+        writes,
+    };
+    let tools = BTreeMap::from([
+        (
+            "grep".to_owned(),
+            tool(&["pattern"], &["path", "limit"], false),
+        ),
+        ("list".to_owned(), tool(&[], &["path"], false)),
+        ("write".to_owned(), tool(&["path", "text"], &[], true)),
+        ("shell".to_owned(), tool(&["argv"], &[], true)),
+    ]);
+    Known {
+        tools: Some(tools),
+        limits: Limits::default(),
+    }
+}
+
+#[track_caller]
+fn mistakes(text: &str) -> String {
+    parse(text, &tools())
+        .expect_err("the plan has mistakes")
+        .to_string()
+}
+
+/// The codes and places only.
+#[track_caller]
+fn codes(text: &str) -> Vec<String> {
+    let errors = parse(text, &tools()).expect_err("the plan has mistakes");
+    for error in &errors.0 {
+        assert!(CODES.iter().any(|(code, _)| *code == error.code), "{error}");
+    }
+    errors
+        .0
+        .iter()
+        .map(|error| format!("{} {} {}", error.code, error.place, error.path))
+        .collect()
+}
+
+const TEN_MISTAKES: &str = r#"title: Review
+inputs:
+  repo: {type: path, default: 5}
+steps:
+  - id: scan
+    do: {tool: grpe, args: {pattern: TODO}}
+  - id: Scan 2
+    do: {tool: grep, args: {patern: x}}
+  - parallel:
+      - id: left
+        description: "{{ results.right.output }}"
+      - {id: right, tiemout: 5s}
+    join: quorum(3)
+  - for_each: "some files"
+    id: each
+    do: {tool: list}
+  - id: last
+    needs: [lst]
+
+"#;
+
+#[test]
+fn ten_mistakes_are_told_at_once_each_with_its_place() {
+    insta::assert_snapshot!(mistakes(TEN_MISTAKES), @r#"
+        3:31 inputs.repo.default: P026 the default is a number, the input is a path
+        6:16 steps[0].do.tool: P004 unknown tool "grpe" (did you mean `grep`?)
+        7:9 steps[1].id: P008 "Scan 2" is not a slug: 1 to 64 characters out of a-z, 0-9, `-` and `_`, the first of them a letter or a digit (write `scan-2`)
+        8:28 steps[1].do.args: P016 the tool `grep` needs the argument `pattern`
+        8:37 steps[1].do.args.patern: P017 the tool `grep` has no argument `patern` (did you mean `pattern`?)
+        11:22 steps[2].parallel[0].description: P020 `right` runs at the same time as this step (say `needs: [right]`, or move this step behind the group)
+        12:21 steps[2].parallel[1].tiemout: P003 a task has no key `tiemout` (did you mean `timeout`?)
+        13:11 steps[2].join: P027 a quorum of 3 out of 2 branches (write a number from 1 to 2)
+        14:15 steps[3].for_each: P021 "some files" is a text, not a list (write a list, a reference such as `results.scan.output.files`, or one `{{ expression }}`)
+        18:13 steps[4].needs[0]: P010 there is no step `lst` (did you mean `last`?)
+        "#);
+}
+
+#[test]
+fn a_mistake_in_one_task_does_not_hide_those_of_another() {
+    let text = "steps:\n  - id: a\n    retry: {max_attempts: 0}\n  - 5\n  - id: b\n    do: {tool: grep}\n  - id: c\n    needs: [a, d]\n    description: '{{ inputs.x }}'\n";
+    assert_eq!(
+        codes(text),
+        [
+            "P007 3:27 steps[0].retry.max_attempts",
+            "P006 4:5 steps[1]",
+            "P016 6:9 steps[2].do",
+            "P010 8:16 steps[3].needs[1]",
+            "P019 9:18 steps[3].description"
+        ]
+    );
+}
+
+#[test]
+fn a_name_is_not_called_unknown_if_it_is_that_of_a_step_whose_id_is_refused() {
+    let text = "steps:\n  - {id: 'Not A Slug', title: a}\n  - {id: b, needs: [not-a-slug, gone], description: '{{ results.not-a-slug.notes }}'}\n";
+    assert_eq!(
+        codes(text),
+        ["P008 2:10 steps[0].id", "P010 3:33 steps[1].needs[1]"]
+    );
+}
+
+#[test]
+fn unknown_keys_are_mistakes_with_a_suggestion() {
+    insta::assert_snapshot!(
+        mistakes("{titel: x, steps: [{id: a, description: b, maxItems: 3}, {id: c, depends_on: [a]}, {parallel: [d], onHard: hold}]}"),
+        @r#"
+        1:2 titel: P003 a plan has no key `titel` (did you mean `title`?)
+        1:44 steps[0].maxItems: P003 a task has no key `maxItems` (there is id, title, description, reason, criteria, needs, executor, optional, atomic, do, plan, observe, retry, timeout, budget)
+        1:66 steps[1].depends_on: P003 a task has no key `depends_on` (write `needs`)
+        1:100 steps[2].onHard: P003 a parallel group has no key `onHard` (did you mean `on_hard`?)
+        "#
+    );
+}
+
+#[test]
+fn ids_are_unique_within_one_plan_and_may_be_used_again_in_a_sub_plan() {
+    assert_eq!(
+        codes("[{id: a}, {parallel: [{id: b}, {id: a}]}, List files, list files]"),
+        ["P009 1:37 [1].parallel[1].id", "P009 1:55 [3]"]
+    );
+    assert!(
+        parse(
+            "[{id: a}, {id: b, plan: [{id: a}, {id: c, description: '{{ results.a.notes }}'}]}]",
+            &tools()
+        )
+        .is_ok()
+    );
+}
+
+#[test]
+fn needs_name_steps_of_the_same_plan() {
+    insta::assert_snapshot!(
+        mistakes("steps:\n  - {id: a, plan: [{id: inner}, {id: other, needs: [b]}]}\n  - {id: b, needs: [inner, aa]}\n"),
+        @r#"
+        2:53 steps[0].plan[1].needs[0]: P011 `b` is a step of another plan; `needs` stays within its own (need the step that contains it, or that this step is part of)
+        3:21 steps[1].needs[0]: P011 `inner` is a step of another plan; `needs` stays within its own (need the step that contains it, or that this step is part of)
+        3:28 steps[1].needs[1]: P010 there is no step `aa` (did you mean `a`?)
+        "#
+    );
+}
+
+#[test]
+fn steps_that_wait_for_one_another_are_named() {
+    insta::assert_snapshot!(
+        [
+            "[{id: a, needs: [b]}, {id: b}]",
+            "[{id: a, needs: [c]}, {id: b, needs: [a]}, {id: c, needs: [b]}]",
+            "[{id: a, needs: [a]}]",
+            "[{id: g, parallel: [{id: x, needs: [g]}, {id: y}]}]",
+            "[{parallel: [{sequence: [{id: x}, {id: y}]}, {id: z, needs: [y]}]}, {id: p, needs: [q]}, {id: q, needs: [p]}]",
+        ]
+        .map(mistakes)
+        .join("\n"),
+        @r#"
+        1:17 [0].needs: P012 steps wait for one another: `a` needs `b`, `b` comes after `a`
+        1:17 [0].needs: P012 steps wait for one another: `a` needs `c`, `c` needs `b`, `b` needs `a`
+        1:17 [0].needs: P012 steps wait for one another: `a` needs `a`
+        1:36 [0].parallel[0].needs: P012 steps wait for one another: `g` ends with `x`, `x` needs `g`
+        1:84 [1].needs: P012 steps wait for one another: `p` needs `q`, `q` needs `p`
+        "#
+    );
+}
+
+#[test]
+fn plans_groups_and_sequences_are_not_empty() {
+    assert_eq!(codes("steps: []"), ["P013 1:8 steps"]);
+    assert_eq!(codes("[]"), ["P013 1:1 "]);
+    assert_eq!(codes(""), ["P013 1:1 "]);
+    assert_eq!(
+        codes(
+            "[{parallel: []}, {sequence: []}, [], {id: a, plan: []}, {id: b, plan: {steps: []}}]"
+        ),
+        [
+            "P013 1:13 [0].parallel",
+            "P013 1:29 [1].sequence",
+            "P013 1:34 [2]",
+            "P013 1:52 [3].plan",
+            "P013 1:79 [4].plan.steps"
+        ]
+    );
+}
+
+#[test]
+fn a_plan_may_not_be_larger_than_the_limits() {
+    let branches: Vec<String> = (0..65).map(|n| format!("b{n}")).collect();
+    assert_eq!(
+        codes(&format!("[[{}]]", branches.join(", "))),
+        ["P014 1:2 [0]"]
+    );
+    let items = vec!["1"; 65].join(", ");
+    assert_eq!(
+        codes(&format!(
+            "[{{id: a, for_each: [{items}], do: {{tool: list}}}}]"
+        )),
+        ["P014 1:20 [0].for_each"]
+    );
+    assert_eq!(
+        codes("[{id: a, for_each: inputs.x, max_items: 10001, step: b}]"),
+        ["P019 1:20 [0].for_each", "P014 1:41 [0].max_items"]
+    );
+    let mut deep = "[{id: x}]".to_owned();
+    for level in 0..9 {
+        deep = format!("[{{id: p{level}, plan: {deep}}}]");
+    }
+    assert_eq!(codes(&deep).len(), 1, "{}", mistakes(&deep));
+    assert!(mistakes(&deep).contains("more than 8 deep"));
+    let narrow = Known {
+        limits: Limits {
+            steps: 2,
+            ..Limits::default()
+        },
+        tools: None,
+    };
+    assert_eq!(
+        parse("[a, {id: b, plan: [c]}]", &narrow).unwrap_err().0[0].code,
+        "P014"
+    );
+}
+
+#[test]
+fn a_task_is_done_in_one_way() {
+    assert_eq!(
+        codes(
+            "[{id: a, do: {tool: list}, plan: [b]}, {id: c, atomic: true, plan: [d]}, {id: e, parallel: [f], for_each: [1]}]"
+        ),
+        [
+            "P015 1:34 [0].plan",
+            "P015 1:68 [1].plan",
+            "P015 1:74 [2]",
+            "P003 1:97 [2].for_each"
+        ]
+    );
+    assert_eq!(
+        codes("[{id: a, for_each: [1], step: b, do: {tool: list}}]"),
+        ["P015 1:38 [0].do"]
+    );
+    assert_eq!(codes("[{id: a, for_each: [1]}]"), ["P005 1:2 [0]"]);
+}
+
+#[test]
+fn tools_and_their_arguments_must_exist() {
+    insta::assert_snapshot!(
+        mistakes("[{id: a, do: {tool: grpe}}, {id: b, do: {tool: grep, args: {pattrn: x, limit: 1}}}, {id: c, do: {tool: grep}}, {id: d, do: {tool: grep, args: [x]}}]"),
+        @r#"
+        1:21 [0].do.tool: P004 unknown tool "grpe" (did you mean `grep`?)
+        1:60 [1].do.args: P016 the tool `grep` needs the argument `pattern`
+        1:69 [1].do.args.pattrn: P017 the tool `grep` has no argument `pattrn` (did you mean `pattern`?)
+        1:97 [2].do: P016 the tool `grep` needs the argument `pattern`
+        1:143 [3].do.args: P006 expected an object with the tool's arguments, found a list
+        "#
+    );
+    assert!(
+        parse(
+            "[{id: a, do: {tool: anything, args: {x: 1}}}]",
+            &Known::default()
+        )
+        .is_ok()
+    );
+}
+
+#[test]
+fn templates_name_what_exists_and_is_finished() {
+    insta::assert_snapshot!(
+        mistakes(
+            r#"
+inputs: {repo: path}
+goal: "{{ results.a.notes }} {{ inputs.repo }}"
+steps:
+  - {id: a, description: "{{ inputs.repo }} {{ itm }} {{ inputs.repo | shout }}"}
+  - {id: b, description: "{{ results.b.notes }} {{ results.d.notes }} {{ result.notes }}"}
+  - id: g
+    parallel:
+      - {id: c, description: "{{ results.d.notes }} {{ results.a.notes }} {{ results.g.notes }}"}
+      - {id: d, do: {tool: grep, args: {pattern: "{{ resluts }}", path: ["{{ unclosed"]}}}
+  - {id: e, needs: [a], description: "{{ results.b.notes }} {{ results.a.notes }} {{ results.inner.notes }}"}
+  - id: f
+    plan:
+      - {id: inner, description: "{{ results.g.output }} {{ results.later.notes }} {{ repo }} {{ results.f.notes }}"}
+      - {id: after, description: "{{ results.inner.notes }}"}
+  - {id: later}
+report: "{{ results.later.notes }} {{ results.gone.notes }}"
+"#
+        ),
+        @r#"
+        3:7 goal: P020 `results.a` cannot be read before the plan has begun
+        5:26 steps[0].description: P018 `{{ inputs.repo }} {{ itm }} {{ inputs.repo | shout }}`: there is no filter `shout`
+        6:26 steps[1].description: P019 there is no `result` here (a step's own `result` is known only in its `criteria` and `observe`)
+        6:26 steps[1].description: P020 `b` is this step itself, which has no result yet (in `criteria` and `observe` it is called `result`)
+        6:26 steps[1].description: P020 `d` comes after this step (change the order)
+        9:30 steps[2].parallel[0].description: P020 `d` runs at the same time as this step (say `needs: [d]`, or move this step behind the group)
+        9:30 steps[2].parallel[0].description: P020 `g` contains this step, so it has no result yet
+        10:50 steps[2].parallel[1].do.args.pattern: P019 there is no `resluts` here (did you mean `results`?)
+        10:74 steps[2].parallel[1].do.args.path[0]: P018 `{{ unclosed`: unexpected end of input, expected end of variable block
+        11:38 steps[3].description: P019 there is no step `inner` to read a result of (`inner` is a step inside another step; read the result of that one)
+        11:38 steps[3].description: P020 `b` is not among the steps that this one needs (add `b` to `needs`)
+        14:34 steps[4].plan[0].description: P019 there is no `repo` here (write `inputs.repo`)
+        14:34 steps[4].plan[0].description: P020 `f` is this step itself, which has no result yet (in `criteria` and `observe` it is called `result`)
+        14:34 steps[4].plan[0].description: P020 `later` comes after this step (change the order)
+        17:9 report: P019 there is no step `gone` to read a result of
+        "#
+    );
+}
+
+#[test]
+fn items_are_known_in_the_body_and_nowhere_else() {
+    assert_eq!(
+        codes(
+            "[{id: a, for_each: [1], as: file, step: {id: b, description: '{{ file }} {{ index }} {{ item }}', plan: [{id: c, description: '{{ file }}'}]}}, {id: d, description: '{{ file }}'}]"
+        ),
+        [
+            "P019 1:62 [0].step.description",
+            "P019 1:166 [1].description"
+        ]
+    );
+    assert!(parse("[{id: a, title: 'Look at {{ item }}', for_each: [1], do: {tool: list, args: {path: '{{ item }}'}}, observe: {type: t, content: '{{ result.output }} {{ item }}'}}]", &tools()).is_ok());
+}
+
+#[test]
+fn a_for_each_needs_a_list() {
+    assert_eq!(
+        codes(
+            "{inputs: {repo: path, files: list}, steps: [{id: a, for_each: inputs.repo, step: x}, {id: b, for_each: two words, step: x}, {id: c, for_each: '{{ a }} and {{ b }}', step: x}, {id: d, for_each: 5, step: x}, {id: e, for_each: '{{ inputs.files | sort }}', step: x}, {id: f, for_each: 'results.e.output[0]', step: x}, {id: g, for_each: results.gone.output, step: x}]}"
+        ),
+        [
+            "P021 1:63 steps[0].for_each",
+            "P021 1:104 steps[1].for_each",
+            "P019 1:143 steps[2].for_each",
+            "P019 1:143 steps[2].for_each",
+            "P021 1:143 steps[2].for_each",
+            "P021 1:194 steps[3].for_each",
+            "P019 1:333 steps[6].for_each",
+        ]
+    );
+}
+
+#[test]
+fn branches_that_race_may_not_write() {
+    let plan = |second: &str| {
+        format!(
+            "[{{join: first_ok, parallel: [{{id: a, do: {{tool: write, args: {{path: p, text: t}}}}}}, {second}]}}]"
+        )
+    };
+    assert_eq!(
+        codes(&plan(
+            "{id: b, plan: [{id: c, do: {tool: shell, args: {argv: [ls]}}}]}"
+        )),
+        ["P022 1:9 [0].join"]
+    );
+    assert!(parse(&plan("{id: b, do: {tool: list}}"), &tools()).is_ok());
+}
+
+#[test]
+fn a_quorum_can_be_reached() {
+    assert_eq!(
+        codes("[{parallel: [a, b], join: quorum(0)}]"),
+        ["P027 1:27 [0].join"]
+    );
+    assert_eq!(
+        codes("[{parallel: [a, b], join: {quorum: 3}}]"),
+        ["P027 1:27 [0].join"]
+    );
+    assert_eq!(
+        codes("[{parallel: [a, b], join: quorum(many)}]"),
+        ["P007 1:27 [0].join"]
+    );
+    assert!(parse("[{parallel: [a, b], join: quorum(2)}]", &tools()).is_ok());
+}
+
+#[test]
+fn values_have_their_type_and_range() {
+    insta::assert_snapshot!(
+        mistakes(
+            r#"
+version: 2
+inputs:
+  n: {type: integer, default: "5"}
+  bad-name: string
+  k: {type: strng}
+budget: {depth: -1, deadline: long, nodes: 5000000000}
+criteria:
+  - {id: x, text: a, check: {regex: "(unclosed"}}
+  - {id: x, check: {json_schema: {schema: {type: nothing}}}}
+  - {check: file_exists}
+  - {text: ok, check: {command: "make test"}}
+  - {text: ""}
+  - 7
+steps:
+  - {id: a, timeout: 0, retry: 0, optional: yes}
+  - {id: b, retry: {delay: -1s, factor: 0.5}, description: 5}
+  - {id: c, observe: {type: t, content: c, confidence: 1.5, ttl_minutes: 0, contxt: {}}}
+  - {id: d, observe: [{content: c}], needs: 5, criteria: {a: b}}
+  - {id: e, for_each: [1], as: results, max_items: 0, on_item: stop, step: x}
+  - {}
+  - true
+"#
+        ),
+        @r#"
+        2:10 version: P007 this version of the plan language is not known (write `version: 1`)
+        4:31 inputs.n.default: P026 the default is a text, the input is an integer
+        5:3 inputs.bad-name: P007 `bad-name` cannot be the name of an input (use letters, digits and `_`, so that a template can say `inputs.name`)
+        6:13 inputs.k.type: P007 "strng" is not one of the choices (did you mean `string`?)
+        7:17 budget.depth: P007 -1 is not a whole number from 0 on
+        7:31 budget.deadline: P025 "long" is not a duration (write `500ms`, `30s`, `5m`, `2h`, or a number of seconds)
+        7:44 budget.nodes: P007 5000000000 is more than 4294967295
+        9:37 criteria[0].check.regex: P023 unclosed group
+        10:10 criteria[1].id: P028 the id `x` is already that of another criterion
+        10:43 criteria[1].check.json_schema.schema: P024 at /type: "nothing" is not valid under any of the schemas listed in the 'anyOf' keyword
+        11:5 criteria[2]: P005 `text` is missing: what must hold, in words
+        11:13 criteria[2].check: P007 the check `file_exists` needs more than its name (write `{file_exists: …}`)
+        12:33 criteria[3].check.command: P006 expected a list: the program and its arguments, found a text (no shell is involved; write `["cargo", "test"]`)
+        13:12 criteria[4].text: P007 `text` is empty: what must hold, in words
+        14:5 criteria[5]: P006 expected a criterion: a text, or `{text, check}`, found a number
+        16:22 steps[0].timeout: P007 a timeout must be longer than zero
+        16:32 steps[0].retry: P007 there must be at least 1 attempt
+        16:45 steps[0].optional: P006 expected `true` or `false`, found a text
+        17:28 steps[1].retry.delay: P025 "-1s" is not a duration (write `500ms`, `30s`, `5m`, `2h`, or a number of seconds)
+        17:41 steps[1].retry.factor: P007 the factor 0.5 is not between 1 and 1000
+        17:60 steps[1].description: P006 expected a text, found a number (put it in quotes)
+        18:56 steps[2].observe.confidence: P007 1.5 is not between 0 and 1
+        18:74 steps[2].observe.ttl_minutes: P007 a lifetime must be longer than zero
+        18:77 steps[2].observe.contxt: P003 an observation has no key `contxt` (did you mean `context`?)
+        19:23 steps[3].observe[0]: P005 `type` is missing: what kind of observation it is
+        19:45 steps[3].needs: P006 expected a list of step ids, found a number
+        19:58 steps[3].criteria: P006 expected a list of criteria, found an object
+        20:32 steps[4].as: P007 an item cannot be called "results" (use letters, digits and `_`, and none of inputs, results, result, run, goal, index, loop, self, true, false, none, not, in, is)
+        20:52 steps[4].max_items: P007 `max_items` must be at least 1
+        20:64 steps[4].on_item: P007 "stop" is not one of the choices (there is hold, cancel, continue)
+        21:5 steps[5]: P005 `id` is missing: a task needs an id, or a title to make one from
+        22:5 steps[6]: P006 expected a step: a task, a list of steps that run together, or a text, found a boolean
+        "#
+    );
+}
+
+#[test]
+fn a_text_that_is_neither_yaml_nor_json_is_refused_with_its_place() {
+    insta::assert_snapshot!(
+        [
+            "steps: [a, b",
+            "{\"steps\": [\"a\" \"b\"]}",
+            "steps:\n  - a\n b: c",
+            "a: 1\n---\nb: 2",
+            "just words",
+            "{\"steps\": [\"a\"], \"steps\": [\"b\"]}",
+            "steps: [a]\nsteps: [b]\ntitel: c",
+            "1: 2",
+        ]
+        .map(mistakes)
+        .join("\n"),
+        @r#"
+        2:1: P001 while parsing a flow sequence, expected ',' or ']'
+        1:16: P001 expected `,` or `]`, found `"`
+        3:2: P001 while parsing a block mapping, did not find expected key
+        2:1: P001 a second document begins here; a plan is one document
+        1:1: P006 expected a plan: an object with `steps`, or a list of steps, found a text
+        1:18: P002 the key `steps` is already at 1:2
+        2:1: P002 the key `steps` is already at 1:1
+        3:1 titel: P003 a plan has no key `titel` (did you mean `title`?)
+        1:1: P001 a key must be a text, not a number; put it in quotes
+        "#
+    );
+    assert!(mistakes(&" ".repeat((1 << 20) + 1)).contains("bytes"));
+    assert!(mistakes(&"[".repeat(1_000_000)).contains("nested"));
+    assert!(mistakes(&"- ".repeat(500_000)).contains("nested"));
+    assert!(mistakes(&"{\"a\":".repeat(100_000)).contains("nested"));
+}

@@ -1,0 +1,147 @@
+//! What holds for every plan.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper of a test may stop it"
+)]
+
+mod plan_support;
+
+use folio_engine::plan::{Graph, Known, Plan, Step, parse, schema};
+use folio_engine::template::references_of_text;
+use proptest::prelude::*;
+use serde_json::Value;
+
+/// Writes `value` as YAML in block style, with every text in double quotes.
+fn yaml(value: &Value, indent: usize, out: &mut String) {
+    let pad = " ".repeat(indent);
+    match value {
+        Value::Array(items) if !items.is_empty() => {
+            for item in items {
+                out.push_str(&format!("\n{pad}-"));
+                yaml(item, indent + 2, out);
+            }
+        }
+        Value::Object(entries) if !entries.is_empty() => {
+            for (key, entry) in entries {
+                out.push_str(&format!("\n{pad}? {}\n{pad}:", Value::from(key.as_str())));
+                yaml(entry, indent + 2, out);
+            }
+        }
+        other => out.push_str(&format!(" {other}")),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_plan_that_is_written_reads_back_as_itself(plan in plan_support::plan()) {
+        let written = serde_json::to_string(&plan).unwrap();
+        match parse(&written, &Known::default()) {
+            Ok(read) => prop_assert_eq!(read, plan),
+            Err(errors) => prop_assert!(false, "{}\n{}", errors, written),
+        }
+    }
+
+    #[test]
+    fn yaml_and_json_give_the_same_plan(plan in plan_support::plan()) {
+        let value = serde_json::to_value(&plan).unwrap();
+        let mut text = String::new();
+        yaml(&value, 0, &mut text);
+        match parse(&text, &Known::default()) {
+            Ok(read) => prop_assert_eq!(read, plan),
+            Err(errors) => prop_assert!(false, "{}\n{}", errors, text),
+        }
+    }
+
+    #[test]
+    fn every_plan_satisfies_the_schema(plan in plan_support::plan()) {
+        let schema: Value = serde_json::from_str(schema()).unwrap();
+        let validator = jsonschema::draft202012::new(&schema).unwrap();
+        let value = serde_json::to_value(&plan).unwrap();
+        let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+        prop_assert!(errors.is_empty(), "{:?}\n{:#}", errors, value);
+    }
+
+    #[test]
+    fn a_stored_plan_reads_back(plan in plan_support::plan()) {
+        let stored = serde_json::to_value(&plan).unwrap();
+        prop_assert_eq!(serde_json::from_value::<Plan>(stored).unwrap(), plan);
+    }
+
+    #[test]
+    fn waits_point_to_what_must_be_earlier_and_none_is_implied_by_another(plan in plan_support::plan()) {
+        let graph = Graph::of(&plan.steps);
+        for (at, node) in graph.nodes.iter().enumerate() {
+            for &wait in &node.waits {
+                prop_assert!(wait < at, "{} waits for {}", node.slug, graph.nodes[wait].slug);
+                prop_assert!(graph.reads(at, wait));
+                let by_another = node.waits.iter().any(|&other| other != wait && implies(&graph, other, wait));
+                prop_assert!(node.step.needs().is_some() || !by_another);
+            }
+        }
+        prop_assert_eq!(graph.roots().count(), plan.steps.len());
+        for (at, node) in graph.nodes.iter().enumerate() {
+            prop_assert!(node.children.iter().all(|&child| graph.nodes[child].parent == Some(at)));
+        }
+    }
+
+    #[test]
+    fn a_step_without_needs_waits_for_everything_earlier_in_its_sequence(plan in plan_support::plan()) {
+        let graph = Graph::of(&plan.steps);
+        for (at, node) in graph.nodes.iter().enumerate() {
+            let is_ordered = node.parent.is_none_or(|parent| !matches!(graph.nodes[parent].step, Step::Parallel(_)));
+            if node.step.needs().is_some() || !is_ordered {
+                continue;
+            }
+            for earlier in (0..at).filter(|&earlier| graph.nodes[earlier].parent == node.parent) {
+                prop_assert!(node.waits.iter().any(|&wait| implies(&graph, wait, earlier)));
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_is_a_plan_or_has_mistakes(text in "\\PC{0,200}") {
+        let _ = parse(&text, &Known::default());
+    }
+
+    #[test]
+    fn anything_that_looks_like_yaml_is_a_plan_or_has_mistakes(
+        text in "([ \\n]|- |\\{|\\}|\\[|\\]|: |, |\"|'|\\{\\{ | \\}\\}|steps|id|do|plan|parallel|for_each|needs|results\\.a|&a |\\*a|[a-c]|[0-9]){0,60}",
+    ) {
+        let _ = parse(&text, &Known::default());
+        let _ = parse(&format!("steps:\n  - {text}"), &Known::default());
+    }
+
+    #[test]
+    fn a_damaged_plan_never_stops_the_reader(plan in plan_support::plan(), at: prop::sample::Index, with in "\\PC{0,3}") {
+        let written = serde_json::to_string_pretty(&plan).unwrap();
+        let chars: Vec<char> = written.chars().collect();
+        let at = at.index(chars.len());
+        let damaged: String = chars[..at].iter().copied().chain(with.chars()).chain(chars[at + 1..].iter().copied()).collect();
+        if let Err(errors) = parse(&damaged, &Known::default()) {
+            prop_assert!(!errors.0.is_empty());
+            prop_assert!(errors.0.is_sorted_by_key(|error| error.place));
+        }
+    }
+
+    #[test]
+    fn any_text_is_a_template_or_has_mistakes(text in "(\\{\\{|\\}\\}|\\{%|%\\}|\\{#|#\\}| |if |for |in |endfor|raw|endraw|results|\\.|\\[|\\]|\"|'|\\||[a-z-]|[0-9]|é){0,40}") {
+        let _ = references_of_text(&text);
+    }
+}
+
+/// Whether the end of `from` implies the end of `to`.
+fn implies(graph: &Graph, from: usize, to: usize) -> bool {
+    let mut seen = vec![false; graph.nodes.len()];
+    let mut open = vec![from];
+    while let Some(next) = open.pop() {
+        if next == to {
+            return true;
+        }
+        if !std::mem::replace(&mut seen[next], true) {
+            open.extend_from_slice(&graph.nodes[next].waits);
+        }
+    }
+    false
+}
