@@ -1,0 +1,159 @@
+//! The one shape of a write.
+
+use std::fmt;
+
+use folio_engine::Event;
+use folio_memory::id::RunHandle;
+use folio_memory::{Actor, Change, EntryHandle, EntryId, PageHandle, PageId, RunId, Seq, SpaceName, Timestamp};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// The version of [`Record`] that this build writes.
+pub const RECORD_FORMAT: u32 = 1;
+
+/// One write: everything in it is there, or nothing is.
+#[derive(Debug, Clone)]
+pub struct Commit {
+    /// Whose memory it changes.
+    pub space: SpaceName,
+    /// When, by the writer's clock. The store keeps instants of a space from running backwards.
+    pub at: Timestamp,
+    /// Who.
+    pub actor: Actor,
+    /// A second commit of the space with the same key does nothing and answers as the first did.
+    pub idempotency_key: Option<String>,
+    /// What must hold, or nothing is written.
+    pub expected: Vec<Expected>,
+    /// What happens.
+    pub record: Record,
+    /// Bodies that the record refers to by hash. A body that is there already is not written again.
+    pub blobs: Vec<Blob>,
+}
+
+/// What a commit must find.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// The journal of a run ends at this commit, and the writer still holds the run under this fence.
+    RunHead {
+        /// The run.
+        run: RunId,
+        /// Where its journal ends.
+        head: Seq,
+        /// The number under which the writer claimed it; `None` for those who only ask something of a run.
+        fence: Option<u64>,
+    },
+    /// The space has not grown beyond this commit.
+    SpaceHead(Seq),
+}
+
+/// What a commit does: the part that the log keeps for ever.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The version of this form.
+    #[serde(rename = "v")]
+    pub format: u32,
+    /// Changes of memory, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
+    /// What happened in a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunAppend>,
+    /// Why, in the writer's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Record {
+    /// A record of `changes` and nothing else.
+    #[must_use]
+    pub fn of(changes: Vec<Change>) -> Self {
+        Self { format: RECORD_FORMAT, changes, run: None, reason: None }
+    }
+}
+
+/// New events of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunAppend {
+    /// The run. A first event `run_started` makes it.
+    pub run: RunId,
+    /// The events, in order.
+    pub events: Vec<Event>,
+    /// What the run's row says from now on; `None` leaves it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// The run's one-line title; only with the first event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+}
+
+/// The SHA-256 of a body, as 64 hexadecimal digits.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BlobHash(pub String);
+
+impl fmt::Display for BlobHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for BlobHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A body that is kept under the hash of its content.
+#[derive(Clone)]
+pub struct Blob {
+    /// Its name.
+    pub hash: BlobHash,
+    /// Its bytes, as they were given.
+    pub bytes: Vec<u8>,
+}
+
+impl Blob {
+    /// Names `bytes`.
+    #[must_use]
+    pub fn new(bytes: Vec<u8>) -> Self {
+        let digest = Sha256::digest(&bytes);
+        let hash = BlobHash(digest.iter().map(|byte| format!("{byte:02x}")).collect());
+        Self { hash, bytes }
+    }
+}
+
+impl fmt::Debug for Blob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Blob({}, {} bytes)", self.hash, self.bytes.len())
+    }
+}
+
+/// What a commit came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// Its number in the space.
+    pub seq: Seq,
+    /// When, as it stands in the log.
+    pub at: Timestamp,
+    /// Whether an earlier commit with the same key did it.
+    pub replayed: bool,
+    /// The entries that it added or changed, in the order of its changes.
+    pub entries: Vec<CommittedEntry>,
+    /// The pages that it added or found, in the order of its changes.
+    pub pages: Vec<(PageId, PageHandle)>,
+    /// The run that it added to.
+    pub run: Option<(RunId, RunHandle)>,
+}
+
+/// An entry that a commit added or changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommittedEntry {
+    /// Its id.
+    pub id: EntryId,
+    /// Its handle.
+    pub handle: EntryHandle,
+    /// Its version after this commit.
+    pub version: u32,
+    /// Whether anything of it changed: a patch that asks for what is there already changes nothing.
+    pub changed: bool,
+}

@@ -1,0 +1,120 @@
+//! Why a store could not do what it was asked, sorted by what the caller does next.
+
+use folio_memory::Seq;
+
+/// What the caller does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// Ask for something that is there.
+    NotFound,
+    /// Read again, then decide anew.
+    Conflict,
+    /// Put the call right.
+    Invalid,
+    /// Try again later; a write may or may not have happened, its idempotency key tells.
+    Unavailable,
+    /// Restore from a backup, or run the doctor.
+    Corrupt,
+}
+
+/// Why a store could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Something that was named is not there.
+    #[error("there is no {what} {name} in this space")]
+    NotFound {
+        /// `entry`, `page`, `run`, `blob`.
+        what: &'static str,
+        /// As the caller named it.
+        name: String,
+    },
+    /// An entry is at another version than the writer expects.
+    #[error("cannot change {entry}: it is at version {found}, not {expected}")]
+    StaleVersion {
+        /// The entry.
+        entry: String,
+        /// The version it has.
+        found: u32,
+        /// The version that was expected.
+        expected: u32,
+    },
+    /// A run's journal has grown since its driver last read it.
+    #[error("cannot append to run {run}: its journal ends at {found}, not at {expected}")]
+    StaleRun {
+        /// The run.
+        run: String,
+        /// Where it ends.
+        found: Seq,
+        /// Where the writer thinks that it ends.
+        expected: Seq,
+    },
+    /// A space has grown since the writer last read it.
+    #[error("cannot write: the space has grown to commit {found}, beyond {expected}")]
+    StaleSpace {
+        /// Its last commit.
+        found: Seq,
+        /// The last commit that the writer knows.
+        expected: Seq,
+    },
+    /// Another process drives the run.
+    #[error("run {run} is driven by another process{}", detail.as_deref().map(|d| format!(" ({d})")).unwrap_or_default())]
+    RunTaken {
+        /// The run.
+        run: String,
+        /// What is known of the other.
+        detail: Option<String>,
+    },
+    /// The call contradicts itself or the data.
+    #[error("{0}")]
+    Invalid(String),
+    /// The store cannot be opened, reached or written now.
+    #[error("cannot {doing} {location}: {reason}")]
+    Unavailable {
+        /// `open`, `write to`, `read from`.
+        doing: &'static str,
+        /// The file or address.
+        location: String,
+        /// Why, in words.
+        reason: String,
+        /// The cause, if something below said more.
+        #[source]
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+    /// The file was written by a newer version of the program.
+    #[error("{location} has format {found}; this version of folio knows formats up to {known}")]
+    TooNew {
+        /// The file.
+        location: String,
+        /// Its format.
+        found: u32,
+        /// The newest known one.
+        known: u32,
+    },
+    /// What was read cannot be right.
+    #[error("{location} is damaged: {reason}")]
+    Corrupt {
+        /// The file or address.
+        location: String,
+        /// What is wrong.
+        reason: String,
+        /// The cause, if something below said more.
+        #[source]
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+}
+
+impl StoreError {
+    /// What the caller does next.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotFound { .. } => ErrorKind::NotFound,
+            Self::StaleVersion { .. } | Self::StaleRun { .. } | Self::StaleSpace { .. } | Self::RunTaken { .. } => {
+                ErrorKind::Conflict
+            }
+            Self::Invalid(_) => ErrorKind::Invalid,
+            Self::Unavailable { .. } | Self::TooNew { .. } => ErrorKind::Unavailable,
+            Self::Corrupt { .. } => ErrorKind::Corrupt,
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Where the log of a space is kept, and the workspace that is its only writer.
+//!
+//! - [`commit`]: the one shape of a write
+//! - [`store`]: the seam, with what every store promises
+//! - [`sqlite`]: one file, many threads and processes, no daemon
+//! - [`system`]: the real clock and the real source of ids
+//! - [`workspace`]: validates, stamps and commits; nothing else writes memory
+
+pub mod commit;
+pub mod error;
+pub mod sqlite;
+pub mod store;
+pub mod system;
+pub mod workspace;
+
+pub use commit::{Blob, BlobHash, Commit, Committed, Expected, Record, RunAppend};
+pub use error::{ErrorKind, StoreError};
+pub use sqlite::SqliteStore;
+pub use store::{Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
+pub use system::{RandomIds, SystemClock};
+pub use workspace::{Workspace, WorkspaceError, Written};

@@ -1,0 +1,107 @@
+//! Bodies that are kept under the hash of their content.
+
+use std::io::Read;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use sha2::{Digest, Sha256};
+
+use super::error::{Failure, not_found};
+use super::place::{SpaceId, from_column, to_column};
+use crate::commit::{Blob, BlobHash};
+use crate::error::StoreError;
+
+/// Below this, compressing saves less than it costs.
+const COMPRESSED_FROM: usize = 256;
+const LEVEL: i32 = 3;
+const BYTES_MAX: usize = 900 * 1024 * 1024;
+
+/// A body as it is stored.
+pub(super) struct Packed {
+    pub(super) hash: [u8; 32],
+    pub(super) size: u64,
+    pub(super) encoding: &'static str,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl std::fmt::Debug for Packed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Packed({} bytes as {} of {})", self.size, self.bytes.len(), self.encoding)
+    }
+}
+
+impl Packed {
+    /// Checks the name of `blob` and makes it small if that helps.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if its name is not the hash of its bytes, or it is too large.
+    pub(super) fn of(blob: Blob) -> Result<Self, StoreError> {
+        let hash: [u8; 32] = Sha256::digest(&blob.bytes).into();
+        if parse_hash(&blob.hash) != Some(hash) {
+            return Err(StoreError::Invalid(format!("the body named {} has another hash", blob.hash)));
+        }
+        if blob.bytes.len() > BYTES_MAX {
+            return Err(StoreError::Invalid(format!("a body of {} bytes is larger than {BYTES_MAX}", blob.bytes.len())));
+        }
+        let size = blob.bytes.len() as u64;
+        let smaller = (blob.bytes.len() >= COMPRESSED_FROM)
+            .then(|| zstd::bulk::compress(&blob.bytes, LEVEL).ok())
+            .flatten()
+            .filter(|compressed| compressed.len() < blob.bytes.len() / 10 * 9);
+        Ok(match smaller {
+            Some(bytes) => Self { hash, size, encoding: "zstd", bytes },
+            None => Self { hash, size, encoding: "raw", bytes: blob.bytes },
+        })
+    }
+}
+
+/// Keeps `blob`, unless it is there.
+pub(super) fn insert(conn: &Connection, space: SpaceId, blob: &Packed) -> Result<(), Failure> {
+    let sql = "INSERT INTO blob (space, hash, size, encoding, bytes) VALUES (?1, ?2, ?3, ?4, ?5)
+               ON CONFLICT (hash, space) DO NOTHING";
+    let row = params![space, blob.hash, to_column(blob.size), blob.encoding, blob.bytes];
+    conn.prepare_cached(sql)?.execute(row)?;
+    Ok(())
+}
+
+/// The bytes that are kept as `hash`.
+pub(super) fn read(conn: &Connection, space: Option<SpaceId>, hash: &BlobHash) -> Result<Vec<u8>, Failure> {
+    let missing = || not_found("blob", hash);
+    let (space, wanted) = (space.ok_or_else(missing)?, parse_hash(hash).ok_or_else(missing)?);
+    let sql = "SELECT size, encoding, bytes FROM blob WHERE hash = ?1 AND space = ?2";
+    let row = conn
+        .prepare_cached(sql)?
+        .query_row(params![wanted, space], |row| Ok((row.get(0)?, row.get::<_, String>(1)?, row.get(2)?)))
+        .optional()?;
+    let (size, encoding, bytes) = row.ok_or_else(missing)?;
+    unpack(&wanted, from_column(size), &encoding, bytes).map_err(|why| Failure::Damaged(format!("body {hash} {why}")))
+}
+
+/// The body behind what is stored, or what is wrong with it.
+pub(super) fn unpack(hash: &[u8], size: u64, encoding: &str, stored: Vec<u8>) -> Result<Vec<u8>, String> {
+    let bytes = match encoding {
+        "raw" => stored,
+        "zstd" => {
+            let mut bytes = Vec::new();
+            // One byte more than it should have is enough to see that it has another size.
+            let decoder = zstd::stream::read::Decoder::new(stored.as_slice()).map_err(|e| e.to_string())?;
+            let read = decoder.take(size.saturating_add(1)).read_to_end(&mut bytes);
+            read.map_err(|error| format!("cannot be unpacked: {error}"))?;
+            bytes
+        }
+        other => return Err(format!("is kept in the unknown form {other:?}")),
+    };
+    if Sha256::digest(&bytes).as_slice() == hash { Ok(bytes) } else { Err("does not have the hash of its name".to_owned()) }
+}
+
+fn parse_hash(hash: &BlobHash) -> Option<[u8; 32]> {
+    let digits = hash.0.as_bytes();
+    if digits.len() != 64 || !digits.iter().all(|d| d.is_ascii_digit() || (b'a'..=b'f').contains(d)) {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    for (byte, pair) in bytes.iter_mut().zip(hash.0.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}

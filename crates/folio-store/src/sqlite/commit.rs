@@ -1,0 +1,388 @@
+//! Applying one commit: everything is looked up and decided first, and only what will hold is written.
+
+use std::collections::HashMap;
+
+use folio_engine::Event;
+use folio_memory::id::RunHandle;
+use folio_memory::{
+    Change, Entry, EntryHandle, EntryId, FieldChange, Link, NewEntry, NewPage, Page, PageHandle, PageId, RunId, Seq, Tag,
+    Timestamp,
+};
+
+use super::entry::EntryRow;
+use super::error::{Failure, not_found};
+use super::journal::{self, Touched};
+use super::place::{Place, SpaceId};
+use super::prepare::{Prepared, entry_fields_json, page_fields_json};
+use super::writer::{Ends, Scope};
+use super::{blob, entry, link, page, replay, run};
+use crate::commit::{Committed, CommittedEntry, Expected, RunAppend};
+use crate::error::StoreError;
+
+/// Writes `commit`, or finds that it was written before.
+///
+/// # Errors
+///
+/// `Refused` with nothing written, or whatever the database says; then the transaction must be rolled back.
+pub(super) fn apply(scope: &mut Scope<'_>, commit: &Prepared) -> Result<Committed, Failure> {
+    let known = scope.space(&commit.space)?;
+    if let (Some(space), Some(key)) = (known, &commit.key)
+        && let Some(row) = journal::with_key(scope.conn, space, key)?
+    {
+        return replay::committed(scope.conn, space, &row);
+    }
+    // A space without commits has no row. It gets one when it is certain that this commit will be its first.
+    let space = known.map_or_else(|| scope.next_space(), Ok)?;
+    let ends = scope.ends(space)?;
+    let mut plan = Plan {
+        scope,
+        space,
+        seq: Seq(ends.head.0 + 1),
+        at: commit.at.max(ends.at),
+        ends,
+        pages: Planned::default(),
+        entries: Planned::default(),
+        links: Vec::new(),
+        named_entries: Vec::new(),
+        named_pages: Vec::new(),
+        run: None,
+    };
+    plan.expect(&commit.expected, known.is_some())?;
+    for (change, fields_json) in commit.record.changes.iter().zip(&commit.fields_json) {
+        plan.change(change, fields_json.as_deref().unwrap_or_default())?;
+    }
+    if let Some(append) = &commit.record.run {
+        plan.append(append)?;
+    }
+    plan.write(commit, known.is_none())
+}
+
+/// What a commit will come to.
+struct Plan<'p, 'w, 'c> {
+    scope: &'p mut Scope<'w>,
+    space: SpaceId,
+    seq: Seq,
+    at: Timestamp,
+    ends: Ends,
+    pages: Planned<PageId, PlannedPage<'c>>,
+    entries: Planned<EntryId, PlannedEntry<'c>>,
+    links: Vec<&'c Link>,
+    /// For each change of an entry: which, and whether it changes anything.
+    named_entries: Vec<(EntryId, usize, bool)>,
+    named_pages: Vec<(PageId, PageHandle)>,
+    run: Option<PlannedRun<'c>>,
+}
+
+/// Things that a commit names, in the order in which it does, each once.
+struct Planned<K, V> {
+    items: Vec<V>,
+    by_id: HashMap<K, usize>,
+}
+
+struct PlannedPage<'c> {
+    place: Place,
+    /// If the commit adds it: as what.
+    new: Option<(&'c NewPage, &'c str, Option<Place>)>,
+    /// As it will be, once somebody had to look.
+    page: Option<Page>,
+    is_changed: bool,
+}
+
+struct PlannedEntry<'c> {
+    place: Place,
+    /// If the commit adds it: as what, and onto which page.
+    new: Option<(&'c NewEntry, &'c str, Place)>,
+    /// As it will be; none as long as it is what `new` says.
+    entry: Option<Entry>,
+    old_tags: Vec<Tag>,
+    is_changed: bool,
+}
+
+struct PlannedRun<'c> {
+    append: &'c RunAppend,
+    place: Place,
+    is_new: bool,
+}
+
+impl<'c> Plan<'_, '_, 'c> {
+    fn expect(&self, expected: &[Expected], space_is_known: bool) -> Result<(), Failure> {
+        for expected in expected {
+            match expected {
+                Expected::RunHead { run, .. } if !space_is_known => return Err(not_found("run", run).into()),
+                Expected::RunHead { run, head, fence } => {
+                    run::expect_head(self.scope.conn, self.space, *run, *head, *fence)?;
+                }
+                Expected::SpaceHead(head) if self.ends.head > *head => {
+                    return Err(StoreError::StaleSpace { found: self.ends.head, expected: *head }.into());
+                }
+                Expected::SpaceHead(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, change: &'c Change, fields_json: &'c str) -> Result<(), Failure> {
+        match change {
+            Change::EnsurePage(new) => self.ensure_page(new, fields_json),
+            Change::SetPageStatus { page, status } => self.set_page_status(*page, status),
+            Change::AddEntry(new) => self.add_entry(new, fields_json),
+            Change::PatchEntry { entry, fields, expected_version } => self.patch_entry(*entry, fields, *expected_version),
+            Change::AddLink(link) => self.add_link(link),
+            other => Err(StoreError::Invalid(format!("this store does not know the change {other:?}")).into()),
+        }
+    }
+
+    fn ensure_page(&mut self, new: &'c NewPage, fields_json: &'c str) -> Result<(), Failure> {
+        let index = match self.find_page(new.id)? {
+            Some(index) => index,
+            None => {
+                let parent = new.fields.parent.map(|parent| self.page_place(parent)).transpose()?;
+                self.ends.pages += 1;
+                let place = Place::of(self.space, self.ends.pages);
+                let new_page = Some((new, fields_json, parent));
+                self.pages.add(new.id, PlannedPage { place, new: new_page, page: None, is_changed: false })
+            }
+        };
+        self.named_pages.push((new.id, PageHandle(self.pages.items[index].place.number())));
+        Ok(())
+    }
+
+    fn set_page_status(&mut self, id: PageId, status: &str) -> Result<(), Failure> {
+        let index = self.find_page(id)?.ok_or_else(|| not_found("page", id))?;
+        let planned = &mut self.pages.items[index];
+        if planned.page.is_none() {
+            planned.page = match planned.new {
+                Some((new, ..)) => Some(Page::added(new.clone(), PageHandle(planned.place.number()), self.seq, self.at)),
+                None => page::by_id(self.scope.conn, self.space, id)?,
+            };
+        }
+        if let Some(page) = planned.page.as_mut().filter(|page| page.fields.status != status) {
+            page.set_status(status, self.at);
+            planned.is_changed = true;
+        }
+        Ok(())
+    }
+
+    fn add_entry(&mut self, new: &'c NewEntry, fields_json: &'c str) -> Result<(), Failure> {
+        if self.find_entry(new.id)?.is_some() {
+            return Err(StoreError::Invalid(format!("there is an entry {} already", new.id)).into());
+        }
+        let page = self.page_place(new.page)?;
+        self.ends.entries += 1;
+        let place = Place::of(self.space, self.ends.entries);
+        let new_entry = Some((new, fields_json, page));
+        let planned = PlannedEntry { place, new: new_entry, entry: None, old_tags: Vec::new(), is_changed: false };
+        let index = self.entries.add(new.id, planned);
+        self.named_entries.push((new.id, index, true));
+        Ok(())
+    }
+
+    fn patch_entry(&mut self, id: EntryId, changes: &[FieldChange], expected: Option<u32>) -> Result<(), Failure> {
+        let index = self.find_entry(id)?.ok_or_else(|| not_found("entry", id))?;
+        let (seq, at) = (self.seq, self.at);
+        let planned = &mut self.entries.items[index];
+        let handle = EntryHandle(planned.place.number());
+        let entry = match (&mut planned.entry, planned.new) {
+            (Some(entry), _) => entry,
+            (none, Some((new, ..))) => none.insert(Entry::added(new.clone(), handle, seq, at)),
+            (none, None) => {
+                let found = entry::at(self.scope.conn, planned.place)?.ok_or_else(|| not_found("entry", id))?;
+                planned.old_tags.clone_from(&found.fields.tags);
+                none.insert(found)
+            }
+        };
+        let is_changed = !entry.already_has(changes);
+        if let Some(expected) = expected.filter(|expected| is_changed && *expected != entry.version) {
+            return Err(StoreError::StaleVersion { entry: handle.to_string(), found: entry.version, expected }.into());
+        }
+        if is_changed {
+            let mut status = entry.fields.status;
+            for change in changes {
+                if let FieldChange::Status(next) = change {
+                    if !status.may_become(*next) {
+                        return Err(StoreError::Invalid(format!("{handle} is {status}, which is final")).into());
+                    }
+                    status = *next;
+                }
+            }
+            entry.patch(changes, seq, at);
+            planned.is_changed = true;
+        }
+        self.named_entries.push((id, index, is_changed));
+        Ok(())
+    }
+
+    fn add_link(&mut self, link: &'c Link) -> Result<(), Failure> {
+        for end in [&link.src, &link.dst] {
+            if let Some(id) = end.strip_prefix(EntryId::PREFIX).and_then(|id| id.parse().ok()) {
+                self.find_entry(id)?.ok_or_else(|| not_found("entry", end))?;
+            } else if let Some(id) = end.strip_prefix(PageId::PREFIX).and_then(|id| id.parse().ok()) {
+                self.page_place(id)?;
+            } else {
+                return Err(StoreError::Invalid(format!("{end:?} is not the id of an entry or a page")).into());
+            }
+        }
+        self.links.push(link);
+        Ok(())
+    }
+
+    fn append(&mut self, append: &'c RunAppend) -> Result<(), Failure> {
+        let found = run::place_of(self.scope.conn, self.space, append.run)?;
+        let starts = matches!(append.events.first(), Some(Event::RunStarted { .. }));
+        let place = match (found, starts) {
+            (Some(place), false) => place,
+            (None, true) => {
+                self.ends.runs += 1;
+                Place::of(self.space, self.ends.runs)
+            }
+            (None, false) => return Err(not_found("run", append.run).into()),
+            (Some(_), true) => return Err(StoreError::Invalid(format!("run {} has started already", append.run)).into()),
+        };
+        self.run = Some(PlannedRun { append, place, is_new: starts });
+        Ok(())
+    }
+
+    fn page_place(&mut self, id: PageId) -> Result<Place, Failure> {
+        let index = self.find_page(id)?.ok_or_else(|| not_found("page", id))?;
+        Ok(self.pages.items[index].place)
+    }
+
+    fn find_page(&mut self, id: PageId) -> Result<Option<usize>, Failure> {
+        if let Some(index) = self.pages.by_id.get(&id) {
+            return Ok(Some(*index));
+        }
+        let found = page::place_of(self.scope.conn, self.space, id)?;
+        Ok(found.map(|place| self.pages.add(id, PlannedPage { place, new: None, page: None, is_changed: false })))
+    }
+
+    fn find_entry(&mut self, id: EntryId) -> Result<Option<usize>, Failure> {
+        if let Some(index) = self.entries.by_id.get(&id) {
+            return Ok(Some(*index));
+        }
+        let found = entry::place_of(self.scope.conn, self.space, id)?;
+        Ok(found.map(|place| {
+            let planned = PlannedEntry { place, new: None, entry: None, old_tags: Vec::new(), is_changed: false };
+            self.entries.add(id, planned)
+        }))
+    }
+
+    fn write(self, commit: &Prepared, is_new_space: bool) -> Result<Committed, Failure> {
+        let Self { scope, space, seq, at, mut ends, pages, entries, links, named_entries, named_pages, run } = self;
+        let conn = scope.conn;
+        if is_new_space {
+            scope.add_space(&commit.space, space)?;
+        }
+        journal::insert(conn, Place::of(space, seq.0), at, commit)?;
+        for planned in &pages.items {
+            planned.write(conn, seq, at)?;
+        }
+        for planned in &entries.items {
+            planned.write(conn, seq, at)?;
+        }
+        for link in links {
+            link::insert(conn, space, link)?;
+        }
+        for body in &commit.blobs {
+            blob::insert(conn, space, body)?;
+        }
+        if let Some(run) = &run {
+            run.write(conn, seq, at)?;
+        }
+        (ends.head, ends.at) = (seq, at);
+        scope.committed(space, ends);
+        let named = |(id, index, changed): (EntryId, usize, bool)| {
+            let planned: &PlannedEntry<'_> = &entries.items[index];
+            let version = planned.entry.as_ref().map_or(1, |entry| entry.version);
+            CommittedEntry { id, handle: EntryHandle(planned.place.number()), version, changed }
+        };
+        Ok(Committed {
+            seq,
+            at,
+            replayed: false,
+            entries: named_entries.into_iter().map(named).collect(),
+            pages: named_pages,
+            run: run.map(|run| -> (RunId, RunHandle) { (run.append.run, RunHandle(run.place.number())) }),
+        })
+    }
+}
+
+impl<K: std::hash::Hash + Eq, V> Planned<K, V> {
+    fn add(&mut self, id: K, item: V) -> usize {
+        let index = self.items.len();
+        self.items.push(item);
+        self.by_id.insert(id, index);
+        index
+    }
+}
+
+impl<K, V> Default for Planned<K, V> {
+    fn default() -> Self {
+        Self { items: Vec::new(), by_id: HashMap::new() }
+    }
+}
+
+impl PlannedPage<'_> {
+    fn write(&self, conn: &rusqlite::Connection, seq: Seq, at: Timestamp) -> Result<(), Failure> {
+        match (self.new, &self.page) {
+            (Some((new, fields_json, parent)), None) => {
+                let page = Page::added(new.clone(), PageHandle(self.place.number()), seq, at);
+                page::insert(conn, self.place, parent, &page, fields_json)
+            }
+            (Some((.., parent)), Some(page)) => {
+                page::insert(conn, self.place, parent, page, &page_fields_json(&page.fields)?)
+            }
+            (None, Some(page)) if self.is_changed => {
+                page::update(conn, self.place.space(), page, &page_fields_json(&page.fields)?)?;
+                journal::touch(conn, Touched::Page, self.place, seq)
+            }
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+impl PlannedEntry<'_> {
+    fn write(&self, conn: &rusqlite::Connection, seq: Seq, at: Timestamp) -> Result<(), Failure> {
+        match (self.new, &self.entry) {
+            (Some((new, fields_json, page)), None) => entry::insert(
+                conn,
+                &EntryRow {
+                    place: self.place,
+                    id: new.id,
+                    page,
+                    kind: new.kind,
+                    version: 1,
+                    created_at: at,
+                    updated_at: at,
+                    created_seq: seq,
+                    updated_seq: seq,
+                    fields: &new.fields,
+                    fields_json,
+                },
+            ),
+            (Some((.., page)), Some(entry)) => {
+                entry::insert(conn, &EntryRow::of(entry, self.place, page, &entry_fields_json(&entry.fields)?))
+            }
+            (None, Some(entry)) if self.is_changed => {
+                // Its page does not change, so the row keeps what it has.
+                let fields_json = entry_fields_json(&entry.fields)?;
+                let row = EntryRow::of(entry, self.place, self.place, &fields_json);
+                entry::update(conn, &row, &self.old_tags)?;
+                journal::touch(conn, Touched::Entry, self.place, seq)
+            }
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+impl PlannedRun<'_> {
+    fn write(&self, conn: &rusqlite::Connection, seq: Seq, at: Timestamp) -> Result<(), Failure> {
+        let RunAppend { run, status, title, .. } = self.append;
+        if self.is_new {
+            let title = title.as_deref().unwrap_or_default();
+            run::insert(conn, self.place, *run, title, status.as_deref(), seq, at)?;
+        } else if let Some(status) = status {
+            run::set_status(conn, self.place, status)?;
+        }
+        journal::touch(conn, Touched::Run, self.place, seq)
+    }
+}

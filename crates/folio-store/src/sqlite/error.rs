@@ -1,0 +1,89 @@
+//! What SQLite says, in words that people understand.
+
+use rusqlite::ErrorCode;
+
+use crate::error::StoreError;
+
+/// Why a step of the embedded store failed, before it is known what it was a step of.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The call cannot be granted. Nothing was written for it.
+    Refused(StoreError),
+    /// The database could not do it.
+    Sql(rusqlite::Error),
+    /// What was read cannot be right.
+    Damaged(String),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl Failure {
+    /// The error that a caller sees who was `doing` something at `location`.
+    pub(super) fn into_error(self, doing: &'static str, location: &str) -> StoreError {
+        match self {
+            Self::Refused(error) => error,
+            Self::Sql(error) => explained(error, doing, location),
+            Self::Damaged(reason) => StoreError::Corrupt { location: location.to_owned(), reason, source: None },
+        }
+    }
+}
+
+/// What could not be read as the thing that it should be.
+pub(super) fn damaged(what: &str, error: impl std::fmt::Display) -> Failure {
+    Failure::Damaged(format!("{what} cannot be read: {error}"))
+}
+
+/// The error for something that was named and is not there.
+pub(super) fn not_found(what: &'static str, name: impl ToString) -> StoreError {
+    StoreError::NotFound { what, name: name.to_string() }
+}
+
+/// `error` once more, for another caller that it concerns as well.
+pub(super) fn repeated(error: &rusqlite::Error) -> rusqlite::Error {
+    match error {
+        rusqlite::Error::SqliteFailure(code, message) => rusqlite::Error::SqliteFailure(*code, message.clone()),
+        other => rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ERROR), Some(other.to_string())),
+    }
+}
+
+/// `error` with what can be done about it.
+pub(super) fn explained(error: rusqlite::Error, doing: &'static str, location: &str) -> StoreError {
+    let location = location.to_owned();
+    let Some(code) = error.sqlite_error_code() else {
+        // Not from the database but from reading a row: a column does not hold what it must.
+        let reason = format!("a row cannot be read: {error}");
+        return StoreError::Corrupt { location, reason, source: Some(Box::new(error)) };
+    };
+    let reason = match code {
+        ErrorCode::DatabaseCorrupt => "its pages contradict each other; restore it from a backup",
+        ErrorCode::NotADatabase => "it is not an SQLite file",
+        ErrorCode::ConstraintViolation => "its rows contradict each other; run the doctor",
+        ErrorCode::DiskFull => "the disk is full; free some space and try again",
+        ErrorCode::ReadOnly => "the file or its folder may not be written to",
+        ErrorCode::PermissionDenied => "permission denied",
+        ErrorCode::CannotOpen => "the file cannot be opened",
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
+            "another program has kept it locked for ten seconds; try again, or find out which"
+        }
+        ErrorCode::SystemIoFailure => "the disk reports a fault",
+        ErrorCode::TooBig => "a text or body is larger than a row can be",
+        _ => "the database reports a fault",
+    };
+    let corrupt = matches!(code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ConstraintViolation);
+    let (reason, source) = (reason.to_owned(), Some(Box::new(error) as _));
+    if corrupt {
+        StoreError::Corrupt { location, reason, source }
+    } else {
+        StoreError::Unavailable { doing, location, reason, source }
+    }
+}

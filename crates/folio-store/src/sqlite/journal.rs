@@ -1,0 +1,200 @@
+//! Rows of the log, and what is read from them: changes, revisions of an entry, the journal of a run.
+
+use folio_engine::Event;
+use folio_memory::{Actor, Change, Entry, EntryHandle, EntryId, RunId, Seq, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::Deserialize;
+
+use super::error::{Failure, damaged, not_found};
+use super::place::{Place, SpaceId, from_column, to_column};
+use super::prepare::Prepared;
+use super::{entry, run};
+use crate::commit::{RECORD_FORMAT, Record};
+use crate::store::{Journal, LogRow, Revision};
+
+/// What a touch is of.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Touched {
+    Entry,
+    Page,
+    Run,
+}
+
+impl Touched {
+    pub(super) fn letter(self) -> &'static str {
+        match self {
+            Self::Entry => "e",
+            Self::Page => "p",
+            Self::Run => "r",
+        }
+    }
+}
+
+/// The last commit of `space` and its instant.
+pub(super) fn last(conn: &Connection, space: SpaceId) -> Result<Option<(Seq, Timestamp)>, Failure> {
+    let sql = "SELECT place, at FROM log WHERE place BETWEEN ?1 AND ?2 ORDER BY place DESC LIMIT 1";
+    let row = conn.prepare_cached(sql)?.query_row(params![Place::start(space), Place::end(space)], |row| {
+        Ok((Seq(row.get::<_, Place>(0)?.number()), Timestamp::from_nanos(row.get(1)?)))
+    });
+    Ok(row.optional()?)
+}
+
+/// When the commit at `place` was made.
+pub(super) fn at(conn: &Connection, place: Place) -> Result<Option<Timestamp>, Failure> {
+    let mut statement = conn.prepare_cached("SELECT at FROM log WHERE place = ?1")?;
+    Ok(statement.query_row(params![place], |row| row.get(0)).optional()?.map(Timestamp::from_nanos))
+}
+
+/// The commit of `space` that carries `key`.
+pub(super) fn with_key(conn: &Connection, space: SpaceId, key: &str) -> Result<Option<LogRow>, Failure> {
+    let mut statement = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM log WHERE key = ?1 AND space = ?2"))?;
+    let mut rows = statement.query(params![key, space])?;
+    rows.next()?.map(from_row).transpose()
+}
+
+/// Appends `commit`.
+pub(super) fn insert(conn: &Connection, place: Place, at: Timestamp, commit: &Prepared) -> Result<(), Failure> {
+    let sql = "INSERT INTO log (place, space, at, key, actor, record) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let row = params![place, place.space(), at.as_nanos(), commit.key, commit.actor_json, commit.record_json];
+    conn.prepare_cached(sql)?.execute(row)?;
+    Ok(())
+}
+
+/// Notes that commit `seq` has to do with what stands at `place`.
+pub(super) fn touch(conn: &Connection, what: Touched, place: Place, seq: Seq) -> Result<(), Failure> {
+    let sql = "INSERT INTO touch (what, place, seq) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    conn.prepare_cached(sql)?.execute(params![what.letter(), place, to_column(seq.0)])?;
+    Ok(())
+}
+
+/// The last commit that touched what stands at `place`; zero if none did.
+pub(super) fn last_touch(conn: &Connection, what: Touched, place: Place) -> Result<Seq, Failure> {
+    let sql = "SELECT max(seq) FROM touch WHERE what = ?1 AND place = ?2";
+    let seq: Option<i64> = conn.prepare_cached(sql)?.query_row(params![what.letter(), place], |row| row.get(0))?;
+    Ok(Seq(from_column(seq.unwrap_or(0))))
+}
+
+/// Up to `limit` commits of `space` after `since`.
+pub(super) fn changes(conn: &Connection, space: SpaceId, since: Seq, limit: u32) -> Result<Vec<LogRow>, Failure> {
+    let sql = format!("SELECT {COLUMNS} FROM log WHERE place > ?1 AND place <= ?2 ORDER BY place LIMIT ?3");
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![Place::of(space, since.0), Place::end(space), limit])?;
+    let mut changes = Vec::new();
+    while let Some(row) = rows.next()? {
+        changes.push(from_row(row)?);
+    }
+    Ok(changes)
+}
+
+/// The commits that added and changed `entry`, in order, up to `last`.
+pub(super) fn commits_of_entry(conn: &Connection, place: Place, created: Seq, last: Seq) -> Result<Vec<LogRow>, Failure> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM log WHERE place = ?1 UNION ALL
+         SELECT {COLUMNS} FROM (SELECT seq FROM touch WHERE what = 'e' AND place = ?2 AND seq > ?4 AND seq <= ?5 ORDER BY seq)
+         CROSS JOIN log ON log.place = ?3 + seq"
+    );
+    let mut statement = conn.prepare_cached(&sql)?;
+    let space = place.space();
+    let (created, last) = (created.min(last), last);
+    let mut rows = statement.query(params![
+        Place::of(space, created.0),
+        place,
+        Place::start(space),
+        to_column(created.0),
+        to_column(last.0)
+    ])?;
+    let mut commits = Vec::new();
+    while let Some(row) = rows.next()? {
+        commits.push(from_row(row)?);
+    }
+    Ok(commits)
+}
+
+/// The revisions of one entry, oldest first.
+pub(super) fn history(conn: &Connection, space: Option<SpaceId>, id: EntryId) -> Result<Vec<Revision>, Failure> {
+    let missing = || not_found("entry", id);
+    let found = space.map(|space| entry::by_id(conn, space, id)).transpose()?.flatten().ok_or_else(missing)?;
+    let place = Place::of(space.ok_or_else(missing)?, found.handle.0);
+    let mut revisions = Vec::new();
+    let mut state = None;
+    for commit in commits_of_entry(conn, place, found.created_seq, Seq(u64::MAX))? {
+        for change in commit.record.changes {
+            let changed = fold(&mut state, found.handle, &change, id, commit.seq, commit.at);
+            if let (true, Some(entry)) = (changed, &state) {
+                let (actor, reason) = (commit.actor.clone(), commit.record.reason.clone());
+                revisions.push(Revision { seq: commit.seq, at: commit.at, actor, version: entry.version, change, reason });
+            }
+        }
+    }
+    Ok(revisions)
+}
+
+/// Brings `state` of the entry `id` to what it is after `change`; whether anything changed.
+pub(super) fn fold(
+    state: &mut Option<Entry>,
+    handle: EntryHandle,
+    change: &Change,
+    id: EntryId,
+    seq: Seq,
+    at: Timestamp,
+) -> bool {
+    match (change, state) {
+        (Change::AddEntry(new), state @ None) if new.id == id => {
+            *state = Some(Entry::added((**new).clone(), handle, seq, at));
+            true
+        }
+        (Change::PatchEntry { entry, fields, .. }, Some(state)) if *entry == id && !state.already_has(fields) => {
+            state.patch(fields, seq, at);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// What happened in `id` after `since`.
+pub(super) fn of_run(conn: &Connection, space: Option<SpaceId>, id: RunId, since: Seq) -> Result<Journal, Failure> {
+    #[derive(Deserialize)]
+    struct OnlyRun {
+        run: Option<OnlyEvents>,
+    }
+    #[derive(Deserialize)]
+    struct OnlyEvents {
+        events: Vec<Event>,
+    }
+    let missing = || not_found("run", id);
+    let space = space.ok_or_else(missing)?;
+    let place = run::place_of(conn, space, id)?.ok_or_else(missing)?;
+    let sql = "SELECT log.place, log.at, log.record
+               FROM (SELECT seq FROM touch WHERE what = 'r' AND place = ?1 AND seq > ?3 ORDER BY seq)
+               CROSS JOIN log ON log.place = ?2 + seq";
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(params![place, Place::start(space), to_column(since.0)])?;
+    let mut journal = Journal { events: Vec::new(), head: since };
+    while let Some(row) = rows.next()? {
+        let seq = Seq(row.get::<_, Place>(0)?.number());
+        let at = Timestamp::from_nanos(row.get(1)?);
+        let name = || format!("commit {seq}");
+        let record = row.get_ref(2)?.as_str().map_err(|error| damaged(&name(), error))?;
+        let record: OnlyRun = serde_json::from_str(record).map_err(|error| damaged(&name(), error))?;
+        let events = record.run.map(|run| run.events).unwrap_or_default();
+        journal.events.extend(events.into_iter().map(|event| (at, event)));
+        journal.head = seq;
+    }
+    Ok(journal)
+}
+
+/// What [`from_row`] reads.
+pub(super) const COLUMNS: &str = "log.place, at, key, actor, record";
+
+/// Reads [`COLUMNS`].
+pub(super) fn from_row(row: &Row<'_>) -> Result<LogRow, Failure> {
+    let seq = Seq(row.get::<_, Place>(0)?.number());
+    let name = || format!("commit {seq}");
+    let text = |column| -> Result<_, Failure> { row.get_ref(column)?.as_str().map_err(|error| damaged(&name(), error)) };
+    let record: Record = serde_json::from_str(text(4)?).map_err(|error| damaged(&name(), error))?;
+    if record.format > RECORD_FORMAT {
+        return Err(damaged(&name(), format!("its format {} is newer than {RECORD_FORMAT}", record.format)));
+    }
+    let actor: Actor = serde_json::from_str(text(3)?).map_err(|error| damaged(&name(), error))?;
+    Ok(LogRow { seq, at: Timestamp::from_nanos(row.get(1)?), actor, idempotency_key: row.get(2)?, record })
+}

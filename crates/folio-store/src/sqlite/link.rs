@@ -1,0 +1,35 @@
+//! Rows of links.
+
+use folio_memory::{Link, Relation};
+use rusqlite::{Connection, params};
+
+use super::error::{Failure, damaged};
+use super::place::SpaceId;
+
+/// Keeps `link`, unless it is there.
+pub(super) fn insert(conn: &Connection, space: SpaceId, link: &Link) -> Result<(), Failure> {
+    let sql = "INSERT INTO link (space, src, rel, dst) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
+    conn.prepare_cached(sql)?.execute(params![space, link.src, link.rel.as_str(), link.dst])?;
+    Ok(())
+}
+
+/// The links that begin or end at `end`, sorted.
+pub(super) fn list(conn: &Connection, space: Option<SpaceId>, end: &str) -> Result<Vec<Link>, Failure> {
+    let sql = "SELECT src, rel, dst FROM link WHERE space = ?1 AND src = ?2
+               UNION SELECT src, rel, dst FROM link WHERE space = ?1 AND dst = ?2";
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(params![space, end])?;
+    let mut links = Vec::new();
+    while let Some(row) = rows.next()? {
+        let rel: String = row.get(1)?;
+        let rel = relation(&rel).ok_or_else(|| damaged("a link", format!("the relation {rel:?} is unknown")))?;
+        links.push(Link { src: row.get(0)?, rel, dst: row.get(2)? });
+    }
+    links.sort();
+    Ok(links)
+}
+
+fn relation(name: &str) -> Option<Relation> {
+    use Relation::{Blocks, DerivedFrom, EvidenceFor, References, RepliesTo, Supersedes};
+    [References, Supersedes, DerivedFrom, EvidenceFor, Blocks, RepliesTo].into_iter().find(|rel| rel.as_str() == name)
+}

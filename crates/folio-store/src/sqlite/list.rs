@@ -1,0 +1,220 @@
+//! Lists of entries: the filter as SQL, the exact total, and the cursor.
+
+use folio_memory::{Entry, EntryQuery, ListAnswer, Order, Seq, SpaceName, Timestamp};
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
+use sha2::{Digest, Sha256};
+
+use super::entry::{COLUMNS, from_row};
+use super::error::Failure;
+use super::page::{self, place_value};
+use super::place::{Place, SpaceId, to_column};
+use super::journal;
+use crate::error::StoreError;
+
+/// The entries that `query` asks for, as they are at `now`.
+pub(super) fn entries(
+    conn: &Connection,
+    name: &SpaceName,
+    space: Option<SpaceId>,
+    query: &EntryQuery,
+    now: Timestamp,
+) -> Result<ListAnswer<Entry>, Failure> {
+    let binding = binding(name, query)?;
+    let cursor = query.cursor.as_deref().map(|text| Cursor::parse(text, &binding)).transpose()?;
+    let head = match space {
+        Some(space) => journal::last(conn, space)?.map_or(Seq(0), |(head, _)| head),
+        None => Seq(0),
+    };
+    // Whoever goes on reading sees the list that he began, whatever was added since.
+    let as_of = cursor.as_ref().map_or(head, |cursor| cursor.as_of);
+    let filter = space.map(|space| Filter::of(conn, space, query, as_of, now)).transpose()?.flatten();
+    let Some((space, filter)) = space.zip(filter) else {
+        return Ok(ListAnswer { items: Vec::new(), returned: 0, total: 0, next: None, as_of });
+    };
+    let limit = usize::try_from(query.limit()).unwrap_or(usize::MAX);
+    let after = cursor.as_ref().map(|cursor| Place::of(space, cursor.after));
+    let (mut items, total) = if query.context.is_empty() {
+        (filter.first(conn, query.order, after, limit + 1)?, filter.count(conn)?)
+    } else {
+        filter.scan(conn, query, now, after, limit + 1)?
+    };
+    let goes_on = items.len() > limit;
+    items.truncate(limit);
+    let last = items.last().filter(|_| goes_on).map(|entry| entry.handle.0);
+    let next = last.map(|after| Cursor { after, as_of }.to_text(&binding));
+    Ok(ListAnswer { returned: items.len(), items, total, next, as_of })
+}
+
+/// Conditions in SQL, with their values.
+struct Filter {
+    sql: String,
+    values: Vec<Value>,
+}
+
+impl Filter {
+    /// Everything that `query` asks for but its context; `None` if nothing can match.
+    fn of(
+        conn: &Connection,
+        space: SpaceId,
+        query: &EntryQuery,
+        as_of: Seq,
+        now: Timestamp,
+    ) -> Result<Option<Self>, Failure> {
+        let mut filter = Self { sql: "place BETWEEN ? AND ?".to_owned(), values: Vec::new() };
+        filter.values.extend([place_value(Place::start(space)), place_value(Place::end(space))]);
+        if let Some(page) = query.page {
+            let Some(page) = page::place_of(conn, space, page)? else { return Ok(None) };
+            filter.and("page = ?", [place_value(page)]);
+        }
+        filter.and_any_of("kind", query.kinds.iter().map(|kind| kind.as_str()));
+        filter.and_any_of("type", query.types.iter().map(String::as_str));
+        filter.and_any_of("owner", query.owner.iter().map(folio_memory::Owner::as_str));
+        if query.status.is_empty() {
+            filter.and("status <> 'archived'", []);
+        }
+        filter.and_any_of("status", query.status.iter().map(|status| status.as_str()));
+        for tag in &query.tags {
+            filter.and(&format!("place IN ({TAGGED} = ?)"), [tag.as_str().to_owned().into()]);
+        }
+        let texts = |tags: &[folio_memory::Tag]| tags.iter().map(|tag| tag.as_str().to_owned().into()).collect::<Vec<_>>();
+        if !query.tags_any.is_empty() {
+            filter.and(&format!("place IN ({TAGGED} IN ({}))", marks(query.tags_any.len())), texts(&query.tags_any));
+        }
+        if !query.tags_none.is_empty() {
+            filter.and(&format!("place NOT IN ({TAGGED} IN ({}))", marks(query.tags_none.len())), texts(&query.tags_none));
+        }
+        if let Some(least) = query.min_confidence {
+            filter.and("confidence >= ?", [least.into()]);
+        }
+        if let Some(since) = query.since {
+            filter.and("created_seq > ?", [to_column(since.0).into()]);
+        }
+        filter.and("created_seq <= ?", [to_column(as_of.0).into()]);
+        if !query.include_expired {
+            let alive = "(expires_at IS NULL OR expires_at > ? OR pinned OR status = 'archived')";
+            filter.and(alive, [now.as_nanos().into()]);
+        }
+        if !query.include_superseded {
+            filter.and("NOT superseded", []);
+        }
+        Ok(Some(filter))
+    }
+
+    /// The first `limit` entries after the one at `after`.
+    fn first(&self, conn: &Connection, order: Order, after: Option<Place>, limit: usize) -> Result<Vec<Entry>, Failure> {
+        let (beyond, direction) = direction(order);
+        let mut sql = format!("SELECT {COLUMNS} FROM entry WHERE {}", self.sql);
+        let mut values = self.values.clone();
+        if let Some(after) = after {
+            sql += &format!(" AND place {beyond} ?");
+            values.push(place_value(after));
+        }
+        sql += &format!(" ORDER BY place {direction} LIMIT ?");
+        values.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
+        let mut statement = conn.prepare_cached(&sql)?;
+        let mut rows = statement.query(params_from_iter(values))?;
+        let mut entries = Vec::new();
+        while let Some(row) = rows.next()? {
+            entries.push(from_row(row)?);
+        }
+        Ok(entries)
+    }
+
+    /// How many entries there are.
+    fn count(&self, conn: &Connection) -> Result<u64, Failure> {
+        let mut statement = conn.prepare_cached(&format!("SELECT count(*) FROM entry WHERE {}", self.sql))?;
+        Ok(super::place::from_column(statement.query_row(params_from_iter(&self.values), |row| row.get(0))?))
+    }
+
+    /// The same two answers where only the whole entry tells whether it matches.
+    fn scan(
+        &self,
+        conn: &Connection,
+        query: &EntryQuery,
+        now: Timestamp,
+        after: Option<Place>,
+        limit: usize,
+    ) -> Result<(Vec<Entry>, u64), Failure> {
+        let (_, direction) = direction(query.order);
+        let sql = format!("SELECT {COLUMNS} FROM entry WHERE {} ORDER BY place {direction}", self.sql);
+        let mut statement = conn.prepare_cached(&sql)?;
+        let mut rows = statement.query(params_from_iter(&self.values))?;
+        let (mut entries, mut total) = (Vec::new(), 0);
+        while let Some(row) = rows.next()? {
+            let place: Place = row.get(0)?;
+            let entry = from_row(row)?;
+            if !query.matches(&entry, now) {
+                continue;
+            }
+            total += 1;
+            let comes_after = after.is_none_or(|after| match query.order {
+                Order::Newest => place < after,
+                Order::Oldest => place > after,
+            });
+            if comes_after && entries.len() < limit {
+                entries.push(entry);
+            }
+        }
+        Ok((entries, total))
+    }
+
+    fn and(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
+        self.sql += " AND ";
+        self.sql += condition;
+        self.values.extend(values);
+    }
+
+    fn and_any_of<'v>(&mut self, column: &str, values: impl ExactSizeIterator<Item = &'v str>) {
+        if values.len() > 0 {
+            let condition = format!("{column} IN ({})", marks(values.len()));
+            self.and(&condition, values.map(|value| value.to_owned().into()));
+        }
+    }
+}
+
+const TAGGED: &str = "SELECT entry FROM entry_tag WHERE tag";
+
+fn marks(count: usize) -> String {
+    vec!["?"; count].join(", ")
+}
+
+fn direction(order: Order) -> (&'static str, &'static str) {
+    match order {
+        Order::Newest => ("<", "DESC"),
+        Order::Oldest => (">", "ASC"),
+    }
+}
+
+/// Where an answer ended.
+struct Cursor {
+    after: u64,
+    as_of: Seq,
+}
+
+impl Cursor {
+    fn to_text(&self, binding: &str) -> String {
+        format!("{binding}.{}.{}", self.after, self.as_of)
+    }
+
+    fn parse(text: &str, binding: &str) -> Result<Self, StoreError> {
+        let mut parts = text.split('.');
+        let number = |part: Option<&str>| part.and_then(|part| part.parse().ok());
+        let (bound, after, as_of) = (parts.next(), number(parts.next()), number(parts.next()));
+        match (bound, after, as_of, parts.next()) {
+            (Some(bound), Some(after), Some(as_of), None) if bound == binding => Ok(Self { after, as_of: Seq(as_of) }),
+            (Some(_), Some(_), Some(_), None) => {
+                Err(StoreError::Invalid(format!("the cursor {text:?} belongs to another query")))
+            }
+            _ => Err(StoreError::Invalid(format!("{text:?} is not a cursor"))),
+        }
+    }
+}
+
+/// What a cursor is bound to: the space and everything of the query but where to go on and how far.
+fn binding(name: &SpaceName, query: &EntryQuery) -> Result<String, StoreError> {
+    let query = EntryQuery { cursor: None, limit: 0, ..query.clone() };
+    let text = serde_json::to_string(&(name, query)).map_err(|error| StoreError::Invalid(error.to_string()))?;
+    let digest = Sha256::digest(text.as_bytes());
+    Ok(digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,132 @@
+//! The format of the file: whose it is, how old it is, and how it becomes the newest.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use super::error::{Failure, damaged};
+use super::open::{Target, sync_folder_of};
+use crate::error::StoreError;
+
+/// "Foli" in the header marks a file as ours.
+const APPLICATION_ID: i64 = 0x466F_6C69;
+
+/// One step from a format to the next.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Migration {
+    /// What is executed, in one transaction.
+    pub(super) sql: &'static str,
+    /// Whether it changes what is there already, so that a copy of the file is kept.
+    pub(super) changes_data: bool,
+}
+
+/// Every step, in order. A file is at format n when the first n have been taken; a step that was published never changes.
+pub(super) const MIGRATIONS: &[Migration] =
+    &[Migration { sql: include_str!("migrations/0001_start.sql"), changes_data: false }];
+
+/// The format of the file, zero for an empty one.
+///
+/// # Errors
+///
+/// `Invalid` if it belongs to another program, `TooNew` if a newer version of this one has written it.
+pub(super) fn identify(conn: &Connection, location: &str, migrations: &[Migration]) -> Result<u32, Failure> {
+    let application: i64 = conn.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let found: i64 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let is_empty: bool = conn.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| row.get(0))?;
+    if application == 0 && found == 0 && is_empty {
+        return Ok(0);
+    }
+    if application != APPLICATION_ID {
+        let reason = format!("{location} is an SQLite file of another program; name a file of its own for folio");
+        return Err(StoreError::Invalid(reason).into());
+    }
+    let found = u32::try_from(found).map_err(|_| damaged("the format number", found))?;
+    let known = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
+    if found > known {
+        return Err(StoreError::TooNew { location: location.to_owned(), found, known }.into());
+    }
+    Ok(found)
+}
+
+/// Takes the steps that are missing, all or none.
+pub(super) fn bring_up_to_date(
+    conn: &Connection,
+    target: &Target,
+    found: u32,
+    migrations: &[Migration],
+) -> Result<(), Failure> {
+    let missing = |found: u32| &migrations[usize::try_from(found).unwrap_or(usize::MAX).min(migrations.len())..];
+    if missing(found).is_empty() {
+        return Ok(());
+    }
+    if found > 0
+        && missing(found).iter().any(|step| step.changes_data)
+        && let Some(file) = &target.file
+    {
+        back_up(conn, file, found)?;
+    }
+    conn.execute_batch("BEGIN IMMEDIATE")?;
+    let taken = take_steps(conn, target, migrations, missing);
+    match taken {
+        Ok(()) => Ok(conn.execute_batch("COMMIT")?),
+        Err(failure) => {
+            // The first failure is what counts; a transaction that cannot be rolled back ends with the connection.
+            conn.execute_batch("ROLLBACK").unwrap_or_default();
+            Err(failure)
+        }
+    }
+}
+
+fn take_steps<'m>(
+    conn: &Connection,
+    target: &Target,
+    migrations: &'m [Migration],
+    missing: impl Fn(u32) -> &'m [Migration],
+) -> Result<(), Failure> {
+    // Again, now that nobody else can: another process may have been quicker.
+    let found = identify(conn, &target.location, migrations)?;
+    for step in missing(found) {
+        conn.execute_batch(step.sql)?;
+    }
+    conn.pragma_update(None, "application_id", APPLICATION_ID)?;
+    conn.pragma_update(None, "user_version", migrations.len().to_string())?;
+    Ok(())
+}
+
+/// Where the copy of a file at format `found` goes.
+pub(super) fn backup_path(file: &Path, found: u32) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(format!(".backup-v{found}"));
+    name.into()
+}
+
+/// Copies the file as it is now beside itself. A copy that is there already stays: it is the older, so the better one.
+fn back_up(conn: &Connection, file: &Path, found: u32) -> Result<(), Failure> {
+    let backup = backup_path(file, found);
+    if backup.exists() {
+        return Ok(());
+    }
+    let mut unfinished = backup.clone().into_os_string();
+    unfinished.push(format!("-{}", std::process::id()));
+    let unfinished = PathBuf::from(unfinished);
+    let copied = copy(conn, &unfinished, &backup);
+    if copied.is_err() {
+        // Whatever is left of it is of no use, and the failure to copy is what the caller should see.
+        std::fs::remove_file(&unfinished).unwrap_or_default();
+    }
+    copied
+}
+
+fn copy(conn: &Connection, unfinished: &Path, backup: &Path) -> Result<(), Failure> {
+    let unavailable = |error: std::io::Error| StoreError::Unavailable {
+        doing: "back up to",
+        location: backup.display().to_string(),
+        reason: error.to_string(),
+        source: Some(Box::new(error)),
+    };
+    conn.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()])?;
+    std::fs::File::open(unfinished).and_then(|file| file.sync_all()).map_err(unavailable)?;
+    std::fs::rename(unfinished, backup).map_err(unavailable)?;
+    sync_folder_of(backup).map_err(unavailable)?;
+    Ok(())
+}

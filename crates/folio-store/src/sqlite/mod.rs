@@ -1,0 +1,271 @@
+//! The embedded store: one SQLite file, any number of threads and processes, no daemon.
+//!
+//! - [`open`](self::open), `migrate`: whose file it is, its format, how connections are set up
+//! - `prepare`, `writer`, `commit`, `replay`: a write from the caller to the disk
+//! - `journal`, `entry`, `page`, `link`, `blob`, `run`: the rows of one table each, written and read
+//! - `list`, `readers`: questions
+//! - `lease`: which processes that drive runs are alive
+//! - `wake`: waiting for commits
+//! - `check`: whether the rows follow from the log
+
+mod blob;
+mod busy;
+mod check;
+mod commit;
+mod entry;
+mod error;
+mod journal;
+mod lease;
+mod link;
+mod list;
+mod migrate;
+mod open;
+mod page;
+mod place;
+mod prepare;
+mod readers;
+mod replay;
+mod run;
+mod wake;
+mod writer;
+
+use std::fmt;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use async_trait::async_trait;
+use folio_memory::id::{EntryRef, PageRef, RunRef};
+use folio_memory::{Entry, EntryId, EntryQuery, Link, ListAnswer, Page, PageQuery, RunId, Seq, SpaceName, Timestamp};
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+pub use self::open::{IN_MEMORY, OpenOptions};
+
+use self::error::Failure;
+use self::lease::Owners;
+use self::open::Target;
+use self::place::SpaceId;
+use self::prepare::Prepared;
+use self::readers::Readers;
+use self::wake::Wake;
+use self::writer::{Answer, Job, RunClaim, RunRelease, Writer, space_id};
+use crate::commit::{BlobHash, Commit, Committed};
+use crate::error::StoreError;
+use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
+
+/// Jobs that may wait for the writer before those who bring more have to wait themselves.
+const QUEUE: usize = 1024;
+
+/// Bytes from which a commit is prepared on a thread where that may take its time.
+const LARGE: usize = 128 * 1024;
+
+/// A store in one SQLite file.
+///
+/// Closing waits until everything that was handed over is written.
+pub struct SqliteStore {
+    location: String,
+    readers: Arc<Readers>,
+    owners: Arc<Owners>,
+    wake: Arc<Wake>,
+    jobs: Option<mpsc::Sender<Job>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore").field("location", &self.location).finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// Opens what `options` name, and makes it if it is not there. Blocks for a moment.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` with the reason if it cannot be opened or made, or was written by a newer version; `Invalid` if it is
+    /// the file of another program; `Corrupt` if it is damaged or no database at all.
+    pub fn open(options: &OpenOptions) -> Result<Arc<Self>, StoreError> {
+        let target = Target::of(options);
+        let conn = target.prepare()?;
+        let owners = Arc::new(Owners::new(target.file.clone(), options.lease));
+        let wake = Wake::new();
+        let (jobs, queue) = mpsc::channel(QUEUE);
+        let mut store = Self {
+            location: target.location.clone(),
+            readers: Readers::new(target.clone()),
+            owners: Arc::clone(&owners),
+            wake: Arc::clone(&wake),
+            jobs: None,
+            threads: Vec::new(),
+        };
+        let writer = Writer::new(conn, target.location.clone(), Arc::clone(&owners), Arc::clone(&wake));
+        store.spawn("folio-writer", move || writer.run(queue))?;
+        let weak = jobs.downgrade();
+        store.spawn("folio-watch", move || wake.keep_watch(&target, &owners, &weak))?;
+        store.jobs = Some(jobs);
+        Ok(Arc::new(store))
+    }
+
+    fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), StoreError> {
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+        let thread = thread.map_err(|error| self.unavailable("open", "no thread can be started", Some(Box::new(error))))?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// Hands a job to the writer and waits for what becomes of it.
+    async fn write<T>(&self, job: impl FnOnce(Answer<T>) -> Job) -> Result<T, StoreError> {
+        let stopped = || self.unavailable("write to", "the writer has stopped", None);
+        let (answer, done) = oneshot::channel();
+        let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
+        jobs.send(job(answer)).await.map_err(|_| stopped())?;
+        done.await.map_err(|_| stopped())?
+    }
+
+    /// Asks a question about one space.
+    async fn read<T: Send + 'static>(
+        &self,
+        space: &SpaceName,
+        question: impl FnOnce(&Connection, Option<SpaceId>) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let space = space.clone();
+        let readers = &self.readers;
+        readers
+            .read(move |conn| {
+                let space = space_id(conn, &space)?;
+                question(conn, space)
+            })
+            .await
+    }
+
+    fn unavailable(
+        &self,
+        doing: &'static str,
+        reason: &str,
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> StoreError {
+        StoreError::Unavailable { doing, location: self.location.clone(), reason: reason.to_owned(), source }
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        self.wake.stop();
+        // The writer works off what it has, and ends when nobody can send any more.
+        self.jobs = None;
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has said so, and there is nothing left of it to wait for.
+            thread.join().unwrap_or_default();
+        }
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    fn location(&self) -> String {
+        self.location.clone()
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
+        let prepared = if commit.blobs.iter().map(|blob| blob.bytes.len()).sum::<usize>() < LARGE {
+            Prepared::of(commit)?
+        } else {
+            let prepared = tokio::task::spawn_blocking(move || Prepared::of(commit)).await;
+            prepared.map_err(|error| self.unavailable("write to", "the commit was not prepared", Some(Box::new(error))))??
+        };
+        self.write(|answer| Job::Commit(Box::new(prepared), answer)).await
+    }
+
+    async fn head(&self, space: &SpaceName) -> Result<Seq, StoreError> {
+        self.read(space, |conn, space| {
+            let Some(space) = space else { return Ok(Seq(0)) };
+            Ok(journal::last(conn, space)?.map_or(Seq(0), |(head, _)| head))
+        })
+        .await
+    }
+
+    async fn changes(&self, space: &SpaceName, since: Seq, limit: u32) -> Result<Vec<LogRow>, StoreError> {
+        self.read(space, move |conn, space| {
+            let Some(space) = space else { return Ok(Vec::new()) };
+            journal::changes(conn, space, since, limit)
+        })
+        .await
+    }
+
+    async fn wait(&self, space: &SpaceName, since: Seq) -> Result<Seq, StoreError> {
+        let mut listener = self.wake.listen();
+        loop {
+            listener.attend();
+            let head = self.head(space).await?;
+            if head > since {
+                return Ok(head);
+            }
+            listener.ring().await;
+        }
+    }
+
+    async fn entries(
+        &self,
+        space: &SpaceName,
+        query: &EntryQuery,
+        now: Timestamp,
+    ) -> Result<ListAnswer<Entry>, StoreError> {
+        let (name, query) = (space.clone(), query.clone());
+        self.read(space, move |conn, space| list::entries(conn, &name, space, &query, now)).await
+    }
+
+    async fn entry(&self, space: &SpaceName, entry: EntryRef) -> Result<Entry, StoreError> {
+        self.read(space, move |conn, space| entry::read(conn, space, entry)).await
+    }
+
+    async fn history(&self, space: &SpaceName, entry: EntryId) -> Result<Vec<Revision>, StoreError> {
+        self.read(space, move |conn, space| journal::history(conn, space, entry)).await
+    }
+
+    async fn pages(&self, space: &SpaceName, query: &PageQuery) -> Result<Vec<Page>, StoreError> {
+        let query = query.clone();
+        self.read(space, move |conn, space| page::list(conn, space, &query)).await
+    }
+
+    async fn page(&self, space: &SpaceName, page: PageRef) -> Result<Page, StoreError> {
+        self.read(space, move |conn, space| page::read(conn, space, page)).await
+    }
+
+    async fn links(&self, space: &SpaceName, end: &str) -> Result<Vec<Link>, StoreError> {
+        let end = end.to_owned();
+        self.read(space, move |conn, space| link::list(conn, space, &end)).await
+    }
+
+    async fn blob(&self, space: &SpaceName, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {
+        let hash = hash.clone();
+        self.read(space, move |conn, space| blob::read(conn, space, &hash)).await
+    }
+
+    async fn runs(&self, space: &SpaceName, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
+        let (query, owners) = (query.clone(), Arc::clone(&self.owners));
+        self.read(space, move |conn, space| run::list(conn, space, &query, &owners)).await
+    }
+
+    async fn run(&self, space: &SpaceName, run: RunRef) -> Result<RunRow, StoreError> {
+        let owners = Arc::clone(&self.owners);
+        self.read(space, move |conn, space| run::read(conn, space, run, &owners)).await
+    }
+
+    async fn journal(&self, space: &SpaceName, run: RunId, since: Seq) -> Result<Journal, StoreError> {
+        self.read(space, move |conn, space| journal::of_run(conn, space, run, since)).await
+    }
+
+    async fn claim_run(&self, space: &SpaceName, run: RunId, owner: &OwnerId) -> Result<u64, StoreError> {
+        let claim = RunClaim { space: space.clone(), run, owner: owner.clone() };
+        self.write(|answer| Job::Claim(claim, answer)).await
+    }
+
+    async fn release_run(&self, space: &SpaceName, run: RunId, fence: u64) -> Result<(), StoreError> {
+        let release = RunRelease { space: space.clone(), run, fence };
+        self.write(|answer| Job::Release(release, answer)).await
+    }
+
+    async fn check(&self) -> Result<Checkup, StoreError> {
+        self.readers.read(check::check).await
+    }
+}

@@ -1,0 +1,208 @@
+//! Opening the file: where it is, whose it is, and how connections to it are set up.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::busy;
+use super::error::{Failure, explained};
+use super::migrate::{self, MIGRATIONS, Migration};
+use crate::error::StoreError;
+
+/// The path that stands for a store without a file, gone when it is closed.
+pub const IN_MEMORY: &str = "memory:";
+
+/// Pages of 4 KiB after which the writer moves the write-ahead log into the file.
+const CHECKPOINT_AFTER_PAGES: u32 = 1_000;
+
+/// Bytes that the write-ahead log keeps on disk after it was moved.
+const WAL_BYTES_KEPT: u32 = 8 * 1024 * 1024;
+
+/// How long a statement waits for another process before it gives up.
+const BUSY_WAIT: Duration = Duration::from_secs(10);
+
+/// What is opened, and how.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    /// The file; made, with its folders, if it is not there. [`IN_MEMORY`] for none.
+    pub path: PathBuf,
+    /// How long a process that drives runs may be silent before another one may take them over.
+    pub lease: Duration,
+    /// How large the file may become; `None` for as large as the disk allows.
+    pub bytes_max: Option<u64>,
+}
+
+impl OpenOptions {
+    /// The file at `path`, with a lease of fifteen seconds.
+    #[must_use]
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), lease: Duration::from_secs(15), bytes_max: None }
+    }
+
+    /// A store without a file.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Self::at(IN_MEMORY)
+    }
+}
+
+/// What connections lead to.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    /// As people see it.
+    pub(super) location: String,
+    /// The file; none if everything is in memory.
+    pub(super) file: Option<PathBuf>,
+    name: PathBuf,
+    pages_max: Option<u64>,
+}
+
+impl Target {
+    /// What `options` name.
+    pub(super) fn of(options: &OpenOptions) -> Self {
+        static UNIQUE: AtomicU64 = AtomicU64::new(1);
+        let location = options.path.display().to_string();
+        let pages_max = options.bytes_max.map(|bytes| (bytes / 4096).max(1));
+        if location == IN_MEMORY {
+            // A name beginning with a slash makes SQLite share one such database among the connections of a process.
+            let number = UNIQUE.fetch_add(1, Ordering::Relaxed);
+            let name = PathBuf::from(format!("file:/folio-{number}?vfs=memdb"));
+            Self { location, file: None, name, pages_max }
+        } else {
+            // Absolute, so that SQLite does not take a path that begins with `file:` for something else.
+            let name = std::path::absolute(&options.path).unwrap_or_else(|_| options.path.clone());
+            Self { location, file: Some(name.clone()), name, pages_max }
+        }
+    }
+
+    /// Makes the folders and the file if they are missing, checks whose file it is, and brings it to the newest format.
+    ///
+    /// The connection that comes back is the one to write with.
+    pub(super) fn prepare(&self) -> Result<Connection, StoreError> {
+        self.prepare_with(MIGRATIONS)
+    }
+
+    /// The same with another list of migrations.
+    pub(super) fn prepare_with(&self, migrations: &[Migration]) -> Result<Connection, StoreError> {
+        if let Some(folder) = self.file.as_deref().and_then(Path::parent) {
+            make_folders(folder).map_err(|error| self.unavailable("create", folder.display().to_string(), error))?;
+        }
+        let wanted = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        Connection::open_with_flags(&self.name, flags(wanted))
+            .map_err(Failure::from)
+            .and_then(|conn| self.prepare_connection(conn, migrations))
+            .map_err(|failure| self.explained(failure))
+    }
+
+    /// A connection that can only read.
+    pub(super) fn connect_reader(&self) -> Result<Connection, Failure> {
+        // A read-only connection could not recover the write-ahead log after a crash, so it is opened for both.
+        let mut conn = Connection::open_with_flags(&self.name, flags(OpenFlags::SQLITE_OPEN_READ_WRITE))?;
+        set_up(&mut conn)?;
+        conn.execute_batch("PRAGMA query_only = on; PRAGMA cache_size = -4000")?;
+        Ok(conn)
+    }
+
+    fn prepare_connection(&self, mut conn: Connection, migrations: &[Migration]) -> Result<Connection, Failure> {
+        set_up(&mut conn)?;
+        // Before anything that writes: this may be the file of another program.
+        let found = migrate::identify(&conn, &self.location, migrations)?;
+        conn.execute_batch(&format!(
+            "PRAGMA page_size = 4096;
+             PRAGMA synchronous = full;
+             PRAGMA cache_size = -16000;
+             PRAGMA wal_autocheckpoint = {CHECKPOINT_AFTER_PAGES};
+             PRAGMA journal_size_limit = {WAL_BYTES_KEPT};"
+        ))?;
+        if self.file.is_some() {
+            // Two processes that make the same file may meet here, where SQLite does not wait by itself.
+            busy::insist(BUSY_WAIT, || conn.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())))?;
+        }
+        if let Some(pages) = self.pages_max {
+            conn.execute_batch(&format!("PRAGMA max_page_count = {pages}"))?;
+        }
+        migrate::bring_up_to_date(&conn, self, found, migrations)?;
+        Ok(conn)
+    }
+
+    /// `failure` to open, with what the file system says about the file if SQLite does not say.
+    fn explained(&self, failure: Failure) -> StoreError {
+        let cannot_open = matches!(&failure, Failure::Sql(error) if matches!(
+            error.sqlite_error_code(),
+            Some(rusqlite::ErrorCode::CannotOpen | rusqlite::ErrorCode::ReadOnly | rusqlite::ErrorCode::SystemIoFailure)
+        ));
+        match (failure, self.file.as_deref()) {
+            (Failure::Sql(error), Some(file)) if cannot_open => match obstacle(file) {
+                Some((path, why)) => self.unavailable("open", path, why),
+                None => explained(error, "open", &self.location),
+            },
+            (failure, _) => failure.into_error("open", &self.location),
+        }
+    }
+
+    fn unavailable(&self, doing: &'static str, location: String, why: std::io::Error) -> StoreError {
+        StoreError::Unavailable { doing, location, reason: in_words(&why), source: Some(Box::new(why)) }
+    }
+}
+
+fn flags(wanted: OpenFlags) -> OpenFlags {
+    wanted | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI
+}
+
+/// What every connection needs.
+fn set_up(conn: &mut Connection) -> Result<(), Failure> {
+    conn.busy_handler(Some(busy::patience(BUSY_WAIT)))?;
+    conn.set_prepared_statement_cache_capacity(96);
+    conn.execute_batch(
+        "PRAGMA foreign_keys = off; PRAGMA trusted_schema = off; PRAGMA cell_size_check = on; PRAGMA temp_store = memory",
+    )?;
+    Ok(())
+}
+
+/// Makes `folder` and what is missing above it, so that the names survive a loss of power, too.
+fn make_folders(folder: &Path) -> std::io::Result<()> {
+    let missing: Vec<_> = folder.ancestors().take_while(|f| !f.as_os_str().is_empty() && !f.exists()).collect();
+    std::fs::create_dir_all(folder)?;
+    for made in missing {
+        sync_folder_of(made)?;
+    }
+    Ok(())
+}
+
+/// Makes the name `path` durable.
+pub(super) fn sync_folder_of(path: &Path) -> std::io::Result<()> {
+    let folder = path.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}
+
+/// What keeps `file` from being opened, as far as the file system tells: which path, and why.
+///
+/// Asks for permissions only. Opening and closing the file here would drop the locks that SQLite holds on it.
+fn obstacle(file: &Path) -> Option<(String, std::io::Error)> {
+    let both = rustix::fs::Access::READ_OK | rustix::fs::Access::WRITE_OK;
+    if file.is_dir() {
+        return Some((file.display().to_string(), std::io::ErrorKind::IsADirectory.into()));
+    }
+    // Beside the file stand its write-ahead log and its index, so the folder must be writable as well.
+    let folder = file.parent()?;
+    let paths = if file.exists() { [file, folder] } else { [folder, folder] };
+    paths.into_iter().find_map(|path| {
+        let why = rustix::fs::access(path, both).err()?;
+        Some((path.display().to_string(), why.into()))
+    })
+}
+
+fn in_words(error: &std::io::Error) -> String {
+    use std::io::ErrorKind as Kind;
+    match error.kind() {
+        Kind::PermissionDenied => "permission denied".to_owned(),
+        Kind::ReadOnlyFilesystem => "the file system is read-only".to_owned(),
+        Kind::IsADirectory => "it is a folder, not a file".to_owned(),
+        Kind::NotADirectory | Kind::AlreadyExists => "something on the way to it is a file, not a folder".to_owned(),
+        Kind::StorageFull => "the disk is full".to_owned(),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,128 @@
+//! Rows of pages.
+
+use folio_memory::id::PageRef;
+use folio_memory::{Page, PageHandle, PageId, PageQuery, Seq, Timestamp};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
+
+use super::error::{Failure, damaged, not_found};
+use super::place::{Place, SpaceId, from_column, to_column};
+
+/// Where the page called `id` stands.
+pub(super) fn place_of(conn: &Connection, space: SpaceId, id: PageId) -> Result<Option<Place>, Failure> {
+    let sql = "SELECT place FROM page WHERE id = ?1 AND space = ?2";
+    Ok(conn.prepare_cached(sql)?.query_row(params![id.to_bytes(), space], |row| row.get(0)).optional()?)
+}
+
+/// The page called `id`.
+pub(super) fn by_id(conn: &Connection, space: SpaceId, id: PageId) -> Result<Option<Page>, Failure> {
+    one(conn, "id = ?1 AND space = ?2", params![id.to_bytes(), space])
+}
+
+/// The page that `page` names.
+pub(super) fn read(conn: &Connection, space: Option<SpaceId>, page: PageRef) -> Result<Page, Failure> {
+    let missing = || not_found("page", page);
+    let space = space.ok_or_else(missing)?;
+    let found = match page {
+        PageRef::Id(id) => by_id(conn, space, id)?,
+        PageRef::Handle(handle) => one(conn, "place = ?1", params![Place::of(space, handle.0)])?,
+    };
+    Ok(found.ok_or_else(missing)?)
+}
+
+/// The pages that `query` asks for.
+pub(super) fn list(conn: &Connection, space: Option<SpaceId>, query: &PageQuery) -> Result<Vec<Page>, Failure> {
+    let Some(space) = space else { return Ok(Vec::new()) };
+    let mut sql = format!("{SELECT} place > ? AND place <= ?");
+    let first = query.after.map_or(Place::start(space), |number| Place::of(space, number));
+    let mut values = vec![place_value(first), place_value(Place::end(space))];
+    if let Some(parent) = query.parent {
+        let Some(parent) = place_of(conn, space, parent)? else { return Ok(Vec::new()) };
+        sql += " AND parent = ?";
+        values.push(place_value(parent));
+    }
+    if let Some(run) = query.run {
+        sql += " AND run = ?";
+        values.push(run.to_bytes().to_vec().into());
+    }
+    if let Some(thread) = &query.thread {
+        sql += " AND thread = ?";
+        values.push(thread.0.clone().into());
+    }
+    if !query.roles.is_empty() {
+        sql += &format!(" AND role IN ({})", vec!["?"; query.roles.len()].join(", "));
+        values.extend(query.roles.iter().map(|role| Value::from(role.as_str().to_owned())));
+    }
+    sql += " ORDER BY place LIMIT ?";
+    values.push(i64::from(query.limit()).into());
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    let mut pages = Vec::new();
+    while let Some(row) = rows.next()? {
+        pages.push(from_row(row)?);
+    }
+    Ok(pages)
+}
+
+/// Writes the row of a page that a commit adds.
+pub(super) fn insert(
+    conn: &Connection,
+    place: Place,
+    parent: Option<Place>,
+    page: &Page,
+    fields_json: &str,
+) -> Result<(), Failure> {
+    let sql = "INSERT INTO page (place, space, id, parent, role, run, thread, version, created_at, updated_at, created_seq, fields)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+    conn.prepare_cached(sql)?.execute(params![
+        place,
+        place.space(),
+        page.id.to_bytes(),
+        parent,
+        page.fields.role.as_str(),
+        page.fields.run.map(folio_memory::RunId::to_bytes),
+        page.fields.thread.as_ref().map(|thread| thread.0.as_str()),
+        page.version,
+        page.created_at.as_nanos(),
+        page.updated_at.as_nanos(),
+        to_column(page.created_seq.0),
+        fields_json,
+    ])?;
+    Ok(())
+}
+
+/// Writes what a commit has changed of a page.
+pub(super) fn update(conn: &Connection, space: SpaceId, page: &Page, fields_json: &str) -> Result<(), Failure> {
+    let sql = "UPDATE page SET version = ?2, updated_at = ?3, fields = ?4 WHERE place = ?1";
+    let place = Place::of(space, page.handle.0);
+    conn.prepare_cached(sql)?.execute(params![place, page.version, page.updated_at.as_nanos(), fields_json])?;
+    Ok(())
+}
+
+const SELECT: &str = "SELECT place, id, version, created_at, updated_at, created_seq, fields FROM page WHERE";
+
+fn one(conn: &Connection, which: &str, values: impl rusqlite::Params) -> Result<Option<Page>, Failure> {
+    let mut statement = conn.prepare_cached(&format!("{SELECT} {which}"))?;
+    let mut rows = statement.query(values)?;
+    rows.next()?.map(from_row).transpose()
+}
+
+/// Reads the columns of [`SELECT`].
+pub(super) fn from_row(row: &Row<'_>) -> Result<Page, Failure> {
+    let place: Place = row.get(0)?;
+    let handle = PageHandle(place.number());
+    Ok(Page {
+        id: PageId::from_bytes(row.get(1)?),
+        handle,
+        version: row.get(2)?,
+        created_at: Timestamp::from_nanos(row.get(3)?),
+        updated_at: Timestamp::from_nanos(row.get(4)?),
+        created_seq: Seq(from_column(row.get(5)?)),
+        fields: serde_json::from_str(row.get_ref(6)?.as_str().map_err(|e| damaged(&format!("page {handle}"), e))?)
+            .map_err(|error| damaged(&format!("page {handle}"), error))?,
+    })
+}
+
+pub(super) fn place_value(place: Place) -> Value {
+    Value::Integer(place.raw())
+}

@@ -1,0 +1,138 @@
+//! What of a commit is done on the writer's side of the queue: checking it by itself, writing its JSON, packing bodies.
+
+use folio_engine::Event;
+use folio_memory::{Change, EntryFields, PageFields, SpaceName, Timestamp};
+use serde::Serialize;
+
+use super::blob::Packed;
+use crate::commit::{Commit, Expected, RECORD_FORMAT, Record};
+use crate::error::StoreError;
+
+const KEY_BYTES_MAX: usize = 1024;
+
+/// Bytes of one record. SQLite would take a little less than a gigabyte.
+const RECORD_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Deeper values could be written, but not be read back.
+const DEPTH_MAX: usize = 100;
+
+/// A commit that is ready to be applied.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) space: SpaceName,
+    pub(super) at: Timestamp,
+    pub(super) key: Option<String>,
+    pub(super) expected: Vec<Expected>,
+    pub(super) record: Record,
+    pub(super) actor_json: String,
+    pub(super) record_json: String,
+    /// For each change the fields of the entry or page that it adds.
+    pub(super) fields_json: Vec<Option<String>>,
+    pub(super) blobs: Vec<Packed>,
+}
+
+impl Prepared {
+    /// Checks `commit` as far as that is possible without the database.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if it contradicts itself or could not be read back.
+    pub(super) fn of(commit: Commit) -> Result<Self, StoreError> {
+        let Commit { space, at, actor, idempotency_key, expected, record, blobs } = commit;
+        check_record(&record)?;
+        if idempotency_key.as_ref().is_some_and(|key| key.is_empty() || key.len() > KEY_BYTES_MAX) {
+            return Err(StoreError::Invalid(format!("an idempotency key has 1 to {KEY_BYTES_MAX} bytes")));
+        }
+        let record_json = json("the record", &record)?;
+        if record_json.len() > RECORD_BYTES_MAX {
+            let message = format!("a commit of {} bytes is larger than {RECORD_BYTES_MAX}", record_json.len());
+            return Err(StoreError::Invalid(message));
+        }
+        if depth_of(&record_json) > DEPTH_MAX {
+            return Err(StoreError::Invalid(format!("a value in the commit is nested deeper than {DEPTH_MAX} levels")));
+        }
+        Ok(Self {
+            space,
+            at,
+            key: idempotency_key,
+            expected,
+            actor_json: json("the actor", &actor)?,
+            record_json,
+            fields_json: record.changes.iter().map(fields_json).collect::<Result<_, _>>()?,
+            record,
+            blobs: blobs.into_iter().map(Packed::of).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// About how much it adds to a transaction.
+    pub(super) fn bytes(&self) -> usize {
+        self.record_json.len() + self.blobs.iter().map(|blob| blob.bytes.len()).sum::<usize>()
+    }
+}
+
+/// The stored form of an entry's fields.
+pub(super) fn entry_fields_json(fields: &EntryFields) -> Result<String, StoreError> {
+    json("the fields of an entry", fields)
+}
+
+/// The stored form of a page's fields.
+pub(super) fn page_fields_json(fields: &PageFields) -> Result<String, StoreError> {
+    json("the fields of a page", fields)
+}
+
+fn fields_json(change: &Change) -> Result<Option<String>, StoreError> {
+    match change {
+        Change::AddEntry(new) => entry_fields_json(&new.fields).map(Some),
+        Change::EnsurePage(new) => page_fields_json(&new.fields).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn json(what: &str, value: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| StoreError::Invalid(format!("{what} cannot be written as JSON: {error}")))
+}
+
+fn check_record(record: &Record) -> Result<(), StoreError> {
+    if record.format != RECORD_FORMAT {
+        let message = format!("a record of format {} cannot be written, only of {RECORD_FORMAT}", record.format);
+        return Err(StoreError::Invalid(message));
+    }
+    let Some(run) = &record.run else { return Ok(()) };
+    let is_start = |event: &Event| matches!(event, Event::RunStarted { .. });
+    if run.events.iter().skip(1).any(is_start) {
+        return Err(StoreError::Invalid(format!("run {} can only start with its first event", run.run)));
+    }
+    if run.title.is_some() && !run.events.first().is_some_and(is_start) {
+        return Err(StoreError::Invalid(format!("run {} gets its title with its first event only", run.run)));
+    }
+    Ok(())
+}
+
+/// How deep the values of a JSON text are nested.
+fn depth_of(json: &str) -> usize {
+    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0_usize, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::depth_of;
+
+    #[test]
+    fn brackets_in_texts_do_not_count_as_depth() {
+        assert_eq!(depth_of(r#"{"a":"[[[{\"[","b":[{}]}"#), 3);
+    }
+}

@@ -1,0 +1,61 @@
+//! The answer to a commit that was made before, found by its key.
+
+use folio_memory::{Change, EntryHandle, EntryId, PageHandle, Seq};
+use rusqlite::Connection;
+
+use super::error::Failure;
+use super::place::{Place, SpaceId};
+use super::{entry, journal, page, run};
+use crate::commit::{Committed, CommittedEntry};
+use crate::store::LogRow;
+
+/// What the commit of `row` answered when it was made.
+pub(super) fn committed(conn: &Connection, space: SpaceId, row: &LogRow) -> Result<Committed, Failure> {
+    let lost = |what: &str| Failure::Damaged(format!("commit {} names {what} that is not there", row.seq));
+    let mut answer =
+        Committed { seq: row.seq, at: row.at, replayed: true, entries: Vec::new(), pages: Vec::new(), run: None };
+    for (index, change) in row.record.changes.iter().enumerate() {
+        match change {
+            Change::EnsurePage(new) => {
+                let place = page::place_of(conn, space, new.id)?.ok_or_else(|| lost("a page"))?;
+                answer.pages.push((new.id, PageHandle(place.number())));
+            }
+            Change::AddEntry(new) => answer.entries.push(entry_after(conn, space, row, index, new.id)?),
+            Change::PatchEntry { entry, .. } => answer.entries.push(entry_after(conn, space, row, index, *entry)?),
+            _ => {}
+        }
+    }
+    if let Some(append) = &row.record.run {
+        let place = run::place_of(conn, space, append.run)?.ok_or_else(|| lost("a run"))?;
+        answer.run = Some((append.run, folio_memory::id::RunHandle(place.number())));
+    }
+    Ok(answer)
+}
+
+/// What the commit of `row` made of entry `id`, and whether its change number `index` had a part in it.
+fn entry_after(
+    conn: &Connection,
+    space: SpaceId,
+    row: &LogRow,
+    index: usize,
+    id: EntryId,
+) -> Result<CommittedEntry, Failure> {
+    let lost = || Failure::Damaged(format!("commit {} names {id}, which is not there", row.seq));
+    let found = entry::by_id(conn, space, id)?.ok_or_else(lost)?;
+    let handle = EntryHandle(found.handle.0);
+    let place = Place::of(space, handle.0);
+    let mut state = None;
+    if found.created_seq < row.seq {
+        for earlier in journal::commits_of_entry(conn, place, found.created_seq, Seq(row.seq.0 - 1))? {
+            for change in &earlier.record.changes {
+                journal::fold(&mut state, handle, change, id, earlier.seq, earlier.at);
+            }
+        }
+    }
+    let mut changed = false;
+    for (at, change) in row.record.changes.iter().enumerate() {
+        let changes = journal::fold(&mut state, handle, change, id, row.seq, row.at);
+        changed |= changes && at == index;
+    }
+    Ok(CommittedEntry { id, handle, version: state.ok_or_else(lost)?.version, changed })
+}

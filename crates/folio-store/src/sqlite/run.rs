@@ -1,0 +1,170 @@
+//! Rows of runs, and who drives them.
+
+use folio_memory::id::{RunHandle, RunRef};
+use folio_memory::{RunId, Seq, Timestamp};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
+
+use super::error::{Failure, not_found};
+use super::journal::{self, Touched};
+use super::lease::Owners;
+use super::page::place_value;
+use super::place::{Place, SpaceId, from_column, to_column};
+use crate::error::StoreError;
+use crate::store::{OwnerId, RunQuery, RunRow};
+
+const RUNNING: &str = "running";
+const LIMIT_DEFAULT: u32 = 100;
+
+/// Where the run called `id` stands.
+pub(super) fn place_of(conn: &Connection, space: SpaceId, id: RunId) -> Result<Option<Place>, Failure> {
+    let sql = "SELECT place FROM run WHERE id = ?1 AND space = ?2";
+    Ok(conn.prepare_cached(sql)?.query_row(params![id.to_bytes(), space], |row| row.get(0)).optional()?)
+}
+
+/// Writes the row of a run that a commit starts.
+pub(super) fn insert(
+    conn: &Connection,
+    place: Place,
+    id: RunId,
+    title: &str,
+    status: Option<&str>,
+    seq: Seq,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    let sql = "INSERT INTO run (place, space, id, title, status, created_at, created_seq, owner, fence)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, NULL, 0)";
+    let status = status.unwrap_or(RUNNING);
+    let row = params![place, place.space(), id.to_bytes(), title, status, at.as_nanos(), to_column(seq.0)];
+    conn.prepare_cached(sql)?.execute(row)?;
+    Ok(())
+}
+
+/// Sets what the run's row says.
+pub(super) fn set_status(conn: &Connection, place: Place, status: &str) -> Result<(), Failure> {
+    conn.prepare_cached("UPDATE run SET status = ?2 WHERE place = ?1")?.execute(params![place, status])?;
+    Ok(())
+}
+
+/// Whether the journal of a run ends at `head` and `fence`, if given, still holds.
+pub(super) fn expect_head(
+    conn: &Connection,
+    space: SpaceId,
+    run: RunId,
+    head: Seq,
+    fence: Option<u64>,
+) -> Result<(), Failure> {
+    let place = place_of(conn, space, run)?.ok_or_else(|| not_found("run", run))?;
+    if let Some(fence) = fence {
+        let (owner, current) = owner_of(conn, place)?;
+        // First, because who lost the run must stop, and not read again.
+        if owner.is_none() || current != fence {
+            let detail = if owner.is_none() { "it was given up" } else { "it was taken over" };
+            return Err(StoreError::RunTaken { run: run.to_string(), detail: Some(detail.to_owned()) }.into());
+        }
+    }
+    let found = journal::last_touch(conn, Touched::Run, place)?;
+    if found == head { Ok(()) } else { Err(StoreError::StaleRun { run: run.to_string(), found, expected: head }.into()) }
+}
+
+/// Makes `owner` the driver of `run`; the fence.
+pub(super) fn claim(
+    conn: &Connection,
+    space: Option<SpaceId>,
+    run: RunId,
+    owner: &OwnerId,
+    owners: &Owners,
+) -> Result<u64, Failure> {
+    let missing = || not_found("run", run);
+    let place = space.map(|space| place_of(conn, space, run)).transpose()?.flatten().ok_or_else(missing)?;
+    let (current, fence) = owner_of(conn, place)?;
+    let is_mine = current.as_ref() == Some(owner);
+    if let Some(current) = current
+        && !is_mine
+        && owners.is_alive(conn, &current)?
+    {
+        return Err(StoreError::RunTaken { run: run.to_string(), detail: owners.describe(&current) }.into());
+    }
+    // Visibly alive before the run names it, so that nobody can take it for dead.
+    owners.hold(owner)?;
+    owners.renew(conn, owner)?;
+    if is_mine {
+        return Ok(fence);
+    }
+    let fence = fence + 1;
+    let sql = "UPDATE run SET owner = ?2, fence = ?3 WHERE place = ?1";
+    conn.prepare_cached(sql)?.execute(params![place, owner.0, to_column(fence)])?;
+    Ok(fence)
+}
+
+/// Gives `run` up if `fence` still holds.
+pub(super) fn release(conn: &Connection, space: Option<SpaceId>, run: RunId, fence: u64) -> Result<(), Failure> {
+    let Some(space) = space else { return Ok(()) };
+    let sql = "UPDATE run SET owner = NULL WHERE id = ?1 AND space = ?2 AND fence = ?3";
+    conn.prepare_cached(sql)?.execute(params![run.to_bytes(), space, to_column(fence)])?;
+    Ok(())
+}
+
+/// The run that `run` names.
+pub(super) fn read(conn: &Connection, space: Option<SpaceId>, run: RunRef, owners: &Owners) -> Result<RunRow, Failure> {
+    let missing = || not_found("run", run);
+    let space = space.ok_or_else(missing)?;
+    let place = match run {
+        RunRef::Id(id) => place_of(conn, space, id)?.ok_or_else(missing)?,
+        RunRef::Handle(handle) => Place::of(space, handle.0),
+    };
+    let mut statement = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM run WHERE place = ?1"))?;
+    let mut rows = statement.query(params![place])?;
+    let row = rows.next()?.ok_or_else(missing)?;
+    from_row(conn, row, owners)
+}
+
+/// The runs that `query` asks for, newest first.
+pub(super) fn list(
+    conn: &Connection,
+    space: Option<SpaceId>,
+    query: &RunQuery,
+    owners: &Owners,
+) -> Result<Vec<RunRow>, Failure> {
+    let Some(space) = space else { return Ok(Vec::new()) };
+    let end = query.before.map_or(Place::end(space), |number| Place::of(space, number));
+    let mut sql = format!("SELECT {COLUMNS} FROM run WHERE place >= ? AND place < ?");
+    let mut values = vec![place_value(Place::start(space)), place_value(end)];
+    if !query.status.is_empty() {
+        sql += &format!(" AND status IN ({})", vec!["?"; query.status.len()].join(", "));
+        values.extend(query.status.iter().cloned().map(Value::from));
+    }
+    sql += " ORDER BY place DESC LIMIT ?";
+    values.push(i64::from(if query.limit == 0 { LIMIT_DEFAULT } else { query.limit }).into());
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    let mut runs = Vec::new();
+    while let Some(row) = rows.next()? {
+        runs.push(from_row(conn, row, owners)?);
+    }
+    Ok(runs)
+}
+
+fn owner_of(conn: &Connection, place: Place) -> Result<(Option<OwnerId>, u64), Failure> {
+    let sql = "SELECT owner, fence FROM run WHERE place = ?1";
+    Ok(conn.prepare_cached(sql)?.query_row(params![place], |row| {
+        Ok((row.get::<_, Option<String>>(0)?.map(OwnerId), from_column(row.get(1)?)))
+    })?)
+}
+
+const COLUMNS: &str = "place, id, title, status, created_at, owner";
+
+fn from_row(conn: &Connection, row: &Row<'_>, owners: &Owners) -> Result<RunRow, Failure> {
+    let place: Place = row.get(0)?;
+    let status: String = row.get(3)?;
+    let created_at = Timestamp::from_nanos(row.get(4)?);
+    let owner: Option<String> = row.get(5)?;
+    let head = journal::last_touch(conn, Touched::Run, place)?;
+    let updated_at = journal::at(conn, Place::of(place.space(), head.0))?.unwrap_or(created_at);
+    let driven = match owner {
+        Some(owner) if status == RUNNING => owners.is_alive(conn, &OwnerId(owner))?,
+        _ => false,
+    };
+    let (id, handle) = (RunId::from_bytes(row.get(1)?), RunHandle(place.number()));
+    Ok(RunRow { id, handle, title: row.get(2)?, status, created_at, updated_at, head, driven })
+}

@@ -1,0 +1,249 @@
+//! The seam to a database: one write, a few reads, and a wake-up.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use folio_engine::Event;
+use folio_memory::id::{EntryRef, PageRef, RunHandle, RunRef};
+use folio_memory::{
+    Actor, Change, Entry, EntryId, EntryQuery, Link, ListAnswer, Page, PageQuery, RunId, Seq, SpaceName, Timestamp,
+};
+use serde::Serialize;
+
+use crate::commit::{BlobHash, Commit, Committed, Record};
+use crate::error::StoreError;
+
+/// One row of the log: a commit as it was made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogRow {
+    /// Its number.
+    pub seq: Seq,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub actor: Actor,
+    /// Its key, if it had one.
+    pub idempotency_key: Option<String>,
+    /// What it did.
+    pub record: Record,
+}
+
+/// One change of one entry.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Revision {
+    /// The commit.
+    pub seq: Seq,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub actor: Actor,
+    /// The entry's version after it.
+    pub version: u32,
+    /// What changed.
+    pub change: Change,
+    /// Why, in the writer's words.
+    pub reason: Option<String>,
+}
+
+/// A run, as a list shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunRow {
+    /// For ever.
+    #[serde(rename = "run_id")]
+    pub id: RunId,
+    /// In its space.
+    pub handle: RunHandle,
+    /// One line.
+    pub title: String,
+    /// `running`, or how it ended: `ok`, `partial`, `failed`, `cancelled`.
+    pub status: String,
+    /// When it was submitted.
+    pub created_at: Timestamp,
+    /// When its journal last grew.
+    pub updated_at: Timestamp,
+    /// The commit at which its journal ends.
+    pub head: Seq,
+    /// Whether a living process drives it.
+    pub driven: bool,
+}
+
+/// A question for runs, newest first.
+#[derive(Debug, Clone, Default)]
+pub struct RunQuery {
+    /// In one of these statuses; empty restricts nothing.
+    pub status: Vec<String>,
+    /// Older than the run with this number.
+    pub before: Option<u64>,
+    /// How many at most; 0 means 100.
+    pub limit: u32,
+}
+
+/// What happened in a run, in order, up to `head`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Journal {
+    /// The events with the instant of the commit that recorded them.
+    pub events: Vec<(Timestamp, Event)>,
+    /// The last commit that was read.
+    pub head: Seq,
+}
+
+/// Names a process that drives runs. Drawn once a process.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct OwnerId(pub String);
+
+impl fmt::Debug for OwnerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What the doctor found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Checkup {
+    /// What was looked at, with counts.
+    pub checked: Vec<String>,
+    /// What is wrong; empty is healthy.
+    pub problems: Vec<String>,
+}
+
+/// A place where logs of spaces are kept.
+///
+/// # What every store promises
+///
+/// - An acknowledged commit survives `kill -9` and power loss, and is there exactly once, with any number of processes.
+/// - Commits of a space are numbered 1, 2, 3 … without gaps; a reader that has seen `n` sees everything up to `n`.
+/// - A commit that was refused has changed nothing.
+/// - After `Unavailable` from [`Store::commit`] the outcome is unknown; the same idempotency key asks safely again.
+/// - Nothing that is asked of one space is answered from another.
+#[async_trait]
+pub trait Store: Send + Sync + fmt::Debug {
+    /// Where it is, for messages: a path or an address without secrets.
+    fn location(&self) -> String;
+
+    /// Writes `commit`; durable when this returns.
+    ///
+    /// Handles and the sequence number are given in the same transaction. Concurrent commits of a process share a
+    /// transaction.
+    ///
+    /// # Errors
+    ///
+    /// `Conflict` if what is expected does not hold, `NotFound` if an entry or page is not there, `Invalid` if the commit
+    /// contradicts itself, `Unavailable` if it cannot be written now: then its outcome is unknown.
+    async fn commit(&self, commit: Commit) -> Result<Committed, StoreError>;
+
+    /// The number of the last commit of `space`; zero if there is none.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn head(&self, space: &SpaceName) -> Result<Seq, StoreError>;
+
+    /// Up to `limit` commits of `space` after `since`, in order. Empty if there is none.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn changes(&self, space: &SpaceName, since: Seq, limit: u32) -> Result<Vec<LogRow>, StoreError>;
+
+    /// Waits until `space` has a commit after `since`, made by this or another process, and returns the last one.
+    ///
+    /// Returns at once if there is one already. May be dropped at any time.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn wait(&self, space: &SpaceName, since: Seq) -> Result<Seq, StoreError>;
+
+    /// The entries that `query` asks for, as they are at `now`.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for a cursor that belongs to another query; `Unavailable` or `Corrupt`.
+    async fn entries(&self, space: &SpaceName, query: &EntryQuery, now: Timestamp) -> Result<ListAnswer<Entry>, StoreError>;
+
+    /// One entry.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`; `Unavailable` or `Corrupt`.
+    async fn entry(&self, space: &SpaceName, entry: EntryRef) -> Result<Entry, StoreError>;
+
+    /// The revisions of one entry, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`; `Unavailable` or `Corrupt`.
+    async fn history(&self, space: &SpaceName, entry: EntryId) -> Result<Vec<Revision>, StoreError>;
+
+    /// The pages that `query` asks for, in the order in which they were added.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn pages(&self, space: &SpaceName, query: &PageQuery) -> Result<Vec<Page>, StoreError>;
+
+    /// One page.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`; `Unavailable` or `Corrupt`.
+    async fn page(&self, space: &SpaceName, page: PageRef) -> Result<Page, StoreError>;
+
+    /// The links that begin or end at `end` (a written id), sorted.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn links(&self, space: &SpaceName, end: &str) -> Result<Vec<Link>, StoreError>;
+
+    /// The bytes of a body.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`; `Corrupt` if they do not have the hash that they are kept under; `Unavailable`.
+    async fn blob(&self, space: &SpaceName, hash: &BlobHash) -> Result<Vec<u8>, StoreError>;
+
+    /// The runs that `query` asks for, newest first.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn runs(&self, space: &SpaceName, query: &RunQuery) -> Result<Vec<RunRow>, StoreError>;
+
+    /// One run.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`; `Unavailable` or `Corrupt`.
+    async fn run(&self, space: &SpaceName, run: RunRef) -> Result<RunRow, StoreError>;
+
+    /// What happened in a run after `since`.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`; `Unavailable` or `Corrupt`.
+    async fn journal(&self, space: &SpaceName, run: RunId, since: Seq) -> Result<Journal, StoreError>;
+
+    /// Makes this process (`owner`) the only driver of a run, and returns the fence that its commits must carry.
+    ///
+    /// Succeeds if nobody drives the run, its driver is dead, or its driver is `owner` already (the fence then stays).
+    ///
+    /// # Errors
+    ///
+    /// `Conflict` if a living process drives it; `NotFound`; `Unavailable`.
+    async fn claim_run(&self, space: &SpaceName, run: RunId, owner: &OwnerId) -> Result<u64, StoreError>;
+
+    /// Gives a run up. Does nothing if `fence` is no longer the current one.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable`.
+    async fn release_run(&self, space: &SpaceName, run: RunId, fence: u64) -> Result<(), StoreError>;
+
+    /// Looks for damage: the file itself, gaps in the numbering, and rows that do not follow from the log.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable`; damage is an answer, not an error.
+    async fn check(&self) -> Result<Checkup, StoreError>;
+}

@@ -1,0 +1,96 @@
+//! The real clock and the real source of ids: the only place where either is read.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use folio_memory::{Clock, IdSource, Timestamp};
+use ulid::Ulid;
+
+use crate::store::OwnerId;
+
+/// The clock of the machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that everybody else asks")]
+    fn now(&self) -> Timestamp {
+        // A clock before 1970 is a clock that was never set; the store keeps a space's instants
+        // from running backwards in any case.
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp::from_nanos(i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX))
+    }
+}
+
+/// Ids with eighty random bits, drawn from the operating system.
+///
+/// Within one millisecond, and when the clock runs backwards, the last id is counted up instead, so
+/// that ids sort in the order in which they were drawn.
+#[derive(Default)]
+pub struct RandomIds {
+    last: Mutex<Ulid>,
+}
+
+impl IdSource for RandomIds {
+    fn next(&self, now: Timestamp) -> Ulid {
+        let millis = u64::try_from(now.as_millis()).unwrap_or(0);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = if millis > last.timestamp_ms() {
+            drawn(millis)
+        } else {
+            // Only 2^80 ids later does counting up fail; the next millisecond is then as good.
+            last.increment().unwrap_or_else(|_| drawn(last.timestamp_ms() + 1))
+        };
+        *last
+    }
+}
+
+impl fmt::Debug for RandomIds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RandomIds")
+    }
+}
+
+impl OwnerId {
+    /// A name for this process that no other has: 128 random bits.
+    #[must_use]
+    pub fn random() -> Self {
+        Self(format!("{:032x}", u128::from_le_bytes(random_bytes())))
+    }
+}
+
+fn drawn(millis: u64) -> Ulid {
+    // The random part takes the lower 80 of these bits.
+    Ulid::from_parts(millis, u128::from_le_bytes(random_bytes()))
+}
+
+fn random_bytes() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes once it has started");
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_sort_in_the_order_in_which_they_were_drawn_even_when_the_clock_runs_backwards() {
+        let ids = RandomIds::default();
+        let drawn: Vec<Ulid> = [5, 5, 6, 3, 6, 7].map(|ms| ids.next(Timestamp::from_millis(ms))).into();
+        assert!(drawn.is_sorted_by(|a, b| a < b), "{drawn:?}");
+        assert_eq!(drawn[5].timestamp_ms(), 7);
+    }
+
+    #[test]
+    fn two_sources_do_not_draw_the_same_id() {
+        let now = SystemClock.now();
+        assert_ne!(RandomIds::default().next(now), RandomIds::default().next(now));
+    }
+
+    #[test]
+    fn the_clock_is_past_the_year_2020() {
+        assert!(SystemClock.now() > Timestamp::parse("2020-01-01T00:00:00Z").unwrap());
+    }
+}

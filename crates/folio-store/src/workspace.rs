@@ -1,0 +1,207 @@
+//! The only writer of memory: validates, authorises, stamps, redacts and commits.
+//!
+//! Tools, surfaces, the program and the runner all write through a [`Workspace`]; it is one space of
+//! one store, with the clock and the source of ids that stamp what is written. Reads are there too,
+//! so that who has a workspace needs no store.
+
+mod book;
+mod clean;
+mod error;
+mod observations;
+mod pages;
+mod reads;
+mod record;
+mod redact;
+mod trace;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use folio_memory::actor::Source;
+use folio_memory::id::EntryRef;
+use folio_memory::observation::TypeRegistry;
+use folio_memory::{
+    Actor, Change, Clock, Entry, FieldChange, IdSource, NewPage, PageFields, PageId, Role, SpaceName, Timestamp, Trust,
+    Warning,
+};
+
+pub use book::BookFilter;
+pub use error::WorkspaceError;
+pub use observations::{DraftedObservation, MAX_ACTIVE};
+pub use pages::{PageInput, TreeNode};
+pub use record::{Recorded, Write};
+pub use trace::{TraceEntry, TraceQuery};
+
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// How often a patch without a precondition is tried when others change the same entry meanwhile.
+const PATCH_ATTEMPTS: u32 = 8;
+
+/// One space of a store, and the only way to write to it. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    space: SpaceName,
+    types: TypeRegistry,
+    /// Pages of derived id that are known to be there. Pages are never removed, so this stays true.
+    known_pages: Mutex<HashSet<PageId>>,
+}
+
+/// What came of a write to one entry.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Written {
+    /// The entry as it stands now.
+    pub entry: Entry,
+    /// What was put right on the way.
+    pub warnings: Vec<Warning>,
+    /// Whether an earlier call with the same idempotency key did it, and this one did nothing.
+    pub replayed: bool,
+}
+
+impl Workspace {
+    /// The space called `space` of `store`. A space begins to exist with its first commit.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>, space: SpaceName) -> Self {
+        let types = TypeRegistry::default();
+        let known_pages = Mutex::default();
+        Self { inner: Arc::new(Inner { store, clock, ids, space, types, known_pages }) }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn space(&self) -> &SpaceName {
+        &self.inner.space
+    }
+
+    /// The store that it is kept in; for reads, and for a runner to claim runs.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.inner.store
+    }
+
+    /// The clock that stamps what is written.
+    #[must_use]
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.inner.clock
+    }
+
+    /// Where its ids come from.
+    #[must_use]
+    pub fn ids(&self) -> &Arc<dyn IdSource> {
+        &self.inner.ids
+    }
+
+    /// The observation types that it knows.
+    #[must_use]
+    pub fn types(&self) -> &TypeRegistry {
+        &self.inner.types
+    }
+
+    /// The present instant, by its clock.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
+    /// The change that adds the page `id`, unless it is known to be there.
+    ///
+    /// Asking first keeps the fields of a page that everybody needs from standing in every commit.
+    async fn ensured(
+        &self,
+        id: PageId,
+        fields: impl FnOnce() -> PageFields + Send,
+    ) -> Result<Option<Change>, StoreError> {
+        if self.knows(id) {
+            return Ok(None);
+        }
+        match self.inner.store.page(&self.inner.space, folio_memory::id::Ref::Id(id)).await {
+            Ok(_) => {
+                self.remember(id);
+                Ok(None)
+            }
+            Err(StoreError::NotFound { .. }) => {
+                Ok(Some(Change::EnsurePage(Box::new(NewPage { id, fields: fields() }))))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn knows(&self, id: PageId) -> bool {
+        self.inner.known_pages.lock().unwrap_or_else(PoisonError::into_inner).contains(&id)
+    }
+
+    fn remember(&self, id: PageId) {
+        self.inner.known_pages.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+    }
+
+    /// Changes the fields of one entry to what `changes_for` makes of it.
+    ///
+    /// Without `expected_version` the patch is made against what was just read, and made again if
+    /// somebody else was quicker: so nothing is decided on a stale entry, and nobody is refused.
+    async fn patch(
+        &self,
+        actor: &Actor,
+        entry: EntryRef,
+        expected_version: Option<u32>,
+        reason: Option<String>,
+        mut changes_for: impl FnMut(&Entry) -> Result<(Vec<FieldChange>, Vec<Warning>), WorkspaceError> + Send,
+    ) -> Result<Written, WorkspaceError> {
+        let mut attempt = 1;
+        loop {
+            let current = self.entry(entry).await?;
+            error::authorise_patch(actor, &current)?;
+            let (fields, mut warnings) = changes_for(&current)?;
+            if fields.is_empty() {
+                return Ok(Written { entry: current, warnings, replayed: false });
+            }
+            let expected = expected_version.or(Some(current.version));
+            let change = Change::PatchEntry { entry: current.id, fields, expected_version: expected };
+            let write = Write { reason: reason.clone(), ..Write::of(vec![change]) };
+            match self.record(actor, write).await {
+                Ok(recorded) => {
+                    warnings.extend(recorded.warnings);
+                    let entry = self.entry(entry).await?;
+                    return Ok(Written { entry, warnings, replayed: recorded.committed.replayed });
+                }
+                Err(WorkspaceError::Store(StoreError::StaleVersion { .. }))
+                    if expected_version.is_none() && attempt < PATCH_ATTEMPTS =>
+                {
+                    attempt += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Where an entry comes from that `actor` writes: stamped, never taken from what was sent (M7.3.31).
+#[must_use]
+pub fn source_of(actor: &Actor) -> Source {
+    Source {
+        tool: (actor.role == Role::Tool && !actor.name.is_empty()).then(|| actor.name.clone()),
+        turn: actor.turn,
+        run: actor.run,
+        ..Source::default()
+    }
+}
+
+/// How far content may be believed that `actor` writes.
+#[must_use]
+pub fn trust_of(actor: &Actor) -> Trust {
+    match actor.role {
+        Role::Human => Trust::User,
+        Role::Tool => Trust::ToolInternal,
+        _ => Trust::Model,
+    }
+}
+
+#[cfg(test)]
+mod tests;

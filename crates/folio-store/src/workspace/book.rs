@@ -1,0 +1,163 @@
+//! The scratchbook of a thread: notes, todos and tasks.
+
+use folio_memory::entry::Status;
+use folio_memory::id::EntryRef;
+use folio_memory::query::MAX_LIMIT;
+use folio_memory::scratchbook::{self, ItemInput, ItemPatch, by_urgency};
+use folio_memory::{
+    Actor, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, ListAnswer, NewEntry, Tag, ThreadKey,
+};
+
+use super::{Workspace, WorkspaceError, Written, source_of, trust_of};
+
+/// Which items of a book are wanted. An empty list restricts nothing.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct BookFilter {
+    /// Of one of these kinds.
+    pub kinds: Vec<EntryKind>,
+    /// In one of these statuses. Empty: everything that is not archived.
+    pub status: Vec<Status>,
+    /// With all of these tags.
+    pub tags: Vec<Tag>,
+    /// How many at most; 0 is as many as one answer gives.
+    pub limit: usize,
+}
+
+impl Workspace {
+    /// The items of the scratchbook of `thread`, most urgent first: pinned, tasks, todos, notes, done.
+    ///
+    /// A book that nobody has written to is empty. Looks at the newest 1,000 items that match.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn book_items(
+        &self,
+        thread: &ThreadKey,
+        filter: BookFilter,
+    ) -> Result<ListAnswer<Entry>, WorkspaceError> {
+        let (page, _) = scratchbook::page_of(self.space(), thread);
+        let query = EntryQuery {
+            page: Some(page),
+            kinds: filter.kinds,
+            status: filter.status,
+            tags: filter.tags,
+            limit: MAX_LIMIT,
+            ..EntryQuery::default()
+        };
+        let mut answer = self.entries(&query).await?;
+        let now = self.now();
+        answer.items.sort_by(|a, b| by_urgency(now, a, b));
+        if filter.limit > 0 {
+            answer.items.truncate(filter.limit);
+        }
+        answer.returned = answer.items.len();
+        // A cursor would go on in another order than this one.
+        answer.next = None;
+        Ok(answer)
+    }
+
+    /// Adds an item to the scratchbook of `thread`, which begins to exist with it.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the first field that is wrong; otherwise as [`Workspace::record`].
+    pub async fn add_item(
+        &self,
+        actor: &Actor,
+        thread: &ThreadKey,
+        input: ItemInput,
+        idempotency_key: Option<String>,
+    ) -> Result<Written, WorkspaceError> {
+        let kind = input.kind;
+        let mut fields = scratchbook::draft(input, trust_of(actor))?;
+        fields.source = source_of(actor);
+        let (page, page_fields) = scratchbook::page_of(self.space(), thread);
+        let new = NewEntry { id: EntryId::draw(&*self.inner.ids, self.now()), page, kind, fields };
+        let page = self.ensured(page, || page_fields).await?;
+        self.add(actor, page, Box::new(new), Vec::new(), idempotency_key).await
+    }
+
+    /// Changes an item. Without `expected_version` the last writer of a field wins.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the first field that is wrong; `Conflict` if it is archived, not the actor's
+    /// to change, or at another version than expected; `NotFound`.
+    pub async fn update_item(
+        &self,
+        actor: &Actor,
+        item: EntryRef,
+        patch: ItemPatch,
+        expected_version: Option<u32>,
+    ) -> Result<Written, WorkspaceError> {
+        let changes = |current: &Entry| {
+            check_item(current)?;
+            Ok((scratchbook::patch(current, patch.clone())?, Vec::new()))
+        };
+        self.patch(actor, item, expected_version, None, changes).await
+    }
+
+    /// Marks an entry as done, or as resolved if it is knowledge (M7.5.41). Doing it twice is doing
+    /// it once.
+    ///
+    /// # Errors
+    ///
+    /// `Conflict` if it is archived or not the actor's to change; `NotFound`.
+    pub async fn complete_item(&self, actor: &Actor, item: EntryRef) -> Result<Written, WorkspaceError> {
+        let changes = |current: &Entry| {
+            check_not_archived(current)?;
+            let changes = scratchbook::complete(current);
+            let done = current.already_has(&changes);
+            Ok((if done { Vec::new() } else { changes }, Vec::new()))
+        };
+        self.patch(actor, item, None, None, changes).await
+    }
+
+    /// Pins an entry to its page, after those that are pinned already. A pinned one stays where it is.
+    ///
+    /// # Errors
+    ///
+    /// `Conflict` if it is archived or not the actor's to change; `NotFound`.
+    pub async fn pin_item(&self, actor: &Actor, item: EntryRef) -> Result<Written, WorkspaceError> {
+        let head = self.head().await?;
+        // The log's number grows with every pin, so a later pin has a higher rank without a look at
+        // the others.
+        let rank = u32::try_from(head.0.saturating_add(1)).unwrap_or(u32::MAX);
+        let changes = |current: &Entry| {
+            check_not_archived(current)?;
+            let change = current.fields.pin_rank.is_none().then_some(FieldChange::PinRank(Some(rank)));
+            Ok((change.into_iter().collect(), Vec::new()))
+        };
+        self.patch(actor, item, None, None, changes).await
+    }
+
+    /// Takes a pin away. What is not pinned stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// `Conflict` if it is not the actor's to change; `NotFound`.
+    pub async fn unpin_item(&self, actor: &Actor, item: EntryRef) -> Result<Written, WorkspaceError> {
+        let changes = |current: &Entry| {
+            let change = current.fields.pin_rank.is_some().then_some(FieldChange::PinRank(None));
+            Ok((change.into_iter().collect(), Vec::new()))
+        };
+        self.patch(actor, item, None, None, changes).await
+    }
+}
+
+fn check_item(entry: &Entry) -> Result<(), Invalid> {
+    if matches!(entry.kind, EntryKind::Note | EntryKind::Todo | EntryKind::Task) {
+        return Ok(());
+    }
+    let message = format!("{} is of kind {}; this is for notes, todos and tasks", entry.handle, entry.kind);
+    Err(Invalid::new("kind_invalid", "kind", message))
+}
+
+fn check_not_archived(entry: &Entry) -> Result<(), Invalid> {
+    if entry.fields.status == Status::Archived {
+        let message = format!("{} is archived, which is final", entry.handle);
+        return Err(Invalid::new("archived", "status", message));
+    }
+    Ok(())
+}

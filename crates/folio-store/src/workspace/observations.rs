@@ -1,0 +1,206 @@
+//! Observations: what tools, roles and people noticed, on the scratch page of the space.
+
+use folio_memory::actor::{Source, Trust};
+use folio_memory::entry::Status;
+use folio_memory::id::{EntryRef, Ref};
+use folio_memory::observation::{self, Class, ObservationInput, ObservationPatch, by_priority};
+use folio_memory::{
+    Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, ListAnswer, NewEntry, Owner, PageFields, PageId,
+    PageRole, Seq, SpaceName, Warning,
+};
+
+use super::{Workspace, WorkspaceError, Write, Written, source_of, trust_of};
+
+/// Most observations that [`Workspace::active_observations`] gives (M7.2.14).
+pub const MAX_ACTIVE: usize = 100;
+
+/// An observation that is ready to be written, alone or with more.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DraftedObservation {
+    /// The change that adds it. Needs the scratch page: see [`Workspace::scratch_page`].
+    pub new: Box<NewEntry>,
+    /// What was put right.
+    pub warnings: Vec<Warning>,
+}
+
+impl Workspace {
+    /// The scratch page of the space, and the change that adds it if it is not there yet.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn scratch_page(&self) -> Result<(PageId, Option<Change>), WorkspaceError> {
+        let id = scratch_page_id(self.space());
+        let change =
+            self.ensured(id, || PageFields::new(PageRole::ScratchPage, "Scratch page", Owner::agent())).await?;
+        Ok((id, change))
+    }
+
+    /// Makes `input` an observation that comes from `source`, without writing it: for a commit that
+    /// does more besides.
+    ///
+    /// # Errors
+    ///
+    /// The first field that is wrong.
+    pub fn draft_observation(
+        &self,
+        input: ObservationInput,
+        source: Source,
+        trust: Trust,
+    ) -> Result<DraftedObservation, WorkspaceError> {
+        let now = self.now();
+        let draft = observation::draft(input, self.types(), trust, source, now)?;
+        let new = NewEntry {
+            id: EntryId::draw(&*self.inner.ids, now),
+            page: scratch_page_id(self.space()),
+            kind: EntryKind::Observation,
+            fields: draft.fields,
+        };
+        Ok(DraftedObservation { new: Box::new(new), warnings: draft.warnings })
+    }
+
+    /// Adds an observation to the scratch page of the space. Its source is the actor, whatever the
+    /// input says.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the first field that is wrong; otherwise as [`Workspace::record`].
+    pub async fn add_observation(
+        &self,
+        actor: &Actor,
+        input: ObservationInput,
+        idempotency_key: Option<String>,
+    ) -> Result<Written, WorkspaceError> {
+        let DraftedObservation { new, warnings } = self.draft_observation(input, source_of(actor), trust_of(actor))?;
+        let (_, page) = self.scratch_page().await?;
+        self.add(actor, page, new, warnings, idempotency_key).await
+    }
+
+    /// Adds one entry, and its page before it if that is not there.
+    pub(super) async fn add(
+        &self,
+        actor: &Actor,
+        page: Option<Change>,
+        new: Box<NewEntry>,
+        mut warnings: Vec<Warning>,
+        idempotency_key: Option<String>,
+    ) -> Result<Written, WorkspaceError> {
+        let changes = page.into_iter().chain([Change::AddEntry(new)]).collect();
+        let recorded = self.record(actor, Write { idempotency_key, ..Write::of(changes) }).await?;
+        let committed = recorded.committed;
+        warnings.extend(recorded.warnings);
+        let added = recorded.record.changes.into_iter().find_map(|change| match change {
+            Change::AddEntry(new) => Some(*new),
+            _ => None,
+        });
+        let entry = match (added, committed.entries.first()) {
+            // Nobody can have changed it before its first reader.
+            (Some(new), Some(entry)) if new.id == entry.id => {
+                Entry::added(new, entry.handle, committed.seq, committed.at)
+            }
+            // The key was used before: the entry is the one that was added then.
+            (_, Some(entry)) => self.entry(Ref::Id(entry.id)).await?,
+            (_, None) => {
+                let message = "the idempotency key was used before, for something that added no entry";
+                return Err(folio_memory::Invalid::new("key_reused", "idempotency_key", message).into());
+            }
+        };
+        Ok(Written { entry, warnings, replayed: committed.replayed })
+    }
+
+    /// The observations that `query` asks for, whatever its kinds say.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for a cursor of another query; `Unavailable` or `Corrupt`.
+    pub async fn observations(&self, query: EntryQuery) -> Result<ListAnswer<Entry>, WorkspaceError> {
+        self.entries(&EntryQuery { kinds: vec![EntryKind::Observation], ..query }).await
+    }
+
+    /// Changes an observation. Without `expected_version` the last writer of a field wins.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the first field that is wrong; `Conflict` if it is archived, not the actor's
+    /// to change, or at another version than expected; `NotFound`.
+    pub async fn update_observation(
+        &self,
+        actor: &Actor,
+        observation: EntryRef,
+        patch: ObservationPatch,
+        expected_version: Option<u32>,
+    ) -> Result<Written, WorkspaceError> {
+        let changes = |current: &Entry| Ok(observation::patch(current, patch.clone())?);
+        self.patch(actor, observation, expected_version, None, changes).await
+    }
+
+    /// Puts an entry of any kind away for good. Archiving twice is archiving once.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`; `Conflict` if it is not the actor's to change.
+    pub async fn archive(
+        &self,
+        actor: &Actor,
+        entry: EntryRef,
+        reason: Option<String>,
+    ) -> Result<Written, WorkspaceError> {
+        let changes = |current: &Entry| {
+            let archived = current.fields.status == Status::Archived;
+            let change = (!archived).then_some(FieldChange::Status(Status::Archived));
+            Ok((change.into_iter().collect(), Vec::new()))
+        };
+        self.patch(actor, entry, None, reason, changes).await
+    }
+
+    /// The live observations that matter most: by class, then the surer, then the newer (M7.2.14).
+    ///
+    /// Gives `limit` at most, and never more than [`MAX_ACTIVE`].
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn active_observations(&self, limit: usize) -> Result<ListAnswer<Entry>, WorkspaceError> {
+        let limit = limit.min(MAX_ACTIVE);
+        let live = EntryQuery {
+            kinds: vec![EntryKind::Observation],
+            status: vec![Status::Active, Status::PendingReview],
+            ..EntryQuery::default()
+        };
+        let counted = self.entries(&EntryQuery { limit: 1, ..live.clone() }).await?;
+        let mut found = Vec::new();
+        // The classes that matter are small, and found by the names of their types. Everything else,
+        // types that nobody registered included, is gone through only if there is room left.
+        for class in [Class::Alert, Class::PendingConfirmation, Class::Dependency, Class::ActionSuggestion] {
+            if found.len() < limit {
+                let types = self.types().names_in(class).map(str::to_owned).collect();
+                self.collect(&EntryQuery { types, ..live.clone() }, counted.as_of, &mut found).await?;
+            }
+        }
+        if found.len() < limit {
+            found.clear();
+            self.collect(&live, counted.as_of, &mut found).await?;
+        }
+        found.sort_by(|a, b| by_priority(self.types(), a, b));
+        found.truncate(limit);
+        Ok(ListAnswer { returned: found.len(), items: found, total: counted.total, next: None, as_of: counted.as_of })
+    }
+
+    /// Every entry that `query` asks for and that was there at `as_of`.
+    async fn collect(&self, query: &EntryQuery, as_of: Seq, found: &mut Vec<Entry>) -> Result<(), WorkspaceError> {
+        let mut query = EntryQuery { limit: folio_memory::query::MAX_LIMIT, ..query.clone() };
+        loop {
+            let answer = self.entries(&query).await?;
+            found.extend(answer.items.into_iter().filter(|entry| entry.created_seq <= as_of));
+            match answer.next {
+                Some(next) => query.cursor = Some(next),
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// The id of the scratch page of `space`: the same wherever it is asked for.
+fn scratch_page_id(space: &SpaceName) -> PageId {
+    PageId::derived(&["scratch_page", space.as_str()])
+}

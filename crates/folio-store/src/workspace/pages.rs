@@ -1,0 +1,229 @@
+//! Pages of the tree, and what is written onto them.
+
+use std::collections::HashMap;
+
+use folio_memory::id::{PageRef, Ref};
+use folio_memory::markdown::render_page;
+use folio_memory::query::{MAX_LIMIT, Order};
+use folio_memory::{
+    Actor, Change, Entry, EntryFields, EntryId, EntryKind, EntryQuery, Invalid, NewEntry, NewPage, Owner, Page,
+    PageFields, PageId, PageQuery, PageRole, Tag,
+};
+
+use super::{Workspace, WorkspaceError, Write, Written, source_of, trust_of};
+
+/// Bytes of text that one entry of a page takes.
+const MAX_BODY_BYTES: usize = 64 * 1024;
+const MAX_TITLE_BYTES: usize = 512;
+
+/// A page as somebody asks for it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PageInput {
+    /// What it is called.
+    pub title: String,
+    /// The page that contains it.
+    pub parent: Option<PageRef>,
+    /// What it is for; a note if nothing is said.
+    pub role: Option<PageRole>,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+}
+
+/// A page with its place in a tree.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TreeNode {
+    /// How many pages of the tree contain it.
+    pub depth: usize,
+    /// The page.
+    pub page: Page,
+}
+
+impl Workspace {
+    /// Adds a page. It belongs to the run and the thread that its parent belongs to.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the field that is wrong; `NotFound` if there is no such parent.
+    pub async fn new_page(&self, actor: &Actor, input: PageInput) -> Result<Page, WorkspaceError> {
+        let title = checked_title(&input.title)?;
+        if title.is_empty() {
+            return Err(Invalid::new("title_empty", "title", "is empty").into());
+        }
+        let parent = match input.parent {
+            Some(parent) => Some(self.page(parent).await?),
+            None => None,
+        };
+        let mut fields = PageFields::new(input.role.unwrap_or(PageRole::Note), title, owner_for(actor));
+        fields.tags = Tag::parse_all(input.tags.iter().map(String::as_str))?;
+        if let Some(parent) = parent {
+            fields.parent = Some(parent.id);
+            fields.run = parent.fields.run;
+            fields.thread = parent.fields.thread;
+        }
+        let id = PageId::draw(&*self.inner.ids, self.now());
+        let change = Change::EnsurePage(Box::new(NewPage { id, fields }));
+        let recorded = self.record(actor, Write::of(vec![change])).await?;
+        self.page(recorded.committed.pages.first().map_or(Ref::Id(id), |(id, _)| Ref::Id(*id))).await
+    }
+
+    /// Adds a log block to a page. What is on a page is never rewritten.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the field that is wrong; `NotFound` if there is no such page.
+    pub async fn append(
+        &self,
+        actor: &Actor,
+        page: PageRef,
+        title: &str,
+        body: String,
+        tags: &[String],
+        idempotency_key: Option<String>,
+    ) -> Result<Written, WorkspaceError> {
+        let page = self.page(page).await?;
+        let mut fields = EntryFields::new(EntryKind::Log, owner_for(actor), trust_of(actor));
+        fields.title = checked_title(title)?;
+        fields.body = body;
+        if fields.body.trim().is_empty() && fields.title.is_empty() {
+            return Err(Invalid::new("body_empty", "body", "there is neither a title nor a text").into());
+        }
+        if fields.body.len() > MAX_BODY_BYTES {
+            let message = format!("{} bytes are more than {MAX_BODY_BYTES}; append it in parts", fields.body.len());
+            return Err(Invalid::new("body_too_large", "body", message).into());
+        }
+        fields.tags = Tag::parse_all(tags.iter().map(String::as_str))?;
+        fields.iteration = page.fields.iteration;
+        fields.source = source_of(actor);
+        let id = EntryId::draw(&*self.inner.ids, self.now());
+        let new = NewEntry { id, page: page.id, kind: EntryKind::Log, fields };
+        self.add(actor, None, Box::new(new), Vec::new(), idempotency_key).await
+    }
+
+    /// The last `n` entries of a page, oldest of them first. Gives 1,000 at most.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no such page; `Unavailable` or `Corrupt`.
+    pub async fn tail(&self, page: PageRef, n: u32) -> Result<Vec<Entry>, WorkspaceError> {
+        let page = self.page(page).await?;
+        if n == 0 {
+            return Ok(Vec::new());
+        }
+        let mut entries = self.entries(&EntryQuery { limit: n, ..on_page(page.id, Order::Newest) }).await?.items;
+        entries.reverse();
+        Ok(entries)
+    }
+
+    /// Every entry of a page that is not archived, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no such page; `Unavailable` or `Corrupt`.
+    pub async fn page_entries(&self, page: PageRef) -> Result<Vec<Entry>, WorkspaceError> {
+        let page = self.page(page).await?;
+        let mut query = EntryQuery { limit: MAX_LIMIT, ..on_page(page.id, Order::Oldest) };
+        let mut entries = Vec::new();
+        loop {
+            let answer = self.entries(&query).await?;
+            entries.extend(answer.items);
+            match answer.next {
+                Some(next) => query.cursor = Some(next),
+                None => return Ok(entries),
+            }
+        }
+    }
+
+    /// A page as markdown: its entries, oldest first, and the titles of its child pages.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no such page; `Unavailable` or `Corrupt`.
+    pub async fn page_markdown(&self, page: PageRef) -> Result<String, WorkspaceError> {
+        let page = self.page(page).await?;
+        let entries = self.page_entries(Ref::Id(page.id)).await?;
+        let children = self.children(page.id).await?;
+        Ok(render_page(&page, &entries, &children))
+    }
+
+    /// The pages that a page contains, in the order in which they were added.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn children(&self, page: PageId) -> Result<Vec<Page>, WorkspaceError> {
+        self.all_pages(PageQuery { parent: Some(page), ..PageQuery::default() }).await
+    }
+
+    /// The pages under `root` with their depth, each before the pages that it contains; without a
+    /// root, every page of the space.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no such page; `Unavailable` or `Corrupt`.
+    pub async fn tree(&self, root: Option<PageRef>) -> Result<Vec<TreeNode>, WorkspaceError> {
+        let mut waiting: Vec<TreeNode>;
+        let mut children: HashMap<PageId, Vec<Page>> = HashMap::new();
+        match root {
+            Some(root) => waiting = vec![TreeNode { depth: 0, page: self.page(root).await? }],
+            None => {
+                let mut roots = Vec::new();
+                for page in self.all_pages(PageQuery::default()).await? {
+                    match page.fields.parent {
+                        Some(parent) => children.entry(parent).or_default().push(page),
+                        None => roots.push(page),
+                    }
+                }
+                waiting = roots.into_iter().rev().map(|page| TreeNode { depth: 0, page }).collect();
+            }
+        }
+        let mut tree = Vec::new();
+        while let Some(node) = waiting.pop() {
+            // Below one root a question for each page costs what the answer is worth; the space may
+            // be a thousand times as large.
+            let inner = match root {
+                Some(_) => self.children(node.page.id).await?,
+                None => children.remove(&node.page.id).unwrap_or_default(),
+            };
+            let depth = node.depth + 1;
+            waiting.extend(inner.into_iter().rev().map(|page| TreeNode { depth, page }));
+            tree.push(node);
+        }
+        Ok(tree)
+    }
+
+    async fn all_pages(&self, query: PageQuery) -> Result<Vec<Page>, WorkspaceError> {
+        let mut query = PageQuery { limit: MAX_LIMIT, ..query };
+        let mut pages = Vec::new();
+        loop {
+            let some = self.pages(&query).await?;
+            let full = some.len() >= MAX_LIMIT as usize;
+            pages.extend(some);
+            match pages.last() {
+                Some(last) if full => query.after = Some(last.handle.0),
+                _ => return Ok(pages),
+            }
+        }
+    }
+}
+
+fn on_page(page: PageId, order: Order) -> EntryQuery {
+    EntryQuery { page: Some(page), include_expired: true, include_superseded: true, order, ..EntryQuery::default() }
+}
+
+fn owner_for(actor: &Actor) -> Owner {
+    match actor.role {
+        folio_memory::Role::Human => Owner::user(),
+        folio_memory::Role::Planner => Owner::planner(),
+        folio_memory::Role::Executor => Owner::executor(),
+        _ => Owner::agent(),
+    }
+}
+
+fn checked_title(title: &str) -> Result<String, Invalid> {
+    let line = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.len() > MAX_TITLE_BYTES {
+        let message = format!("{} bytes are more than {MAX_TITLE_BYTES}", line.len());
+        return Err(Invalid::new("title_too_long", "title", message));
+    }
+    Ok(line)
+}

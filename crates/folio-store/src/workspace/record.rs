@@ -1,0 +1,109 @@
+//! The one place from which a commit leaves for the store.
+
+use folio_engine::Event;
+use folio_memory::{Actor, Change, Warning};
+use serde_json::Value;
+
+use super::{Workspace, WorkspaceError, redact};
+use crate::commit::{Blob, Commit, Committed, Expected, Record, RunAppend};
+use crate::error::StoreError;
+
+/// A write to be: everything in it is there afterwards, or nothing is.
+#[derive(Debug, Clone, Default)]
+pub struct Write {
+    /// Changes of memory, in order.
+    pub changes: Vec<Change>,
+    /// What happened in a run.
+    pub run: Option<RunAppend>,
+    /// What must hold, or nothing is written.
+    pub expected: Vec<Expected>,
+    /// Bodies that the changes and events refer to by hash.
+    pub blobs: Vec<Blob>,
+    /// Makes a second write with the same key do nothing.
+    pub idempotency_key: Option<String>,
+    /// Why, in the writer's words.
+    pub reason: Option<String>,
+}
+
+impl Write {
+    /// A write of `changes` and nothing else.
+    #[must_use]
+    pub fn of(changes: Vec<Change>) -> Self {
+        Self { changes, ..Self::default() }
+    }
+}
+
+/// What was written, as it stands in the log.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// What the commit came to.
+    pub committed: Committed,
+    /// The changes and events without the secrets that were in them. Fold these, not what was handed
+    /// in: who takes up a run later sees only these.
+    pub record: Record,
+    /// What was taken out.
+    pub warnings: Vec<Warning>,
+}
+
+impl Workspace {
+    /// Writes `write` in the name of `actor`; durable when this returns.
+    ///
+    /// Secrets are replaced first. A body that changes by it gets another hash, which the events of
+    /// the same write then name.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::commit`](crate::Store::commit).
+    pub async fn record(&self, actor: &Actor, write: Write) -> Result<Recorded, WorkspaceError> {
+        let record = Record { run: write.run, reason: write.reason, ..Record::of(write.changes) };
+        let mut commit = Commit {
+            space: self.inner.space.clone(),
+            at: self.now(),
+            actor: actor.clone(),
+            idempotency_key: write.idempotency_key,
+            expected: write.expected,
+            record,
+            blobs: write.blobs,
+        };
+        let warnings = redact::clean_commit(&mut commit);
+        let record = commit.record.clone();
+        let committed = self.inner.store.commit(commit).await?;
+        for change in &record.changes {
+            if let Change::EnsurePage(page) = change {
+                self.remember(page.id);
+            }
+        }
+        Ok(Recorded { committed, record, warnings })
+    }
+
+    /// Writes a commit that was put together elsewhere, without the secrets that are in it.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if it is for another space, otherwise as [`Store::commit`](crate::Store::commit).
+    pub async fn commit(&self, mut commit: Commit) -> Result<Committed, WorkspaceError> {
+        if commit.space != self.inner.space {
+            let message = format!("a commit for space {} was handed to space {}", commit.space, self.inner.space);
+            return Err(StoreError::Invalid(message).into());
+        }
+        redact::clean_commit(&mut commit);
+        Ok(self.inner.store.commit(commit).await?)
+    }
+
+    /// Replaces the secrets of an event, as writing it would: for who folds an event before it is
+    /// written. Says what it replaced.
+    pub fn clean_event(&self, event: &mut Event) -> Vec<Warning> {
+        redact::clean_event(event)
+    }
+
+    /// Replaces the secrets in a text.
+    pub fn clean_text(&self, text: &mut String) {
+        redact::Cleaner::default().text(text, "text");
+    }
+
+    /// The value without its secrets; `None` if it has none, which costs no allocation.
+    #[must_use]
+    pub fn cleaned_value(&self, value: &Value) -> Option<Value> {
+        redact::cleaned_value(value)
+    }
+}

@@ -1,0 +1,216 @@
+//! Keeps secrets off the disk: every text of a commit passes through here, and nothing else writes.
+//!
+//! API keys, tokens, private keys and passwords in URLs and assignments become `[redacted:<kind>]`.
+//! Addresses and names of people stay: what happens to them is a policy of the space, not a rule.
+
+mod commit;
+mod patterns;
+
+use std::sync::LazyLock;
+
+use folio_memory::{Tag, Warning};
+use leakguard::{Kind, Match, Redactor};
+use regex::Regex;
+use serde_json::Value;
+
+pub(crate) use commit::{clean_commit, clean_event};
+
+/// What every placeholder begins with; what stands there already is not redacted again.
+const PLACEHOLDER: &str = "[redacted:";
+
+/// Kinds that begin with something that [`Scanner::leads`] knows.
+const WITH_LEAD: [Kind; 9] = [
+    Kind::AzureConnectionString,
+    Kind::Jwt,
+    Kind::GitHubToken,
+    Kind::SlackToken,
+    Kind::StripeKey,
+    Kind::OpenAiKey,
+    Kind::GoogleApiKey,
+    Kind::AwsAccessKey,
+    Kind::UrlCredentials,
+];
+
+/// Kinds that are known by their shape only.
+const WITHOUT_LEAD: [Kind; 2] = [Kind::TelegramToken, Kind::DiscordToken];
+
+struct Scanner {
+    /// Whether a text can hold one of the first nine kinds. Most texts cannot, and one look for all
+    /// their beginnings costs a tenth of nine scans.
+    leads: Regex,
+    all: Redactor,
+    without_lead: Redactor,
+}
+
+impl Scanner {
+    fn new() -> Self {
+        let of = |kinds: &[Kind]| {
+            Redactor::only(kinds)
+                .with_detector(patterns::PrivateKeyBlock)
+                .with_detector(patterns::access_tokens())
+                .with_detector(patterns::Assigned::default())
+        };
+        let leads = "://|eyJ|gh[pours]_|github_pat_|xox|[sr]k[-_]|pk_|AIza|A(?:KIA|SIA|GPA|IDA|ROA|IPA|NPA)\
+                     |DefaultEndpointsProtocol=|AccountKey=";
+        Self {
+            leads: Regex::new(leads).expect("the expression is a constant and a test uses it"),
+            all: of(&[&WITH_LEAD[..], &WITHOUT_LEAD[..]].concat()),
+            without_lead: of(&WITHOUT_LEAD),
+        }
+    }
+}
+
+/// The spans of `text` that are secrets, in order and without overlaps. Nothing is allocated if
+/// there is none.
+fn secrets_in(text: &str) -> Vec<Match> {
+    static SCANNER: LazyLock<Scanner> = LazyLock::new(Scanner::new);
+    let kinds = if SCANNER.leads.is_match(text) { &SCANNER.all } else { &SCANNER.without_lead };
+    let mut found = kinds.find(text);
+    found.retain(|secret| is_meant(&secret.kind, secret.text(text)));
+    found
+}
+
+/// Whether a match is more than a look-alike.
+fn is_meant(kind: &Kind, matched: &str) -> bool {
+    if matched.starts_with(PLACEHOLDER) {
+        return false;
+    }
+    match kind {
+        // `"http://host","who@where"`: the scanner ends an address at white space, not at a quote.
+        // `{user}:{password}` and `$USER:$PASS` are templates of an address.
+        Kind::UrlCredentials => !matched.contains(['"', '<', '>', '`', '{', '$']) && !matched.ends_with(':'),
+        // `sk-learn-contrib-examples` is a name. Keys have digits.
+        Kind::OpenAiKey => matched.bytes().any(|byte| byte.is_ascii_digit()),
+        _ => true,
+    }
+}
+
+fn placeholder(kind: &Kind) -> String {
+    format!("{PLACEHOLDER}{}]", kind.label().to_ascii_lowercase())
+}
+
+/// Goes over texts, replaces the secrets in them, and keeps what is to be said about it.
+#[derive(Debug, Default)]
+pub(crate) struct Cleaner {
+    warnings: Vec<Warning>,
+}
+
+impl Cleaner {
+    /// What was taken out: one warning for each field and kind of secret, never with the secret.
+    pub(crate) fn into_warnings(self) -> Vec<Warning> {
+        self.warnings
+    }
+
+    /// `text` without its secrets; `None` if it has none.
+    fn cleaned(&mut self, text: &str, field: &str) -> Option<String> {
+        let secrets = secrets_in(text);
+        if secrets.is_empty() {
+            return None;
+        }
+        let mut clean = String::with_capacity(text.len());
+        let mut rest = 0;
+        for secret in secrets {
+            let placeholder = placeholder(&secret.kind);
+            clean.push_str(&text[rest..secret.start]);
+            clean.push_str(&placeholder);
+            rest = secret.end;
+            self.warn(field, placeholder);
+        }
+        clean.push_str(&text[rest..]);
+        Some(clean)
+    }
+
+    fn warn(&mut self, field: &str, placeholder: String) {
+        if !self.warnings.iter().any(|known| known.given == field && known.used == placeholder) {
+            let message = format!("a secret in {field} was replaced before anything was stored");
+            self.warnings.push(Warning::new("secret_redacted", message, field, placeholder));
+        }
+    }
+
+    /// Cleans a text.
+    pub(crate) fn text(&mut self, text: &mut String, field: &str) {
+        if let Some(clean) = self.cleaned(text, field) {
+            *text = clean;
+        }
+    }
+
+    /// Cleans the keys and texts of a JSON value. A text whose key says that it is a secret is
+    /// judged as if the two stood in one line.
+    pub(crate) fn value(&mut self, value: &mut Value, field: &str) {
+        match value {
+            Value::String(text) => self.text(text, field),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item, field)),
+            Value::Object(map) => {
+                if map.keys().any(|key| !secrets_in(key).is_empty()) {
+                    *map = std::mem::take(map)
+                        .into_iter()
+                        .map(|(key, inner)| (self.cleaned(&key, field).unwrap_or(key), inner))
+                        .collect();
+                }
+                for (key, inner) in map.iter_mut() {
+                    self.value(inner, field);
+                    if let Value::String(text) = inner
+                        && patterns::is_secret_under(key, text)
+                    {
+                        *text = format!("{PLACEHOLDER}{}]", patterns::ASSIGNED);
+                        self.warn(field, text.clone());
+                    }
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Cleans tags.
+    pub(crate) fn tags(&mut self, tags: &mut [Tag]) {
+        for tag in tags {
+            if let Some(clean) = self.cleaned(tag.as_str(), "tags")
+                && let Ok(clean) = Tag::parse(&clean)
+            {
+                *tag = clean;
+            }
+        }
+    }
+
+    /// `bytes` without the secrets in their readable stretches; `None` if there is none.
+    pub(crate) fn bytes(&mut self, bytes: &[u8], field: &str) -> Option<Vec<u8>> {
+        if bytes.utf8_chunks().all(|chunk| secrets_in(chunk.valid()).is_empty()) {
+            return None;
+        }
+        let mut clean = Vec::with_capacity(bytes.len());
+        for chunk in bytes.utf8_chunks() {
+            match self.cleaned(chunk.valid(), field) {
+                Some(text) => clean.extend_from_slice(text.as_bytes()),
+                None => clean.extend_from_slice(chunk.valid().as_bytes()),
+            }
+            clean.extend_from_slice(chunk.invalid());
+        }
+        Some(clean)
+    }
+}
+
+/// `value` without its secrets; `None` if it has none.
+pub(crate) fn cleaned_value(value: &Value) -> Option<Value> {
+    has_secret(value).then(|| {
+        let mut clean = value.clone();
+        Cleaner::default().value(&mut clean, "value");
+        clean
+    })
+}
+
+/// Whether anything in `value` is a secret; looks only.
+pub(crate) fn has_secret(value: &Value) -> bool {
+    match value {
+        Value::String(text) => !secrets_in(text).is_empty(),
+        Value::Array(items) => items.iter().any(has_secret),
+        Value::Object(map) => map.iter().any(|(key, inner)| {
+            !secrets_in(key).is_empty()
+                || has_secret(inner)
+                || inner.as_str().is_some_and(|text| patterns::is_secret_under(key, text))
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

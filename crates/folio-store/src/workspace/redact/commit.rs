@@ -1,0 +1,153 @@
+//! Where the texts of a commit are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use folio_engine::{Event, Finding, NodeResult, Output};
+use folio_memory::{Change, EntryFields, EntryKind, FieldChange, Warning};
+
+use super::{Cleaner, has_secret};
+use crate::commit::{Blob, Commit};
+
+/// Replaces every secret in `commit` and says what it replaced.
+///
+/// A body that changes is kept under the hash of what it became, and the events of the commit refer
+/// to that one.
+pub(crate) fn clean_commit(commit: &mut Commit) -> Vec<Warning> {
+    let mut cleaner = Cleaner::default();
+    let renamed = clean_blobs(&mut cleaner, &mut commit.blobs);
+    for change in &mut commit.record.changes {
+        clean_change(&mut cleaner, change);
+    }
+    if let Some(reason) = &mut commit.record.reason {
+        cleaner.text(reason, "reason");
+    }
+    if let Some(run) = &mut commit.record.run {
+        if let Some(title) = &mut run.title {
+            cleaner.text(title, "title");
+        }
+        for event in &mut run.events {
+            clean_event_with(&mut cleaner, event, &renamed);
+        }
+    }
+    cleaner.into_warnings()
+}
+
+/// Old hashes with the new hash and size of the bodies that changed.
+type Renamed = BTreeMap<String, (String, u64)>;
+
+fn clean_blobs(cleaner: &mut Cleaner, blobs: &mut [Blob]) -> Renamed {
+    let mut renamed = Renamed::new();
+    for blob in blobs {
+        if let Some(clean) = cleaner.bytes(&blob.bytes, "body") {
+            let clean = Blob::new(clean);
+            let bytes = clean.bytes.len() as u64;
+            renamed.insert(blob.hash.0.clone(), (clean.hash.0.clone(), bytes));
+            *blob = clean;
+        }
+    }
+    renamed
+}
+
+fn clean_change(cleaner: &mut Cleaner, change: &mut Change) {
+    match change {
+        Change::EnsurePage(page) => {
+            let fields = &mut page.fields;
+            cleaner.text(&mut fields.title, "title");
+            if let Some(branch) = &mut fields.branch_id {
+                cleaner.text(branch, "branch_id");
+            }
+            cleaner.tags(&mut fields.tags);
+            if let Some(props) = &mut fields.props {
+                cleaner.value(props, "props");
+            }
+        }
+        Change::SetPageStatus { status, .. } => cleaner.text(status, "status"),
+        Change::AddEntry(entry) => {
+            let body = if entry.kind == EntryKind::Observation { "content" } else { "body" };
+            clean_fields(cleaner, &mut entry.fields, body);
+        }
+        Change::PatchEntry { fields, .. } => {
+            for field in fields {
+                clean_field(cleaner, field);
+            }
+        }
+        // A link has ids at its ends. A change that is new in the model has to be added here.
+        _ => {}
+    }
+}
+
+fn clean_fields(cleaner: &mut Cleaner, fields: &mut EntryFields, body: &str) {
+    cleaner.text(&mut fields.title, "title");
+    cleaner.text(&mut fields.body, body);
+    cleaner.tags(&mut fields.tags);
+    if let Some(phase) = &mut fields.phase {
+        cleaner.text(phase, "phase");
+    }
+    let values = [(&mut fields.parts, "parts"), (&mut fields.context, "context"), (&mut fields.metadata, "metadata")];
+    for (value, name) in values {
+        if let Some(value) = value {
+            cleaner.value(value, name);
+        }
+    }
+}
+
+fn clean_field(cleaner: &mut Cleaner, field: &mut FieldChange) {
+    let name = field.field();
+    match field {
+        FieldChange::Title(text) | FieldChange::Body(text) | FieldChange::Phase(Some(text)) => cleaner.text(text, name),
+        FieldChange::Tags(tags) => cleaner.tags(tags),
+        FieldChange::Parts(Some(value)) | FieldChange::Context(Some(value)) | FieldChange::Metadata(Some(value)) => {
+            cleaner.value(value, name);
+        }
+        // Numbers, instants, names and states.
+        _ => {}
+    }
+}
+
+/// Replaces every secret in one event that refers to no body.
+pub(crate) fn clean_event(event: &mut Event) -> Vec<Warning> {
+    let mut cleaner = Cleaner::default();
+    clean_event_with(&mut cleaner, event, &Renamed::new());
+    cleaner.into_warnings()
+}
+
+fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed: &Renamed) {
+    match event {
+        Event::RunStarted { goal, plan, inputs, run, .. } => {
+            cleaner.text(goal, "goal");
+            cleaner.value(plan, "plan");
+            inputs.values_mut().for_each(|input| cleaner.value(input, "inputs"));
+            cleaner.value(run, "run");
+        }
+        Event::Expanded { items, .. } => items.iter_mut().for_each(|item| cleaner.value(item, "items")),
+        Event::AttemptFailed { failure, .. } => cleaner.text(&mut failure.message, "failure"),
+        Event::Finished { result, .. } => clean_result(cleaner, result, renamed),
+        Event::CancelRequested { by, .. } => cleaner.text(by, "by"),
+        Event::Started { .. } | Event::Resumed { .. } => {}
+    }
+}
+
+fn clean_result(cleaner: &mut Cleaner, result: &mut NodeResult, renamed: &Renamed) {
+    cleaner.text(&mut result.notes, "notes");
+    match &mut result.output {
+        // The value may be shared with the run in memory; it is copied only if something is wrong.
+        Output::Inline(value) if has_secret(value) => cleaner.value(Arc::make_mut(value), "output"),
+        Output::Inline(_) => {}
+        Output::Blob { hash, bytes } => {
+            if let Some((new_hash, new_bytes)) = renamed.get(hash) {
+                new_hash.clone_into(hash);
+                *bytes = *new_bytes;
+            }
+        }
+    }
+    for evidence in &mut result.evidence {
+        cleaner.text(&mut evidence.id, "evidence");
+    }
+    for verdict in &mut result.verdicts {
+        match &mut verdict.finding {
+            Finding::Unmet(text) | Finding::Unverifiable(text) => cleaner.text(text, "verdicts"),
+            Finding::Met => {}
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Secrets that the general scanner does not know, or takes for more than they are.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use leakguard::{Detector, Kind, Match};
+use regex::Regex;
+
+/// What a value is called that is a secret because of the name before it.
+pub(super) const ASSIGNED: &str = "assigned_secret";
+
+/// Bytes of base64 from which on a private key is one, and not a word about private keys.
+const MIN_KEY_BYTES: usize = 32;
+
+/// A private key, also one that is cut off before its last line: the output of a tool often is.
+pub(super) struct PrivateKeyBlock;
+
+impl Detector for PrivateKeyBlock {
+    fn kind(&self) -> Kind {
+        Kind::PrivateKey
+    }
+
+    fn detect(&self, input: &str, out: &mut Vec<Match>) {
+        const BEGIN: &str = "-----BEGIN ";
+        let mut from = 0;
+        while let Some(found) = input[from..].find(BEGIN) {
+            let start = from + found;
+            from = start + BEGIN.len();
+            // `RSA PRIVATE KEY-----`, `PGP PRIVATE KEY BLOCK-----`
+            let label = &input[from..];
+            let label_len = label.bytes().take_while(|b| b.is_ascii_uppercase() || *b == b' ').count();
+            if !label[..label_len].contains("PRIVATE KEY") || !label[label_len..].starts_with("-----") {
+                continue;
+            }
+            let body = &label[label_len + 5..];
+            // Headers (`Proc-Type: 4,ENCRYPTED`), base64 and line ends, also escaped ones.
+            let is_body = |b: &u8| b.is_ascii_alphanumeric() || b.is_ascii_whitespace() || b"+/=\\:,-".contains(b);
+            let scanned = body.bytes().take_while(is_body).count();
+            let end = match body[..scanned].find("-----END ") {
+                Some(end) => {
+                    let last = &body[end + 9..];
+                    end + 9 + last.find("-----").map_or(0, |dashes| dashes + 5)
+                }
+                None => scanned,
+            };
+            let key_bytes = body[..end].bytes().filter(u8::is_ascii_alphanumeric).count();
+            if key_bytes >= MIN_KEY_BYTES {
+                let end = input.len() - body.len() + end;
+                out.push(Match::new(Kind::PrivateKey, start, end));
+                from = end;
+            }
+        }
+    }
+}
+
+/// Tokens that say what they are by how they begin.
+pub(super) fn access_tokens() -> impl Detector {
+    let kind = Kind::Custom("ACCESS_TOKEN");
+    let tokens = Regex::new(
+        r"(?-u:\b)(?:glpat-|npm_|hf_|pypi-|dop_v1_|shp(?:at|ss|ca|pa)_|SG\.|ya29\.|gsk_|xai-|lin_api_|AGE-SECRET-KEY-1)[A-Za-z0-9_.\-]{20,}",
+    )
+    .expect("the expression is a constant and a test uses it");
+    leakguard::FnDetector::new(kind.clone(), move |input, out| {
+        for token in tokens.find_iter(input).filter(|token| token.as_str().bytes().any(|b| b.is_ascii_digit())) {
+            out.push(Match::new(kind.clone(), token.start(), token.end()));
+        }
+    })
+}
+
+/// A value after a name that says that it is a secret: `aws_secret_access_key = …`,
+/// `Authorization: Bearer …`, `"password": "…"`.
+pub(super) struct Assigned {
+    /// The name with what leads to its value. The value is cut by hand: a counted repetition of many
+    /// characters in an expression costs ten times as much as all the rest of the scan.
+    name: Regex,
+}
+
+/// Names of secrets, in lower case, that a longer name may end with.
+const SECRET_NAMES: [&str; 13] = [
+    "password",
+    "passwd",
+    "pwd",
+    "passphrase",
+    "secret",
+    "secret_key",
+    "api_key",
+    "apikey",
+    "access_key",
+    "private_key",
+    "access_token",
+    "auth_token",
+    "refresh_token",
+];
+
+/// Bytes of a value that may be a secret.
+const SECRET_BYTES: RangeInclusive<usize> = 8..=512;
+
+impl Default for Assigned {
+    fn default() -> Self {
+        let name = Regex::new(
+            r#"(?xi-u)
+            (?: password | passwd | passphrase | secret (?: [_-]?key )?
+              | (?: api | access | private ) [_-]? key
+              | (?: access | auth | refresh | github | gitlab | npm | bot | api ) [_-] token
+            ) \\? ["']? [\ \t]{0,4} (?: := | => | : | = ) [\ \t]{0,4}
+            | \b bearer [\ \t]{1,4}"#,
+        )
+        .expect("the expression is a constant and a test uses it");
+        Self { name }
+    }
+}
+
+impl Detector for Assigned {
+    fn kind(&self) -> Kind {
+        Kind::Custom("ASSIGNED_SECRET")
+    }
+
+    fn detect(&self, input: &str, out: &mut Vec<Match>) {
+        for name in self.name.find_iter(input) {
+            let (start, value) = value_at(input, name.end());
+            if SECRET_BYTES.contains(&value.len()) && looks_random(value) {
+                out.push(Match::new(self.kind(), start, start + value.len()));
+            }
+        }
+    }
+}
+
+/// The value that begins at `at`, and where it begins: to its closing quote, which may be escaped, or
+/// a bare word.
+fn value_at(input: &str, at: usize) -> (usize, &str) {
+    let rest = &input[at..];
+    let unescaped = rest.strip_prefix('\\').unwrap_or(rest);
+    let (value, end): (&str, &[char]) = if let Some(quoted) = unescaped.strip_prefix('"') {
+        (quoted, &['"', '\\'])
+    } else if let Some(quoted) = unescaped.strip_prefix('\'') {
+        (quoted, &['\'', '\\'])
+    } else {
+        (rest, &['"', '\'', '`', ',', ';', '&', '(', ')', '{', '}', '<', '>', '[', ']', '|', '\\'])
+    };
+    let len = value.find(|c: char| c.is_whitespace() || end.contains(&c)).unwrap_or(value.len());
+    (input.len() - value.len(), &value[..len])
+}
+
+/// Whether `text` is a secret because it stands under `key` in an object.
+pub(super) fn is_secret_under(key: &str, text: &str) -> bool {
+    if !SECRET_BYTES.contains(&text.len()) || text.contains(char::is_whitespace) || text.starts_with(super::PLACEHOLDER)
+    {
+        return false;
+    }
+    let ends_with = |name: &str| {
+        key.len() >= name.len()
+            && key.is_char_boundary(key.len() - name.len())
+            && key[key.len() - name.len()..]
+                .bytes()
+                .zip(name.bytes())
+                .all(|(k, n)| k.to_ascii_lowercase() == n || (n == b'_' && k == b'-'))
+    };
+    SECRET_NAMES.into_iter().any(ends_with) && looks_random(text)
+}
+
+/// Whether `value` is more than a word, a number, a path or a piece of code: letters and digits in
+/// many different characters, and not dotted like `request.form.password1`.
+fn looks_random(value: &str) -> bool {
+    let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    let distinct = value.bytes().collect::<BTreeSet<_>>().len();
+    let is_code = value.starts_with('$') || (value.contains('.') && value.len() < 32);
+    letters > 0 && digits > 0 && distinct >= 6 && !is_code
+}

@@ -1,0 +1,224 @@
+//! A store in a vector, just true enough for the rules of the workspace. What a store promises is the
+//! business of the contract suite.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use folio_memory::id::{EntryRef, PageRef, Ref, RunRef};
+use folio_memory::{
+    Change, Clock, Entry, EntryHandle, EntryId, EntryQuery, IdSource, Link, ListAnswer, Order, Page, PageHandle,
+    PageQuery, RunId, Seq, SpaceName, Timestamp,
+};
+use ulid::Ulid;
+
+use crate::commit::{BlobHash, Commit, Committed, CommittedEntry};
+use crate::error::StoreError;
+use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
+
+#[derive(Debug, Default)]
+pub(super) struct FakeStore {
+    state: Mutex<State>,
+    /// Commits that somebody else makes just before the next ones, newest first.
+    pub(super) rivals: Mutex<Vec<Commit>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    log: Vec<LogRow>,
+    entries: BTreeMap<EntryId, Entry>,
+    pages: Vec<Page>,
+    keys: HashMap<String, Committed>,
+}
+
+impl FakeStore {
+    pub(super) fn log(&self) -> Vec<LogRow> {
+        self.state.lock().unwrap().log.clone()
+    }
+}
+
+impl State {
+    fn commit(&mut self, commit: Commit) -> Result<Committed, StoreError> {
+        if let Some(done) = commit.idempotency_key.as_ref().and_then(|key| self.keys.get(key)) {
+            return Ok(Committed { replayed: true, ..done.clone() });
+        }
+        let seq = Seq(self.log.len() as u64 + 1);
+        let (at, run) = (commit.at, None);
+        let mut done = Committed { seq, at, replayed: false, entries: Vec::new(), pages: Vec::new(), run };
+        for change in &commit.record.changes {
+            match change {
+                Change::EnsurePage(new) => {
+                    if !self.pages.iter().any(|page| page.id == new.id) {
+                        let handle = PageHandle(self.pages.len() as u64 + 1);
+                        self.pages.push(Page::added((**new).clone(), handle, seq, at));
+                    }
+                    let page = self.pages.iter().find(|page| page.id == new.id).unwrap();
+                    done.pages.push((page.id, page.handle));
+                }
+                Change::AddEntry(new) => {
+                    assert!(self.pages.iter().any(|page| page.id == new.page), "an entry without a page");
+                    let handle = EntryHandle(self.entries.len() as u64 + 1);
+                    self.entries.insert(new.id, Entry::added((**new).clone(), handle, seq, at));
+                    done.entries.push(CommittedEntry { id: new.id, handle, version: 1, changed: true });
+                }
+                Change::PatchEntry { entry, fields, expected_version } => {
+                    let entry = self.entries.get_mut(entry).unwrap();
+                    let changed = !entry.already_has(fields);
+                    if let Some(expected) = expected_version.filter(|expected| *expected != entry.version && changed) {
+                        let (entry, found) = (entry.handle.to_string(), entry.version);
+                        return Err(StoreError::StaleVersion { entry, found, expected });
+                    }
+                    if changed {
+                        entry.patch(fields, seq, at);
+                    }
+                    let (id, handle, version) = (entry.id, entry.handle, entry.version);
+                    done.entries.push(CommittedEntry { id, handle, version, changed });
+                }
+                _ => panic!("no test needs it"),
+            }
+        }
+        if let Some(key) = &commit.idempotency_key {
+            self.keys.insert(key.clone(), done.clone());
+        }
+        let Commit { actor, idempotency_key, record, .. } = commit;
+        self.log.push(LogRow { seq, at, actor, idempotency_key, record });
+        Ok(done)
+    }
+}
+
+fn missing(what: &'static str, name: impl ToString) -> StoreError {
+    StoreError::NotFound { what, name: name.to_string() }
+}
+
+#[async_trait]
+impl Store for FakeStore {
+    fn location(&self) -> String {
+        "fake".to_owned()
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
+        let mut state = self.state.lock().unwrap();
+        if let Some(rival) = self.rivals.lock().unwrap().pop() {
+            state.commit(rival)?;
+        }
+        state.commit(commit)
+    }
+
+    async fn head(&self, _: &SpaceName) -> Result<Seq, StoreError> {
+        Ok(Seq(self.state.lock().unwrap().log.len() as u64))
+    }
+
+    async fn changes(&self, _: &SpaceName, since: Seq, limit: u32) -> Result<Vec<LogRow>, StoreError> {
+        let log = self.log();
+        Ok(log.into_iter().filter(|row| row.seq > since).take(limit as usize).collect())
+    }
+
+    async fn wait(&self, _: &SpaceName, _: Seq) -> Result<Seq, StoreError> {
+        panic!("no test needs it")
+    }
+
+    async fn entries(
+        &self,
+        _: &SpaceName,
+        query: &EntryQuery,
+        now: Timestamp,
+    ) -> Result<ListAnswer<Entry>, StoreError> {
+        let state = self.state.lock().unwrap();
+        let mut items: Vec<_> = state.entries.values().filter(|entry| query.matches(entry, now)).cloned().collect();
+        items.sort_by_key(|entry| entry.handle);
+        if query.order == Order::Newest {
+            items.reverse();
+        }
+        let total = items.len();
+        let from: usize = query.cursor.as_ref().map_or(0, |cursor| cursor.parse().unwrap());
+        let to = total.min(from + query.limit() as usize);
+        let next = (to < total).then(|| to.to_string());
+        let items = items[from..to].to_vec();
+        Ok(ListAnswer { returned: items.len(), items, total: total as u64, next, as_of: Seq(state.log.len() as u64) })
+    }
+
+    async fn entry(&self, _: &SpaceName, entry: EntryRef) -> Result<Entry, StoreError> {
+        let state = self.state.lock().unwrap();
+        let is_it = |found: &&Entry| match entry {
+            Ref::Id(id) => found.id == id,
+            Ref::Handle(handle) => found.handle == handle,
+        };
+        state.entries.values().find(is_it).cloned().ok_or_else(|| missing("entry", entry))
+    }
+
+    async fn history(&self, _: &SpaceName, _: EntryId) -> Result<Vec<Revision>, StoreError> {
+        panic!("no test needs it")
+    }
+
+    async fn pages(&self, _: &SpaceName, query: &PageQuery) -> Result<Vec<Page>, StoreError> {
+        let state = self.state.lock().unwrap();
+        let wanted = |page: &&Page| {
+            query.parent.is_none_or(|parent| page.fields.parent == Some(parent))
+                && query.after.is_none_or(|after| page.handle.0 > after)
+        };
+        Ok(state.pages.iter().filter(wanted).take(query.limit() as usize).cloned().collect())
+    }
+
+    async fn page(&self, _: &SpaceName, page: PageRef) -> Result<Page, StoreError> {
+        let state = self.state.lock().unwrap();
+        let is_it = |found: &&Page| match page {
+            Ref::Id(id) => found.id == id,
+            Ref::Handle(handle) => found.handle == handle,
+        };
+        state.pages.iter().find(is_it).cloned().ok_or_else(|| missing("page", page))
+    }
+
+    async fn links(&self, _: &SpaceName, _: &str) -> Result<Vec<Link>, StoreError> {
+        panic!("no test needs it")
+    }
+
+    async fn blob(&self, _: &SpaceName, _: &BlobHash) -> Result<Vec<u8>, StoreError> {
+        panic!("no test needs it")
+    }
+
+    async fn runs(&self, _: &SpaceName, _: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
+        panic!("no test needs it")
+    }
+
+    async fn run(&self, _: &SpaceName, _: RunRef) -> Result<RunRow, StoreError> {
+        panic!("no test needs it")
+    }
+
+    async fn journal(&self, _: &SpaceName, _: RunId, _: Seq) -> Result<Journal, StoreError> {
+        panic!("no test needs it")
+    }
+
+    async fn claim_run(&self, _: &SpaceName, _: RunId, _: &OwnerId) -> Result<u64, StoreError> {
+        panic!("no test needs it")
+    }
+
+    async fn release_run(&self, _: &SpaceName, _: RunId, _: u64) -> Result<(), StoreError> {
+        panic!("no test needs it")
+    }
+
+    async fn check(&self) -> Result<Checkup, StoreError> {
+        panic!("no test needs it")
+    }
+}
+
+/// A clock that stands still until it is moved.
+#[derive(Debug, Clone, Default)]
+pub(super) struct StillClock(pub(super) Arc<Mutex<Timestamp>>);
+
+impl Clock for StillClock {
+    fn now(&self) -> Timestamp {
+        *self.0.lock().unwrap()
+    }
+}
+
+/// Ids that count.
+#[derive(Debug, Default)]
+pub(super) struct CountingIds(Mutex<u128>);
+
+impl IdSource for CountingIds {
+    fn next(&self, now: Timestamp) -> Ulid {
+        let mut last = self.0.lock().unwrap();
+        *last += 1;
+        Ulid::from_parts(u64::try_from(now.as_millis()).unwrap(), *last)
+    }
+}
