@@ -1,0 +1,312 @@
+//! Checks arguments against the description of a tool, and reads them into a tool's own type.
+
+use serde::de::DeserializeOwned;
+use serde_json::{Number, Value};
+
+use crate::response::ToolError;
+use crate::tool::{ArgKind, ToolRequest, ToolSpec};
+
+/// Checks `args` and says everything that is wrong with them at once.
+///
+/// Returns `None` when the tool can take them as they are, and new arguments when some had to be
+/// brought into their kind: a template makes `"20"` where 20 is meant.
+pub(crate) fn check(spec: &ToolSpec, args: &Value) -> Result<Option<Value>, ToolError> {
+    let empty = serde_json::Map::new();
+    let given = match args {
+        Value::Object(given) => given,
+        Value::Null => &empty,
+        other => {
+            return Err(ToolError::invalid(format!(
+                "the arguments of {} are an object, not {}",
+                spec.name,
+                kind_of(other)
+            )));
+        }
+    };
+    if spec.schema.is_some() {
+        return Ok(args.is_null().then_some(Value::Object(empty)));
+    }
+
+    let mut wrong = Vec::new();
+    let mut converted = Vec::new();
+    for (name, value) in given {
+        let Some(arg) = spec.args.iter().find(|arg| arg.name == *name) else {
+            let names = spec.args.iter().map(|arg| arg.name.as_str());
+            let near = nearest(name, names.clone());
+            wrong.push(match near {
+                Some(near) => format!("there is no argument `{name}`: did you mean `{near}`?"),
+                None => format!(
+                    "there is no argument `{name}`: {}",
+                    one_of(names.collect::<Vec<_>>().as_slice())
+                ),
+            });
+            continue;
+        };
+        if value.is_null() && !arg.required {
+            continue;
+        }
+        match convert(&arg.kind, value) {
+            Fit::AsIs => {}
+            Fit::Converted(value) => converted.push((name.clone(), value)),
+            Fit::Wrong(wanted) => {
+                wrong.push(format!("`{name}` is {wanted}, not {}", brief(value)));
+            }
+        }
+    }
+    for arg in spec.args.iter().filter(|arg| arg.required) {
+        if !given.contains_key(&arg.name) {
+            wrong.push(format!("`{}` is missing: {}", arg.name, arg.description));
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(ToolError::invalid(format!(
+            "{}: {}",
+            spec.name,
+            wrong.join("; ")
+        )));
+    }
+    if converted.is_empty() {
+        return Ok(args.is_null().then_some(Value::Object(empty)));
+    }
+    let mut changed = given.clone();
+    changed.extend(converted);
+    Ok(Some(Value::Object(changed)))
+}
+
+enum Fit {
+    AsIs,
+    Converted(Value),
+    Wrong(String),
+}
+
+fn convert(kind: &ArgKind, value: &Value) -> Fit {
+    let fits = match kind {
+        ArgKind::Any => true,
+        ArgKind::Text => value.is_string(),
+        ArgKind::Texts => match value {
+            Value::String(_) => true,
+            Value::Array(items) => items.iter().all(Value::is_string),
+            _ => false,
+        },
+        ArgKind::Count => value.is_u64(),
+        ArgKind::Number => value.is_number(),
+        ArgKind::Flag => value.is_boolean(),
+        ArgKind::List => value.is_array(),
+        ArgKind::Object => value.is_object(),
+        ArgKind::OneOf(words) => value
+            .as_str()
+            .is_some_and(|given| words.iter().any(|word| word == given)),
+    };
+    if fits {
+        return Fit::AsIs;
+    }
+    let from_text = match (kind, value) {
+        (ArgKind::Count, Value::String(text)) => text.trim().parse::<u64>().ok().map(Value::from),
+        (ArgKind::Count, Value::Number(number)) => whole(number).map(Value::from),
+        (ArgKind::Number, Value::String(text)) => text
+            .trim()
+            .parse::<f64>()
+            .ok()
+            .and_then(Number::from_f64)
+            .map(Value::Number),
+        (ArgKind::Flag, Value::String(text)) => match text.trim() {
+            "true" => Some(Value::Bool(true)),
+            "false" => Some(Value::Bool(false)),
+            _ => None,
+        },
+        // A template that prints a number or a version makes these where a text is meant.
+        (ArgKind::Text, Value::Number(number)) => Some(Value::String(number.to_string())),
+        _ => None,
+    };
+    if let Some(value) = from_text {
+        return Fit::Converted(value);
+    }
+    Fit::Wrong(match kind {
+        ArgKind::Any => "any value".to_owned(),
+        ArgKind::Text => "a string".to_owned(),
+        ArgKind::Texts => "a string or a list of strings".to_owned(),
+        ArgKind::Count => "a whole number that is not negative".to_owned(),
+        ArgKind::Number => "a number".to_owned(),
+        ArgKind::Flag => "true or false".to_owned(),
+        ArgKind::List => "a list".to_owned(),
+        ArgKind::Object => "an object".to_owned(),
+        ArgKind::OneOf(words) => one_of(words),
+    })
+}
+
+/// `20.0`, which some languages write for 20.
+fn whole(number: &Number) -> Option<u64> {
+    let text = number.to_string();
+    text.strip_suffix(".0")?.parse().ok()
+}
+
+/// Reads checked arguments into a tool's own type.
+pub(crate) fn parse<T: DeserializeOwned>(request: &ToolRequest) -> Result<T, ToolError> {
+    T::deserialize(&request.args)
+        .map_err(|error| ToolError::invalid(format!("{}: {error}", request.tool)))
+}
+
+/// What a value is, with its article, for messages.
+pub(crate) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// The value itself if it is short, so that a message shows what was given.
+fn brief(value: &Value) -> String {
+    match value {
+        Value::Array(_) | Value::Object(_) => kind_of(value).to_owned(),
+        Value::String(text) if text.chars().count() > 40 => {
+            let start: String = text.chars().take(40).collect();
+            format!("\"{start}…\"")
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+    }
+}
+
+/// `a`, `a or b`, `a, b or c`.
+pub(crate) fn one_of<S: AsRef<str>>(words: &[S]) -> String {
+    match words {
+        [] => "there is none".to_owned(),
+        [only] => format!("it is {}", only.as_ref()),
+        [most @ .., last] => {
+            let most: Vec<&str> = most.iter().map(AsRef::as_ref).collect();
+            format!("one of {} or {}", most.join(", "), last.as_ref())
+        }
+    }
+}
+
+/// The candidate that `given` was probably meant to be, if one is near enough.
+pub(crate) fn nearest<'a>(
+    given: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    // A long wrong name is no misspelling, and comparing costs the product of the lengths.
+    if given.len() > 64 {
+        return None;
+    }
+    let given = given.to_lowercase();
+    let allowed = (given.chars().count() / 3).max(1);
+    candidates
+        .into_iter()
+        .map(|candidate| (distance(&given, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, candidate)| {
+            *distance <= allowed || (given.len() >= 3 && candidate.starts_with(&given))
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Edits that turn one word into the other; two letters that changed places are one edit.
+fn distance(left: &str, right: &str) -> usize {
+    let left: Vec<char> = left.chars().collect();
+    let right: Vec<char> = right.chars().collect();
+    let width = right.len() + 1;
+    let mut rows = vec![0; (left.len() + 1) * width];
+    for row in 0..=left.len() {
+        for column in 0..=right.len() {
+            rows[row * width + column] = if row == 0 {
+                column
+            } else if column == 0 {
+                row
+            } else {
+                let same = left[row - 1] == right[column - 1];
+                let mut best = (rows[(row - 1) * width + column - 1] + usize::from(!same))
+                    .min(rows[(row - 1) * width + column] + 1)
+                    .min(rows[row * width + column - 1] + 1);
+                if row > 1
+                    && column > 1
+                    && left[row - 1] == right[column - 2]
+                    && left[row - 2] == right[column - 1]
+                {
+                    best = best.min(rows[(row - 2) * width + column - 2] + 1);
+                }
+                best
+            };
+        }
+    }
+    rows[rows.len() - 1]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::tool::Effect;
+
+    fn spec() -> ToolSpec {
+        ToolSpec::new("list", Effect::Read, "lists")
+            .required("path", ArgKind::Text, "where to look")
+            .optional("max", ArgKind::Count, "how many")
+            .optional("hidden", ArgKind::Flag, "also hidden files")
+            .optional("glob", ArgKind::Texts, "which")
+            .optional("order", ArgKind::one_of(&["up", "down"]), "which way")
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_said_at_once() {
+        let error = check(
+            &spec(),
+            &json!({"pth": ".", "max": -1, "hidden": "maybe", "glob": [1], "order": "left", "zzz": 1}),
+        )
+        .unwrap_err();
+        insta::assert_snapshot!(error.message.replace("; ", "\n"), @r#"
+        list: `glob` is a string or a list of strings, not a list
+        `hidden` is true or false, not "maybe"
+        `max` is a whole number that is not negative, not -1
+        `order` is one of up or down, not "left"
+        there is no argument `pth`: did you mean `path`?
+        there is no argument `zzz`: one of path, max, hidden, glob or order
+        `path` is missing: where to look
+        "#);
+    }
+
+    #[test]
+    fn good_arguments_are_taken_as_they_are() {
+        let args =
+            json!({"path": "src", "max": 3, "hidden": true, "glob": ["*.rs"], "order": "up"});
+        assert_eq!(check(&spec(), &args).unwrap(), None);
+        assert_eq!(
+            check(&spec(), &json!({"path": "", "max": null})).unwrap(),
+            None
+        );
+    }
+
+    #[test]
+    fn words_of_a_template_are_brought_into_their_kind() {
+        let args = json!({"path": 12, "max": " 20 ", "hidden": "false"});
+        assert_eq!(
+            check(&spec(), &args).unwrap(),
+            Some(json!({"path": "12", "max": 20, "hidden": false}))
+        );
+        assert_eq!(
+            check(&spec(), &json!({"path": "a", "max": 20.0})).unwrap(),
+            Some(json!({"path": "a", "max": 20}))
+        );
+    }
+
+    #[test]
+    fn arguments_that_are_no_object_are_refused() {
+        let error = check(&spec(), &json!([1])).unwrap_err();
+        assert_eq!(
+            error.message,
+            "the arguments of list are an object, not a list"
+        );
+    }
+
+    #[test]
+    fn a_misspelt_name_finds_the_one_that_was_meant() {
+        let names = ["list", "read", "result_read", "grep"];
+        assert_eq!(nearest("lsit", names), Some("list"));
+        assert_eq!(nearest("Grep", names), Some("grep"));
+        assert_eq!(nearest("result", names), Some("result_read"));
+        assert_eq!(nearest("deploy", names), None);
+    }
+}

@@ -1,0 +1,99 @@
+//! The tools that come with Folio, one file each.
+//!
+//! | tool | does | effect |
+//! |---|---|---|
+//! | `list`, `read`, `grep` | look at files | read |
+//! | `write` | makes, replaces or extends a file in the run's folder | idempotent |
+//! | `git` | looks at a repository | read |
+//! | `shell` | runs a command, if the run allows it | opaque |
+//! | `text` | computes: templates, lists, counts, order | pure |
+//! | `observe`, `page_append` | propose entries for the scratch page and for pages | pure |
+//! | `result_read` | reads a range of an earlier result | read |
+//! | `wait` | waits | read |
+
+mod git;
+mod grep;
+mod list;
+mod observe;
+mod page_append;
+mod read;
+mod result_read;
+mod shell;
+mod text;
+mod wait;
+mod write;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer};
+
+use crate::tool::Tool;
+
+/// All of them.
+pub fn all() -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(git::Git::default()),
+        Arc::new(grep::Grep::default()),
+        Arc::new(list::List::default()),
+        Arc::new(observe::Observe::default()),
+        Arc::new(page_append::PageAppend::default()),
+        Arc::new(read::Read::default()),
+        Arc::new(result_read::ResultRead::default()),
+        Arc::new(shell::Shell::default()),
+        Arc::new(text::Text::default()),
+        Arc::new(wait::Wait::default()),
+        Arc::new(write::Write::default()),
+    ]
+}
+
+/// One text or several, as arguments give them.
+#[derive(Debug, Default)]
+struct Texts(Vec<String>);
+
+impl<'de> Deserialize<'de> for Texts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Given {
+            One(String),
+            Several(Vec<String>),
+        }
+        Ok(Self(match Given::deserialize(deserializer)? {
+            Given::One(text) => vec![text],
+            Given::Several(texts) => texts,
+        }))
+    }
+}
+
+/// Ends of lines in a piece of text.
+fn newlines(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
+/// Whether a file that begins with these bytes holds something other than text, by git's rule.
+fn looks_binary(start: &[u8]) -> bool {
+    start[..start.len().min(BINARY_LOOK_BYTES)].contains(&0)
+}
+
+/// How far into a file the rule looks.
+const BINARY_LOOK_BYTES: usize = 8_000;
+
+/// Bytes without a character that is cut off at the end.
+fn whole_characters(bytes: &[u8]) -> usize {
+    // A character has at most four bytes, and the last of an unfinished one may be the fourth missing.
+    for back in 1..=bytes.len().min(3) {
+        let at = bytes.len() - back;
+        let byte = bytes[at];
+        if byte & 0b1100_0000 == 0b1000_0000 {
+            continue;
+        }
+        let wanted = match byte {
+            0xf0..=0xf7 => 4,
+            0xe0..=0xef => 3,
+            0xc0..=0xdf => 2,
+            _ => 1,
+        };
+        return if wanted > back { at } else { bytes.len() };
+    }
+    bytes.len()
+}

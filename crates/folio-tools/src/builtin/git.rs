@@ -1,0 +1,251 @@
+//! `git`: looks at a repository.
+
+mod allowed;
+mod history;
+mod hot_files;
+mod repository;
+mod summary;
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use self::repository::Repository;
+use super::Texts;
+use crate::arguments::parse;
+use crate::context::ToolContext;
+use crate::response::{ToolError, ToolResponse, Truncated};
+use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
+
+/// Files or commits of one answer.
+const ROWS_MAX: usize = 10_000;
+
+/// Looks at a repository. Nothing in it is changed, no program that it names is run, and nothing is
+/// fetched.
+#[derive(Debug)]
+pub(super) struct Git {
+    spec: ToolSpec,
+}
+
+impl Default for Git {
+    fn default() -> Self {
+        let mut commands = vec!["hot_files", "summary", "file_history"];
+        commands.extend(allowed::commands());
+        Self {
+            spec: ToolSpec::new(
+                "git",
+                Effect::Read,
+                "Looks at a git repository. `summary` returns {branch, head, commits, first_date, last_date, \
+                 authors, is_shallow}. `hot_files` returns the files that changed most often: `files` \
+                 [{path, commits, added, deleted, authors, last_commit, last_date}] and `commits_total`. \
+                 `file_history` returns the `commits` of one file [{commit, date, author, subject, added, \
+                 deleted}]. The other commands are git's own with the flags that only look; they \
+                 return `text`.",
+            )
+            .required("command", ArgKind::one_of(&commands), "What to look at.")
+            .optional("args", ArgKind::Texts, "Arguments of one of git's own commands.")
+            .optional("repo", ArgKind::Text, "The folder of the repository; the granted one by default.")
+            .optional(
+                "path",
+                ArgKind::Text,
+                "file_history: the file. hot_files: a folder to stay in. Relative to the repository.",
+            )
+            .optional("max", ArgKind::Count, "hot_files: how many files, 20 by default. file_history: how many commits, 50 by default.")
+            .optional(
+                "since",
+                ArgKind::Text,
+                "hot_files, summary: only commits after this date, as `2026-01-31` or `6 months`.",
+            )
+            .optional(
+                "deleted",
+                ArgKind::Flag,
+                "hot_files: also files that are not there any more.",
+            ),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Args {
+    command: String,
+    args: Option<Texts>,
+    repo: Option<String>,
+    path: Option<String>,
+    max: Option<usize>,
+    since: Option<String>,
+    deleted: Option<bool>,
+}
+
+#[async_trait]
+impl Tool for Git {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
+        match git(request, context).await {
+            Ok(answer) => ToolResponse {
+                truncated: answer.truncated,
+                ..ToolResponse::ok(request, answer.outputs, answer.notes)
+            },
+            Err(error) => ToolResponse::failed(request, error),
+        }
+    }
+}
+
+struct Answer {
+    outputs: Value,
+    notes: String,
+    truncated: Option<Truncated>,
+}
+
+impl Answer {
+    fn new(outputs: Value, notes: String) -> Self {
+        Self {
+            outputs,
+            notes,
+            truncated: None,
+        }
+    }
+}
+
+async fn git(request: &ToolRequest, context: &ToolContext) -> Result<Answer, ToolError> {
+    let args: Args = parse(request)?;
+    // What cannot be allowed is refused before anything runs.
+    let own = match args.command.as_str() {
+        "hot_files" | "summary" | "file_history" => None,
+        command => {
+            let given = args.args.as_ref().map_or(&[][..], |args| &args.0);
+            Some(allowed::checked(command, given)?)
+        }
+    };
+    if own.is_none() && args.args.is_some() {
+        return Err(ToolError::invalid(format!(
+            "git {}: `args` is for git's own commands",
+            args.command
+        )));
+    }
+    let since = args.since.as_deref().map(checked_since).transpose()?;
+    let repo = args.repo.as_deref().unwrap_or_default();
+    let located = context.roots.find(repo, &context.run_folder)?;
+    let repository = Repository::open(&located, context).await?;
+    let max = |default: usize| args.max.unwrap_or(default).min(ROWS_MAX);
+    match args.command.as_str() {
+        "hot_files" => {
+            let wanted = hot_files::Wanted {
+                max: max(20),
+                since,
+                path: args.path.as_deref().map(checked_path).transpose()?,
+                deleted: args.deleted.unwrap_or(false),
+            };
+            hot_files::hot_files(&repository, &wanted).await
+        }
+        "summary" => summary::summary(&repository, since.as_deref()).await,
+        "file_history" => {
+            let Some(path) = args.path.as_deref() else {
+                return Err(ToolError::invalid("git file_history: `path` is missing"));
+            };
+            history::file_history(&repository, checked_path(path)?, max(50)).await
+        }
+        command => raw(&repository, command, own.unwrap_or_default()).await,
+    }
+}
+
+async fn raw(
+    repository: &Repository<'_>,
+    command: &str,
+    args: Vec<String>,
+) -> Result<Answer, ToolError> {
+    let Some(captured) = repository.text(command, args).await? else {
+        return Ok(Answer::new(
+            json!({"text": ""}),
+            "there are no commits yet".to_owned(),
+        ));
+    };
+    let truncated = (captured.kept_bytes < captured.total_bytes).then_some(Truncated {
+        kept_bytes: captured.kept_bytes,
+        total_bytes: captured.total_bytes,
+    });
+    let notes = format!("git {command}: {} bytes", captured.total_bytes);
+    Ok(Answer {
+        outputs: json!({"text": captured.text, "truncated": truncated.is_some()}),
+        notes,
+        truncated,
+    })
+}
+
+/// A date that git reads as one; git takes any other word for now.
+fn checked_since(since: &str) -> Result<String, ToolError> {
+    let since = since.trim();
+    let is_date = since.len() >= 10
+        && since
+            .bytes()
+            .zip(b"dddd-dd-dd")
+            .all(|(byte, shape)| match shape {
+                b'd' => byte.is_ascii_digit(),
+                _ => byte == b'-',
+            })
+        && since
+            .bytes()
+            .skip(10)
+            .all(|byte| byte.is_ascii_alphanumeric() || b" :+-.".contains(&byte));
+    let words: Vec<&str> = since
+        .split([' ', '.'])
+        .filter(|word| !word.is_empty())
+        .collect();
+    let is_age = match words.as_slice() {
+        [count, unit] | [count, unit, "ago"] => {
+            count.parse::<u32>().is_ok()
+                && ["hour", "day", "week", "month", "year"].contains(&unit.trim_end_matches('s'))
+        }
+        _ => false,
+    };
+    if is_date {
+        Ok(since.to_owned())
+    } else if is_age {
+        Ok(format!("{} {} ago", words[0], words[1]))
+    } else {
+        Err(ToolError::invalid(format!(
+            "git: `since` is a date as `2026-01-31` or an age as `6 months`, not `{since}`"
+        )))
+    }
+}
+
+/// A path inside the repository, as bytes for git.
+fn checked_path(path: &str) -> Result<&str, ToolError> {
+    let path = path.trim_start_matches("./").trim_end_matches('/');
+    if path.is_empty() || allowed::leaves_the_folder(Path::new(path)) || path.contains('\0') {
+        return Err(ToolError::invalid(format!(
+            "git: `path` names something inside the repository, not `{path}`"
+        )));
+    }
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn since_is_a_date_or_an_age() {
+        for (given, taken) in [
+            ("2026-01-31", "2026-01-31"),
+            ("2026-01-31T10:00:00Z", "2026-01-31T10:00:00Z"),
+            ("6 months", "6 months ago"),
+            ("1.year.ago", "1 year ago"),
+        ] {
+            assert_eq!(checked_since(given).unwrap(), taken);
+        }
+        for wrong in [
+            "yesterday-ish",
+            "",
+            "--all",
+            "2026-01-31\n--exec=x",
+            "6 parsecs",
+        ] {
+            assert!(checked_since(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,638 @@
+//! Which of git's own commands and flags may be used.
+//!
+//! The list says what is allowed and not what is forbidden: git has many flags that write a file, run a
+//! program or read outside of the repository, and gets new ones. Flags must be given in full.
+
+use std::path::{Component, Path};
+
+use crate::arguments::nearest;
+use crate::response::{FailureKind, ToolError};
+
+struct Command {
+    name: &'static str,
+    /// Arguments that are always given, before all others.
+    always: &'static [&'static str],
+    /// Flags without a value.
+    flags: &'static [&'static [&'static str]],
+    /// Flags with a value: `--name=value` or `--name value`, `-nvalue` or `-n value`.
+    values: &'static [&'static [&'static str]],
+    /// Whether `-5` is a number of commits.
+    number: bool,
+    /// The revision to look at if none is named.
+    default_revision: Option<&'static str>,
+}
+
+const DIFF_ALWAYS: &[&str] = &["--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
+
+const DIFF_FLAGS: &[&str] = &[
+    "--stat",
+    "--shortstat",
+    "--numstat",
+    "--dirstat",
+    "--summary",
+    "--name-only",
+    "--name-status",
+    "--raw",
+    "--patch",
+    "-p",
+    "-u",
+    "--no-patch",
+    "-s",
+    "--patch-with-stat",
+    "--minimal",
+    "--patience",
+    "--histogram",
+    "-w",
+    "-b",
+    "--ignore-all-space",
+    "--ignore-space-change",
+    "--ignore-blank-lines",
+    "--word-diff",
+    "--function-context",
+    "-W",
+    "--no-renames",
+    "-M",
+    "-C",
+    "--find-renames",
+    "--full-index",
+    "--binary",
+    "-a",
+    "--text",
+    "-R",
+    "-z",
+    "--abbrev",
+    "--check",
+    "--no-prefix",
+    "--compact-summary",
+];
+
+const DIFF_VALUES: &[&str] = &[
+    "--unified",
+    "-U",
+    "--diff-filter",
+    "--stat",
+    "--abbrev",
+    "--diff-algorithm",
+    "-S",
+    "-G",
+    "--find-renames",
+    "--inter-hunk-context",
+];
+
+const LOG_FLAGS: &[&str] = &[
+    "--oneline",
+    "--graph",
+    "--all",
+    "--merges",
+    "--no-merges",
+    "--first-parent",
+    "--reverse",
+    "--follow",
+    "--full-history",
+    "--simplify-merges",
+    "--ancestry-path",
+    "--topo-order",
+    "--date-order",
+    "--author-date-order",
+    "--decorate",
+    "--no-decorate",
+    "--abbrev-commit",
+    "--no-abbrev-commit",
+    "--branches",
+    "--tags",
+    "--remotes",
+    "--left-right",
+    "--cherry-pick",
+    "--cherry-mark",
+    "--boundary",
+    "-i",
+    "--regexp-ignore-case",
+    "-E",
+    "--extended-regexp",
+    "-F",
+    "--fixed-strings",
+    "--all-match",
+    "--invert-grep",
+    "-m",
+    "-c",
+    "--cc",
+    "--parents",
+    "--children",
+    "--pickaxe-regex",
+    "--pickaxe-all",
+];
+
+const LOG_VALUES: &[&str] = &[
+    "-n",
+    "--max-count",
+    "--skip",
+    "--since",
+    "--after",
+    "--until",
+    "--before",
+    "--author",
+    "--committer",
+    "--grep",
+    "--format",
+    "--pretty",
+    "--date",
+    "--decorate",
+    "--branches",
+    "--tags",
+    "--remotes",
+    "--min-parents",
+    "--max-parents",
+];
+
+const LIST_VALUES: &[&str] = &[
+    "--format",
+    "--sort",
+    "--contains",
+    "--no-contains",
+    "--merged",
+    "--no-merged",
+    "--points-at",
+];
+
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "log",
+        always: DIFF_ALWAYS,
+        flags: &[LOG_FLAGS, DIFF_FLAGS],
+        values: &[LOG_VALUES, DIFF_VALUES, &["-L"]],
+        number: true,
+        default_revision: None,
+    },
+    Command {
+        name: "show",
+        always: DIFF_ALWAYS,
+        flags: &[LOG_FLAGS, DIFF_FLAGS],
+        values: &[LOG_VALUES, DIFF_VALUES],
+        number: true,
+        default_revision: None,
+    },
+    Command {
+        name: "diff",
+        always: DIFF_ALWAYS,
+        flags: &[DIFF_FLAGS, &["--cached", "--staged", "--merge-base"]],
+        values: &[DIFF_VALUES],
+        number: false,
+        default_revision: None,
+    },
+    Command {
+        name: "status",
+        always: &["--ignore-submodules=all"],
+        flags: &[&[
+            "--short",
+            "-s",
+            "--porcelain",
+            "--branch",
+            "-b",
+            "-z",
+            "--long",
+            "--ignored",
+            "--no-renames",
+            "--untracked-files",
+        ]],
+        values: &[&["--porcelain", "--untracked-files", "--ignored"]],
+        number: false,
+        default_revision: None,
+    },
+    Command {
+        name: "ls-files",
+        always: &[],
+        flags: &[&[
+            "-c",
+            "--cached",
+            "-d",
+            "--deleted",
+            "-m",
+            "--modified",
+            "-o",
+            "--others",
+            "-i",
+            "--ignored",
+            "-s",
+            "--stage",
+            "-u",
+            "--unmerged",
+            "-k",
+            "--killed",
+            "-z",
+            "-t",
+            "-v",
+            "--exclude-standard",
+            "--full-name",
+            "--eol",
+            "--deduplicate",
+            "--directory",
+            "--error-unmatch",
+        ]],
+        values: &[&["--exclude", "-x", "--format"]],
+        number: false,
+        default_revision: None,
+    },
+    Command {
+        name: "blame",
+        always: &["--no-textconv"],
+        flags: &[&[
+            "-w",
+            "-M",
+            "-C",
+            "-e",
+            "--show-email",
+            "-s",
+            "-t",
+            "-l",
+            "-f",
+            "--show-name",
+            "-n",
+            "--show-number",
+            "--porcelain",
+            "-p",
+            "--line-porcelain",
+            "--root",
+            "--first-parent",
+        ]],
+        values: &[&["-L", "--since", "--date", "--abbrev"]],
+        number: false,
+        default_revision: None,
+    },
+    Command {
+        name: "rev-parse",
+        always: &[],
+        flags: &[&[
+            "--verify",
+            "--short",
+            "--abbrev-ref",
+            "--symbolic-full-name",
+            "--symbolic",
+            "--quiet",
+            "-q",
+            "--is-shallow-repository",
+            "--is-bare-repository",
+            "--is-inside-work-tree",
+            "--branches",
+            "--tags",
+            "--remotes",
+            "--all",
+        ]],
+        values: &[&["--short", "--abbrev-ref"]],
+        number: false,
+        default_revision: None,
+    },
+    Command {
+        name: "shortlog",
+        always: &[],
+        flags: &[&[
+            "-s",
+            "--summary",
+            "-n",
+            "--numbered",
+            "-e",
+            "--email",
+            "-c",
+            "--committer",
+            "--merges",
+            "--no-merges",
+            "--all",
+            "-sn",
+            "-ns",
+            "-sne",
+        ]],
+        values: &[&[
+            "--since", "--after", "--until", "--before", "--author", "--group", "--format",
+        ]],
+        number: false,
+        // Without one it reads the log from its input.
+        default_revision: Some("HEAD"),
+    },
+    Command {
+        name: "cat-file",
+        always: &[],
+        flags: &[&["-t", "-s", "-p", "-e"]],
+        values: &[],
+        number: false,
+        default_revision: None,
+    },
+    Command {
+        name: "branch",
+        always: &["--list"],
+        flags: &[&[
+            "--list",
+            "-l",
+            "-a",
+            "--all",
+            "-r",
+            "--remotes",
+            "-v",
+            "-vv",
+            "--verbose",
+            "--merged",
+            "--no-merged",
+            "-i",
+            "--ignore-case",
+        ]],
+        values: &[LIST_VALUES],
+        number: false,
+        default_revision: None,
+    },
+    Command {
+        name: "tag",
+        always: &["--list"],
+        flags: &[&[
+            "--list",
+            "-l",
+            "-n",
+            "--merged",
+            "--no-merged",
+            "-i",
+            "--ignore-case",
+        ]],
+        values: &[LIST_VALUES],
+        number: false,
+        default_revision: None,
+    },
+    Command {
+        name: "rev-list",
+        always: &[],
+        flags: &[LOG_FLAGS, &["--count"]],
+        values: &[LOG_VALUES],
+        number: true,
+        default_revision: None,
+    },
+    Command {
+        name: "describe",
+        always: &[],
+        flags: &[&[
+            "--all",
+            "--tags",
+            "--contains",
+            "--long",
+            "--always",
+            "--exact-match",
+            "--first-parent",
+        ]],
+        values: &[&["--abbrev", "--candidates", "--match", "--exclude"]],
+        number: false,
+        default_revision: None,
+    },
+];
+
+pub(super) fn commands() -> impl Iterator<Item = &'static str> {
+    COMMANDS.iter().map(|command| command.name)
+}
+
+/// The arguments to give to git, or what is wrong with those that were given.
+pub(super) fn checked(command: &str, given: &[String]) -> Result<Vec<String>, ToolError> {
+    let Some(command) = COMMANDS.iter().find(|known| known.name == command) else {
+        return Err(ToolError::invalid(format!(
+            "git: `{command}` is not allowed"
+        )));
+    };
+    let mut args: Vec<String> = command.always.iter().map(|arg| (*arg).to_owned()).collect();
+    let mut names_something = false;
+    let mut rest = given.iter();
+    while let Some(arg) = rest.next() {
+        if arg.contains('\0') {
+            return Err(ToolError::invalid("git: an argument holds no zero byte"));
+        }
+        if arg == "--" {
+            add_default_revision(command, names_something, &mut args);
+            args.push(arg.clone());
+            for path in rest {
+                check_path(command, path)?;
+                args.push(path.clone());
+            }
+            return Ok(args);
+        }
+        if arg.starts_with('-') {
+            args.push(flag(command, arg, &mut rest)?);
+        } else {
+            // A revision or a path: git finds out, so it must be harmless as both.
+            check_path(command, arg)?;
+            names_something = true;
+            args.push(arg.clone());
+        }
+    }
+    add_default_revision(command, names_something, &mut args);
+    Ok(args)
+}
+
+fn add_default_revision(command: &Command, names_something: bool, args: &mut Vec<String>) {
+    if let Some(revision) = command.default_revision
+        && !names_something
+        && !args.iter().any(|arg| arg == "--all")
+    {
+        args.push(revision.to_owned());
+    }
+}
+
+fn flag<'a>(
+    command: &Command,
+    arg: &str,
+    rest: &mut impl Iterator<Item = &'a String>,
+) -> Result<String, ToolError> {
+    let is_flag = |name: &str| command.flags.iter().any(|names| names.contains(&name));
+    let takes_value = |name: &str| command.values.iter().any(|names| names.contains(&name));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_flag(arg) || (command.number && is_number(&arg[1..])) {
+        return Ok(arg.to_owned());
+    }
+    if let Some((name, value)) = arg.split_once('=')
+        && name.starts_with("--")
+        && takes_value(name)
+    {
+        check_value(command, name, value)?;
+        return Ok(arg.to_owned());
+    }
+    let short = !arg.starts_with("--");
+    if short
+        && let Some((name, value)) = split_short(arg)
+        && takes_value(name)
+    {
+        check_value(command, name, value)?;
+        return Ok(arg.to_owned());
+    }
+    if takes_value(arg) {
+        let Some(value) = rest.next() else {
+            return Err(ToolError::invalid(format!(
+                "git {}: `{arg}` needs a value",
+                command.name
+            )));
+        };
+        if value.is_empty() || value.contains('\0') {
+            return Err(ToolError::invalid(format!(
+                "git {}: the value of `{arg}` cannot be used",
+                command.name
+            )));
+        }
+        check_value(command, arg, value)?;
+        // As one argument, so that git cannot take the value for a flag.
+        return Ok(if short {
+            format!("{arg}{value}")
+        } else {
+            format!("{arg}={value}")
+        });
+    }
+    let name = arg.split('=').next().unwrap_or(arg);
+    let known = command
+        .flags
+        .iter()
+        .chain(command.values)
+        .flat_map(|names| names.iter().copied());
+    let error = ToolError::new(
+        FailureKind::Denied,
+        "git_flag_not_allowed",
+        format!("git {}: the flag `{name}` is not allowed", command.name),
+    )
+    .hint("only flags that look are allowed, written in full");
+    Err(match nearest(name, known) {
+        Some(near) if near.len() > 2 => error.hint(format!("did you mean `{near}`?")),
+        _ => error,
+    })
+}
+
+/// `-n5` as `-n` and `5`.
+fn split_short(arg: &str) -> Option<(&str, &str)> {
+    let (name, value) = arg.split_at_checked(2)?;
+    (!value.is_empty()).then_some((name, value))
+}
+
+fn check_value(command: &Command, name: &str, value: &str) -> Result<(), ToolError> {
+    // To check a signature git runs another program.
+    let checks_signature = ["--format", "--pretty"].contains(&name)
+        && (value.contains("%G") || value.contains("%(signature"));
+    if checks_signature {
+        return Err(ToolError::new(
+            FailureKind::Denied,
+            "git_flag_not_allowed",
+            format!("git {}: signatures are not checked", command.name),
+        ));
+    }
+    Ok(())
+}
+
+fn check_path(command: &Command, path: &str) -> Result<(), ToolError> {
+    // With a path outside of the repository `git diff` compares any two files of the machine.
+    if leaves_the_folder(Path::new(path)) {
+        return Err(ToolError::new(
+            FailureKind::Denied,
+            "path_outside_root",
+            format!("git {}: `{path}` leads out of the repository", command.name),
+        )
+        .hint("name paths from the top of the repository"));
+    }
+    Ok(())
+}
+
+/// Whether a path is absolute or goes upwards anywhere.
+pub(super) fn leaves_the_folder(path: &Path) -> bool {
+    path.is_absolute() || path.components().any(|part| part == Component::ParentDir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowed(command: &str, args: &[&str]) -> Result<Vec<String>, ToolError> {
+        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        checked(command, &args)
+    }
+
+    #[test]
+    fn flags_that_write_run_or_read_elsewhere_are_refused() {
+        for (command, arg) in [
+            ("log", "--output=/tmp/x"),
+            ("log", "--outpu=/tmp/x"),
+            ("log", "--ext-diff"),
+            ("log", "--textconv"),
+            ("log", "-O/etc/passwd"),
+            ("log", "--show-signature"),
+            ("log", "--stdin"),
+            ("log", "-"),
+            ("diff", "--no-index"),
+            ("diff", "--output-indicator-new=x"),
+            ("diff", "--submodule=diff"),
+            ("show", "-c=core.pager=x"),
+            ("show", "--exec=x"),
+            ("cat-file", "--batch"),
+            ("cat-file", "--textconv"),
+            ("cat-file", "--filters"),
+            ("ls-files", "--exclude-from=/etc/passwd"),
+            ("ls-files", "-X/etc/passwd"),
+            ("ls-files", "--recurse-submodules"),
+            ("blame", "--contents=/etc/passwd"),
+            ("blame", "--ignore-revs-file=/etc/passwd"),
+            ("blame", "-S/etc/passwd"),
+            ("describe", "--dirty"),
+            ("branch", "-D"),
+            ("branch", "-d"),
+            ("branch", "--edit-description"),
+            ("branch", "-m"),
+            ("tag", "-d"),
+            ("tag", "-v"),
+            ("tag", "-a"),
+            ("tag", "-F/etc/passwd"),
+            ("status", "--recurse-submodules"),
+            ("rev-parse", "--git-path=x"),
+            ("rev-list", "--alternate-refs"),
+            ("shortlog", "--output=x"),
+        ] {
+            let error = allowed(command, &[arg]).unwrap_err();
+            assert_eq!(error.kind, FailureKind::Denied, "{command} {arg}");
+        }
+    }
+
+    #[test]
+    fn paths_that_lead_out_are_refused_on_both_sides_of_the_dashes() {
+        for args in [
+            &["/etc/passwd", "/etc/hosts"][..],
+            &["--", "/etc/passwd", "/etc/hosts"],
+            &["../x", "a"],
+            &["--", "a/../../x", "b"],
+        ] {
+            assert_eq!(allowed("diff", args).unwrap_err().code, "path_outside_root");
+        }
+        assert!(allowed("diff", &["HEAD~2..HEAD", "--", "src"]).is_ok());
+        assert!(allowed("diff", &["main...topic"]).is_ok());
+    }
+
+    #[test]
+    fn a_value_can_never_become_a_flag() {
+        assert_eq!(
+            allowed("log", &["--author", "--output=x", "-n", "5", "-n7", "-3"]).unwrap()[3..],
+            ["--author=--output=x", "-n5", "-n7", "-3"]
+        );
+        assert!(allowed("log", &["-n"]).is_err());
+        assert!(allowed("log", &["-S", ""]).is_err());
+    }
+
+    #[test]
+    fn signatures_are_not_checked() {
+        assert!(allowed("log", &["--format=%H %G?"]).is_err());
+        assert!(allowed("log", &["--pretty", "%G?"]).is_err());
+    }
+
+    #[test]
+    fn lists_stay_lists() {
+        assert_eq!(
+            allowed("branch", &["new-one"]).unwrap(),
+            ["--list", "new-one"]
+        );
+        assert_eq!(allowed("tag", &[]).unwrap(), ["--list"]);
+    }
+
+    #[test]
+    fn a_short_log_always_has_a_revision() {
+        assert_eq!(allowed("shortlog", &["-sn"]).unwrap(), ["-sn", "HEAD"]);
+        assert_eq!(
+            allowed("shortlog", &["-s", "--", "src"]).unwrap(),
+            ["-s", "HEAD", "--", "src"]
+        );
+        assert_eq!(
+            allowed("shortlog", &["-s", "main"]).unwrap(),
+            ["-s", "main"]
+        );
+    }
+}

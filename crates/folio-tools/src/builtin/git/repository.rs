@@ -1,0 +1,330 @@
+//! A repository that may be looked at, and how git is run on it.
+
+mod place;
+
+use std::ffi::OsString;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use bstr::ByteSlice as _;
+
+use self::place::Place;
+use crate::blocking::blocking;
+use crate::capture::{Captured, HeadAndTail, Sink};
+use crate::context::ToolContext;
+use crate::process::{Ended, Finished, Program, run};
+use crate::response::{FailureKind, ToolError};
+use crate::roots::Located;
+
+/// Bytes of errors that are kept.
+const ERRORS_BYTES: usize = 16 * 1024;
+
+/// Settings that win over those of the repository, which may come from anybody: no setting may run a
+/// program, read a file outside of the repository, or reach the network.
+const SETTINGS: &[(&str, &str)] = &[
+    ("core.fsmonitor", "false"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.pager", "cat"),
+    ("core.quotePath", "false"),
+    ("core.sshCommand", "/dev/null"),
+    ("core.askPass", "/dev/null"),
+    ("core.gitProxy", "/dev/null"),
+    ("core.alternateRefsCommand", "/dev/null"),
+    ("core.excludesFile", "/dev/null"),
+    ("core.attributesFile", "/dev/null"),
+    ("credential.helper", ""),
+    ("protocol.allow", "never"),
+    ("diff.external", ""),
+    ("diff.orderFile", "/dev/null"),
+    ("diff.ignoreSubmodules", "all"),
+    ("diff.submodule", "short"),
+    ("submodule.recurse", "false"),
+    ("status.submoduleSummary", "false"),
+    ("log.showSignature", "false"),
+    ("log.follow", "false"),
+    // `remerge` runs the merge programs of the repository.
+    ("log.diffMerges", "separate"),
+    ("gpg.program", "/dev/null"),
+    ("gpg.openpgp.program", "/dev/null"),
+    ("gpg.x509.program", "/dev/null"),
+    ("gpg.ssh.program", "/dev/null"),
+    ("gpg.ssh.defaultKeyCommand", ""),
+    ("blame.ignoreRevsFile", ""),
+    ("mailmap.file", "/dev/null"),
+    ("i18n.logOutputEncoding", "UTF-8"),
+    ("color.ui", "false"),
+    ("column.ui", "never"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    // The folder was granted, whoever owns it.
+    ("safe.directory", "*"),
+    ("safe.bareRepository", "all"),
+];
+
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("LC_ALL", "C"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_CONFIG_SYSTEM", "/dev/null"),
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+    ("GIT_ATTR_NOSYSTEM", "1"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_ALLOW_PROTOCOL", "none"),
+    ("GIT_PAGER", "cat"),
+];
+
+/// A repository that lies within the granted folders.
+#[derive(Debug)]
+pub(super) struct Repository<'a> {
+    context: &'a ToolContext,
+    place: Place,
+    /// Names of settings of the repository that are emptied, since each would run a program.
+    emptied: Vec<String>,
+}
+
+impl<'a> Repository<'a> {
+    /// Finds the repository that `located` is in.
+    pub(super) async fn open(
+        located: &Located,
+        context: &'a ToolContext,
+    ) -> Result<Self, ToolError> {
+        let from = located.clone();
+        let mut granted: Vec<PathBuf> = context
+            .roots
+            .iter()
+            .map(|root| root.path().to_owned())
+            .collect();
+        granted.push(located.root.path().to_owned());
+        let place = blocking(&context.cancel, move |_| Place::find(&from, &granted)).await?;
+        let mut repository = Self {
+            context,
+            place,
+            emptied: Vec::new(),
+        };
+        repository.emptied = repository.settings_that_run_programs().await?;
+        Ok(repository)
+    }
+
+    /// Whether it holds only the newest part of its history.
+    pub(super) fn is_shallow(&self) -> bool {
+        self.place.is_shallow
+    }
+
+    /// Runs a command and returns what it prints; `None` if there are no commits to look at yet.
+    pub(super) async fn text(
+        &self,
+        command: &str,
+        args: Vec<String>,
+    ) -> Result<Option<Captured>, ToolError> {
+        let mut sink = HeadAndTail::new(self.context.limits.process_output_bytes);
+        let args = args.into_iter().map(OsString::from).collect();
+        match self.stream(command, args, &mut sink).await {
+            Ok(()) => Ok(Some(sink.finish())),
+            Err(error) if error.kind == FailureKind::Cancelled => Err(error),
+            Err(_) if self.head().await?.is_none() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The newest commit; `None` if there are no commits yet.
+    pub(super) async fn head(&self) -> Result<Option<String>, ToolError> {
+        let args = ["--verify", "--quiet", "HEAD"].map(OsString::from).to_vec();
+        self.word("rev-parse", args).await
+    }
+
+    /// What a command prints in one line; `None` if it ends with an error.
+    pub(super) async fn word(
+        &self,
+        command: &str,
+        args: Vec<OsString>,
+    ) -> Result<Option<String>, ToolError> {
+        let mut sink = HeadAndTail::new(ERRORS_BYTES);
+        let (finished, _) = self.run(command, args, &mut sink).await?;
+        if finished.ended == Ended::Cancelled {
+            return Err(ToolError::cancelled());
+        }
+        let text = sink.finish().text.trim().to_owned();
+        Ok((finished.exit_code() == Some(0) && !text.is_empty()).then_some(text))
+    }
+
+    /// Runs a command and gives what it prints to `sink`, which may end it.
+    pub(super) async fn stream(
+        &self,
+        command: &str,
+        args: Vec<OsString>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), ToolError> {
+        let (finished, errors) = self.run(command, args, sink).await?;
+        match (finished.ended, finished.exit_code()) {
+            (Ended::Stopped, _) | (Ended::ByItself, Some(0)) => Ok(()),
+            (Ended::Cancelled, _) => Err(ToolError::cancelled()),
+            (Ended::TimedOut, _) => Err(ToolError::new(
+                FailureKind::TimedOut,
+                "timed_out",
+                format!(
+                    "git {command} took longer than {} s and was ended",
+                    self.context.limits.git_timeout.as_secs()
+                ),
+            )),
+            (Ended::ByItself, code) => Err(explained(command, code, &errors)),
+        }
+    }
+
+    async fn run(
+        &self,
+        command: &str,
+        args: Vec<OsString>,
+        sink: &mut dyn Sink,
+    ) -> Result<(Finished, String), ToolError> {
+        let mut all: Vec<OsString> = vec![
+            "--no-pager".into(),
+            "--literal-pathspecs".into(),
+            command.into(),
+        ];
+        all.extend(args);
+        let program = Program {
+            name: "git".to_owned(),
+            args: all,
+            folder: self.place.folder.clone(),
+            environment: self.environment(),
+            timeout: self.context.limits.git_timeout,
+            grace: self.context.limits.kill_grace,
+        };
+        let mut errors = HeadAndTail::new(ERRORS_BYTES);
+        let finished = run(&program, &self.context.cancel, sink, &mut errors)
+            .await
+            .map_err(|error| match error.code.as_str() {
+                "no_such_program" => ToolError::new(
+                    FailureKind::Unavailable,
+                    "git_missing",
+                    "cannot run git: it is not installed, or not on the PATH",
+                )
+                .hint("install git"),
+                _ => error,
+            })?;
+        Ok((finished, errors.finish().text))
+    }
+
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        // Of what was given only what finds the program: no home, so no settings of the user.
+        let path = self
+            .context
+            .environment
+            .iter()
+            .filter(|(name, _)| name == "PATH");
+        let mut environment: Vec<(OsString, OsString)> = path
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        environment.extend(
+            ENVIRONMENT
+                .iter()
+                .map(|(name, value)| (name.into(), value.into())),
+        );
+        environment.extend(self.place.environment());
+        let emptied = self.emptied.iter().map(|name| (name.as_str(), ""));
+        let mut count = 0;
+        for (name, value) in SETTINGS.iter().copied().chain(emptied) {
+            environment.push((format!("GIT_CONFIG_KEY_{count}").into(), name.into()));
+            environment.push((format!("GIT_CONFIG_VALUE_{count}").into(), value.into()));
+            count += 1;
+        }
+        environment.push(("GIT_CONFIG_COUNT".into(), count.to_string().into()));
+        environment
+    }
+
+    /// Drivers that the settings of the repository name: they would run for any file whose attributes ask
+    /// for them.
+    async fn settings_that_run_programs(&self) -> Result<Vec<String>, ToolError> {
+        let mut names = Names::default();
+        let args = ["--list", "--name-only", "-z"].map(OsString::from).to_vec();
+        self.stream("config", args, &mut names).await?;
+        if names.too_many {
+            return Err(ToolError::new(
+                FailureKind::Denied,
+                "git_settings",
+                "the settings of the repository are too large to be checked",
+            ));
+        }
+        let mut found = Vec::new();
+        for name in names
+            .text
+            .split(|byte| *byte == 0)
+            .filter(|name| runs_a_program(name))
+        {
+            let Ok(name) = std::str::from_utf8(name) else {
+                return Err(ToolError::new(
+                    FailureKind::Denied,
+                    "git_settings",
+                    "a setting of the repository that runs a program has a name that is no text",
+                ));
+            };
+            found.push(name.to_owned());
+        }
+        found.sort();
+        found.dedup();
+        Ok(found)
+    }
+}
+
+fn runs_a_program(name: &[u8]) -> bool {
+    let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end.as_bytes()));
+    (name.starts_with(b"filter.") && ends(&[".clean", ".smudge", ".process"]))
+        || (name.starts_with(b"diff.") && ends(&[".command", ".textconv"]))
+        || (name.starts_with(b"merge.") && ends(&[".driver"]))
+        // With an emptied filter this would be an error of git.
+        || (name.starts_with(b"filter.") && ends(&[".required"]))
+}
+
+/// Names of settings, up to a bound.
+#[derive(Default)]
+struct Names {
+    text: Vec<u8>,
+    too_many: bool,
+}
+
+impl Sink for Names {
+    fn take(&mut self, piece: &[u8]) -> ControlFlow<()> {
+        self.text.extend_from_slice(piece);
+        self.too_many = self.text.len() > 1024 * 1024;
+        if self.too_many {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}
+
+fn explained(command: &str, code: Option<i32>, errors: &str) -> ToolError {
+    let first = errors.lines().find(|line| !line.trim().is_empty());
+    let why = first.unwrap_or_default();
+    let why = why.strip_prefix("fatal: ").unwrap_or(why);
+    let why: String = why.chars().take(300).collect();
+    let unknown = [
+        "unknown revision",
+        "Not a valid object name",
+        "no such path",
+        "does not exist in",
+    ];
+    if unknown.iter().any(|text| errors.contains(text)) {
+        return ToolError::new(
+            FailureKind::NotFound,
+            "git_not_found",
+            format!("git {command}: {why}"),
+        );
+    }
+    let error = ToolError::new(
+        FailureKind::Failed,
+        "git_failed",
+        match (why.is_empty(), code) {
+            (true, Some(code)) => format!("git {command} ended with exit code {code}"),
+            (true, None) => format!("git {command} was ended"),
+            (false, _) => format!("git {command}: {why}"),
+        },
+    );
+    if errors.as_bytes().contains_str("promisor") || errors.contains("lazy fetching") {
+        return error
+            .hint("this repository holds only a part of its files, and nothing is fetched");
+    }
+    error
+}

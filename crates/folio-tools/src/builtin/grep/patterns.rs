@@ -1,0 +1,91 @@
+//! The patterns of one search.
+
+use std::sync::Arc;
+
+use regex::bytes::{Regex, RegexBuilder};
+use serde::Deserialize;
+
+use crate::response::ToolError;
+
+/// Patterns of one call.
+const PATTERNS_MAX: usize = 200;
+/// Memory that one compiled pattern may take.
+const PATTERN_BYTES: usize = 10 * 1024 * 1024;
+/// Groups, one inside the other.
+const PATTERN_NEST: u32 = 100;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NamedPattern {
+    name: String,
+    pattern: String,
+}
+
+#[derive(Debug)]
+pub(super) struct Pattern {
+    pub(super) name: Option<Arc<str>>,
+    pub(super) regex: Regex,
+}
+
+/// What a search looks for: line by line, so a match never goes over the end of one.
+#[derive(Debug)]
+pub(super) struct Patterns(pub(super) Vec<Pattern>);
+
+impl Patterns {
+    pub(super) fn new(
+        single: Option<String>,
+        named: Option<Vec<NamedPattern>>,
+        fixed: bool,
+        ignore_case: bool,
+    ) -> Result<Self, ToolError> {
+        let given = match (single, named) {
+            (Some(pattern), None) => vec![(None, pattern)],
+            (None, Some(named)) if !named.is_empty() => named
+                .into_iter()
+                .map(|named| (Some(Arc::from(named.name)), named.pattern))
+                .collect(),
+            _ => {
+                return Err(ToolError::invalid(
+                    "grep: give `pattern`, or a list of `patterns` that is not empty",
+                ));
+            }
+        };
+        if given.len() > PATTERNS_MAX {
+            return Err(ToolError::invalid(format!(
+                "grep: {} patterns are more than {PATTERNS_MAX}",
+                given.len()
+            )));
+        }
+        given
+            .into_iter()
+            .map(|(name, text)| {
+                let regex = compiled(&text, fixed, ignore_case)?;
+                Ok(Pattern { name, regex })
+            })
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+}
+
+fn compiled(text: &str, fixed: bool, ignore_case: bool) -> Result<Regex, ToolError> {
+    let source = if fixed {
+        regex::escape(text)
+    } else {
+        text.to_owned()
+    };
+    RegexBuilder::new(&source)
+        .multi_line(true)
+        .crlf(true)
+        .case_insensitive(ignore_case)
+        .size_limit(PATTERN_BYTES)
+        .nest_limit(PATTERN_NEST)
+        .build()
+        .map_err(|error| {
+            // The library draws the pattern over several lines; the last one says what is wrong.
+            let drawn = error.to_string();
+            let why = drawn.lines().last().unwrap_or_default();
+            let why = why.strip_prefix("error: ").unwrap_or(why);
+            ToolError::invalid(format!("grep: cannot read the pattern `{text}`: {why}"))
+                .hint("give `fixed: true` to look for plain text")
+        })
+}

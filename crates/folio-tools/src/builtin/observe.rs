@@ -1,0 +1,154 @@
+//! `observe`: observations for the scratch page.
+
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+
+use crate::arguments::kind_of;
+use crate::context::ToolContext;
+use crate::response::{ToolError, ToolResponse};
+use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
+
+/// Observations of one call.
+const ITEMS_MAX: usize = 1_000;
+
+/// The type of an observation that does not say.
+const DEFAULT_TYPE: &str = "contextual_insight";
+
+/// Fields of an observation.
+const FIELDS: [&str; 6] = [
+    "type",
+    "content",
+    "confidence",
+    "tags",
+    "ttl_minutes",
+    "context",
+];
+
+/// Proposes observations. The caller commits them together with the outcome of the call.
+#[derive(Debug)]
+pub(super) struct Observe {
+    spec: ToolSpec,
+}
+
+impl Default for Observe {
+    fn default() -> Self {
+        Self {
+            spec: ToolSpec::new(
+                "observe",
+                Effect::Pure,
+                "Puts observations on the scratch page. Give one, or several as `items`: objects with the \
+                 same fields, or texts; the other arguments are then the defaults of all items. \
+                 Returns their `count`.",
+            )
+            .optional("content", ArgKind::Text, "What was observed, in one or two sentences.")
+            .optional("type", ArgKind::Text, "`contextual_insight` by default.")
+            .optional("confidence", ArgKind::Number, "From 0 to 1.")
+            .optional("tags", ArgKind::Texts, "Words to find it by.")
+            .optional("ttl_minutes", ArgKind::Number, "How long it is worth knowing.")
+            .optional("context", ArgKind::Object, "What it is about, such as {goal_id: …}.")
+            .optional("items", ArgKind::List, "Several observations."),
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for Observe {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn inline(&self) -> bool {
+        true
+    }
+
+    async fn call(&self, request: &ToolRequest, _context: &ToolContext) -> ToolResponse {
+        match observations(&request.args) {
+            Ok(observations) => {
+                let count = observations.len();
+                let things = if count == 1 {
+                    "observation"
+                } else {
+                    "observations"
+                };
+                ToolResponse {
+                    observations,
+                    ..ToolResponse::ok(
+                        request,
+                        json!({"count": count}),
+                        format!("{count} {things}"),
+                    )
+                }
+            }
+            Err(error) => ToolResponse::failed(request, error),
+        }
+    }
+}
+
+fn observations(args: &Value) -> Result<Vec<Value>, ToolError> {
+    let mut shared = Map::new();
+    for field in FIELDS {
+        if let Some(value) = args.get(field)
+            && !value.is_null()
+        {
+            shared.insert(field.to_owned(), value.clone());
+        }
+    }
+    let Some(Value::Array(items)) = args.get("items") else {
+        return Ok(vec![observation(shared, "")?]);
+    };
+    if shared.remove("content").is_some() {
+        return Err(ToolError::invalid(
+            "observe: give `content` or `items`, not both",
+        ));
+    }
+    if items.len() > ITEMS_MAX {
+        return Err(ToolError::invalid(format!(
+            "observe: {} items are more than {ITEMS_MAX}",
+            items.len()
+        )));
+    }
+    items
+        .iter()
+        .enumerate()
+        .map(|(index, item)| {
+            let place = format!("item {} ", index + 1);
+            let mut fields = shared.clone();
+            match item {
+                Value::String(content) => {
+                    fields.insert("content".to_owned(), json!(content));
+                }
+                Value::Object(own) => {
+                    let own = own.iter().filter(|(_, value)| !value.is_null());
+                    fields.extend(own.map(|(name, value)| (name.clone(), value.clone())));
+                }
+                other => {
+                    return Err(ToolError::invalid(format!(
+                        "observe: {place}is an object or a string, not {}",
+                        kind_of(other)
+                    )));
+                }
+            }
+            observation(fields, &place)
+        })
+        .collect()
+}
+
+/// Range and length of the fields are for the scratch page to judge; here it must only be one.
+fn observation(mut fields: Map<String, Value>, place: &str) -> Result<Value, ToolError> {
+    match fields.get("content") {
+        Some(Value::String(content)) if !content.trim().is_empty() => {}
+        _ => {
+            return Err(ToolError::invalid(format!(
+                "observe: {place}has no `content`"
+            )));
+        }
+    }
+    if let Some(Value::String(tag)) = fields.get("tags") {
+        let tags = json!([tag]);
+        fields.insert("tags".to_owned(), tags);
+    }
+    fields
+        .entry("type")
+        .or_insert_with(|| Value::String(DEFAULT_TYPE.to_owned()));
+    Ok(Value::Object(fields))
+}

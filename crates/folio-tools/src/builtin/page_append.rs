@@ -1,0 +1,112 @@
+//! `page_append`: an entry for a page.
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::Texts;
+use crate::arguments::parse;
+use crate::context::ToolContext;
+use crate::response::{PageAppend as Append, PageTarget, ToolError, ToolResponse};
+use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
+
+/// Proposes an entry. The caller commits it together with the outcome of the call.
+#[derive(Debug)]
+pub(super) struct PageAppend {
+    spec: ToolSpec,
+}
+
+impl Default for PageAppend {
+    fn default() -> Self {
+        Self {
+            spec: ToolSpec::new(
+                "page_append",
+                Effect::Pure,
+                "Appends an entry to a page. Returns nothing but the number of `bytes`.",
+            )
+            .required("body", ArgKind::Text, "Markdown.")
+            .optional("title", ArgKind::Text, "One line.")
+            .optional(
+                "page",
+                ArgKind::Text,
+                "`own` (the page of this branch, the default), `main`, a handle as `p7`, or a title; a page \
+                 with that title is made if there is none.",
+            )
+            .optional("tags", ArgKind::Texts, "Words to find it by."),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Args {
+    body: String,
+    title: Option<String>,
+    page: Option<String>,
+    tags: Option<Texts>,
+}
+
+#[async_trait]
+impl Tool for PageAppend {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn inline(&self) -> bool {
+        true
+    }
+
+    async fn call(&self, request: &ToolRequest, _context: &ToolContext) -> ToolResponse {
+        match append(request) {
+            Ok(append) => ToolResponse {
+                page_appends: vec![append.clone()],
+                ..ToolResponse::ok(
+                    request,
+                    json!({"bytes": append.body.len()}),
+                    format!("{} bytes for {}", append.body.len(), named(&append.page)),
+                )
+            },
+            Err(error) => ToolResponse::failed(request, error),
+        }
+    }
+}
+
+fn append(request: &ToolRequest) -> Result<Append, ToolError> {
+    let args: Args = parse(request)?;
+    let title = args.title.unwrap_or_default();
+    if args.body.trim().is_empty() && title.trim().is_empty() {
+        return Err(ToolError::invalid(
+            "page_append: there is nothing to append",
+        ));
+    }
+    let page = match args.page.as_deref().map(str::trim) {
+        None | Some("" | "own") => PageTarget::OwnBranch,
+        Some("main") => PageTarget::Main,
+        Some(page) if is_handle(page) => {
+            PageTarget::Handle(page.trim_start_matches('#').to_owned())
+        }
+        Some(title) => PageTarget::Titled(title.to_owned()),
+    };
+    Ok(Append {
+        page,
+        title: title.split_whitespace().collect::<Vec<_>>().join(" "),
+        body: args.body,
+        tags: args.tags.unwrap_or_default().0,
+    })
+}
+
+fn named(page: &PageTarget) -> String {
+    match page {
+        PageTarget::OwnBranch => "the page of this branch".to_owned(),
+        PageTarget::Main => "the main page".to_owned(),
+        PageTarget::Handle(handle) => format!("page {handle}"),
+        PageTarget::Titled(title) => format!("page “{title}”"),
+    }
+}
+
+/// `p7` or `#p7`.
+fn is_handle(page: &str) -> bool {
+    let digits = page.trim_start_matches('#').strip_prefix('p');
+    digits.is_some_and(|digits| {
+        !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit())
+    })
+}

@@ -1,0 +1,353 @@
+//! `read`: lines of a text file.
+
+use std::io::Read as _;
+
+use async_trait::async_trait;
+use bstr::ByteSlice as _;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::{BINARY_LOOK_BYTES, looks_binary, newlines, whole_characters};
+use crate::arguments::parse;
+use crate::blocking::blocking;
+use crate::context::ToolContext;
+use crate::response::{EvidenceRef, ToolError, ToolResponse, Truncated};
+use crate::roots::Located;
+use crate::sha256::ContentHash;
+use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
+
+/// Reads lines of a text file.
+#[derive(Debug)]
+pub(super) struct Read {
+    spec: ToolSpec,
+}
+
+impl Default for Read {
+    fn default() -> Self {
+        Self {
+            spec: ToolSpec::new(
+                "read",
+                Effect::Read,
+                "Reads lines of a text file. Returns `text`, `from_line`, `to_line`, `total_lines`, the \
+                 `bytes` of the file, `encoding_lossy` (bytes that are no UTF-8 were replaced) and \
+                 `truncated`; then `next` holds the arguments that read on. Of a binary file only \
+                 `bytes` and `binary` are told.",
+            )
+            .required("path", ArgKind::Text, "The file.")
+            .optional("from_line", ArgKind::Count, "The first line, counted from 1.")
+            .optional("to_line", ArgKind::Count, "The last line, included.")
+            .optional(
+                "from_byte",
+                ArgKind::Count,
+                "Where to start instead of `from_line`, counted from 0: the rest of a very long line.",
+            )
+            .optional("max_bytes", ArgKind::Count, "How much text to return at most."),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Args {
+    path: String,
+    from_line: Option<u64>,
+    to_line: Option<u64>,
+    from_byte: Option<u64>,
+    max_bytes: Option<usize>,
+}
+
+#[async_trait]
+impl Tool for Read {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
+        match read(request, context).await {
+            Ok(text) => text.response(request),
+            Err(error) => ToolResponse::failed(request, error),
+        }
+    }
+}
+
+async fn read(request: &ToolRequest, context: &ToolContext) -> Result<TextOfFile, ToolError> {
+    let args: Args = parse(request)?;
+    let range = Range::new(&args)?;
+    let file = context.roots.find(&args.path, &context.run_folder)?;
+    let limits = context.limits.clone();
+    let run_folder = context.run_folder.clone();
+    let roots = context.roots.clone();
+    blocking(&context.cancel, move |cancel| {
+        let max_bytes = args
+            .max_bytes
+            .unwrap_or(limits.read_bytes)
+            .min(limits.read_bytes_max);
+        let scan = Scan {
+            range,
+            max_bytes,
+            scan_bytes: limits.scan_bytes,
+        };
+        scan.file(&file, cancel).map_err(|error| {
+            if error.code == "not_found" && !args.path.contains(':') {
+                let in_run = format!("run:{}", args.path);
+                let there = roots
+                    .find(&in_run, &run_folder)
+                    .is_ok_and(|located| located.metadata().is_ok());
+                if there {
+                    return error.hint(format!("there is {in_run}"));
+                }
+            }
+            error
+        })
+    })
+    .await
+}
+
+/// Which part of a file is wanted.
+#[derive(Debug, Clone, Copy)]
+enum Range {
+    Lines { from: u64, to: u64 },
+    Bytes { from: u64 },
+}
+
+impl Range {
+    fn new(args: &Args) -> Result<Self, ToolError> {
+        match (args.from_line, args.to_line, args.from_byte) {
+            (None, None, Some(from)) => Ok(Self::Bytes { from }),
+            (_, _, Some(_)) => Err(ToolError::invalid(
+                "read: `from_byte` goes without `from_line` and `to_line`",
+            )),
+            (Some(0), _, _) | (_, Some(0), _) => {
+                Err(ToolError::invalid("read: lines are counted from 1"))
+            }
+            (from, to, None) => {
+                let (from, to) = (from.unwrap_or(1), to.unwrap_or(u64::MAX));
+                if to < from {
+                    return Err(ToolError::invalid(format!(
+                        "read: `to_line` ({to}) comes before `from_line` ({from})"
+                    )));
+                }
+                Ok(Self::Lines { from, to })
+            }
+        }
+    }
+}
+
+struct Scan {
+    range: Range,
+    max_bytes: usize,
+    scan_bytes: u64,
+}
+
+/// What a scan has seen so far.
+#[derive(Default)]
+struct Seen {
+    offset: u64,
+    /// Ends of lines before `offset`.
+    ends: u64,
+    last: u8,
+    kept: Vec<u8>,
+    /// Ends of lines before the first kept byte, and where that is.
+    start: Option<(u64, u64)>,
+    /// Whether the range holds more than was kept.
+    more: bool,
+}
+
+impl Scan {
+    fn file(&self, located: &Located, cancel: &CancellationToken) -> Result<TextOfFile, ToolError> {
+        let (mut file, metadata) = located.open_file()?;
+        let mut seen = Seen::default();
+        let mut hash = ContentHash::default();
+        let mut buffer = vec![0; 64 * 1024];
+        let mut binary = false;
+        let mut whole = false;
+        while seen.offset < self.scan_bytes || (!seen.more && !self.past_range(&seen)) {
+            if cancel.is_cancelled() {
+                return Err(ToolError::cancelled());
+            }
+            let read = file
+                .read(&mut buffer)
+                .map_err(|error| located.failure("read", &error))?;
+            if read == 0 {
+                whole = true;
+                break;
+            }
+            let piece = &buffer[..read];
+            if seen.offset < BINARY_LOOK_BYTES as u64 {
+                binary |= looks_binary(piece);
+            }
+            hash.update(piece);
+            self.take(piece, &mut seen);
+            if binary {
+                break;
+            }
+        }
+        let path = located.shown();
+        if binary {
+            return Ok(TextOfFile::binary(path, metadata.len()));
+        }
+        Ok(TextOfFile::new(
+            path,
+            metadata.len(),
+            seen,
+            whole.then(|| hash.finish()),
+        ))
+    }
+
+    fn past_range(&self, seen: &Seen) -> bool {
+        matches!(self.range, Range::Lines { to, .. } if seen.ends >= to)
+    }
+
+    /// Takes what is in the range out of the next piece of the file.
+    fn take(&self, piece: &[u8], seen: &mut Seen) {
+        let mut rest = piece;
+        while !rest.is_empty() {
+            let line = seen.ends + 1;
+            let (length, keep) = match self.range {
+                Range::Bytes { from } if seen.offset < from => {
+                    let before = usize::try_from(from - seen.offset).unwrap_or(usize::MAX);
+                    (before.min(rest.len()), false)
+                }
+                Range::Bytes { .. } => (rest.len(), true),
+                Range::Lines { from, .. } if line < from => (line_length(rest), false),
+                Range::Lines { to, .. } if line > to => (rest.len(), false),
+                Range::Lines { to: u64::MAX, .. } => (rest.len(), true),
+                Range::Lines { .. } => (line_length(rest), true),
+            };
+            let (part, after) = rest.split_at(length);
+            if keep {
+                seen.start.get_or_insert((seen.ends, seen.offset));
+                let room = self.max_bytes - seen.kept.len();
+                seen.more |= part.len() > room;
+                seen.kept.extend_from_slice(&part[..part.len().min(room)]);
+            }
+            seen.ends += newlines(part);
+            seen.offset += part.len() as u64;
+            seen.last = part[part.len() - 1];
+            rest = after;
+        }
+    }
+}
+
+/// Bytes up to the end of the line, its end included.
+fn line_length(text: &[u8]) -> usize {
+    text.find_byte(b'\n').map_or(text.len(), |at| at + 1)
+}
+
+struct TextOfFile {
+    path: String,
+    bytes: u64,
+    binary: bool,
+    text: String,
+    lossy: bool,
+    from_line: u64,
+    to_line: u64,
+    total_lines: Option<u64>,
+    next: Option<Value>,
+    kept_bytes: u64,
+    hash: Option<String>,
+}
+
+impl TextOfFile {
+    fn binary(path: String, bytes: u64) -> Self {
+        Self {
+            path,
+            bytes,
+            binary: true,
+            text: String::new(),
+            lossy: false,
+            from_line: 0,
+            to_line: 0,
+            total_lines: None,
+            next: None,
+            kept_bytes: 0,
+            hash: None,
+        }
+    }
+
+    fn new(path: String, bytes: u64, seen: Seen, hash: Option<String>) -> Self {
+        let (ends_before, start) = seen.start.unwrap_or((seen.ends, seen.offset));
+        let mut kept = seen.kept;
+        let mut next = None;
+        if seen.more {
+            let ends_with_line = kept.rfind_byte(b'\n').map(|at| at + 1);
+            kept.truncate(ends_with_line.unwrap_or_else(|| whole_characters(&kept)));
+            next = Some(if ends_with_line.is_some() {
+                json!({"path": path, "from_line": ends_before + newlines(&kept) + 1})
+            } else {
+                json!({"path": path, "from_byte": start + kept.len() as u64})
+            });
+        }
+        let lines_kept =
+            newlines(&kept) + u64::from(kept.last().is_some_and(|last| *last != b'\n'));
+        let kept_bytes = kept.len() as u64;
+        let (text, lossy) = match String::from_utf8(kept) {
+            Ok(text) => (text, false),
+            Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), true),
+        };
+        let unfinished = u64::from(seen.offset > 0 && seen.last != b'\n');
+        Self {
+            path,
+            bytes,
+            binary: false,
+            text,
+            lossy,
+            from_line: ends_before + 1,
+            to_line: ends_before + lines_kept,
+            total_lines: hash.is_some().then_some(seen.ends + unfinished),
+            next,
+            kept_bytes,
+            hash,
+        }
+    }
+
+    fn response(self, request: &ToolRequest) -> ToolResponse {
+        let notes = if self.binary {
+            format!("{} is a binary file of {} bytes", self.path, self.bytes)
+        } else if self.kept_bytes == 0 {
+            match self.total_lines {
+                Some(0) => format!("{} is empty", self.path),
+                Some(total) => format!("{} has only {total} lines", self.path),
+                None => format!("nothing of {} is in the range", self.path),
+            }
+        } else {
+            let total = match self.total_lines {
+                Some(total) => format!(" of {total}"),
+                None => String::new(),
+            };
+            format!(
+                "{}: lines {} to {}{total}",
+                self.path, self.from_line, self.to_line
+            )
+        };
+        let outputs = json!({
+            "path": self.path,
+            "text": self.text,
+            "from_line": self.from_line,
+            "to_line": self.to_line,
+            "total_lines": self.total_lines,
+            "bytes": self.bytes,
+            "encoding_lossy": self.lossy,
+            "binary": self.binary,
+            "truncated": self.next.is_some(),
+            "next": self.next,
+        });
+        let truncated = self.next.is_some().then_some(Truncated {
+            kept_bytes: self.kept_bytes,
+            total_bytes: self.bytes,
+        });
+        let whole = self.kept_bytes == self.bytes;
+        let span = (!whole && self.kept_bytes > 0)
+            .then(|| format!("L{}-L{}", self.from_line, self.to_line));
+        ToolResponse {
+            evidence: vec![EvidenceRef {
+                kind: "file".to_owned(),
+                id: self.path,
+                hash: self.hash,
+                span,
+            }],
+            truncated,
+            ..ToolResponse::ok(request, outputs, notes)
+        }
+    }
+}

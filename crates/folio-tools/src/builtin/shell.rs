@@ -1,0 +1,273 @@
+//! `shell`: runs a command.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::arguments::parse;
+use crate::capture::{Captured, HeadAndTail};
+use crate::context::{ShellPolicy, ToolContext};
+use crate::process::{Ended, Finished, Program, run};
+use crate::response::{FailureKind, ToolError, ToolResponse, Truncated};
+use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
+
+/// Characters of the last line of an output that a failure repeats.
+const LAST_LINE_CHARS: usize = 200;
+
+/// Runs a command, if the run allows it.
+#[derive(Debug)]
+pub(super) struct Shell {
+    spec: ToolSpec,
+}
+
+impl Default for Shell {
+    fn default() -> Self {
+        Self {
+            spec: ToolSpec::new(
+                "shell",
+                Effect::Opaque,
+                "Runs a command without input, in a granted folder. Give `argv` (the program and its \
+                 arguments, taken as they are) or `command` (a line for sh). Returns `exit_code`, `signal`, \
+                 `stdout`, `stderr`, `stdout_bytes`, `stderr_bytes` and `timed_out`; of a long output the \
+                 beginning and the end. Another exit code than 0 is a failure that keeps these outputs.",
+            )
+            .optional("argv", ArgKind::List, "The program and its arguments.")
+            .optional("command", ArgKind::Text, "A line for sh, instead of `argv`.")
+            .optional("cwd", ArgKind::Text, "The folder to run it in; the granted one by default.")
+            .optional("env", ArgKind::Object, "More environment variables.")
+            .optional("timeout_s", ArgKind::Number, "Seconds until it is ended.")
+            .needs_approval(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Args {
+    argv: Option<Vec<String>>,
+    command: Option<String>,
+    cwd: Option<String>,
+    env: Option<Map<String, Value>>,
+    timeout_s: Option<f64>,
+}
+
+#[async_trait]
+impl Tool for Shell {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
+        match shell(request, context).await {
+            Ok(response) => response,
+            Err(error) => ToolResponse::failed(request, error),
+        }
+    }
+}
+
+async fn shell(request: &ToolRequest, context: &ToolContext) -> Result<ToolResponse, ToolError> {
+    let args: Args = parse(request)?;
+    let argv = match (&args.argv, &args.command) {
+        (Some(argv), None) if !argv.is_empty() => argv.clone(),
+        (None, Some(command)) if !command.trim().is_empty() => {
+            vec!["sh".to_owned(), "-c".to_owned(), command.clone()]
+        }
+        _ => {
+            return Err(ToolError::invalid(
+                "shell: give `argv` or `command`, and not an empty one",
+            ));
+        }
+    };
+    let shown = args.command.clone().unwrap_or_else(|| argv.join(" "));
+    allowed(&context.shell, &argv, args.env.is_some(), &shown)?;
+    let mut environment: Vec<(OsString, OsString)> = context
+        .environment
+        .iter()
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
+    for (name, value) in args.env.iter().flatten() {
+        environment.push((name.into(), variable(name, value)?.into()));
+    }
+    let program = Program {
+        name: argv[0].clone(),
+        args: argv[1..].iter().map(Into::into).collect(),
+        folder: folder(args.cwd.as_deref(), context)?,
+        environment,
+        timeout: timeout(args.timeout_s, context)?,
+        grace: context.limits.kill_grace,
+    };
+    let kept_max = context.limits.process_output_bytes;
+    let mut stdout = HeadAndTail::new(kept_max);
+    let mut stderr = HeadAndTail::new(kept_max);
+    let finished = run(&program, &context.cancel, &mut stdout, &mut stderr).await?;
+    let brief: String = shown.chars().take(80).collect();
+    Ok(response(
+        request,
+        &brief,
+        &finished,
+        stdout.finish(),
+        stderr.finish(),
+    ))
+}
+
+fn allowed(
+    policy: &ShellPolicy,
+    argv: &[String],
+    changes_environment: bool,
+    shown: &str,
+) -> Result<(), ToolError> {
+    let denied = |why: &str| {
+        let brief: String = shown.chars().take(80).collect();
+        ToolError::new(
+            FailureKind::Denied,
+            "shell_not_allowed",
+            format!("shell: `{brief}` was not run: {why}"),
+        )
+    };
+    match policy {
+        ShellPolicy::AllowAll => Ok(()),
+        ShellPolicy::AskDenied => Err(denied("this run allows no commands")
+            .hint("start the run with --allow-shell to allow all commands, or --allow-shell=\"cargo test\" for some")),
+        ShellPolicy::AllowList(allowed) => {
+            if !allowed.iter().any(|words| begins_with(argv, words)) {
+                return Err(denied("it is not among the commands that this run allows")
+                    .hint(format!(
+                        "allowed are: {}; more with --allow-shell",
+                        allowed.iter().map(|words| words.join(" ")).collect::<Vec<_>>().join(", ")
+                    ))
+                    .hint("give `argv` instead of `command`, so that it can be compared word for word"));
+            }
+            // A variable as LD_PRELOAD or PATH makes any program out of the one that was allowed.
+            if changes_environment {
+                return Err(denied("with a list of allowed commands `env` cannot be given"));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn begins_with(argv: &[String], words: &[String]) -> bool {
+    !words.is_empty()
+        && words.len() <= argv.len()
+        && words
+            .iter()
+            .zip(argv)
+            .all(|(word, given)| word == "*" || word == given)
+}
+
+fn variable(name: &str, value: &Value) -> Result<String, ToolError> {
+    if name.is_empty() || name.contains(['=', '\0']) {
+        return Err(ToolError::invalid(format!(
+            "shell: `{name}` cannot be the name of an environment variable"
+        )));
+    }
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => Err(ToolError::invalid(format!(
+            "shell: the environment variable `{name}` is a string"
+        ))),
+    }
+}
+
+fn folder(cwd: Option<&str>, context: &ToolContext) -> Result<PathBuf, ToolError> {
+    let located = match cwd {
+        None if context.roots.iter().next().is_none() => {
+            context.roots.find_to_write("", &context.run_folder)?
+        }
+        cwd => context
+            .roots
+            .find(cwd.unwrap_or_default(), &context.run_folder)?,
+    };
+    let folder = located.real_folder()?;
+    Ok(folder)
+}
+
+fn timeout(seconds: Option<f64>, context: &ToolContext) -> Result<Duration, ToolError> {
+    let longest = context.limits.shell_timeout_max;
+    let Some(seconds) = seconds else {
+        return Ok(context.limits.shell_timeout);
+    };
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(timeout) if !timeout.is_zero() && timeout <= longest => Ok(timeout),
+        _ => Err(ToolError::invalid(format!(
+            "shell: `timeout_s` is more than 0 and at most {}",
+            longest.as_secs()
+        ))),
+    }
+}
+
+fn response(
+    request: &ToolRequest,
+    command: &str,
+    finished: &Finished,
+    stdout: Captured,
+    stderr: Captured,
+) -> ToolResponse {
+    let kept_bytes = stdout.kept_bytes + stderr.kept_bytes;
+    let total_bytes = stdout.total_bytes + stderr.total_bytes;
+    let truncated = (kept_bytes < total_bytes).then_some(Truncated {
+        kept_bytes,
+        total_bytes,
+    });
+    let last_line = last_line(&stderr.text).or_else(|| last_line(&stdout.text));
+    let outputs = json!({
+        "exit_code": finished.exit_code(),
+        "signal": finished.signal(),
+        "stdout": stdout.text,
+        "stderr": stderr.text,
+        "stdout_bytes": stdout.total_bytes,
+        "stderr_bytes": stderr.total_bytes,
+        "timed_out": finished.ended == Ended::TimedOut,
+    });
+    let failure = match (finished.ended, finished.exit_code(), finished.signal()) {
+        (Ended::TimedOut, ..) => Some(
+            ToolError::new(
+                FailureKind::TimedOut,
+                "timed_out",
+                format!("`{command}` took too long and was ended"),
+            )
+            .hint("give a larger `timeout_s`"),
+        ),
+        (Ended::Cancelled, ..) => Some(ToolError::cancelled()),
+        (_, Some(0), _) => None,
+        (_, Some(code), _) => Some(ToolError::new(
+            FailureKind::Failed,
+            "exit_code",
+            format!("`{command}` ended with exit code {code}"),
+        )),
+        (_, None, signal) => Some(ToolError::new(
+            FailureKind::Failed,
+            "signal",
+            format!(
+                "`{command}` was ended by signal {}",
+                signal.unwrap_or_default()
+            ),
+        )),
+    };
+    let response = match failure {
+        None => {
+            let notes = format!("`{command}`: exit code 0, {total_bytes} bytes");
+            ToolResponse::ok(request, outputs, notes)
+        }
+        Some(error) => {
+            let error = match last_line {
+                Some(line) => error.hint(format!("its last line: {line}")),
+                None => error,
+            };
+            ToolResponse::failed_with(request, error, outputs)
+        }
+    };
+    ToolResponse {
+        truncated,
+        ..response
+    }
+}
+
+fn last_line(text: &str) -> Option<String> {
+    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+    Some(line.trim().chars().take(LAST_LINE_CHARS).collect())
+}

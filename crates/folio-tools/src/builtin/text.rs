@@ -1,0 +1,169 @@
+//! `text`: computes with texts and lists.
+
+mod given;
+mod lists;
+mod order;
+mod strings;
+mod template;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use self::given::Given;
+use crate::context::ToolContext;
+use crate::response::{ToolError, ToolResponse};
+use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
+
+/// What can be computed, and what each needs.
+const OPS: &[(&str, &str)] = &[
+    ("echo", "returns `value`"),
+    ("template", "fills in `template` with `data` and `value`"),
+    (
+        "count",
+        "items of a list or object; of a text what `of` says",
+    ),
+    ("split", "a text at every `by`; at white space without it"),
+    ("lines", "a text into its lines"),
+    (
+        "join",
+        "a list into a text, with `by` between (a line end without it)",
+    ),
+    (
+        "concat",
+        "`values` (or a list of lists or texts in `value`) into one",
+    ),
+    (
+        "slice",
+        "items or characters from `from` (counted from 0) to before `to`",
+    ),
+    (
+        "head_tail",
+        "the first `head` and the last `tail` items or lines, and how many are left out",
+    ),
+    ("sort", "a list, `by` a field, `desc`"),
+    ("top", "the `n` largest `by` a field, largest first"),
+    ("unique", "a list without repetitions, `by` a field"),
+    (
+        "filter",
+        "items for which `where` holds, or whose `field` `equals`, is `in`, or `matches`",
+    ),
+    (
+        "map",
+        "of every item the `field`, the `fields`, or the filled-in `template`",
+    ),
+    (
+        "group_count",
+        "how many items there are of each, `by` a field: [{key, count}], most first",
+    ),
+    ("sum", "of numbers, `by` a field"),
+    ("json_parse", "a text as JSON"),
+];
+
+/// Computes.
+#[derive(Debug)]
+pub(super) struct Text {
+    spec: ToolSpec,
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        let ops: Vec<&str> = OPS.iter().map(|(op, _)| *op).collect();
+        let what: Vec<String> = OPS
+            .iter()
+            .map(|(op, does)| format!("{op}: {does}"))
+            .collect();
+        Self {
+            spec: ToolSpec::new(
+                "text",
+                Effect::Pure,
+                format!(
+                    "Computes with a text or a list, given in `value`. Returns the result in `value`. \
+                     Operations: {}. A field may be a path as `a.b.0`.",
+                    what.join("; ")
+                ),
+            )
+            .required("op", ArgKind::one_of(&ops), "What to do.")
+            .optional("value", ArgKind::Any, "The text, list or object.")
+            .optional("values", ArgKind::List, "concat: the parts.")
+            .optional("template", ArgKind::Text, "template, map: Jinja, with `value` and the names of `data`, or `item` and `index`.")
+            .optional("data", ArgKind::Object, "template, map, filter: more names.")
+            .optional("by", ArgKind::Text, "The field, or the text between.")
+            .optional("desc", ArgKind::Flag, "sort: the largest first.")
+            .optional("n", ArgKind::Count, "top: how many; 10 by default.")
+            .optional("field", ArgKind::Text, "filter, map: the field.")
+            .optional("fields", ArgKind::Texts, "map: several fields.")
+            .optional("where", ArgKind::Text, "filter: an expression as `item.bytes > 1000`.")
+            .optional("equals", ArgKind::Any, "filter: the value of the field.")
+            .optional("in", ArgKind::List, "filter: values of the field.")
+            .optional("matches", ArgKind::Text, "filter: a regular expression for the field.")
+            .optional("of", ArgKind::one_of(&["chars", "words", "lines", "bytes"]), "count: of a text.")
+            .optional("from", ArgKind::Count, "slice: the first, counted from 0.")
+            .optional("to", ArgKind::Count, "slice: where to stop.")
+            .optional("head", ArgKind::Count, "head_tail: 20 by default.")
+            .optional("tail", ArgKind::Count, "head_tail: 20 by default."),
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for Text {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn inline(&self) -> bool {
+        true
+    }
+
+    async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
+        let bytes_max = usize::try_from(context.limits.output_bytes).unwrap_or(usize::MAX);
+        match compute(&request.args, bytes_max) {
+            Ok(value) => {
+                let notes = noted(&value);
+                ToolResponse::ok(request, json!({"value": value}), notes)
+            }
+            Err(error) => ToolResponse::failed(request, error),
+        }
+    }
+}
+
+/// Does one operation. `bytes_max` bounds what a template makes.
+fn compute(args: &Value, bytes_max: usize) -> Result<Value, ToolError> {
+    let given = Given::new(args);
+    match given.op {
+        "echo" => Ok(given.value().cloned().unwrap_or_default()),
+        "template" => template::fill_in(&given, bytes_max),
+        "count" => strings::count(&given),
+        "split" => strings::split(&given),
+        "lines" => strings::lines(&given),
+        "join" => strings::join(&given),
+        "concat" => strings::concat(&given),
+        "slice" => strings::slice(&given),
+        "head_tail" => strings::head_tail(&given),
+        "sort" => lists::sort(&given),
+        "top" => lists::top(&given),
+        "unique" => lists::unique(&given),
+        "filter" => lists::filter(&given),
+        "map" => lists::map(&given, bytes_max),
+        "group_count" => lists::group_count(&given),
+        "sum" => lists::sum(&given),
+        "json_parse" => strings::json_parse(&given),
+        other => Err(ToolError::invalid(format!(
+            "text: there is no operation `{other}`"
+        ))),
+    }
+}
+
+/// One line about a result.
+fn noted(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing".to_owned(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::String(text) => format!("{} characters", text.chars().count()),
+        Value::Array(items) => format!("{} items", items.len()),
+        Value::Object(fields) => format!("{} fields", fields.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! The arguments of one operation, read where they are: a large value is not copied to look at it.
+
+use serde_json::Value;
+
+use crate::arguments::kind_of;
+use crate::response::ToolError;
+
+pub(super) struct Given<'a> {
+    pub(super) op: &'a str,
+    args: &'a Value,
+}
+
+impl<'a> Given<'a> {
+    pub(super) fn new(args: &'a Value) -> Self {
+        let op = args.get("op").and_then(Value::as_str).unwrap_or_default();
+        Self { op, args }
+    }
+
+    /// An argument that is there and not null.
+    pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
+        self.args.get(name).filter(|value| !value.is_null())
+    }
+
+    pub(super) fn value(&self) -> Option<&'a Value> {
+        self.get("value")
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&'a str> {
+        self.get(name).and_then(Value::as_str)
+    }
+
+    pub(super) fn flag(&self, name: &str) -> bool {
+        self.get(name).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    pub(super) fn count(&self, name: &str) -> Option<usize> {
+        let count = self.get(name).and_then(Value::as_u64)?;
+        Some(usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
+    /// `value` as a list. Nothing is an empty one, so that a step without results needs no special case.
+    pub(super) fn list(&self) -> Result<&'a [Value], ToolError> {
+        match self.value() {
+            None => Ok(&[]),
+            Some(Value::Array(items)) => Ok(items),
+            Some(other) => Err(self.wrong_value("a list", other)),
+        }
+    }
+
+    /// `value` as a text. Nothing is an empty one.
+    pub(super) fn string(&self) -> Result<&'a str, ToolError> {
+        match self.value() {
+            None => Ok(""),
+            Some(Value::String(text)) => Ok(text),
+            Some(other) => Err(self.wrong_value("a text", other)),
+        }
+    }
+
+    pub(super) fn wrong_value(&self, wanted: &str, found: &Value) -> ToolError {
+        self.wrong(&format!("`value` is {wanted}, not {}", kind_of(found)))
+    }
+
+    pub(super) fn wrong(&self, why: &str) -> ToolError {
+        ToolError::invalid(format!("text {}: {why}", self.op))
+    }
+}
+
+/// What a path as `a.b.0` leads to; the value itself for none.
+pub(super) fn field<'a>(value: &'a Value, path: Option<&str>) -> Option<&'a Value> {
+    let Some(path) = path else {
+        return Some(value);
+    };
+    // A name may hold dots itself (`by: "Cargo.toml"`).
+    if let Some(found) = value.get(path) {
+        return Some(found);
+    }
+    let mut at = value;
+    for name in path.split('.') {
+        at = match at {
+            Value::Object(fields) => fields.get(name)?,
+            Value::Array(items) => items.get(name.parse::<usize>().ok()?)?,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
+        };
+    }
+    Some(at)
+}

@@ -1,0 +1,176 @@
+//! Operations on lists.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use serde_json::{Map, Number, Value, json};
+
+use super::given::{Given, field};
+use super::order::{order, same};
+use super::template;
+use crate::arguments::kind_of;
+use crate::response::ToolError;
+
+pub(super) fn sort(given: &Given<'_>) -> Result<Value, ToolError> {
+    sorted(given, given.flag("desc"), usize::MAX)
+}
+
+pub(super) fn top(given: &Given<'_>) -> Result<Value, ToolError> {
+    sorted(given, true, given.count("n").unwrap_or(10))
+}
+
+/// Equal items keep their order, also when the largest come first. Items without the field come last.
+fn sorted(given: &Given<'_>, desc: bool, n: usize) -> Result<Value, ToolError> {
+    let by = given.text("by");
+    let mut items: Vec<&Value> = given.list()?.iter().collect();
+    items.sort_by(|left, right| match (field(left, by), field(right, by)) {
+        (Some(left), Some(right)) if desc => order(right, left),
+        (Some(left), Some(right)) => order(left, right),
+        (left, right) => left.is_none().cmp(&right.is_none()),
+    });
+    Ok(items.into_iter().take(n).cloned().collect())
+}
+
+pub(super) fn unique(given: &Given<'_>) -> Result<Value, ToolError> {
+    let by = given.text("by");
+    let mut seen = std::collections::HashSet::new();
+    Ok(given
+        .list()?
+        .iter()
+        .filter(|item| seen.insert(field(item, by).unwrap_or(&Value::Null).to_string()))
+        .cloned()
+        .collect())
+}
+
+pub(super) fn filter(given: &Given<'_>) -> Result<Value, ToolError> {
+    let items = given.list()?;
+    let name = given.text("field");
+    let tests = ["where", "equals", "in", "matches"]
+        .map(|test| given.get(test).is_some())
+        .into_iter()
+        .filter(|there| *there)
+        .count();
+    if tests != 1 {
+        return Err(given.wrong("give one of `where`, `equals`, `in` and `matches`"));
+    }
+    let kept = |keep: &dyn Fn(&Value) -> bool| -> Value {
+        items
+            .iter()
+            .filter(|item| field(item, name).is_some_and(keep))
+            .cloned()
+            .collect()
+    };
+    if let Some(expression) = given.text("where") {
+        return template::keep(given, items, expression);
+    }
+    if let Some(wanted) = given.get("equals") {
+        return Ok(kept(&|found| same(found, wanted)));
+    }
+    if let Some(Value::Array(wanted)) = given.get("in") {
+        return Ok(kept(&|found| {
+            wanted.iter().any(|wanted| same(found, wanted))
+        }));
+    }
+    let pattern = given.text("matches").unwrap_or_default();
+    let regex = Regex::new(pattern).map_err(|error| {
+        let drawn = error.to_string();
+        let why = drawn.lines().last().unwrap_or_default().to_owned();
+        given.wrong(&format!("cannot read the pattern `{pattern}`: {why}"))
+    })?;
+    Ok(kept(&|found| match found {
+        Value::String(text) => regex.is_match(text),
+        Value::Number(_) | Value::Bool(_) => regex.is_match(&found.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => false,
+    }))
+}
+
+pub(super) fn map(given: &Given<'_>, bytes_max: usize) -> Result<Value, ToolError> {
+    let items = given.list()?;
+    match (
+        given.text("field"),
+        given.get("fields"),
+        given.text("template"),
+    ) {
+        (Some(name), None, None) => Ok(items
+            .iter()
+            .map(|item| field(item, Some(name)).cloned().unwrap_or_default())
+            .collect()),
+        (None, Some(names), None) => {
+            let names: Vec<&str> = match names {
+                Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
+                one => one.as_str().into_iter().collect(),
+            };
+            Ok(items.iter().map(|item| picked(item, &names)).collect())
+        }
+        (None, None, Some(text)) => template::fill_in_each(given, items, text, bytes_max),
+        _ => Err(given.wrong("give one of `field`, `fields` and `template`")),
+    }
+}
+
+fn picked(item: &Value, names: &[&str]) -> Value {
+    let mut fields = Map::new();
+    for name in names {
+        let value = field(item, Some(name)).cloned().unwrap_or_default();
+        fields.insert((*name).to_owned(), value);
+    }
+    Value::Object(fields)
+}
+
+pub(super) fn group_count(given: &Given<'_>) -> Result<Value, ToolError> {
+    let by = given.text("by");
+    let mut counts: BTreeMap<String, (&Value, u64)> = BTreeMap::new();
+    for item in given.list()? {
+        let key = field(item, by).unwrap_or(&Value::Null);
+        counts.entry(key.to_string()).or_insert((key, 0)).1 += 1;
+    }
+    let mut groups: Vec<(&Value, u64)> = counts.into_values().collect();
+    groups.sort_by(|left, right| {
+        Reverse(left.1)
+            .cmp(&Reverse(right.1))
+            .then_with(|| order(left.0, right.0))
+    });
+    Ok(groups
+        .into_iter()
+        .map(|(key, count)| json!({"key": key, "count": count}))
+        .collect())
+}
+
+/// Whole numbers give a whole number.
+pub(super) fn sum(given: &Given<'_>) -> Result<Value, ToolError> {
+    let by = given.text("by");
+    let mut whole: i128 = 0;
+    let mut fractions: f64 = 0.0;
+    let mut all_whole = true;
+    for (index, item) in given.list()?.iter().enumerate() {
+        let number = match field(item, by) {
+            None | Some(Value::Null) => continue,
+            Some(Value::Number(number)) => number,
+            Some(other) => {
+                return Err(given.wrong(&format!(
+                    "item {} holds {}, not a number",
+                    index + 1,
+                    kind_of(other)
+                )));
+            }
+        };
+        match number.as_i128() {
+            Some(number) => whole += number,
+            None => {
+                all_whole = false;
+                fractions += number.as_f64().unwrap_or(0.0);
+            }
+        }
+    }
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a sum with fractions is not exact anyway"
+    )]
+    let sum = if all_whole {
+        Number::from_i128(whole)
+    } else {
+        Number::from_f64(whole as f64 + fractions)
+    };
+    sum.map(Value::Number)
+        .ok_or_else(|| given.wrong("the sum is too large for a number"))
+}

@@ -1,0 +1,346 @@
+//! `write`: a file in the run's folder.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path};
+
+use async_trait::async_trait;
+use cap_std::fs::{Dir, OpenOptions};
+use rustix::fs::RenameFlags;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::arguments::parse;
+use crate::blocking::blocking;
+use crate::context::{ToolContext, ToolLimits};
+use crate::response::{EvidenceRef, FailureKind, ToolError, ToolResponse};
+use crate::roots::{Located, io_failure, open_regular, read_small};
+use crate::sha256::content_hash;
+use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
+
+/// Holds, for every call that appends, where the file ended before it: a call that is made again after a
+/// crash finds there whether it was done.
+const APPENDS: &str = ".folio-appends";
+
+/// Makes, replaces or extends a file.
+#[derive(Debug)]
+pub(super) struct Write {
+    spec: ToolSpec,
+}
+
+impl Default for Write {
+    fn default() -> Self {
+        Self {
+            spec: ToolSpec::new(
+                "write",
+                Effect::Idempotent,
+                "Writes a file in the folder of the run; folders on the way are made. The file is there \
+                 whole or not at all. Returns the `path` to read it by, its `bytes` and its `sha256`. \
+                 The same call again changes nothing more.",
+            )
+            .required("path", ArgKind::Text, "The file, relative to the folder of the run.")
+            .required("content", ArgKind::Text, "The text.")
+            .optional(
+                "mode",
+                ArgKind::one_of(&["create", "replace", "append"]),
+                "`replace` (default), `create` (fails if there is another file already) or `append`.",
+            ),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Mode {
+    Create,
+    #[default]
+    Replace,
+    Append,
+}
+
+#[derive(Deserialize)]
+struct Args {
+    path: String,
+    content: String,
+    mode: Option<Mode>,
+}
+
+#[async_trait]
+impl Tool for Write {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
+        match write(request, context).await {
+            Ok((outputs, notes, evidence)) => ToolResponse {
+                evidence: vec![evidence],
+                ..ToolResponse::ok(request, outputs, notes)
+            },
+            Err(error) => ToolResponse::failed(request, error),
+        }
+    }
+}
+
+async fn write(
+    request: &ToolRequest,
+    context: &ToolContext,
+) -> Result<(Value, String, EvidenceRef), ToolError> {
+    let args: Args = parse(request)?;
+    let (roots, run_folder) = (context.roots.clone(), context.run_folder.clone());
+    let limits = context.limits.clone();
+    let key = content_hash(request.request_id.as_bytes()).split_off("sha256:".len());
+    blocking(&context.cancel, move |_| {
+        let located = roots.find_to_write(&args.path, &run_folder)?;
+        let target = Target::open(located, &key)?;
+        let written = target.write(
+            args.content.as_bytes(),
+            args.mode.unwrap_or_default(),
+            &limits,
+        )?;
+        let outputs = json!({
+            "path": target.shown,
+            "bytes": written.bytes,
+            "sha256": written.hash.trim_start_matches("sha256:"),
+        });
+        let notes = format!("{}: {} bytes written", target.shown, written.bytes);
+        let evidence = EvidenceRef {
+            kind: "file".to_owned(),
+            id: target.shown,
+            hash: Some(written.hash),
+            span: None,
+        };
+        Ok((outputs, notes, evidence))
+    })
+    .await
+}
+
+struct Written {
+    bytes: u64,
+    hash: String,
+}
+
+impl Written {
+    fn of(content: &[u8]) -> Self {
+        Self {
+            bytes: content.len() as u64,
+            hash: content_hash(content),
+        }
+    }
+}
+
+/// A name in an open folder, so that nothing that is moved meanwhile changes where the file goes.
+struct Target {
+    dir: Dir,
+    name: OsString,
+    shown: String,
+    /// Hexadecimal digits that stand for the call.
+    key: String,
+}
+
+impl Target {
+    fn open(located: Located, key: &str) -> Result<Self, ToolError> {
+        let shown = located.shown();
+        refuse_git_folder(&located.relative, &shown)?;
+        let Some(name) = located.relative.file_name() else {
+            return Err(ToolError::invalid(format!(
+                "cannot write {shown}: it is a folder"
+            )));
+        };
+        let folder = match located.relative.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let root = located.root.dir();
+        let opened = root
+            .create_dir_all(folder)
+            .and_then(|()| root.open_dir(folder));
+        Ok(Self {
+            dir: opened.map_err(|error| located.failure("make the folder of", &error))?,
+            name: name.to_owned(),
+            shown,
+            key: key.to_owned(),
+        })
+    }
+
+    fn write(&self, content: &[u8], mode: Mode, limits: &ToolLimits) -> Result<Written, ToolError> {
+        self.check_size(content.len() as u64, limits)?;
+        match mode {
+            Mode::Replace => {
+                if self.holds(content)? {
+                    return Ok(Written::of(content));
+                }
+                self.put(content, RenameFlags::empty())
+                    .map_err(|error| self.failure(&error))?;
+                Ok(Written::of(content))
+            }
+            Mode::Create => {
+                if self.holds(content)? {
+                    return Ok(Written::of(content));
+                }
+                self.put(content, RenameFlags::NOREPLACE)
+                    .map_err(|error| match error.kind() {
+                        io::ErrorKind::AlreadyExists => ToolError::new(
+                            FailureKind::Failed,
+                            "already_exists",
+                            format!("cannot create {}: it is there already", self.shown),
+                        )
+                        .hint("give `mode: replace` to write over it"),
+                        _ => self.failure(&error),
+                    })?;
+                Ok(Written::of(content))
+            }
+            Mode::Append => self.append(content, limits),
+        }
+    }
+
+    /// Whether the file is there with exactly this content.
+    fn holds(&self, content: &[u8]) -> Result<bool, ToolError> {
+        let name = Path::new(&self.name);
+        // A link is replaced, not followed.
+        match self.dir.symlink_metadata(name) {
+            Ok(found) if found.is_dir() => {
+                return Err(ToolError::invalid(format!(
+                    "cannot write {}: it is a folder",
+                    self.shown
+                )));
+            }
+            Ok(found) if !found.is_file() || found.len() != content.len() as u64 => {
+                return Ok(false);
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(self.failure(&error)),
+        }
+        let there = read_small(&self.dir, name, content.len() as u64);
+        Ok(there.is_ok_and(|there| there.as_deref() == Some(content)))
+    }
+
+    fn append(&self, content: &[u8], limits: &ToolLimits) -> Result<Written, ToolError> {
+        let name = Path::new(&self.name);
+        let mut whole = match open_regular(&self.dir, name) {
+            Ok(Some((_, metadata))) => {
+                self.check_size(metadata.len() + content.len() as u64, limits)?;
+                read_small(&self.dir, name, limits.write_bytes)
+                    .map_err(|error| self.failure(&error))?
+                    .unwrap_or_default()
+            }
+            Ok(None) => {
+                return Err(ToolError::invalid(format!(
+                    "cannot append to {}: it is no regular file",
+                    self.shown
+                )));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(self.failure(&error)),
+        };
+        let record = self.append_record();
+        if let Some(end_before) = self.recorded_end(&record)
+            && whole
+                .get(end_before..)
+                .is_some_and(|after| after.starts_with(content))
+        {
+            return Ok(Written::of(&whole));
+        }
+        self.record_end(&record, whole.len())
+            .map_err(|error| self.failure(&error))?;
+        whole.extend_from_slice(content);
+        self.put(&whole, RenameFlags::empty())
+            .map_err(|error| self.failure(&error))?;
+        Ok(Written::of(&whole))
+    }
+
+    fn append_record(&self) -> OsString {
+        let mut of = self.key.clone().into_bytes();
+        of.extend_from_slice(self.name.as_bytes());
+        OsString::from(&content_hash(&of)["sha256:".len()..])
+    }
+
+    fn recorded_end(&self, record: &OsStr) -> Option<usize> {
+        let text = read_small(&self.dir, &Path::new(APPENDS).join(record), 32).ok()??;
+        std::str::from_utf8(&text).ok()?.parse().ok()
+    }
+
+    fn record_end(&self, record: &OsStr, end: usize) -> io::Result<()> {
+        self.dir.create_dir_all(APPENDS)?;
+        let records = Self {
+            dir: self.dir.open_dir(APPENDS)?,
+            name: record.to_owned(),
+            shown: String::new(),
+            key: self.key.clone(),
+        };
+        records.put(end.to_string().as_bytes(), RenameFlags::empty())
+    }
+
+    /// Puts the content in place in one step: it is written beside it, made durable and renamed.
+    fn put(&self, content: &[u8], flags: RenameFlags) -> io::Result<()> {
+        // The same call has the same temporary file, so one that a crash left behind is used up.
+        let beside = OsString::from(format!(".folio-{}.tmp", &self.key[..16]));
+        let result = self.put_by(&beside, content, flags);
+        if result.is_err() {
+            // The first failure is the one to tell.
+            self.dir.remove_file(&beside).unwrap_or_default();
+        }
+        result
+    }
+
+    fn put_by(&self, beside: &OsStr, content: &[u8], flags: RenameFlags) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        let mut file = match self.dir.open_with(beside, &options) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.dir.remove_file(beside)?;
+                self.dir.open_with(beside, &options)?
+            }
+            other => other?,
+        };
+        file.write_all(content)?;
+        file.sync_all()?;
+        drop(file);
+        match rustix::fs::renameat_with(&self.dir, beside, &self.dir, &*self.name, flags) {
+            Ok(()) => {}
+            // A file system without this flag: a second name for the file fails if the name is taken.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) if !flags.is_empty() => {
+                self.dir.hard_link(beside, &self.dir, &self.name)?;
+                self.dir.remove_file(beside)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        // Without this the name may be lost with the power, though the content is not.
+        self.dir.open(".")?.sync_all()
+    }
+
+    fn check_size(&self, bytes: u64, limits: &ToolLimits) -> Result<(), ToolError> {
+        if bytes <= limits.write_bytes {
+            return Ok(());
+        }
+        Err(ToolError::new(
+            FailureKind::TooLarge,
+            "file_too_large",
+            format!(
+                "cannot write {}: {bytes} bytes are more than the limit of {}",
+                self.shown, limits.write_bytes
+            ),
+        ))
+    }
+
+    fn failure(&self, error: &io::Error) -> ToolError {
+        io_failure("write", &self.shown, error)
+    }
+}
+
+/// What is in `.git` can make git run programs.
+fn refuse_git_folder(path: &Path, shown: &str) -> Result<(), ToolError> {
+    let in_git = path.components().any(|part| {
+        matches!(part, Component::Normal(name) if name.as_bytes().eq_ignore_ascii_case(b".git"))
+    });
+    if !in_git {
+        return Ok(());
+    }
+    Err(ToolError::new(
+        FailureKind::Denied,
+        "git_folder",
+        format!("cannot write {shown}: what is in .git can make git run programs"),
+    ))
+}

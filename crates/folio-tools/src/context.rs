@@ -1,0 +1,161 @@
+//! What a call may touch, and its limits.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::roots::{Roots, RunFolder};
+
+/// Earlier results of the run, for `result_read`.
+#[async_trait]
+pub trait ResultSource: Send + Sync + Debug {
+    /// Reads the whole text of one result.
+    ///
+    /// `node` is the slug path of a node, its id, or a `blob:` reference.
+    ///
+    /// # Errors
+    ///
+    /// One line saying what is not there and what is.
+    async fn read(&self, node: &str) -> Result<Vec<u8>, String>;
+}
+
+/// A run without earlier results.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoResults;
+
+#[async_trait]
+impl ResultSource for NoResults {
+    async fn read(&self, node: &str) -> Result<Vec<u8>, String> {
+        Err(format!(
+            "there is no result of {node}: nothing was done before"
+        ))
+    }
+}
+
+/// Which commands `shell` may run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShellPolicy {
+    /// None.
+    #[default]
+    AskDenied,
+    /// Any.
+    AllowAll,
+    /// Those whose arguments begin with one of these lists, word for word; `*` stands for any one word.
+    ///
+    /// `[["cargo", "test"]]` allows `cargo test --workspace` and not `cargo run`.
+    AllowList(Vec<Vec<String>>),
+}
+
+/// Bounds of one call. Reaching one cuts the answer with a label, or ends the call with an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolLimits {
+    /// Bytes of a whole response as JSON. 8 MiB.
+    pub output_bytes: u64,
+    /// Files that one `list` returns. 50,000.
+    pub list_max: usize,
+    /// Entries of folders that one walk looks at. 2,000,000.
+    pub walk_entries: usize,
+    /// Folders below the start of a walk, one inside the other. 128.
+    pub walk_depth: usize,
+    /// Bytes of text that one `read` returns when it does not say how many. 256 KiB.
+    pub read_bytes: usize,
+    /// Bytes of text that one `read` may ask for. 4 MiB.
+    pub read_bytes_max: usize,
+    /// Bytes of a file that are looked at to count its lines and to hash it. 256 MiB.
+    pub scan_bytes: u64,
+    /// Bytes of a file that `grep` looks into; larger files are skipped and counted. 16 MiB.
+    pub grep_file_bytes: u64,
+    /// Matches that one `grep` returns when it does not say how many. 1,000.
+    pub matches: usize,
+    /// Matches that one `grep` may ask for. 20,000.
+    pub matches_max: usize,
+    /// Bytes of a file that `write` leaves behind. 64 MiB.
+    pub write_bytes: u64,
+    /// Bytes of an earlier result that `result_read` returns when it does not say how many. 32 KiB.
+    pub result_bytes: usize,
+    /// Bytes of an earlier result that `result_read` may ask for. 1 MiB.
+    pub result_bytes_max: usize,
+    /// Bytes of each output of a program that are kept: one half from its beginning, one half from its
+    /// end. 512 KiB.
+    pub process_output_bytes: usize,
+    /// How long a command of `shell` runs when the call does not say. 10 minutes.
+    pub shell_timeout: Duration,
+    /// How long a call of `shell` may ask for. 2 hours.
+    pub shell_timeout_max: Duration,
+    /// How long one command of `git` runs. 2 minutes.
+    pub git_timeout: Duration,
+    /// How long a program gets between being asked to end and being killed. 2 seconds.
+    pub kill_grace: Duration,
+    /// How long `wait` may wait. 60 seconds.
+    pub wait_max: Duration,
+}
+
+impl Default for ToolLimits {
+    fn default() -> Self {
+        const KIB: usize = 1024;
+        const MIB: u64 = 1024 * 1024;
+        Self {
+            output_bytes: 8 * MIB,
+            list_max: 50_000,
+            walk_entries: 2_000_000,
+            walk_depth: 128,
+            read_bytes: 256 * KIB,
+            read_bytes_max: 4 * KIB * KIB,
+            scan_bytes: 256 * MIB,
+            grep_file_bytes: 16 * MIB,
+            matches: 1_000,
+            matches_max: 20_000,
+            write_bytes: 64 * MIB,
+            result_bytes: 32 * KIB,
+            result_bytes_max: KIB * KIB,
+            process_output_bytes: 512 * KIB,
+            shell_timeout: Duration::from_mins(10),
+            shell_timeout_max: Duration::from_hours(2),
+            git_timeout: Duration::from_mins(2),
+            kill_grace: Duration::from_secs(2),
+            wait_max: Duration::from_mins(1),
+        }
+    }
+}
+
+/// Everything that a call may touch. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct ToolContext {
+    /// The folders that were granted to the run.
+    pub roots: Roots,
+    /// The run's own folder, the only place that can be written by default.
+    pub run_folder: RunFolder,
+    /// Bounds of one call.
+    pub limits: Arc<ToolLimits>,
+    /// Which commands `shell` may run.
+    pub shell: Arc<ShellPolicy>,
+    /// The whole environment of the programs that a call starts: nothing is inherited.
+    ///
+    /// Give `PATH`, `HOME`, `LANG` and the like, never a credential.
+    pub environment: Arc<Vec<(String, String)>>,
+    /// Ends the call when the caller gives up on it.
+    pub cancel: CancellationToken,
+    /// Earlier results of the run.
+    pub results: Arc<dyn ResultSource>,
+}
+
+impl ToolContext {
+    /// A context with the default limits that grants `roots` and `run_folder` and nothing else: no
+    /// commands, no environment, no earlier results.
+    pub fn new(roots: Roots, run_folder: RunFolder) -> Self {
+        Self {
+            roots,
+            run_folder,
+            limits: Arc::default(),
+            shell: Arc::default(),
+            environment: Arc::default(),
+            cancel: CancellationToken::new(),
+            results: Arc::new(NoResults),
+        }
+    }
+}

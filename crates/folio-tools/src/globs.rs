@@ -1,0 +1,130 @@
+//! Which files a call is about.
+
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use crate::response::ToolError;
+
+/// Patterns of paths, relative to the folder that a call starts in.
+///
+/// A pattern without a slash is about the file's name, in any folder; one with a slash is about the whole
+/// path; one that ends with a slash is about everything below a folder; one that begins with `!` takes
+/// files out. `*` stays within one name, `**` does not.
+#[derive(Debug)]
+pub(crate) struct Globs {
+    include: Option<GlobSet>,
+    exclude: GlobSet,
+}
+
+impl Globs {
+    pub(crate) fn new(patterns: &[String]) -> Result<Self, ToolError> {
+        let mut include = GlobSetBuilder::new();
+        let mut exclude = GlobSetBuilder::new();
+        let mut includes_some = false;
+        for pattern in patterns {
+            let (builder, text) = match pattern.strip_prefix('!') {
+                Some(rest) => (&mut exclude, rest),
+                None => {
+                    includes_some = true;
+                    (&mut include, pattern.as_str())
+                }
+            };
+            builder.add(glob(pattern, text)?);
+        }
+        let built = |builder: &GlobSetBuilder| {
+            builder
+                .build()
+                .map_err(|error| ToolError::invalid(format!("cannot read the patterns: {error}")))
+        };
+        Ok(Self {
+            include: if includes_some {
+                Some(built(&include)?)
+            } else {
+                None
+            },
+            exclude: built(&exclude)?,
+        })
+    }
+
+    pub(crate) fn matches(&self, path: &Path) -> bool {
+        self.include.as_ref().is_none_or(|set| set.is_match(path)) && !self.exclude.is_match(path)
+    }
+}
+
+fn glob(given: &str, text: &str) -> Result<globset::Glob, ToolError> {
+    let text = text.strip_prefix("./").unwrap_or(text);
+    let mut whole = match text.strip_prefix('/') {
+        Some(from_start) => from_start.to_owned(),
+        None if text.trim_end_matches('/').contains('/') => text.to_owned(),
+        None => format!("**/{text}"),
+    };
+    if whole.ends_with('/') {
+        whole.push_str("**");
+    }
+    GlobBuilder::new(&whole)
+        .literal_separator(true)
+        .backslash_escape(true)
+        .build()
+        .map_err(|error| {
+            ToolError::invalid(format!(
+                "cannot read the pattern `{given}`: {}",
+                error.kind()
+            ))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(patterns: &[&str], path: &str, expected: bool) {
+        let patterns: Vec<String> = patterns.iter().map(|text| (*text).to_owned()).collect();
+        assert_eq!(
+            Globs::new(&patterns).unwrap().matches(Path::new(path)),
+            expected,
+            "{patterns:?} on {path}"
+        );
+    }
+
+    #[test]
+    fn a_pattern_without_a_slash_is_about_the_name() {
+        check(&["*.rs"], "main.rs", true);
+        check(&["*.rs"], "src/deep/main.rs", true);
+        check(&["*.rs"], "src/main.rs.bak", false);
+        check(&["/*.rs"], "src/main.rs", false);
+    }
+
+    #[test]
+    fn a_pattern_with_a_slash_is_about_the_path() {
+        check(&["src/*.rs"], "src/main.rs", true);
+        check(&["src/*.rs"], "src/deep/main.rs", false);
+        check(&["src/**/*.rs"], "src/deep/main.rs", true);
+        check(&["./src/**"], "src/deep/main.rs", true);
+        check(&["src/"], "src/deep/main.rs", true);
+        check(&["src/"], "lib/main.rs", false);
+    }
+
+    #[test]
+    fn an_exclamation_mark_takes_files_out() {
+        check(&["!*.lock"], "Cargo.lock", false);
+        check(&["!*.lock"], "Cargo.toml", true);
+        check(&["*.rs", "!tests/"], "tests/a.rs", false);
+        check(&["*.{rs,toml}"], "Cargo.toml", true);
+    }
+
+    #[test]
+    fn no_pattern_matches_everything() {
+        check(&[], "anything", true);
+    }
+
+    #[test]
+    fn a_pattern_that_cannot_be_read_is_named() {
+        let error = Globs::new(&["a[".to_owned()]).unwrap_err();
+        assert_eq!(
+            error.message,
+            "cannot read the pattern `a[`: unclosed character class; missing ']'"
+        );
+    }
+}

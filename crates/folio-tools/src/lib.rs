@@ -1,0 +1,47 @@
+//! What a task may do, within its permissions.
+//!
+//! A plan step that says `do: {tool: NAME, args: {…}}`, and a model that asks for a tool, both end
+//! here: a [`Registry`] of [`Tool`]s, called with a [`ToolRequest`] and a [`ToolContext`] that holds
+//! everything the call may touch. The answer is always a [`ToolResponse`]; a failure is a status in
+//! it, never a panic and never a lost reply.
+//!
+//! This crate never changes a plan and never writes memory: a tool *proposes* observations, page
+//! entries and memory writes in its response, and the runner commits them together with the outcome.
+//! It reads no clock, no environment variable and no path that was not granted.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`tool`] | the seam: what a tool is, what it is asked |
+//! | [`response`] | what a tool answers |
+//! | [`context`] | what a call may touch, and its limits |
+//! | [`registry`] | the one guarded way to call a tool |
+//! | [`roots`] | granted folders, and paths that cannot leave them |
+//! | [`paths`] | any file name as text, and back |
+//! | [`builtin`] | the tools that come with Folio, one file each |
+
+pub mod builtin;
+pub mod context;
+pub mod paths;
+pub mod registry;
+pub mod response;
+pub mod roots;
+pub mod tool;
+
+mod arguments;
+mod blocking;
+mod capture;
+mod gitignore;
+mod globs;
+mod language;
+mod process;
+mod sha256;
+mod walk;
+
+pub use context::{NoResults, ResultSource, ShellPolicy, ToolContext, ToolLimits};
+pub use registry::Registry;
+pub use response::{
+    EvidenceRef, FailureKind, PageAppend, PageTarget, ToolError, ToolResponse, ToolStatus,
+    Truncated,
+};
+pub use roots::{Access, Root, RootError, Roots, RunFolder};
+pub use tool::{Approval, ArgKind, ArgSpec, Effect, Tool, ToolRequest, ToolSpec};

@@ -1,0 +1,308 @@
+//! The one guarded way to call a tool.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::arguments::{check, nearest};
+use crate::builtin;
+use crate::context::{ToolContext, ToolLimits};
+use crate::response::{FailureKind, ToolError, ToolResponse, ToolStatus, Truncated};
+use crate::tool::{Effect, Tool, ToolRequest, ToolSpec};
+
+/// Lists and objects, one inside the other, that an argument or an output may have.
+pub const DEPTH_MAX: usize = 64;
+
+/// Bytes that are shown of an output that is over its limit.
+const PREVIEW_BYTES: usize = 64 * 1024;
+
+/// Characters of the one line for people.
+const NOTES_CHARS: usize = 500;
+
+/// The tools of a run, by name. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Registry {
+    tools: Arc<BTreeMap<String, Arc<dyn Tool>>>,
+}
+
+impl Registry {
+    /// No tools.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// The tools that come with Folio.
+    pub fn with_builtins() -> Self {
+        let mut registry = Self::empty();
+        for tool in builtin::all() {
+            registry.register(tool);
+        }
+        registry
+    }
+
+    /// Adds a tool. One with the same name is replaced and returned.
+    pub fn register(&mut self, tool: Arc<dyn Tool>) -> Option<Arc<dyn Tool>> {
+        let name = tool.spec().name.clone();
+        Arc::make_mut(&mut self.tools).insert(name, tool)
+    }
+
+    /// Takes a tool out, so that no task can call it.
+    pub fn remove(&mut self, name: &str) -> Option<Arc<dyn Tool>> {
+        Arc::make_mut(&mut self.tools).remove(name)
+    }
+
+    /// The tool with this name.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.tools.get(name)
+    }
+
+    /// What every tool tells about itself, by name.
+    pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
+        self.tools.values().map(|tool| tool.spec())
+    }
+
+    /// Calls a tool, and always gets an answer that can be recorded.
+    ///
+    /// The arguments are checked before the call and the answer after it. A name that is not known,
+    /// wrong arguments, a tool that panics and an answer that is malformed are failures of the call,
+    /// never of the caller. Dropping the future stops what the tool started.
+    ///
+    /// An answer that is over [`ToolLimits::output_bytes`] is an error for a tool that only computes or
+    /// looks, since it can be asked again for less. A tool that may have changed something keeps its
+    /// status, and its outputs become `{preview}`.
+    pub async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
+        let Some(tool) = self.tools.get(&request.tool) else {
+            return ToolResponse::failed(request, self.unknown_tool(&request.tool));
+        };
+        let spec = tool.spec();
+        if depth_exceeds(&request.args, DEPTH_MAX) {
+            let error = ToolError::invalid(format!(
+                "the arguments of {} are more than {DEPTH_MAX} levels deep",
+                spec.name
+            ));
+            return ToolResponse::failed(request, error);
+        }
+        let converted = match check(spec, &request.args) {
+            Ok(None) => None,
+            Ok(Some(args)) => Some(ToolRequest {
+                args,
+                ..request.clone()
+            }),
+            Err(error) => return ToolResponse::failed(request, error),
+        };
+        if context.cancel.is_cancelled() {
+            return ToolResponse::failed(request, ToolError::cancelled());
+        }
+        let request = converted.as_ref().unwrap_or(request);
+        match caught(tool.call(request, context)).await {
+            Ok(response) => checked(response, request, spec.effect, &context.limits),
+            Err(message) => {
+                let error = ToolError::new(
+                    FailureKind::Failed,
+                    "tool_panicked",
+                    format!("{} broke off: {message}", spec.name),
+                )
+                .hint("this is a mistake in the tool, not in the arguments");
+                ToolResponse::failed(request, error)
+            }
+        }
+    }
+
+    fn unknown_tool(&self, name: &str) -> ToolError {
+        let error = ToolError::new(
+            FailureKind::NotFound,
+            "unknown_tool",
+            format!("there is no tool `{name}`"),
+        );
+        let names: Vec<&str> = self.tools.keys().map(String::as_str).collect();
+        match nearest(name, names.iter().copied()) {
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error.hint(format!("the tools are: {}", names.join(", "))),
+        }
+    }
+}
+
+/// Waits for `work`, and turns a panic in it into its message.
+///
+/// The work stays in this future, so that dropping it drops the work; a task of its own would go on.
+async fn caught<T>(work: impl Future<Output = T>) -> Result<T, String> {
+    let mut work = pin!(work);
+    poll_fn(|cx| {
+        // A tool that panicked is not polled again and its future is dropped, so nothing half-changed
+        // in it is ever seen.
+        match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => std::task::Poll::Ready(Err(panic_message(panic.as_ref()))),
+        }
+    })
+    .await
+}
+
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    if let Some(text) = panic.downcast_ref::<&str>() {
+        (*text).to_owned()
+    } else if let Some(text) = panic.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "it panicked without a message".to_owned()
+    }
+}
+
+/// Makes an answer one that can be recorded.
+fn checked(
+    mut response: ToolResponse,
+    request: &ToolRequest,
+    effect: Effect,
+    limits: &ToolLimits,
+) -> ToolResponse {
+    response.request_id.clone_from(&request.request_id);
+    if response.notes.contains(['\n', '\r']) || response.notes.len() > NOTES_CHARS {
+        response.notes = one_line(&response.notes);
+    }
+    match (&response.error, response.status) {
+        (Some(_), ToolStatus::Ok) => response.status = ToolStatus::Error,
+        (None, ToolStatus::Error) => {
+            response.error = Some(ToolError::new(
+                FailureKind::Failed,
+                "unspecified",
+                if response.notes.is_empty() {
+                    format!("{} failed and did not say why", request.tool)
+                } else {
+                    response.notes.clone()
+                },
+            ));
+        }
+        (Some(_), ToolStatus::Error) | (None, ToolStatus::Ok) => {}
+    }
+
+    let mut values = vec![&response.outputs];
+    values.extend(&response.observations);
+    values.extend(&response.scratch_page_writes);
+    values.extend(&response.memory_writes);
+    if values.iter().any(|value| depth_exceeds(value, DEPTH_MAX)) {
+        return without_values(
+            response,
+            request,
+            ToolError::new(
+                FailureKind::Failed,
+                "malformed_output",
+                format!(
+                    "the answer of {} is more than {DEPTH_MAX} levels deep",
+                    request.tool
+                ),
+            ),
+        );
+    }
+    let outputs_bytes = json_bytes(&response.outputs);
+    let values_bytes: u64 = values.iter().map(|value| json_bytes(value)).sum();
+    let pages_bytes: usize = response
+        .page_appends
+        .iter()
+        .map(|append| append.title.len() + append.body.len())
+        .sum();
+    let total_bytes = values_bytes + pages_bytes as u64;
+    if total_bytes <= limits.output_bytes {
+        return response;
+    }
+    let may_have_changed_something = !matches!(effect, Effect::Pure | Effect::Read);
+    if may_have_changed_something && total_bytes - outputs_bytes <= limits.output_bytes {
+        let text = response.outputs.to_string();
+        let kept = text.floor_char_boundary(PREVIEW_BYTES);
+        response.outputs = json!({"preview": &text[..kept]});
+        response.truncated = Some(Truncated {
+            kept_bytes: kept as u64,
+            total_bytes: outputs_bytes,
+        });
+        return response;
+    }
+    without_values(
+        response,
+        request,
+        ToolError::new(
+            FailureKind::TooLarge,
+            "output_too_large",
+            format!(
+                "the answer of {} is {total_bytes} bytes, more than the limit of {}",
+                request.tool, limits.output_bytes
+            ),
+        )
+        .hint("ask for less: a narrower path, a smaller max, a range"),
+    )
+}
+
+/// An error instead of values that cannot be recorded.
+fn without_values(
+    mut response: ToolResponse,
+    request: &ToolRequest,
+    error: ToolError,
+) -> ToolResponse {
+    dismantle(std::mem::take(&mut response.outputs));
+    for value in response
+        .observations
+        .drain(..)
+        .chain(response.scratch_page_writes.drain(..))
+        .chain(response.memory_writes.drain(..))
+    {
+        dismantle(value);
+    }
+    ToolResponse {
+        evidence: response.evidence,
+        ..ToolResponse::failed(request, error)
+    }
+}
+
+fn one_line(notes: &str) -> String {
+    let joined = notes.split_whitespace().collect::<Vec<_>>().join(" ");
+    if joined.chars().count() <= NOTES_CHARS {
+        return joined;
+    }
+    let mut kept: String = joined.chars().take(NOTES_CHARS - 1).collect();
+    kept.push('…');
+    kept
+}
+
+/// Whether lists and objects go more than `levels` deep. Does not recurse deeper than that.
+fn depth_exceeds(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(items) => {
+            levels == 0 || items.iter().any(|item| depth_exceeds(item, levels - 1))
+        }
+        Value::Object(fields) => {
+            levels == 0 || fields.values().any(|item| depth_exceeds(item, levels - 1))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// Drops a value without recursion: the ordinary drop of a very deep one would end the process.
+fn dismantle(value: Value) {
+    let mut rest = vec![value];
+    while let Some(value) = rest.pop() {
+        match value {
+            Value::Array(items) => rest.extend(items),
+            Value::Object(fields) => rest.extend(fields.into_iter().map(|(_, value)| value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+}
+
+/// Bytes of a value as JSON, near enough for a limit: escapes in strings are not counted.
+fn json_bytes(value: &Value) -> u64 {
+    match value {
+        Value::Null | Value::Bool(_) => 4,
+        Value::Number(_) => 8,
+        Value::String(text) => text.len() as u64 + 2,
+        Value::Array(items) => 2 + items.iter().map(|item| json_bytes(item) + 1).sum::<u64>(),
+        Value::Object(fields) => {
+            2 + fields
+                .iter()
+                .map(|(name, value)| name.len() as u64 + 4 + json_bytes(value))
+                .sum::<u64>()
+        }
+    }
+}

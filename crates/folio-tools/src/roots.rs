@@ -1,0 +1,541 @@
+//! Granted folders, and paths that cannot leave them.
+//!
+//! A root is opened once, as a handle; every later step goes from that handle, folder by folder, so that
+//! neither `..` nor a symbolic link, nor one that is put in place at the wrong moment, leads out of it.
+
+use std::fmt;
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt as _};
+use serde::{Deserialize, Serialize};
+
+use crate::paths::{named, path_from_bytes, shown};
+use crate::response::{FailureKind, ToolError};
+
+/// The name of the run's own folder in paths: `run:report.md`.
+pub const RUN: &str = "run";
+
+/// What may be done in a root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// Files may be read.
+    Read,
+    /// Files may be read, made and replaced.
+    ReadWrite,
+}
+
+/// A root that cannot be granted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RootError {
+    /// The folder cannot be opened.
+    #[error("cannot open the folder {path} as root `{name}`")]
+    Open {
+        /// The root's name.
+        name: String,
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The name cannot be used in `name:path`.
+    #[error("`{name}` cannot be the name of a root: use letters, digits, `-` and `_`")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// Two roots have the same name, or one is called like the run's folder.
+    #[error("there are two roots with the name `{name}`")]
+    Taken {
+        /// The name.
+        name: String,
+    },
+}
+
+/// A folder that was granted, opened.
+pub struct Root {
+    name: String,
+    path: PathBuf,
+    given_path: PathBuf,
+    access: Access,
+    dir: Dir,
+}
+
+impl fmt::Debug for Root {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Root")
+            .field("name", &self.name)
+            .field("path", &self.path)
+            .field("access", &self.access)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Root {
+    /// Opens the folder `path` under `name`.
+    ///
+    /// # Errors
+    ///
+    /// `Name` for a name that cannot stand before a colon, `Open` for a folder that cannot be opened.
+    pub fn open(
+        name: impl Into<String>,
+        path: impl Into<PathBuf>,
+        access: Access,
+    ) -> Result<Self, RootError> {
+        let name = name.into();
+        let given_path = path.into();
+        let plain = |character: char| character.is_alphanumeric() || "-_".contains(character);
+        if name.is_empty() || !name.chars().all(plain) {
+            return Err(RootError::Name { name });
+        }
+        let opened = given_path.canonicalize().and_then(|path| {
+            let dir = Dir::open_ambient_dir(&path, ambient_authority())?;
+            Ok((path, dir))
+        });
+        match opened {
+            Ok((path, dir)) => Ok(Self {
+                name,
+                path,
+                given_path,
+                access,
+                dir,
+            }),
+            Err(source) => Err(RootError::Open {
+                name,
+                path: given_path,
+                source,
+            }),
+        }
+    }
+
+    /// The name before the colon in `name:path`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The folder, without symbolic links.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What may be done in it.
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
+    pub(crate) fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
+    /// The rest of an absolute path that lies inside this root.
+    fn strip<'a>(&self, path: &'a Path) -> Option<&'a Path> {
+        path.strip_prefix(&self.path)
+            .or_else(|_| path.strip_prefix(&self.given_path))
+            .ok()
+    }
+}
+
+/// The run's own folder. Made when it is first used. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct RunFolder {
+    inner: Option<Arc<RunFolderInner>>,
+}
+
+#[derive(Debug)]
+struct RunFolderInner {
+    path: PathBuf,
+    root: OnceLock<Arc<Root>>,
+}
+
+impl RunFolder {
+    /// A run without a folder: `write` is refused.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// The folder at `path`, which need not exist yet.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self {
+            inner: Some(Arc::new(RunFolderInner {
+                path: path.into(),
+                root: OnceLock::new(),
+            })),
+        }
+    }
+
+    /// Where it is, or will be.
+    pub fn path(&self) -> Option<&Path> {
+        self.inner.as_ref().map(|inner| inner.path.as_path())
+    }
+
+    /// Opens it, making it first if `make` says so.
+    fn open(&self, make: Make) -> Result<Arc<Root>, ToolError> {
+        let Some(inner) = &self.inner else {
+            return Err(ToolError::new(
+                FailureKind::Denied,
+                "no_run_folder",
+                "this run has no folder of its own",
+            ));
+        };
+        if let Some(root) = inner.root.get() {
+            return Ok(Arc::clone(root));
+        }
+        if make == Make::IfMissing {
+            std::fs::create_dir_all(&inner.path)
+                .map_err(|error| io_failure("make the folder of the run", RUN, &error))?;
+        }
+        let root =
+            Root::open(RUN, &inner.path, Access::ReadWrite).map_err(|error| match error {
+                RootError::Open { source, .. } => {
+                    io_failure("open the folder of the run", RUN, &source)
+                }
+                other => {
+                    ToolError::new(FailureKind::Unavailable, "no_run_folder", other.to_string())
+                }
+            })?;
+        Ok(Arc::clone(inner.root.get_or_init(|| Arc::new(root))))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Make {
+    No,
+    IfMissing,
+}
+
+/// The folders that were granted, the first of which is meant by a path without a name. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Roots {
+    roots: Arc<Vec<Arc<Root>>>,
+}
+
+impl Roots {
+    /// No folders: only the run's own can be used.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Grants these folders.
+    ///
+    /// # Errors
+    ///
+    /// `Taken` if two have the same name, or one is called `run`.
+    pub fn new(roots: Vec<Root>) -> Result<Self, RootError> {
+        for (index, root) in roots.iter().enumerate() {
+            let taken = roots[..index].iter().any(|other| other.name == root.name);
+            if taken || root.name == RUN {
+                return Err(RootError::Taken {
+                    name: root.name.clone(),
+                });
+            }
+        }
+        Ok(Self {
+            roots: Arc::new(roots.into_iter().map(Arc::new).collect()),
+        })
+    }
+
+    /// The folders, in the order granted.
+    pub fn iter(&self) -> impl Iterator<Item = &Root> {
+        self.roots.iter().map(AsRef::as_ref)
+    }
+
+    /// The folder with this name.
+    pub fn get(&self, name: &str) -> Option<&Root> {
+        self.iter().find(|root| root.name == name)
+    }
+
+    /// Finds what a path names, for reading.
+    pub(crate) fn find(&self, path: &str, run_folder: &RunFolder) -> Result<Located, ToolError> {
+        self.locate(path, run_folder, Purpose::Read)
+    }
+
+    /// Finds what a path names, for writing: a path without a name is in the run's folder.
+    pub(crate) fn find_to_write(
+        &self,
+        path: &str,
+        run_folder: &RunFolder,
+    ) -> Result<Located, ToolError> {
+        let located = self.locate(path, run_folder, Purpose::Write)?;
+        if located.root.access == Access::Read {
+            return Err(ToolError::new(
+                FailureKind::Denied,
+                "read_only_root",
+                format!(
+                    "cannot write {}: `{}` may only be read",
+                    located.shown(),
+                    located.root.name
+                ),
+            )
+            .hint("a path without a name, or with `run:`, is in the folder of the run"));
+        }
+        Ok(located)
+    }
+
+    fn locate(
+        &self,
+        path: &str,
+        run_folder: &RunFolder,
+        purpose: Purpose,
+    ) -> Result<Located, ToolError> {
+        let open_run = || {
+            run_folder.open(match purpose {
+                Purpose::Read => Make::No,
+                Purpose::Write => Make::IfMissing,
+            })
+        };
+        let default = || match (purpose, self.roots.first()) {
+            (Purpose::Read, Some(first)) => Ok(Arc::clone(first)),
+            (Purpose::Read, None) | (Purpose::Write, _) => open_run(),
+        };
+        let bytes = |text: &str| {
+            let name = named(text);
+            if name.contains(&0) {
+                return Err(ToolError::invalid("a path holds no zero byte"));
+            }
+            Ok(path_from_bytes(name))
+        };
+
+        let (root, relative) = if path.starts_with('/') {
+            let absolute = bytes(path)?;
+            self.locate_absolute(&absolute, run_folder, purpose)?
+        } else if let Some((name, rest)) = path.split_once(':')
+            && (name == RUN || self.get(name).is_some())
+        {
+            let root = match self.roots.iter().find(|root| root.name == name) {
+                Some(root) => Arc::clone(root),
+                None => open_run()?,
+            };
+            // `run:/report.md` means the same as `run:report.md`; it must not become absolute.
+            (root, bytes(rest.trim_start_matches('/'))?)
+        } else {
+            (default()?, bytes(path)?)
+        };
+        let is_default = match (purpose, self.roots.first()) {
+            (_, Some(first)) => Arc::ptr_eq(first, &root),
+            (_, None) => false,
+        };
+        Ok(Located {
+            prefix: (!is_default).then(|| root.name.clone()),
+            other_names: self.roots.iter().map(|root| root.name.clone()).collect(),
+            relative: tidy(&relative),
+            root,
+        })
+    }
+
+    fn locate_absolute(
+        &self,
+        path: &Path,
+        run_folder: &RunFolder,
+        purpose: Purpose,
+    ) -> Result<(Arc<Root>, PathBuf), ToolError> {
+        let make = match purpose {
+            Purpose::Read => Make::No,
+            Purpose::Write => Make::IfMissing,
+        };
+        let run_root = match run_folder.path() {
+            Some(folder) if path.starts_with(folder) => Some(run_folder.open(make)?),
+            _ => run_folder.open(Make::No).ok(),
+        };
+        // The shortest rest is that of the innermost root.
+        self.roots
+            .iter()
+            .chain(run_root.as_ref())
+            .filter_map(|root| {
+                let rest = root.strip(path)?;
+                Some((root, rest))
+            })
+            .min_by_key(|(_, rest)| rest.components().count())
+            .map(|(root, rest)| (Arc::clone(root), rest.to_owned()))
+            .ok_or_else(|| {
+                let error = ToolError::new(
+                    FailureKind::Denied,
+                    "path_outside_root",
+                    format!(
+                        "{} is in none of the folders that were granted",
+                        shown(path.as_os_str().as_bytes())
+                    ),
+                );
+                error.hint(self.granted())
+            })
+    }
+
+    fn granted(&self) -> String {
+        match self.roots.as_slice() {
+            [] => "no folder was granted".to_owned(),
+            [only] => format!("name the path from {}", only.path.display()),
+            several => format!(
+                "these were granted: {}",
+                several
+                    .iter()
+                    .map(|root| format!("{}: ({})", root.name, root.path.display()))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            ),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Read,
+    Write,
+}
+
+/// A path without `.` parts; `.` itself for an empty one. `..` stays: only the walk along the real
+/// folders can tell where it leads.
+fn tidy(path: &Path) -> PathBuf {
+    let tidy: PathBuf = path
+        .components()
+        .filter(|part| !matches!(part, Component::CurDir))
+        .collect();
+    if tidy.as_os_str().is_empty() {
+        PathBuf::from(".")
+    } else {
+        tidy
+    }
+}
+
+/// A path inside a root. Nothing is known yet about what is there.
+#[derive(Debug, Clone)]
+pub(crate) struct Located {
+    pub(crate) root: Arc<Root>,
+    /// Relative to the root; `.` for the root itself.
+    pub(crate) relative: PathBuf,
+    prefix: Option<String>,
+    other_names: Vec<String>,
+}
+
+impl Located {
+    /// The path as arguments and results show it.
+    pub(crate) fn shown(&self) -> String {
+        self.shown_as(self.relative.as_os_str().as_bytes())
+    }
+
+    /// Another path of the same root as arguments and results show it.
+    pub(crate) fn shown_as(&self, relative: &[u8]) -> String {
+        let relative = shown(relative);
+        match &self.prefix {
+            Some(name) => format!("{name}:{relative}"),
+            None => match relative.split_once(':') {
+                // A file that looks like a path in another root.
+                Some((name, _)) if name == RUN || self.other_names.iter().any(|n| n == name) => {
+                    format!("./{relative}")
+                }
+                _ => relative,
+            },
+        }
+    }
+
+    pub(crate) fn failure(&self, tried: &str, error: &io::Error) -> ToolError {
+        io_failure(tried, &self.shown(), error)
+    }
+
+    /// What is there, following links inside the root.
+    pub(crate) fn metadata(&self) -> io::Result<Metadata> {
+        self.root.dir.metadata(&self.relative)
+    }
+
+    /// The path of a folder without symbolic links, for a program to run in.
+    ///
+    /// A program goes where it wants afterwards; this keeps a link from choosing where it starts.
+    pub(crate) fn real_folder(&self) -> Result<PathBuf, ToolError> {
+        let relative = self
+            .root
+            .dir
+            .canonicalize(&self.relative)
+            .map_err(|error| self.failure("go to", &error))?;
+        let found = self.root.dir.metadata(&relative);
+        if !found.is_ok_and(|found| found.is_dir()) {
+            return Err(ToolError::invalid(format!("{} is no folder", self.shown())));
+        }
+        Ok(self.root.path.join(relative))
+    }
+
+    /// Opens a regular file for reading. Never waits, not even for a pipe.
+    pub(crate) fn open_file(&self) -> Result<(File, Metadata), ToolError> {
+        open_regular(&self.root.dir, &self.relative)
+            .map_err(|error| self.failure("read", &error))?
+            .ok_or_else(|| {
+                let is_folder = self.metadata().is_ok_and(|found| found.is_dir());
+                let what = if is_folder {
+                    "a folder"
+                } else {
+                    "no regular file"
+                };
+                let error = ToolError::invalid(format!("{} is {what}", self.shown()));
+                if is_folder {
+                    error.hint("use `list` to see what is in it")
+                } else {
+                    error
+                }
+            })
+    }
+}
+
+/// Opens `path` below `dir` if it is a regular file; `None` for anything else.
+pub(crate) fn open_regular(dir: &Dir, path: &Path) -> io::Result<Option<(File, Metadata)>> {
+    let mut options = OpenOptions::new();
+    let never_wait = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    options
+        .read(true)
+        .custom_flags(never_wait.bits().cast_signed());
+    let file = dir.open_with(path, &options)?;
+    let metadata = file.metadata()?;
+    Ok(metadata.is_file().then_some((file, metadata)))
+}
+
+/// Reads a small file whole, or not at all if it is larger than `bytes_max`.
+pub(crate) fn read_small(dir: &Dir, path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
+    let Some((file, metadata)) = open_regular(dir, path)? else {
+        return Ok(None);
+    };
+    if metadata.len() > bytes_max {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    // The file may grow while it is read.
+    file.take(bytes_max).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
+/// Says what was tried on what, and sorts the cause by what the caller can do.
+pub(crate) fn io_failure(tried: &str, on: &str, error: &io::Error) -> ToolError {
+    let message = |why: &str| format!("cannot {tried} {on}: {why}");
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ToolError::new(
+            FailureKind::NotFound,
+            "not_found",
+            message("there is no such file or folder"),
+        )
+        .hint("use `list` to see what there is"),
+        // The handle of the root reports a way out of it without a code of the system.
+        io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => ToolError::new(
+            FailureKind::Denied,
+            "path_outside_root",
+            message("it leads out of the folder that was granted"),
+        )
+        .hint("`..` and symbolic links work only inside the granted folder"),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ToolError::new(
+            FailureKind::Denied,
+            "permission_denied",
+            message("the system does not permit it"),
+        ),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ToolError::new(
+            FailureKind::Unavailable,
+            "disk_full",
+            message("there is no space left"),
+        )
+        .hint("free some space and resume the run"),
+        io::ErrorKind::IsADirectory => ToolError::invalid(message("it is a folder")),
+        io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput => {
+            ToolError::invalid(message("the name cannot be used"))
+        }
+        _ => ToolError::new(FailureKind::Unavailable, "io", message(&error.to_string())),
+    }
+}

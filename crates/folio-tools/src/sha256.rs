@@ -1,0 +1,46 @@
+//! The hash of a content, in the form that evidence carries.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
+/// Hashes a content that comes in pieces.
+#[derive(Debug, Default)]
+pub(crate) struct ContentHash(Sha256);
+
+impl ContentHash {
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// `sha256:` and hexadecimal digits.
+    pub(crate) fn finish(self) -> String {
+        let mut text = String::with_capacity(7 + 64);
+        text.push_str("sha256:");
+        for byte in self.0.finalize() {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+        }
+        text
+    }
+}
+
+/// Hashes a whole content.
+pub(crate) fn content_hash(bytes: &[u8]) -> String {
+    let mut hash = ContentHash::default();
+    hash.update(bytes);
+    hash.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_the_known_one() {
+        assert_eq!(
+            content_hash(b"abc"),
+            "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+    }
+}

@@ -1,0 +1,238 @@
+//! The seam: what a tool is, and what it is asked.
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::context::ToolContext;
+use crate::response::ToolResponse;
+
+/// What a call changes, which decides what happens to it after a crash.
+///
+/// A call whose outcome was not recorded is simply made again for the first three. For the last two
+/// its outcome is *unknown* and a person, or a rule of the plan, decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// Computes from its arguments only.
+    Pure,
+    /// Looks at the world and leaves it as it was.
+    Read,
+    /// Changes the world; a second call with the same key changes nothing more.
+    Idempotent,
+    /// May change anything, and cannot say whether it did.
+    Opaque,
+    /// Takes something away that cannot be brought back.
+    Destructive,
+}
+
+/// Whether a call waits for a yes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Approval {
+    /// The tool can be called by any task.
+    Never,
+    /// The tool is refused, or asked about, unless a setting of the run allows the call.
+    UnlessAllowed,
+}
+
+/// The shape of one argument.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ArgKind {
+    /// Any JSON value.
+    Any,
+    /// A string.
+    Text,
+    /// A string, or a list of strings.
+    Texts,
+    /// A whole number that is not negative. A string of digits is accepted too: templates make those.
+    Count,
+    /// A number, or a string that holds one.
+    Number,
+    /// `true` or `false`, or a string that says so.
+    Flag,
+    /// A list.
+    List,
+    /// An object.
+    Object,
+    /// One of a few words.
+    OneOf(Vec<String>),
+}
+
+impl ArgKind {
+    /// Shorthand for [`ArgKind::OneOf`].
+    pub fn one_of(words: &[&str]) -> Self {
+        Self::OneOf(words.iter().map(|word| (*word).to_owned()).collect())
+    }
+
+    fn schema(&self) -> Value {
+        match self {
+            Self::Any => json!({}),
+            Self::Text => json!({"type": "string"}),
+            Self::Texts => {
+                json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+            }
+            Self::Count => json!({"type": "integer", "minimum": 0}),
+            Self::Number => json!({"type": "number"}),
+            Self::Flag => json!({"type": "boolean"}),
+            Self::List => json!({"type": "array"}),
+            Self::Object => json!({"type": "object"}),
+            Self::OneOf(words) => json!({"type": "string", "enum": words}),
+        }
+    }
+}
+
+/// One argument of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArgSpec {
+    /// Its name, in `snake_case`.
+    pub name: String,
+    /// What it may hold.
+    pub kind: ArgKind,
+    /// Whether a call without it is refused.
+    pub required: bool,
+    /// One sentence for people and models, with the default if there is one.
+    pub description: String,
+}
+
+/// What a tool tells about itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// The name that plans and models call it by.
+    pub name: String,
+    /// What it does and what it returns, for people and models.
+    pub description: String,
+    /// What a call changes.
+    pub effect: Effect,
+    /// Its arguments. Empty when `schema` is given.
+    pub args: Vec<ArgSpec>,
+    /// A full JSON Schema of the arguments, for a tool that comes with one (a tool of an MCP server).
+    ///
+    /// The registry then only checks that an object was given; the tool checks the rest.
+    pub schema: Option<Value>,
+    /// Whether a call waits for a yes.
+    pub approval: Approval,
+    /// Whether a call may change something outside of the store, so that two branches of a race must
+    /// not both make it.
+    pub writes: bool,
+}
+
+impl ToolSpec {
+    /// Starts the description of a tool without arguments that needs no approval.
+    ///
+    /// `writes` is false for [`Effect::Pure`] and [`Effect::Read`], true for the others.
+    pub fn new(name: impl Into<String>, effect: Effect, description: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            effect,
+            args: Vec::new(),
+            schema: None,
+            approval: Approval::Never,
+            writes: !matches!(effect, Effect::Pure | Effect::Read),
+        }
+    }
+
+    /// Adds an argument that every call must give.
+    #[must_use]
+    pub fn required(mut self, name: &str, kind: ArgKind, description: &str) -> Self {
+        self.args.push(ArgSpec {
+            name: name.to_owned(),
+            kind,
+            required: true,
+            description: description.to_owned(),
+        });
+        self
+    }
+
+    /// Adds an argument that a call may leave out.
+    #[must_use]
+    pub fn optional(mut self, name: &str, kind: ArgKind, description: &str) -> Self {
+        self.args.push(ArgSpec {
+            name: name.to_owned(),
+            kind,
+            required: false,
+            description: description.to_owned(),
+        });
+        self
+    }
+
+    /// Says that a call waits for a yes unless a setting of the run allows it.
+    #[must_use]
+    pub fn needs_approval(mut self) -> Self {
+        self.approval = Approval::UnlessAllowed;
+        self
+    }
+
+    /// The JSON Schema of the arguments: an object that allows no other names.
+    pub fn args_schema(&self) -> Value {
+        if let Some(schema) = &self.schema {
+            return schema.clone();
+        }
+        let mut properties = Map::new();
+        for arg in &self.args {
+            let mut schema = arg.kind.schema();
+            if let Value::Object(fields) = &mut schema {
+                fields.insert(
+                    "description".to_owned(),
+                    Value::String(arg.description.clone()),
+                );
+            }
+            properties.insert(arg.name.clone(), schema);
+        }
+        let required: Vec<&str> = self
+            .args
+            .iter()
+            .filter(|arg| arg.required)
+            .map(|arg| arg.name.as_str())
+            .collect();
+        json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false,
+        })
+    }
+}
+
+/// One call of a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolRequest {
+    /// Names this logical call. The same after a crash, so it doubles as the idempotency key.
+    pub request_id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// The arguments: an object, or null for none.
+    pub args: Value,
+    /// The run that asks.
+    pub run_id: String,
+    /// The node of the run that asks.
+    pub node_id: String,
+    /// 1 for the first try of this logical call.
+    pub attempt: u32,
+}
+
+/// Something a task can do.
+///
+/// Call it through [`Registry::call`](crate::Registry::call), which checks the arguments before and the
+/// answer after.
+#[async_trait]
+pub trait Tool: Send + Sync + Debug {
+    /// What the tool tells about itself. The same for the life of the tool.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Whether a call computes at once and never waits, so that it may run where it is asked without a
+    /// task of its own.
+    fn inline(&self) -> bool {
+        false
+    }
+
+    /// Does what `request` asks, within `context`.
+    ///
+    /// The arguments have been checked against [`spec`](Self::spec). A tool that may take long watches
+    /// `context.cancel`; dropping the future stops what it started.
+    async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse;
+}
