@@ -1,0 +1,51 @@
+//! Why a run could not be submitted or driven. How a run *ended* is a result, not an error.
+
+use folio_engine::run::JournalError;
+use folio_memory::RunId;
+use folio_store::StoreError;
+use folio_store::workspace::WorkspaceError;
+
+/// Why a run could not be submitted or driven.
+#[derive(Debug, thiserror::Error)]
+pub enum RunnerError {
+    /// The store could not do its part. The run goes on where it was as soon as somebody drives it again.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The journal cannot be folded.
+    #[error("the journal of {run} cannot be read")]
+    Journal {
+        /// The run.
+        run: RunId,
+        /// Why.
+        #[source]
+        source: JournalError,
+    },
+    /// The plan has tasks that only a model can do, and there is none.
+    #[error("{} of the plan's tasks have neither `do:` nor `plan:`, so they need a model: {}", tasks.len(), tasks.join(", "))]
+    NeedsModel {
+        /// Their names.
+        tasks: Vec<String>,
+    },
+    /// The plan's inputs are wrong.
+    #[error("the inputs do not fit the plan: {}", problems.join("; "))]
+    Inputs {
+        /// All that is wrong.
+        problems: Vec<String>,
+    },
+    /// A folder that the run needs cannot be used.
+    #[error("cannot use the folder {path}: {reason}")]
+    Folder {
+        /// Which.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What the store says, out of what the workspace says. A runner's commits hold nothing that a role may not do.
+pub(crate) fn store_error(error: WorkspaceError) -> StoreError {
+    match error {
+        WorkspaceError::Store(error) => error,
+        other => StoreError::Invalid(other.to_string()),
+    }
+}

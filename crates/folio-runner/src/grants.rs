@@ -1,0 +1,55 @@
+//! Which folders a run may use: its inputs of kind `path`, and a folder of its own to write to.
+
+use std::path::{Path, PathBuf};
+
+use folio_engine::Run;
+use folio_engine::plan::{InputKind, Plan};
+use folio_tools::{Access, Root, Roots, RunFolder};
+use serde_json::Value;
+
+use crate::error::RunnerError;
+
+/// Opens the folders that `run` was given. The first one is meant by a path without a name: the first input of kind
+/// `path`, in the order of their names; without one, the folder that the run was submitted from.
+///
+/// A path that is a file grants the folder that it is in.
+pub(crate) fn roots_of(run: &Run) -> Result<Roots, RunnerError> {
+    let mut paths: Vec<(String, PathBuf)> = path_inputs(run.plan(), run.inputs());
+    if paths.is_empty()
+        && let Some(folder) = run.variable().get("folder").and_then(Value::as_str)
+    {
+        paths.push(("here".to_owned(), PathBuf::from(folder)));
+    }
+    let opened = paths.into_iter().map(|(name, path)| {
+        let folder = if path.is_file() { path.parent().unwrap_or(Path::new("/")).to_owned() } else { path };
+        let shown = folder.display().to_string();
+        Root::open(name, &folder, Access::Read)
+            .map_err(|error| RunnerError::Folder { path: shown, reason: reason_of(&error) })
+    });
+    let roots: Vec<Root> = opened.collect::<Result<_, _>>()?;
+    Roots::new(roots).map_err(|error| RunnerError::Folder { path: "inputs".to_owned(), reason: reason_of(&error) })
+}
+
+/// The inputs of kind `path`, by name.
+fn path_inputs(plan: &Plan, inputs: &Value) -> Vec<(String, PathBuf)> {
+    plan.inputs
+        .iter()
+        .filter(|(_, spec)| spec.kind == InputKind::Path)
+        .filter_map(|(name, _)| Some((name.clone(), PathBuf::from(inputs.get(name)?.as_str()?))))
+        .collect()
+}
+
+/// The run's own folder below `parent`; without a parent, writing is refused.
+pub(crate) fn run_folder(parent: Option<&Path>, run: &Run) -> RunFolder {
+    parent.map_or_else(RunFolder::none, |parent| RunFolder::at(parent.join(run.id().to_string())))
+}
+
+fn reason_of(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    text
+}

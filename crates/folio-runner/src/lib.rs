@@ -1,0 +1,24 @@
+//! Carries out what a run is owed, in this process.
+//!
+//! The engine decides what is due; this crate performs it, records what became of it in one commit with everything that
+//! it writes to memory, and asks again. It waits, retries, stops and reads the clock; it never decides.
+//!
+//! - [`runner`]: submit, drive, resume, cancel
+//! - [`drive`]: the loop of one run
+//! - [`perform`]: one call of a tool, from its permissions to its outcome
+//! - [`memory`]: what a call writes: observations and page entries, in the same commit as its outcome
+//! - [`watch`]: a run as others see it, live
+
+mod drive;
+pub mod error;
+mod grants;
+mod memory;
+mod outputs;
+mod perform;
+pub mod runner;
+mod steps;
+pub mod watch;
+
+pub use error::RunnerError;
+pub use runner::{NewRun, Runner, RunnerOptions};
+pub use watch::Watch;

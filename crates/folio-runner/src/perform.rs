@@ -1,0 +1,180 @@
+//! One call of a tool: from its permissions to its outcome.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use folio_engine::run::{CheckCall, CheckFinding};
+use folio_engine::{CallAction, CallAnswer, CallOutcome, Evidence, Failure, Finding, NodeId, StopReason};
+use folio_memory::RunId;
+use folio_tools::{EvidenceRef, FailureKind, Registry, ToolContext, ToolRequest, ToolResponse};
+use serde_json::Value;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How long a call may take that says nothing of it.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30 * 60);
+/// How long a call that was told to stop has until it is dropped (E9.11).
+const GRACE: Duration = Duration::from_secs(10);
+
+/// A call that has ended.
+#[derive(Debug)]
+pub(crate) struct Performed {
+    pub(crate) node: NodeId,
+    pub(crate) outcome: CallOutcome,
+    /// What it wants written to memory, besides its outcome.
+    pub(crate) writes: Writes,
+    pub(crate) duration: Duration,
+}
+
+/// What a tool wants written to memory.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Writes {
+    pub(crate) observations: Vec<Value>,
+    pub(crate) scratch_page_writes: Vec<Value>,
+    pub(crate) page_appends: Vec<folio_tools::PageAppend>,
+    pub(crate) tool: String,
+}
+
+/// Makes the call of `action` and waits for its end, its time limit, or `cancel`.
+pub(crate) async fn call(registry: Registry, context: ToolContext, run: RunId, action: CallAction) -> Performed {
+    let began = Instant::now();
+    let request = ToolRequest {
+        // The same after a crash: the logical call is the node (E9.12).
+        request_id: format!("{run}/{}", action.node),
+        tool: action.tool.clone(),
+        args: action.args,
+        run_id: run.to_string(),
+        node_id: action.node.to_string(),
+        attempt: action.attempt,
+    };
+    let timeout = action.timeout.unwrap_or(TIMEOUT_DEFAULT);
+    let (outcome, writes) = match within(timeout, &context.cancel.clone(), registry.call(&request, &context)).await {
+        Ended::Answered(response) => outcome_of(response, &action.tool),
+        Ended::TimedOut => (CallOutcome::Failed(timed_out(&action.tool, timeout)), Writes::default()),
+        Ended::Stopped => (CallOutcome::Stopped, Writes::default()),
+    };
+    Performed { node: action.node, outcome, writes, duration: began.elapsed() }
+}
+
+enum Ended {
+    Answered(ToolResponse),
+    TimedOut,
+    Stopped,
+}
+
+/// Waits for `call`. When the time is up or `cancel` fires it is told to stop, has the grace period to do so, and is
+/// then dropped, which kills what it started.
+async fn within(timeout: Duration, cancel: &CancellationToken, call: impl Future<Output = ToolResponse>) -> Ended {
+    tokio::pin!(call);
+    // A tool that computes at once has answered before a timer is made.
+    let timed_out = tokio::select! {
+        biased;
+        response = &mut call => return Ended::Answered(response),
+        () = cancel.cancelled() => false,
+        () = tokio::time::sleep(timeout) => true,
+    };
+    cancel.cancel();
+    match tokio::time::timeout(GRACE, &mut call).await {
+        // It was quicker than the request to stop it: what it did counts.
+        Ok(response) if response.is_ok() => Ended::Answered(response),
+        _ if timed_out => Ended::TimedOut,
+        _ => Ended::Stopped,
+    }
+}
+
+fn timed_out(tool: &str, timeout: Duration) -> Failure {
+    Failure {
+        code: "timed_out".to_owned(),
+        message: format!("{tool} took longer than its limit of {timeout:?} and was stopped"),
+        reason: StopReason::RetriesExhausted,
+        may_retry: true,
+    }
+}
+
+fn outcome_of(response: ToolResponse, tool: &str) -> (CallOutcome, Writes) {
+    let is_ok = response.is_ok();
+    let ToolResponse { outputs, notes, error, observations, scratch_page_writes, page_appends, evidence, truncated, .. } = response;
+    // What a failed call noticed is worth keeping; what it was told to write is not done.
+    let writes = Writes {
+        observations,
+        scratch_page_writes: if is_ok { scratch_page_writes } else { Vec::new() },
+        page_appends: if is_ok { page_appends } else { Vec::new() },
+        tool: tool.to_owned(),
+    };
+    if let Some(error) = error.filter(|_| !is_ok) {
+        if error.kind == FailureKind::Cancelled {
+            return (CallOutcome::Stopped, writes);
+        }
+        let hints = if error.hints.is_empty() { String::new() } else { format!(" ({})", error.hints.join("; ")) };
+        let (reason, may_retry) = what_next(error.kind);
+        let message = format!("{}{hints}", error.message);
+        return (CallOutcome::Failed(Failure { code: error.code, message, reason, may_retry }), writes);
+    }
+    if !is_ok {
+        let message = format!("{tool} failed without saying why");
+        let failure = Failure { code: "failed".to_owned(), message, reason: StopReason::RetriesExhausted, may_retry: true };
+        return (CallOutcome::Failed(failure), writes);
+    }
+    let notes = match truncated {
+        Some(cut) => format!("{notes} (kept {} of {} bytes)", cut.kept_bytes, cut.total_bytes),
+        None => notes,
+    };
+    let evidence = evidence.into_iter().map(evidence_of).collect();
+    (CallOutcome::Answered(CallAnswer { output: Arc::new(outputs), notes, evidence }), writes)
+}
+
+/// The stop reason that a kind of failure leads to, and whether another attempt may help.
+fn what_next(kind: FailureKind) -> (StopReason, bool) {
+    match kind {
+        FailureKind::InvalidArgs => (StopReason::InvalidInput, false),
+        FailureKind::NotFound => (StopReason::InvalidInput, true),
+        FailureKind::Denied => (StopReason::PolicyDenied, false),
+        FailureKind::TooLarge => (StopReason::BudgetBytes, false),
+        FailureKind::Unavailable | FailureKind::TimedOut | FailureKind::Failed => (StopReason::RetriesExhausted, true),
+        FailureKind::Cancelled => (StopReason::CancelledByUser, false),
+    }
+}
+
+fn evidence_of(evidence: EvidenceRef) -> Evidence {
+    Evidence { kind: evidence.kind, id: evidence.id, hash: evidence.hash, span: evidence.span }
+}
+
+/// Makes the checks that the engine asked for, one after the other.
+pub(crate) async fn checks(
+    registry: Registry,
+    context: ToolContext,
+    run: RunId,
+    node: NodeId,
+    calls: Vec<CheckCall>,
+) -> Vec<CheckFinding> {
+    let mut found = Vec::with_capacity(calls.len());
+    for check in calls {
+        let request = ToolRequest {
+            request_id: format!("{run}/{node}/check/{}", check.criterion),
+            tool: check.tool.to_owned(),
+            args: check.args,
+            run_id: run.to_string(),
+            node_id: node.to_string(),
+            attempt: 1,
+        };
+        let response = registry.call(&request, &context).await;
+        found.push(CheckFinding { criterion: check.criterion, finding: finding_of(check.tool, check.exit, &response) });
+    }
+    found
+}
+
+fn finding_of(tool: &str, exit: i32, response: &ToolResponse) -> Finding {
+    if tool == "shell" {
+        return match response.outputs.get("exit_code").and_then(Value::as_i64) {
+            Some(code) if code == i64::from(exit) => Finding::Met,
+            Some(code) => Finding::Unmet(format!("the command ended with {code}, not {exit}")),
+            None => Finding::Unverifiable(response.notes.clone()),
+        };
+    }
+    match &response.error {
+        None if response.outputs.get("count").and_then(Value::as_u64).unwrap_or(0) > 0 => Finding::Met,
+        None => Finding::Unmet("there is no such file".to_owned()),
+        Some(error) if error.kind == FailureKind::NotFound => Finding::Unmet(error.message.clone()),
+        Some(error) => Finding::Unverifiable(error.message.clone()),
+    }
+}

@@ -1,0 +1,267 @@
+//! Submits runs and drives them in this process.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use folio_engine::event::FORMAT;
+use folio_engine::plan::{self, Plan};
+use folio_engine::template::{Scope, Templates};
+use folio_engine::{Event, NodeId, NodeResult, Output, Run, projection};
+use folio_memory::id::{Ref, RunHandle};
+use folio_memory::{Actor, Role, RunId, Seq};
+use folio_store::commit::RECORD_FORMAT;
+use folio_store::{Commit, Expected, OwnerId, Record, RunAppend, RunQuery, RunRow, StoreError};
+use folio_store::workspace::Workspace;
+use folio_tools::{Registry, ShellPolicy};
+use serde_json::{Value, json};
+
+use crate::drive::Drive;
+use crate::error::{RunnerError, store_error};
+use crate::steps::model_tasks;
+
+/// What a runner may do.
+#[derive(Debug, Clone, Default)]
+pub struct RunnerOptions {
+    /// Calls of one run that are under way at one moment; `None`: as its plan says.
+    pub concurrency: Option<u32>,
+    /// Which commands the tool `shell` may run.
+    pub shell: ShellPolicy,
+    /// The whole environment of programs that tools start.
+    pub environment: Vec<(String, String)>,
+    /// The folder below which each run has one to write to; `None`: runs cannot write files.
+    pub run_folders: Option<PathBuf>,
+}
+
+/// A run to be.
+#[derive(Debug, Clone)]
+pub struct NewRun {
+    /// Its plan.
+    pub plan: Plan,
+    /// What is wanted, if the plan does not say so or says it differently.
+    pub goal: Option<String>,
+    /// The inputs as they were given. Paths are absolute.
+    pub inputs: BTreeMap<String, Value>,
+    /// The folder that it is submitted from: what a path means in a plan without an input of kind `path`.
+    pub folder: Option<PathBuf>,
+    /// Who submits it.
+    pub actor: Actor,
+}
+
+/// Submits runs and drives them in this process. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Runner {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) workspace: Workspace,
+    pub(crate) registry: Registry,
+    pub(crate) options: RunnerOptions,
+    pub(crate) templates: Arc<Templates>,
+    owner: OwnerId,
+}
+
+impl Shared {
+    /// The run as its journal says, and where the journal ends.
+    pub(crate) async fn fold(&self, id: RunId) -> Result<(Run, Seq), RunnerError> {
+        let journal = self.workspace.store().journal(self.workspace.space(), id, Seq(0)).await?;
+        let mut run = Run::new(id, Arc::clone(&self.templates));
+        for (at, event) in &journal.events {
+            run.apply(*at, event).map_err(|source| RunnerError::Journal { run: id, source })?;
+        }
+        Ok((run, journal.head))
+    }
+
+    /// Takes secrets out of a result before anything sees it, so that what later steps read is what the journal says.
+    pub(crate) fn clean(&self, event: &mut Event) {
+        let Event::Finished { result, .. } = event else { return };
+        self.workspace.clean_text(&mut result.notes);
+        if let Output::Inline(value) = &result.output
+            && let Some(clean) = self.workspace.cleaned_value(value)
+        {
+            result.output = Output::Inline(Arc::new(clean));
+        }
+    }
+}
+
+impl Runner {
+    /// A runner whose runs live in `workspace` and use the tools of `registry`.
+    #[must_use]
+    pub fn new(workspace: Workspace, registry: Registry, options: RunnerOptions) -> Self {
+        let templates = Arc::new(Templates::new());
+        let owner = OwnerId::random();
+        Self { shared: Arc::new(Shared { workspace, registry, options, templates, owner }) }
+    }
+
+    /// The workspace that its runs live in.
+    #[must_use]
+    pub fn workspace(&self) -> &Workspace {
+        &self.shared.workspace
+    }
+
+    /// What a plan is checked against: the tools that there are.
+    #[must_use]
+    pub fn known(&self) -> plan::Known {
+        known_tools(&self.shared.registry)
+    }
+
+    /// Records that the run exists; durable when this returns. Nobody drives it yet.
+    ///
+    /// # Errors
+    ///
+    /// `Inputs` or `NeedsModel` if the plan cannot be run like this; `Store`.
+    pub async fn submit(&self, new: NewRun) -> Result<(RunId, RunHandle), RunnerError> {
+        let tasks = model_tasks(&new.plan.steps);
+        if !tasks.is_empty() {
+            return Err(RunnerError::NeedsModel { tasks });
+        }
+        let inputs = plan::check_inputs(&new.plan, &new.inputs)
+            .map_err(|errors| RunnerError::Inputs { problems: errors.iter().map(ToString::to_string).collect() })?;
+        let inputs: BTreeMap<String, Value> = inputs.into_iter().collect();
+        let workspace = &self.shared.workspace;
+        let now = workspace.clock().now();
+        let id = RunId::draw(&**workspace.ids(), now);
+        let scope = Scope { inputs: Arc::new(json!(inputs)), ..Scope::default() };
+        let filled = |text: &str| self.shared.templates.render_text(text, &scope).unwrap_or_else(|_| text.to_owned());
+        let title = filled(&new.plan.title);
+        let goal = match new.goal {
+            Some(goal) => goal,
+            None if new.plan.goal.is_empty() => title.clone(),
+            None => filled(&new.plan.goal),
+        };
+        let mut plan = new.plan;
+        plan.title = [title, goal.clone()].into_iter().find(|text| !text.trim().is_empty()).unwrap_or_else(|| "Untitled".to_owned());
+        let title = plan.title.clone();
+        let limits = folio_engine::Limits::of(&plan);
+        let folder = new.folder.map(|folder| folder.display().to_string());
+        let event = Event::RunStarted {
+            format: FORMAT,
+            goal,
+            plan: json!(plan),
+            inputs,
+            deadline: Some(now.plus(limits.deadline)),
+            run: json!({"id": id.to_string(), "folder": folder, "started_at": now.to_string()}),
+        };
+        let mut run = Run::new(id, Arc::clone(&self.shared.templates));
+        run.apply(now, &event).map_err(|source| RunnerError::Journal { run: id, source })?;
+        let changes = projection::changes(&run, &event);
+        let append = RunAppend { run: id, events: vec![event], status: Some("running".to_owned()), title: Some(title) };
+        let commit = Commit {
+            space: workspace.space().clone(),
+            at: now,
+            actor: new.actor.in_run(id),
+            idempotency_key: None,
+            expected: Vec::new(),
+            record: Record { format: RECORD_FORMAT, changes, run: Some(append), reason: None },
+            blobs: Vec::new(),
+        };
+        let committed = workspace.commit(commit).await.map_err(store_error)?;
+        let handle = committed.run.map_or(RunHandle(0), |(_, handle)| handle);
+        Ok((id, handle))
+    }
+
+    /// Drives a run to its end: a new one, or one whose driver is gone. Returns what it came to, at once if it has ended.
+    ///
+    /// # Errors
+    ///
+    /// `Store` with kind `Conflict` if a living process drives it; `Journal` or `Folder` if it cannot be taken up.
+    pub async fn drive(&self, run: RunId) -> Result<NodeResult, RunnerError> {
+        let workspace = &self.shared.workspace;
+        let (folded, _) = self.shared.fold(run).await?;
+        if let Some(result) = folded.result() {
+            return Ok(result.clone());
+        }
+        drop(folded);
+        let fence = workspace.store().claim_run(workspace.space(), run, &self.shared.owner).await?;
+        let driven = async { Drive::open(Arc::clone(&self.shared), run, fence).await?.to_end().await };
+        let result = driven.await;
+        // A failure to give it up is not worth a second error: the claim ends with this process.
+        let _given_up = workspace.store().release_run(workspace.space(), run, fence).await;
+        result
+    }
+
+    /// Asks for a run, or one subtree of it, to be stopped. Durable when this returns; whoever drives the run acts on it.
+    ///
+    /// # Errors
+    ///
+    /// `Store` with kind `NotFound` if there is no such run.
+    pub async fn cancel(&self, run: RunId, node: Option<NodeId>, by: &str) -> Result<(), RunnerError> {
+        let workspace = &self.shared.workspace;
+        // Somebody may write to the journal in between; the request is then made on what it says now.
+        for _ in 0..100 {
+            let (mut folded, head) = self.shared.fold(run).await?;
+            if folded.result().is_some() {
+                return Ok(());
+            }
+            let event = Event::CancelRequested { node, by: by.to_owned() };
+            let now = workspace.clock().now();
+            folded.apply(now, &event).map_err(|source| RunnerError::Journal { run, source })?;
+            let changes = projection::changes(&folded, &event);
+            let append = RunAppend { run, events: vec![event], status: None, title: None };
+            let commit = Commit {
+                space: workspace.space().clone(),
+                at: now,
+                actor: Actor::new(Role::Human, by).in_run(run),
+                idempotency_key: None,
+                expected: vec![Expected::RunHead { run, head, fence: None }],
+                record: Record { format: RECORD_FORMAT, changes, run: Some(append), reason: None },
+                blobs: Vec::new(),
+            };
+            match workspace.commit(commit).await.map_err(store_error) {
+                Ok(_) => return Ok(()),
+                Err(StoreError::StaleRun { .. }) => tokio::task::yield_now().await,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(RunnerError::Store(StoreError::Unavailable {
+            doing: "write to",
+            location: workspace.store().location(),
+            reason: "the run's journal grew 100 times while the request was being written".to_owned(),
+            source: None,
+        }))
+    }
+
+    /// The run as its journal says now.
+    ///
+    /// # Errors
+    ///
+    /// `Store` or `Journal`.
+    pub async fn load(&self, run: RunId) -> Result<Run, RunnerError> {
+        Ok(self.shared.fold(run).await?.0)
+    }
+
+    /// The runs that have not ended and that no living process drives, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// `Store`.
+    pub async fn unfinished(&self) -> Result<Vec<RunRow>, RunnerError> {
+        let workspace = &self.shared.workspace;
+        let query = RunQuery { status: vec!["running".to_owned()], ..RunQuery::default() };
+        let mut rows = workspace.store().runs(workspace.space(), &query).await?;
+        rows.retain(|row| !row.driven);
+        rows.reverse();
+        Ok(rows)
+    }
+
+    /// One run's row.
+    ///
+    /// # Errors
+    ///
+    /// `Store`.
+    pub async fn row(&self, run: Ref<RunId, RunHandle>) -> Result<RunRow, RunnerError> {
+        Ok(self.shared.workspace.store().run(self.shared.workspace.space(), run).await?)
+    }
+}
+
+/// The names and arguments of the tools in `registry`, as a plan is checked against them.
+#[must_use]
+pub fn known_tools(registry: &Registry) -> plan::Known {
+    let tools = registry.specs().map(|spec| {
+        let of = |required: bool| spec.args.iter().filter(|a| a.required == required).map(|a| a.name.clone()).collect();
+        (spec.name.clone(), plan::KnownTool { required: of(true), optional: of(false), writes: spec.writes })
+    });
+    plan::Known { tools: Some(tools.collect()), ..plan::Known::default() }
+}

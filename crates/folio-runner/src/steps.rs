@@ -1,0 +1,133 @@
+//! From what is owed to one commit: applies what follows, gathers what it writes, and names what is to be begun.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use folio_engine::run::{CheckCall, JournalError};
+use folio_engine::{Action, CallAction, Event, NodeId, Run, projection};
+use folio_memory::{Change, Timestamp};
+use folio_store::Blob;
+use folio_tools::{Effect, Registry};
+use tokio_util::sync::CancellationToken;
+
+use crate::outputs::move_large_output;
+
+/// What one commit of a run will hold.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) events: Vec<Event>,
+    pub(crate) changes: Vec<Change>,
+    pub(crate) blobs: Vec<Blob>,
+    /// Calls that begin when the commit is durable.
+    pub(crate) calls: Vec<CallAction>,
+}
+
+impl Batch {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// Applies `event` and takes up what it writes to the run's pages, and `more` behind that.
+    pub(crate) fn record(&mut self, run: &mut Run, at: Timestamp, mut event: Event, more: Vec<Change>) -> Result<(), JournalError> {
+        move_large_output(run, &mut event, &mut self.blobs);
+        run.apply(at, &event)?;
+        self.changes.extend(projection::changes(run, &event));
+        self.changes.extend(more);
+        self.events.push(event);
+        Ok(())
+    }
+}
+
+/// What has to be done outside before more can follow.
+#[derive(Debug, Default)]
+pub(crate) struct Outside {
+    pub(crate) load: Vec<String>,
+    pub(crate) verify: Vec<(NodeId, Vec<CheckCall>)>,
+}
+
+/// What is under way in this process.
+#[derive(Debug, Default)]
+pub(crate) struct UnderWay {
+    /// Calls, with what stops each.
+    pub(crate) calls: HashMap<NodeId, CancellationToken>,
+    /// Nodes whose criteria are being checked.
+    pub(crate) checks: HashSet<NodeId>,
+}
+
+/// Puts into `batch` everything that follows from the state of `run` until only the outside can move it.
+pub(crate) fn derive(
+    run: &mut Run,
+    registry: &Registry,
+    under_way: &UnderWay,
+    concurrency: usize,
+    now: Timestamp,
+    batch: &mut Batch,
+) -> Result<Outside, JournalError> {
+    loop {
+        let slots = concurrency.saturating_sub(under_way.calls.len() + batch.calls.len());
+        let mut outside = Outside::default();
+        let mut progress = false;
+        // A record may make a later one of the same answer needless; then the table refuses it, and the next answer
+        // does not name it. But the first is never needless.
+        let mut first = true;
+        for action in run.due(now, slots) {
+            match action {
+                Action::Record(event) => match batch.record(run, now, event, Vec::new()) {
+                    Ok(()) => (progress, first) = (true, false),
+                    Err(error) if first => return Err(error),
+                    Err(_) => {}
+                },
+                Action::Call(call) => {
+                    let event = match registry.get(&call.tool).map(|tool| tool.spec().effect) {
+                        Some(Effect::Opaque | Effect::Destructive) if call.again => run.outcome_unknown(call.node),
+                        _ => call.started(),
+                    };
+                    let begins = matches!(event, Event::Started { .. });
+                    match batch.record(run, now, event, Vec::new()) {
+                        Ok(()) => (progress, first) = (true, false),
+                        Err(error) if first => return Err(error),
+                        Err(_) => continue,
+                    }
+                    if begins {
+                        batch.calls.push(*call);
+                    }
+                }
+                Action::Verify { node, calls } => outside.verify.push((node, calls)),
+                Action::Load(hash) => outside.load.push(hash),
+                Action::Stop(node) => {
+                    if let Some(cancel) = under_way.calls.get(&node) {
+                        cancel.cancel();
+                    }
+                }
+            }
+        }
+        if !progress {
+            outside.verify.retain(|(node, _)| !under_way.checks.contains(node));
+            return Ok(outside);
+        }
+    }
+}
+
+/// Counts of nodes by outcome, for the run's row.
+pub(crate) fn status_of(run: &Run) -> Option<String> {
+    run.result().map(|result| result.status.to_string())
+}
+
+/// The names of a plan's tasks that only a model can do.
+pub(crate) fn model_tasks(steps: &[folio_engine::plan::Step]) -> Vec<String> {
+    use folio_engine::plan::{Step, Work};
+    let mut found = BTreeMap::new();
+    let mut stack: Vec<&Step> = steps.iter().collect();
+    while let Some(step) = stack.pop() {
+        match step {
+            Step::Task(task) => match &task.work {
+                Work::Do(_) => {}
+                Work::Plan(plan) => stack.extend(&plan.steps),
+                Work::Model => drop(found.insert(task.id.to_string(), ())),
+            },
+            Step::Parallel(group) => stack.extend(&group.steps),
+            Step::Sequence(sequence) => stack.extend(&sequence.steps),
+            Step::ForEach(for_each) => stack.push(&for_each.body),
+        }
+    }
+    found.into_keys().collect()
+}

@@ -1,0 +1,232 @@
+//! Runs in a real store, with real tools.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use folio_engine::plan;
+use folio_engine::{NodeResult, Outcome, StopReason};
+use folio_memory::{Actor, EntryQuery, PageQuery, PageRole, Role, RunId, SpaceName};
+use folio_runner::{NewRun, Runner, RunnerError, RunnerOptions, Watch};
+use folio_store::sqlite::OpenOptions;
+use folio_store::{RandomIds, SqliteStore, SystemClock, Workspace};
+use folio_tools::{Registry, ShellPolicy};
+use serde_json::{Value, json};
+
+struct House {
+    runner: Runner,
+    folder: tempfile::TempDir,
+}
+
+impl House {
+    fn new() -> Self {
+        Self::with(RunnerOptions::default())
+    }
+
+    fn with(options: RunnerOptions) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let runner = runner_on(&folder.path().join("folio.db"), options);
+        Self { runner, folder }
+    }
+
+    async fn submit(&self, plan: &str) -> Result<RunId, RunnerError> {
+        let plan = plan::parse(plan, &self.runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
+        let new = NewRun {
+            plan,
+            goal: None,
+            inputs: BTreeMap::new(),
+            folder: Some(self.folder.path().to_owned()),
+            actor: Actor::new(Role::Human, "test"),
+        };
+        Ok(self.runner.submit(new).await?.0)
+    }
+
+    async fn run(&self, plan: &str) -> (RunId, NodeResult) {
+        let run = self.submit(plan).await.unwrap();
+        (run, self.runner.drive(run).await.unwrap())
+    }
+
+    async fn output(&self, run: RunId, path: &str) -> Value {
+        let run = self.runner.load(run).await.unwrap();
+        json!(run.node_at(path).unwrap_or_else(|| panic!("no node {path}")).result.unwrap().output)
+    }
+}
+
+fn runner_on(path: &Path, options: RunnerOptions) -> Runner {
+    let store = SqliteStore::open(&OpenOptions::at(path)).unwrap();
+    let workspace = Workspace::new(store, Arc::new(SystemClock), Arc::new(RandomIds::default()), SpaceName::main());
+    Runner::new(workspace, Registry::with_builtins(), options)
+}
+
+const ECHO: &str = "
+title: Echo
+steps:
+  - {id: a, do: {tool: text, args: {op: echo, value: {n: 2}}}}
+  - parallel:
+      - {id: b, do: {tool: text, args: {op: echo, value: '{{ results.a.output.value.n }}'}}}
+      - id: c
+        plan:
+          steps: [{id: inner, do: {tool: text, args: {op: echo, value: deep}}}]
+          output: '{{ results.inner.output.value }}'
+  - {id: d, do: {tool: text, args: {op: concat, values: ['{{ results.c.output }}', '{{ results.b.output.value }}']}}}
+";
+
+#[tokio::test]
+async fn a_plan_runs_to_its_end_and_its_results_flow_forward() {
+    let house = House::new();
+    let (run, result) = house.run(ECHO).await;
+    assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
+    assert_eq!(house.output(run, "d").await, json!({"inline": {"value": "deep2"}}));
+}
+
+#[tokio::test]
+async fn the_pages_of_a_run_are_the_tree_of_seed_000() {
+    let house = House::new();
+    let (run, _) = house.run(ECHO).await;
+    let workspace = house.runner.workspace();
+    let query = PageQuery { run: Some(run), ..PageQuery::default() };
+    let pages = workspace.store().pages(workspace.space(), &query).await.unwrap();
+    let title_of = |id| pages.iter().find(|page| Some(page.id) == id).map_or("-", |page| page.fields.title.as_str());
+    let tree: Vec<String> = pages
+        .iter()
+        .map(|page| format!("{} < {} ({}, {})", page.fields.title, title_of(page.fields.parent), page.fields.role, page.fields.status))
+        .collect();
+    assert_eq!(
+        tree,
+        [
+            "Echo < - (workspace, ok)",
+            "Main scratchpad < Echo (scratchpad_root, ok)",
+            "Plan < Echo (plan, ok)",
+            "a < Main scratchpad (scratchpad_exec, ok)",
+            "b < Main scratchpad (scratchpad_exec, ok)",
+            "c < Main scratchpad (scratchpad_exec, ok)",
+            "inner < c (scratchpad_exec, ok)",
+            "d < Main scratchpad (scratchpad_exec, ok)",
+            "Iteration 1 < Main scratchpad (iteration_summary, ok)",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn observations_stand_in_the_scratch_page_once_with_their_source() {
+    let house = House::new();
+    let (run, _) = house
+        .run(
+            "steps:
+  - {id: say, do: {tool: observe, args: {type: risk_alert, content: careful, tags: [x], confidence: 2}}}
+  - id: rule
+    do: {tool: text, args: {op: echo, value: [1, 2]}}
+    observe: [{type: learning, content: 'saw {{ item }}', for_each: result.output.value}]",
+        )
+        .await;
+    let workspace = house.runner.workspace();
+    let found = workspace.observations(EntryQuery::default()).await.unwrap();
+    let bodies: Vec<&str> = found.items.iter().map(|entry| entry.fields.body.as_str()).collect();
+    assert_eq!(bodies, ["saw 2", "saw 1", "careful"]);
+    assert!(found.items.iter().all(|entry| entry.fields.source.run == Some(run)));
+    assert_eq!(found.items[2].fields.source.tool.as_deref(), Some("observe"));
+    assert!((found.items[2].fields.confidence.unwrap().value() - 1.0).abs() < f64::EPSILON);
+}
+
+#[tokio::test]
+async fn a_large_output_is_kept_beside_the_journal_and_later_steps_read_it() {
+    let house = House::new();
+    std::fs::write(house.folder.path().join("large.txt"), "word \n".repeat(40_000)).unwrap();
+    let (run, result) = house
+        .run(
+            "steps:
+  - {id: text, do: {tool: read, args: {path: large.txt}}}
+  - {id: count, do: {tool: text, args: {op: count, value: '{{ results.text.output.text }}', of: lines}}}",
+        )
+        .await;
+    assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
+    assert!(house.output(run, "text").await.get("blob").is_some());
+    assert_eq!(house.output(run, "count").await["inline"]["value"], json!(40_000));
+}
+
+#[tokio::test]
+async fn a_command_is_refused_unless_it_is_allowed() {
+    let plan = "steps: [{id: hi, do: {tool: shell, args: {argv: [echo, hi]}}}]";
+    let house = House::new();
+    let (run, result) = house.run(plan).await;
+    assert_eq!((result.status, result.stop_reason), (Outcome::Failed, Some(StopReason::PolicyDenied)), "{run}");
+
+    let environment = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
+    let house = House::with(RunnerOptions { shell: ShellPolicy::AllowAll, environment, ..RunnerOptions::default() });
+    let (_, result) = house.run(plan).await;
+    assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
+}
+
+#[tokio::test]
+async fn a_call_that_takes_too_long_is_stopped() {
+    let house = House::new();
+    let (_, result) = house.run("steps: [{id: slow, timeout: 50ms, do: {tool: wait, args: {ms: 60000}}}]").await;
+    assert_eq!(result.status, Outcome::Failed);
+    assert!(result.notes.contains("longer than its limit of 50ms"), "{}", result.notes);
+}
+
+#[tokio::test]
+async fn a_running_run_can_be_stopped_by_somebody_else() {
+    let house = House::new();
+    let run = house.submit("steps: [{id: slow, do: {tool: wait, args: {ms: 60000}}}, {id: after, do: {tool: text, args: {op: echo, value: 1}}}]").await.unwrap();
+    let other = runner_on(&house.folder.path().join("folio.db"), RunnerOptions::default());
+    let driving = tokio::spawn({
+        let runner = house.runner.clone();
+        async move { runner.drive(run).await }
+    });
+    let mut watch = Watch::new(Arc::clone(other.workspace().store()), SpaceName::main(), run);
+    while watch.run().in_flight().is_empty() {
+        watch.next().await.unwrap();
+    }
+    assert!(matches!(other.drive(run).await, Err(RunnerError::Store(error)) if error.kind() == folio_store::ErrorKind::Conflict));
+    other.cancel(run, None, "somebody").await.unwrap();
+    let result = driving.await.unwrap().unwrap();
+    assert_eq!(result.status, Outcome::Cancelled);
+    let run = other.load(run).await.unwrap();
+    assert_eq!(run.node_at("after").unwrap().result.unwrap().status, Outcome::Cancelled);
+}
+
+#[tokio::test]
+async fn a_run_that_has_ended_is_not_driven_again() {
+    let house = House::new();
+    let (run, result) = house.run(ECHO).await;
+    let head = house.runner.workspace().store().head(&SpaceName::main()).await.unwrap();
+    assert_eq!(house.runner.drive(run).await.unwrap(), result);
+    assert_eq!(house.runner.workspace().store().head(&SpaceName::main()).await.unwrap(), head);
+}
+
+#[tokio::test]
+async fn a_plan_that_needs_a_model_is_refused_by_the_names_of_its_tasks() {
+    let house = House::new();
+    let error = house.submit("steps: [think, {id: do-it, plan: {steps: [decide]}}]").await.unwrap_err();
+    assert!(matches!(&error, RunnerError::NeedsModel { tasks } if tasks == &["decide", "think"]), "{error}");
+}
+
+#[tokio::test]
+async fn checks_that_need_hands_are_made_with_tools() {
+    let house = House::new();
+    std::fs::write(house.folder.path().join("here.txt"), "x").unwrap();
+    let (run, _) = house
+        .run(
+            "steps:
+  - {id: there, do: {tool: text, args: {op: echo, value: 1}}, criteria: [{text: it is there, check: {file_exists: here.txt}}]}
+  - {id: missing, do: {tool: text, args: {op: echo, value: 1}}, criteria: [{text: it is there, check: {file_exists: gone.txt}}]}",
+        )
+        .await;
+    let run = house.runner.load(run).await.unwrap();
+    let status = |path: &str| run.node_at(path).unwrap().result.unwrap().status;
+    assert_eq!((status("there"), status("missing")), (Outcome::Ok, Outcome::Failed));
+}
+
+#[tokio::test]
+async fn the_main_scratchpad_is_a_page_that_reads_from_the_roles() {
+    let house = House::new();
+    let (run, _) = house.run(ECHO).await;
+    let workspace = house.runner.workspace();
+    let query = PageQuery { run: Some(run), roles: vec![PageRole::ScratchpadRoot], ..PageQuery::default() };
+    let pages = workspace.store().pages(workspace.space(), &query).await.unwrap();
+    let entries = EntryQuery { page: Some(pages[0].id), order: folio_memory::Order::Oldest, limit: 100, ..EntryQuery::default() };
+    let entries = workspace.store().entries(workspace.space(), &entries, workspace.now()).await.unwrap().items;
+    let titles: Vec<&str> = entries.iter().map(|entry| entry.fields.title.as_str()).collect();
+    assert_eq!(titles, ["Goal", "Iteration 1: plan", "Branch roll-up"]);
+}
