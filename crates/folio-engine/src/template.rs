@@ -26,7 +26,6 @@ pub use error::{TemplateError, TemplateErrorKind};
 pub use source::{is_reference, is_template, single_expression};
 
 use source::Source;
-use view::ScopeView;
 
 /// How many steps of work one template may take before it is stopped.
 const FUEL: u64 = 5_000_000;
@@ -115,7 +114,7 @@ impl Templates {
         if !is_template(template) {
             return Ok(template.to_owned());
         }
-        self.text(template, &ScopeView::of(scope), scope)
+        self.text(template, scope)
     }
 
     /// Fills in every string of `value`. Keys of objects are taken as they stand.
@@ -125,7 +124,7 @@ impl Templates {
     /// As [`Templates::render_text`]; the error's `path` says which string of `value` it was.
     pub fn render_value(&self, value: &Value, scope: &Scope) -> Result<Value, TemplateError> {
         let mut room = OUTPUT_BYTES_MAX;
-        self.value(value, &ScopeView::of(scope), scope, &mut room)
+        self.value(value, scope, &mut room)
     }
 
     /// The value of an expression, for example of the bare reference `results.scan.output.files`.
@@ -134,7 +133,7 @@ impl Templates {
     ///
     /// As [`Templates::render_text`].
     pub fn eval(&self, expression: &str, scope: &Scope) -> Result<Value, TemplateError> {
-        self.evaluate(expression, &ScopeView::of(scope), scope)
+        self.evaluate(expression, scope)
     }
 
     /// Whether the expression holds, by Jinja's rules: empty texts, lists and objects, `0` and null do not.
@@ -169,12 +168,7 @@ impl Templates {
         }
     }
 
-    fn text(
-        &self,
-        template: &str,
-        view: &ScopeView,
-        scope: &Scope,
-    ) -> Result<String, TemplateError> {
+    fn text(&self, template: &str, scope: &Scope) -> Result<String, TemplateError> {
         let source = Source::of_text(template)?;
         let mut sink = Capped { text: Vec::new() };
         let compiled = self
@@ -182,24 +176,19 @@ impl Templates {
             .template_from_named_str("template", &source.rewritten)
             .map_err(|error| TemplateError::of_syntax(&error, template))?;
         compiled
-            .render_captured_to(view.to_value(), &mut sink)
+            .render_captured_to(view::context(scope, &source), &mut sink)
             .map_err(|error| TemplateError::of_rendering(&error, &source.rewritten, scope))?;
         // Every piece was written from a `str`.
         Ok(String::from_utf8(sink.text).unwrap_or_default())
     }
 
-    fn evaluate(
-        &self,
-        expression: &str,
-        view: &ScopeView,
-        scope: &Scope,
-    ) -> Result<Value, TemplateError> {
+    fn evaluate(&self, expression: &str, scope: &Scope) -> Result<Value, TemplateError> {
         let source = Source::of_expression(expression)?;
         let found = self
             .environment
             .compile_expression_owned(source.rewritten.clone())
             .map_err(|error| TemplateError::of_syntax(&error, expression))?
-            .eval(view.to_value())
+            .eval(view::context(scope, &source))
             .map_err(|error| TemplateError::of_rendering(&error, &source.rewritten, scope))?;
         if found.kind() == ValueKind::Undefined {
             return Err(TemplateError::of_undefined(source.rewritten.trim(), scope));
@@ -212,7 +201,6 @@ impl Templates {
     fn value(
         &self,
         value: &Value,
-        view: &ScopeView,
         scope: &Scope,
         room: &mut usize,
     ) -> Result<Value, TemplateError> {
@@ -222,9 +210,9 @@ impl Templates {
                 let filled = if !is_template(text) {
                     Value::String(text.clone())
                 } else if let Some(expression) = single_expression(text) {
-                    self.evaluate(expression, view, scope)?
+                    self.evaluate(expression, scope)?
                 } else {
-                    Value::String(self.text(text, view, scope)?)
+                    Value::String(self.text(text, scope)?)
                 };
                 *room = room
                     .checked_sub(view::json_bytes(&filled))
@@ -235,13 +223,13 @@ impl Templates {
                 .iter()
                 .enumerate()
                 .map(|(at, item)| {
-                    self.value(item, view, scope, room)
+                    self.value(item, scope, room)
                         .map_err(|error| error.below(&format!("[{at}]")))
                 })
                 .collect(),
             Value::Object(entries) => entries
                 .iter()
-                .map(|(key, entry)| match self.value(entry, view, scope, room) {
+                .map(|(key, entry)| match self.value(entry, scope, room) {
                     Ok(entry) => Ok((key.clone(), entry)),
                     Err(error) => Err(error.below(key)),
                 })

@@ -1,8 +1,5 @@
 //! The many ways to write a plan, and the one thing that they mean.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a helper of a test may stop it"
-)]
+#![expect(clippy::unwrap_used, reason = "a helper of a test may stop it")]
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,17 +27,17 @@ fn satisfies_the_schema(value: &Value) {
 }
 
 #[test]
-fn the_seed_s_nested_array_is_a_plan() {
+fn a_nested_array_is_a_plan() {
     let words = plan("[t1, t2, [t3, t4], t5]");
-    let seed = json!([
+    let tasks = json!([
         {"id": "t1", "description": "First", "reason": "to begin", "successCriteria": ["it is done"]},
         {"taskId": "t2", "description": "Second", "success_criteria": ["it too"]},
         ["t3", {"task_id": "t4", "description": "Fourth"}],
         "t5",
     ]);
-    satisfies_the_schema(&seed);
+    satisfies_the_schema(&tasks);
     satisfies_the_schema(&json!(["t1", "t2", ["t3", "t4"], "t5"]));
-    let objects = plan(&seed.to_string());
+    let objects = plan(&tasks.to_string());
     for plan in [&words, &objects] {
         let ids: Vec<Option<&str>> = plan
             .steps
@@ -73,53 +70,7 @@ fn the_seed_s_nested_array_is_a_plan() {
     );
 }
 
-const REVIEW: &str = r#"
-version: 1
-title: Review of {{ inputs.repo }}
-goal: Find what is unfinished
-inputs:
-  repo: path
-  limit: {type: integer, default: 20, description: How many files}
-budget: {depth: 3, deadline: 30m, output_bytes: 65536}
-criteria:
-  - The report names every file
-  - {text: it built, check: {command: [cargo, check]}, required: false}
-steps:
-  - id: list-files
-    title: List the files
-    do: {tool: list, args: {path: "{{ inputs.repo }}", limit: "{{ inputs.limit }}"}}
-    retry: 3
-    timeout: 1m30s
-  - id: look
-    for_each: results.list-files.output.files
-    as: file
-    max_items: 100
-    on_item: continue
-    title: Look at {{ file }}
-    do: {tool: grep, args: {path: "{{ file }}", pattern: TODO}}
-    observe:
-      type: finding
-      for_each: result.output.matches
-      content: "{{ file }}:{{ item.line }}"
-      tags: todo
-      confidence: 0.9
-  - parallel:
-      - id: judge
-        description: Judge {{ results.look.output | length }} files
-        plan:
-          - {id: sum, description: "Sum up {{ results.look.output }}"}
-          - {id: list-files, needs: [sum], description: "Name them"}
-      - sequence:
-          - {id: one, description: first}
-          - {id: two, description: "{{ results.one.notes }}"}
-    on_hard: cancel
-    join: {quorum: 1}
-report: |
-  # {{ inputs.repo }}
-  {% for r in results.look.output %}- {{ r }}
-  {% endfor %}
-output: {files: "{{ results.list-files.output.files }}"}
-"#;
+const REVIEW: &str = include_str!("plan_support/review.yaml");
 
 #[test]
 fn a_plan_reads_as_it_was_meant() {

@@ -1,8 +1,4 @@
 //! Which step waits for which.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a helper of a test may stop it"
-)]
 
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,4 @@
 //! What is wrong with a plan is said all at once, each mistake with its place.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a helper of a test may stop it"
-)]
 
 use std::collections::BTreeMap;
 
@@ -216,6 +212,12 @@ fn a_plan_may_not_be_larger_than_the_limits() {
     }
     assert_eq!(codes(&deep).len(), 1, "{}", mistakes(&deep));
     assert!(mistakes(&deep).contains("more than 8 deep"));
+    let mut deepest = "x".to_owned();
+    for level in 0..31 {
+        deepest = format!("[{{id: p{level}, plan: {deepest}}}]").replace("plan: x", "plan: [x]");
+    }
+    assert_eq!(codes(&deepest).len(), 1, "{}", mistakes(&deepest));
+    assert!(parse(&format!("{}x{}", "[".repeat(63), "]".repeat(63)), &tools()).is_ok());
     let narrow = Known {
         limits: Limits {
             steps: 2,

@@ -1,1 +1,13 @@
 //! Language models behind one seam.
+//!
+//! - [`address`]: which model, as people write it: `anthropic:…`, `openai+http://host/v1:name`
+//! - [`model`]: what a model is asked and what it answers
+//! - [`error`]: why it did not, sorted by what the caller does next
+
+pub mod address;
+pub mod error;
+pub mod model;
+
+pub use address::{AddressError, ModelAddress, Provider};
+pub use error::{ModelError, ModelErrorKind};
+pub use model::{Delta, Message, Model, Reply, Request, Speaker, StopCause, ToolCall, ToolDescription, Usage};

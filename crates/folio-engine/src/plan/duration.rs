@@ -83,7 +83,10 @@ pub(super) fn serialize<S: Serializer>(
     serializer.serialize_str(&format(*duration))
 }
 
-#[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
+#[expect(
+    clippy::ref_option,
+    reason = "serde hands over a reference to the field"
+)]
 pub(super) fn serialize_option<S: Serializer>(
     duration: &Option<Duration>,
     serializer: S,

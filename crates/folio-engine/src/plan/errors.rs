@@ -105,6 +105,6 @@ codes! {
     BAD_SCHEMA = "P024", "a JSON schema that is not one";
     BAD_DURATION = "P025", "a duration that cannot be read";
     BAD_DEFAULT = "P026", "a default of another type than the input";
-    BAD_QUORUM = "P027", "a quorum that can never be reached or is always reached";
+    BAD_QUORUM = "P027", "a quorum of none, or of more branches than there are";
     DUPLICATE_CRITERION = "P028", "a criterion's id that is used twice";
 }

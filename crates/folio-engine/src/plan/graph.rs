@@ -198,8 +198,8 @@ impl Graph {
     /// Where `needs` reach forward or into another group, the front can hold a step that another of its steps
     /// waits for. Plans like that are rare and small, so each such step is looked at by itself.
     fn drop_implied_waits(&mut self, needs: &[Option<Vec<usize>>]) {
-        for at in 0..self.nodes.len() {
-            if needs[at].is_some() || self.nodes[at].waits.len() < 2 {
+        for (at, own_needs) in needs.iter().enumerate() {
+            if own_needs.is_some() || self.nodes[at].waits.len() < 2 {
                 continue;
             }
             let waits = self.nodes[at].waits.clone();

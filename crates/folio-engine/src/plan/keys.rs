@@ -191,6 +191,19 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_as_people_write_it_satisfies_the_schema() {
+        let schema: Value = serde_json::from_str(super::super::schema()).unwrap();
+        let validator = jsonschema::draft202012::new(&schema).unwrap();
+        let written = include_str!("../../tests/plan_support/review.yaml");
+        let value = super::super::spanned::read(written).unwrap().root.to_json();
+        let errors: Vec<String> = validator
+            .iter_errors(&value)
+            .map(|error| error.to_string())
+            .collect();
+        assert_eq!(errors, Vec::<String>::new());
+    }
+
+    #[test]
     fn the_schema_describes_every_key() {
         let schema: Value = serde_json::from_str(super::super::schema()).unwrap();
         let definitions = schema["$defs"].as_object().unwrap();

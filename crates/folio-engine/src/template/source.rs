@@ -156,6 +156,11 @@ impl Source {
         }
     }
 
+    /// The results that are named, or `None` if it cannot be said which ones are read.
+    pub(super) fn named_results(&self) -> Option<&BTreeSet<String>> {
+        (!self.all_results).then_some(&self.results)
+    }
+
     /// The template language itself notices an unknown filter only when it gets there.
     pub(super) fn check_filters(
         &self,

@@ -184,15 +184,41 @@ fn work_length_and_output_are_limited() {
         kind(&format!("{{{{ 1 }}}}{}", "x".repeat(TEMPLATE_BYTES_MAX))),
         TemplateErrorKind::TooLarge
     );
-    for piece in ["-", "not ", "1 + ", "1 ~ ", "1 and ", "1 if 1 else ", "1 ** "] {
-        assert_eq!(kind(&format!("{{{{ {}1 }}}}", piece.repeat(5_000))), TemplateErrorKind::TooLarge);
-        assert_eq!(kind_of_expression(&format!("{}1", piece.repeat(5_000))), TemplateErrorKind::TooLarge);
+    for piece in [
+        "-",
+        "not ",
+        "1 + ",
+        "1 ~ ",
+        "1 and ",
+        "1 if 1 else ",
+        "1 ** ",
+    ] {
+        assert_eq!(
+            kind(&format!("{{{{ {}1 }}}}", piece.repeat(5_000))),
+            TemplateErrorKind::TooLarge
+        );
+        assert_eq!(
+            kind_of_expression(&format!("{}1", piece.repeat(5_000))),
+            TemplateErrorKind::TooLarge
+        );
     }
     for piece in [".b", "[0]", "()", "|e", " in a"] {
-        assert_eq!(kind(&format!("{{{{ a{} }}}}", piece.repeat(5_000))), TemplateErrorKind::TooLarge);
+        assert_eq!(
+            kind(&format!("{{{{ a{} }}}}", piece.repeat(5_000))),
+            TemplateErrorKind::TooLarge
+        );
     }
-    assert_eq!(kind(&format!("{{%if 1%}}{}{{%endif%}}", "{%elif 1%}".repeat(300))), TemplateErrorKind::TooLarge);
-    assert_eq!(kind(&"{%set x=1%}".repeat(2_001)), TemplateErrorKind::TooLarge);
+    assert_eq!(
+        kind(&format!(
+            "{{%if 1%}}{}{{%endif%}}",
+            "{%elif 1%}".repeat(300)
+        )),
+        TemplateErrorKind::TooLarge
+    );
+    assert_eq!(
+        kind(&"{%set x=1%}".repeat(2_001)),
+        TemplateErrorKind::TooLarge
+    );
     let nested = format!(
         "{{% set x = [1] %}}{}{{{{ x }}}}",
         "{% set x = [x] %}".repeat(1_900)

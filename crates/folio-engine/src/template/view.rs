@@ -1,5 +1,6 @@
 //! JSON values as the template language sees them, and back, without copying what is not read.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use minijinja::value::{Enumerator, Object, ObjectRepr, Value as Seen, ValueKind};
@@ -7,34 +8,35 @@ use minijinja::{Error, ErrorKind, Output, State};
 use serde_json::{Map, Number, Value};
 
 use super::Scope;
+use super::source::Source;
 
 /// The detail of an error that says that a limit of size was reached.
 pub(super) const TOO_LARGE: &str = "too large";
 
-/// Everything that a template may name.
-#[derive(Debug)]
-pub(super) struct ScopeView {
-    root: Arc<Root>,
-}
-
-impl ScopeView {
-    pub(super) fn of(scope: &Scope) -> Self {
-        Self {
-            root: Arc::new(Root {
-                scope: scope.clone(),
-                results: Arc::new(Results(scope.results.clone())),
-            }),
+/// Everything that a template may name, as far as it does.
+pub(super) fn context(scope: &Scope, source: &Source) -> Seen {
+    let results = match source.named_results() {
+        // A run can have thousands of results, and a template reads a few of them.
+        Some(names) => {
+            let entry = |name: &String| scope.results.get_key_value(name);
+            let entries = names.iter().filter_map(entry);
+            entries
+                .map(|(name, result)| (name.clone(), Arc::clone(result)))
+                .collect()
         }
-    }
-
-    pub(super) fn to_value(&self) -> Seen {
-        Seen::from_dyn_object(Arc::clone(&self.root))
-    }
+        None => scope.results.clone(),
+    };
+    Seen::from_object(Root {
+        inputs: Arc::clone(&scope.inputs),
+        variables: scope.variables.clone(),
+        results: Arc::new(Results(results)),
+    })
 }
 
 #[derive(Debug)]
 struct Root {
-    scope: Scope,
+    inputs: Arc<Value>,
+    variables: Vec<(String, Arc<Value>)>,
     results: Arc<Results>,
 }
 
@@ -45,11 +47,10 @@ impl Object for Root {
 
     fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Seen> {
         match key {
-            "inputs" => Some(Branch::of(&self.scope.inputs)),
+            "inputs" => Some(Branch::of(&self.inputs)),
             "results" => Some(Seen::from_dyn_object(Arc::clone(&self.results))),
             name => {
                 let (_, value) = self
-                    .scope
                     .variables
                     .iter()
                     .rev()
@@ -61,7 +62,7 @@ impl Object for Root {
 }
 
 #[derive(Debug)]
-struct Results(std::collections::BTreeMap<String, Arc<Value>>);
+struct Results(BTreeMap<String, Arc<Value>>);
 
 impl Object for Results {
     fn get_value(self: &Arc<Self>, key: &Seen) -> Option<Seen> {

@@ -13,21 +13,21 @@ use serde_json::{Value, json};
 
 /// What a step looks like before it has a name and a place.
 #[derive(Debug, Clone)]
-pub enum Shape {
+pub(crate) enum Shape {
     Task(Detail),
-    Planned(Detail, Vec<Shape>),
-    Parallel(Detail, Vec<Shape>),
-    Sequence(Detail, Vec<Shape>),
-    ForEach(Detail, Box<Shape>),
+    Planned(Detail, Vec<Self>),
+    Parallel(Detail, Vec<Self>),
+    Sequence(Detail, Vec<Self>),
+    ForEach(Detail, Box<Self>),
 }
 
 /// Choices that every kind of step uses as it likes.
 #[derive(Debug, Clone)]
-pub struct Detail {
-    pub words: String,
-    pub bits: u32,
-    pub number: u32,
-    pub value: Value,
+pub(crate) struct Detail {
+    pub(crate) words: String,
+    pub(crate) bits: u32,
+    pub(crate) number: u32,
+    pub(crate) value: Value,
 }
 
 fn words() -> impl Strategy<Value = String> {
@@ -84,7 +84,7 @@ fn shape() -> impl Strategy<Value = Shape> {
 }
 
 /// Any plan that has no mistakes.
-pub fn plan() -> impl Strategy<Value = Plan> {
+pub(crate) fn plan() -> impl Strategy<Value = Plan> {
     (detail(), prop::collection::vec(shape(), 1..6)).prop_map(|(detail, shapes)| {
         let mut builder = Builder { next: 0 };
         let steps = builder.sequence(&shapes, &[], &[]);

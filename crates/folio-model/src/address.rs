@@ -1,0 +1,118 @@
+//! Which model, as people write it.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How a model is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Provider {
+    /// Anthropic's Messages.
+    Anthropic,
+    /// OpenAI's Chat Completions, or anything that speaks them.
+    OpenAi,
+    /// Google's Gemini.
+    Gemini,
+    /// A local Ollama.
+    Ollama,
+}
+
+impl Provider {
+    const ALL: [(&'static str, Self); 4] =
+        [("anthropic", Self::Anthropic), ("openai", Self::OpenAi), ("gemini", Self::Gemini), ("ollama", Self::Ollama)];
+
+    /// The name as it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(_, provider)| *provider == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// A model: `anthropic:NAME`, `openai:NAME`, `gemini:NAME`, `ollama:NAME`, or one at an address of its own,
+/// `openai+http://HOST/v1:NAME`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ModelAddress {
+    /// How it is spoken to.
+    pub provider: Provider,
+    /// Where; `None` for the provider's own address.
+    pub base_url: Option<String>,
+    /// Which one.
+    pub name: String,
+}
+
+/// Text that does not name a model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{given:?} does not name a model: {reason}; write PROVIDER:NAME or PROVIDER+http://HOST/PATH:NAME with a provider of anthropic, openai, gemini, ollama")]
+pub struct AddressError {
+    given: String,
+    reason: &'static str,
+}
+
+impl FromStr for ModelAddress {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let error = |reason| AddressError { given: text.to_owned(), reason };
+        let end = text.find([':', '+']).ok_or_else(|| error("it has no ':'"))?;
+        let (provider, rest) = text.split_at(end);
+        let provider = Provider::ALL
+            .iter()
+            .find_map(|(name, known)| (*name == provider).then_some(*known))
+            .ok_or_else(|| error("the provider is not known"))?;
+        let (base_url, name) = match rest.strip_prefix('+') {
+            None => (None, &rest[1..]),
+            Some(address) => {
+                let (url, name) = address.rsplit_once(':').ok_or_else(|| error("there is no ':' before the name"))?;
+                // The last ':' may be that of `http:` or of a port.
+                let (scheme, host) = url.split_once("://").ok_or_else(|| error("the address has no http:// or https://"))?;
+                if !matches!(scheme, "http" | "https") || host.is_empty() {
+                    return Err(error("the address is not http:// or https:// and a host"));
+                }
+                if host.split('/').count() == 1 && name.bytes().all(|b| b.is_ascii_digit() || b == b'/') {
+                    return Err(error("there is no ':' before the name"));
+                }
+                (Some(url.to_owned()), name)
+            }
+        };
+        let fine = !name.is_empty() && !name.chars().any(|c| c.is_whitespace() || c.is_control());
+        if !fine {
+            return Err(error("the name is empty or has white space"));
+        }
+        Ok(Self { provider, base_url, name: name.to_owned() })
+    }
+}
+
+impl fmt::Display for ModelAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.base_url {
+            None => write!(f, "{}:{}", self.provider.as_str(), self.name),
+            Some(url) => write!(f, "{}+{url}:{}", self.provider.as_str(), self.name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, provider: Provider, base_url: Option<&str>, name: &str) {
+        let address: ModelAddress = text.parse().unwrap_or_else(|error| panic!("{error}"));
+        let wanted = ModelAddress { provider, base_url: base_url.map(str::to_owned), name: name.to_owned() };
+        assert_eq!(address, wanted);
+        assert_eq!(address.to_string(), text);
+    }
+
+    #[test]
+    fn a_model_is_named_by_provider_and_name_or_by_an_address_of_its_own() {
+        check("anthropic:claude-x", Provider::Anthropic, None, "claude-x");
+        check("ollama:qwen3:8b", Provider::Ollama, None, "qwen3:8b");
+        check("openai+http://127.0.0.1:8080/v1:local", Provider::OpenAi, Some("http://127.0.0.1:8080/v1"), "local");
+        check("openai+https://host:m", Provider::OpenAi, Some("https://host"), "m");
+    }
+
+    #[test]
+    fn what_names_no_model_is_refused_with_the_reason() {
+        for text in ["", "claude", "nobody:x", "openai:", "openai+ftp://h:x", "openai+http://h:8080", "openai:a b", "openai+http://"] {
+            assert!(text.parse::<ModelAddress>().is_err(), "{text:?} was taken");
+        }
+    }
+}

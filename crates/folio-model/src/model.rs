@@ -1,0 +1,137 @@
+//! What a model is asked and what it answers.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::ModelError;
+
+/// Who says something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Speaker {
+    /// The rules of the conversation.
+    System,
+    /// The one who asks.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool that the model called.
+    Tool,
+}
+
+/// One thing that was said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// By whom.
+    pub speaker: Speaker,
+    /// What; may be empty if there are tool calls.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// The calls that the assistant made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+    /// The call that a tool answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<String>,
+}
+
+/// A call of a tool that a model wants.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Names the call within its reply.
+    pub id: String,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments.
+    pub args: Value,
+}
+
+/// A tool, as a model is told of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolDescription {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub args_schema: Value,
+}
+
+/// What a model is asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// The conversation so far.
+    pub messages: Vec<Message>,
+    /// The tools that it may call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolDescription>,
+    /// The JSON Schema that the answer must satisfy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_schema: Option<Value>,
+    /// The most tokens that it may answer with. Always set: it is what the budget reserves.
+    pub tokens_max: u32,
+    /// The same for a repeated request, so that a provider that knows it does not charge twice.
+    pub idempotency_key: String,
+}
+
+/// A piece of an answer, as it comes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Delta {
+    /// More text.
+    Text(String),
+    /// More of what the model thinks, if it shows that.
+    Thought(String),
+}
+
+/// Why a model stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopCause {
+    /// It was done.
+    Done,
+    /// It wants tools called. Decided by the calls, not by what the provider says.
+    ToolCalls,
+    /// It reached the most tokens that it may answer with.
+    Length,
+    /// It will not answer.
+    Refusal,
+}
+
+/// Tokens that a request cost, as the provider counts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// Read.
+    pub tokens_in: u64,
+    /// Of these, read from the provider's cache.
+    pub tokens_cached: u64,
+    /// Written.
+    pub tokens_out: u64,
+}
+
+/// What a model answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// The text.
+    pub text: String,
+    /// The calls that it wants.
+    pub tool_calls: Vec<ToolCall>,
+    /// Why it stopped.
+    pub stop: StopCause,
+    /// What it cost; `None` if the provider did not say.
+    pub usage: Option<Usage>,
+}
+
+/// A language model.
+#[async_trait]
+pub trait Model: Send + Sync + fmt::Debug {
+    /// Asks, hands on pieces of the answer as they come, and returns the whole.
+    ///
+    /// # Errors
+    ///
+    /// By what the caller does next. Retries are the caller's.
+    async fn reply(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError>;
+}
