@@ -59,11 +59,7 @@ pub(crate) fn check(spec: &ToolSpec, args: &Value) -> Result<Option<Value>, Tool
         }
     }
     if !wrong.is_empty() {
-        return Err(ToolError::invalid(format!(
-            "{}: {}",
-            spec.name,
-            wrong.join("; ")
-        )));
+        return Err(ToolError::invalid(format!("{}: {}", spec.name, wrong.join("; "))));
     }
     if converted.is_empty() {
         return Ok(args.is_null().then_some(Value::Object(empty)));
@@ -142,8 +138,7 @@ fn whole(number: &Number) -> Option<u64> {
 
 /// Reads checked arguments into a tool's own type.
 pub(crate) fn parse<T: DeserializeOwned>(request: &ToolRequest) -> Result<T, ToolError> {
-    T::deserialize(&request.args)
-        .map_err(|error| ToolError::invalid(format!("{}: {error}", request.tool)))
+    T::deserialize(&request.args).map_err(|error| ToolError::invalid(format!("{}: {error}", request.tool)))
 }
 
 /// What a value is, with its article, for messages.
@@ -183,10 +178,7 @@ pub(crate) fn one_of<S: AsRef<str>>(words: &[S]) -> String {
 }
 
 /// The candidate that `given` was probably meant to be, if one is near enough.
-pub(crate) fn nearest<'a>(
-    given: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A long wrong name is no misspelling, and comparing costs the product of the lengths.
     if given.len() > 64 {
         return None;
@@ -196,9 +188,7 @@ pub(crate) fn nearest<'a>(
     candidates
         .into_iter()
         .map(|candidate| (distance(&given, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, candidate)| {
-            *distance <= allowed || (given.len() >= 3 && candidate.starts_with(&given))
-        })
+        .filter(|(distance, candidate)| *distance <= allowed || (given.len() >= 3 && candidate.starts_with(&given)))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -220,11 +210,7 @@ fn distance(left: &str, right: &str) -> usize {
                 let mut best = (rows[(row - 1) * width + column - 1] + usize::from(!same))
                     .min(rows[(row - 1) * width + column] + 1)
                     .min(rows[row * width + column - 1] + 1);
-                if row > 1
-                    && column > 1
-                    && left[row - 1] == right[column - 2]
-                    && left[row - 2] == right[column - 1]
-                {
+                if row > 1 && column > 1 && left[row - 1] == right[column - 2] && left[row - 2] == right[column - 1] {
                     best = best.min(rows[(row - 2) * width + column - 2] + 1);
                 }
                 best
@@ -270,13 +256,9 @@ mod tests {
 
     #[test]
     fn good_arguments_are_taken_as_they_are() {
-        let args =
-            json!({"path": "src", "max": 3, "hidden": true, "glob": ["*.rs"], "order": "up"});
+        let args = json!({"path": "src", "max": 3, "hidden": true, "glob": ["*.rs"], "order": "up"});
         assert_eq!(check(&spec(), &args).unwrap(), None);
-        assert_eq!(
-            check(&spec(), &json!({"path": "", "max": null})).unwrap(),
-            None
-        );
+        assert_eq!(check(&spec(), &json!({"path": "", "max": null})).unwrap(), None);
     }
 
     #[test]
@@ -295,10 +277,7 @@ mod tests {
     #[test]
     fn arguments_that_are_no_object_are_refused() {
         let error = check(&spec(), &json!([1])).unwrap_err();
-        assert_eq!(
-            error.message,
-            "the arguments of list are an object, not a list"
-        );
+        assert_eq!(error.message, "the arguments of list are an object, not a list");
     }
 
     #[test]

@@ -86,8 +86,7 @@ pub(crate) struct Captured {
 }
 
 fn into_text(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// Without a line that is cut off, unless there is no other.
@@ -131,10 +130,8 @@ mod tests {
         let captured = captured(40, &pieces);
         assert_eq!(
             captured.text,
-            "line 0\nline 1\n… 8862 bytes left out …\nline 998\nline 999\n".replace(
-                "8862",
-                &(captured.total_bytes - captured.kept_bytes).to_string()
-            )
+            "line 0\nline 1\n… 8862 bytes left out …\nline 998\nline 999\n"
+                .replace("8862", &(captured.total_bytes - captured.kept_bytes).to_string())
         );
     }
 

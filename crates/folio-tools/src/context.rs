@@ -30,13 +30,13 @@ pub struct NoResults;
 #[async_trait]
 impl ResultSource for NoResults {
     async fn read(&self, node: &str) -> Result<Vec<u8>, String> {
-        Err(format!(
-            "there is no result of {node}: nothing was done before"
-        ))
+        Err(format!("there is no result of {node}: nothing was done before"))
     }
 }
 
 /// Which commands `shell` may run.
+///
+/// A caller that asked a person, and got a yes, passes `AllowAll` in the context of that one call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShellPolicy {

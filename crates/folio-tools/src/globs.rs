@@ -38,11 +38,7 @@ impl Globs {
                 .map_err(|error| ToolError::invalid(format!("cannot read the patterns: {error}")))
         };
         Ok(Self {
-            include: if includes_some {
-                Some(built(&include)?)
-            } else {
-                None
-            },
+            include: if includes_some { Some(built(&include)?) } else { None },
             exclude: built(&exclude)?,
         })
     }
@@ -66,12 +62,7 @@ fn glob(given: &str, text: &str) -> Result<globset::Glob, ToolError> {
         .literal_separator(true)
         .backslash_escape(true)
         .build()
-        .map_err(|error| {
-            ToolError::invalid(format!(
-                "cannot read the pattern `{given}`: {}",
-                error.kind()
-            ))
-        })
+        .map_err(|error| ToolError::invalid(format!("cannot read the pattern `{given}`: {}", error.kind())))
 }
 
 #[cfg(test)]

@@ -39,9 +39,6 @@ mod walk;
 
 pub use context::{NoResults, ResultSource, ShellPolicy, ToolContext, ToolLimits};
 pub use registry::Registry;
-pub use response::{
-    EvidenceRef, FailureKind, PageAppend, PageTarget, ToolError, ToolResponse, ToolStatus,
-    Truncated,
-};
+pub use response::{EvidenceRef, FailureKind, PageAppend, PageTarget, ToolError, ToolResponse, ToolStatus, Truncated};
 pub use roots::{Access, Root, RootError, Roots, RunFolder};
 pub use tool::{Approval, ArgKind, ArgSpec, Effect, Tool, ToolRequest, ToolSpec};

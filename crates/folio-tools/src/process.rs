@@ -90,12 +90,7 @@ pub(crate) async fn run(
         .args(&program.args)
         .current_dir(&program.folder)
         .env_clear()
-        .envs(
-            program
-                .environment
-                .iter()
-                .map(|(name, value)| (name, value)),
-        )
+        .envs(program.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -194,10 +189,6 @@ fn not_started(program: &Program, error: &io::Error) -> ToolError {
         io::ErrorKind::InvalidInput | io::ErrorKind::ArgumentListTooLong => {
             ToolError::invalid(message(&error.to_string()))
         }
-        _ => ToolError::new(
-            FailureKind::Unavailable,
-            "not_started",
-            message(&error.to_string()),
-        ),
+        _ => ToolError::new(FailureKind::Unavailable, "not_started", message(&error.to_string())),
     }
 }

@@ -154,12 +154,7 @@ pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
 }
 
 /// Makes an answer one that can be recorded.
-fn checked(
-    mut response: ToolResponse,
-    request: &ToolRequest,
-    effect: Effect,
-    limits: &ToolLimits,
-) -> ToolResponse {
+fn checked(mut response: ToolResponse, request: &ToolRequest, effect: Effect, limits: &ToolLimits) -> ToolResponse {
     response.request_id.clone_from(&request.request_id);
     if response.notes.contains(['\n', '\r']) || response.notes.len() > NOTES_CHARS {
         response.notes = one_line(&response.notes);
@@ -191,10 +186,7 @@ fn checked(
             ToolError::new(
                 FailureKind::Failed,
                 "malformed_output",
-                format!(
-                    "the answer of {} is more than {DEPTH_MAX} levels deep",
-                    request.tool
-                ),
+                format!("the answer of {} is more than {DEPTH_MAX} levels deep", request.tool),
             ),
         );
     }
@@ -236,11 +228,7 @@ fn checked(
 }
 
 /// An error instead of values that cannot be recorded.
-fn without_values(
-    mut response: ToolResponse,
-    request: &ToolRequest,
-    error: ToolError,
-) -> ToolResponse {
+fn without_values(mut response: ToolResponse, request: &ToolRequest, error: ToolError) -> ToolResponse {
     dismantle(std::mem::take(&mut response.outputs));
     for value in response
         .observations
@@ -269,12 +257,8 @@ fn one_line(notes: &str) -> String {
 /// Whether lists and objects go more than `levels` deep. Does not recurse deeper than that.
 fn depth_exceeds(value: &Value, levels: usize) -> bool {
     match value {
-        Value::Array(items) => {
-            levels == 0 || items.iter().any(|item| depth_exceeds(item, levels - 1))
-        }
-        Value::Object(fields) => {
-            levels == 0 || fields.values().any(|item| depth_exceeds(item, levels - 1))
-        }
+        Value::Array(items) => levels == 0 || items.iter().any(|item| depth_exceeds(item, levels - 1)),
+        Value::Object(fields) => levels == 0 || fields.values().any(|item| depth_exceeds(item, levels - 1)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }

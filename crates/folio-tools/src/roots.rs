@@ -3,18 +3,24 @@
 //! A root is opened once, as a handle; every later step goes from that handle, folder by folder, so that
 //! neither `..` nor a symbolic link, nor one that is put in place at the wrong moment, leads out of it.
 
+mod failure;
+mod located;
+
 use std::fmt;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt as _};
+use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 
 use crate::paths::{named, path_from_bytes, shown};
 use crate::response::{FailureKind, ToolError};
+
+pub(crate) use failure::io_failure;
+pub(crate) use located::{Located, open_regular, read_small};
 
 /// The name of the run's own folder in paths: `run:report.md`.
 pub const RUN: &str = "run";
@@ -83,11 +89,7 @@ impl Root {
     /// # Errors
     ///
     /// `Name` for a name that cannot stand before a colon, `Open` for a folder that cannot be opened.
-    pub fn open(
-        name: impl Into<String>,
-        path: impl Into<PathBuf>,
-        access: Access,
-    ) -> Result<Self, RootError> {
+    pub fn open(name: impl Into<String>, path: impl Into<PathBuf>, access: Access) -> Result<Self, RootError> {
         let name = name.into();
         let given_path = path.into();
         let plain = |character: char| character.is_alphanumeric() || "-_".contains(character);
@@ -188,17 +190,12 @@ impl RunFolder {
         }
         if make == Make::IfMissing {
             std::fs::create_dir_all(&inner.path)
-                .map_err(|error| io_failure("make the folder of the run", RUN, &error))?;
+                .map_err(|error| io_failure("make", "the folder of the run", &error))?;
         }
-        let root =
-            Root::open(RUN, &inner.path, Access::ReadWrite).map_err(|error| match error {
-                RootError::Open { source, .. } => {
-                    io_failure("open the folder of the run", RUN, &source)
-                }
-                other => {
-                    ToolError::new(FailureKind::Unavailable, "no_run_folder", other.to_string())
-                }
-            })?;
+        let root = Root::open(RUN, &inner.path, Access::ReadWrite).map_err(|error| match error {
+            RootError::Open { source, .. } => io_failure("open", "the folder of the run", &source),
+            other => ToolError::new(FailureKind::Unavailable, "no_run_folder", other.to_string()),
+        })?;
         Ok(Arc::clone(inner.root.get_or_init(|| Arc::new(root))))
     }
 }
@@ -256,11 +253,7 @@ impl Roots {
     }
 
     /// Finds what a path names, for writing: a path without a name is in the run's folder.
-    pub(crate) fn find_to_write(
-        &self,
-        path: &str,
-        run_folder: &RunFolder,
-    ) -> Result<Located, ToolError> {
+    pub(crate) fn find_to_write(&self, path: &str, run_folder: &RunFolder) -> Result<Located, ToolError> {
         let located = self.locate(path, run_folder, Purpose::Write)?;
         if located.root.access == Access::Read {
             return Err(ToolError::new(
@@ -277,12 +270,7 @@ impl Roots {
         Ok(located)
     }
 
-    fn locate(
-        &self,
-        path: &str,
-        run_folder: &RunFolder,
-        purpose: Purpose,
-    ) -> Result<Located, ToolError> {
+    fn locate(&self, path: &str, run_folder: &RunFolder, purpose: Purpose) -> Result<Located, ToolError> {
         let open_run = || {
             run_folder.open(match purpose {
                 Purpose::Read => Make::No,
@@ -398,144 +386,5 @@ fn tidy(path: &Path) -> PathBuf {
         PathBuf::from(".")
     } else {
         tidy
-    }
-}
-
-/// A path inside a root. Nothing is known yet about what is there.
-#[derive(Debug, Clone)]
-pub(crate) struct Located {
-    pub(crate) root: Arc<Root>,
-    /// Relative to the root; `.` for the root itself.
-    pub(crate) relative: PathBuf,
-    prefix: Option<String>,
-    other_names: Vec<String>,
-}
-
-impl Located {
-    /// The path as arguments and results show it.
-    pub(crate) fn shown(&self) -> String {
-        self.shown_as(self.relative.as_os_str().as_bytes())
-    }
-
-    /// Another path of the same root as arguments and results show it.
-    pub(crate) fn shown_as(&self, relative: &[u8]) -> String {
-        let relative = shown(relative);
-        match &self.prefix {
-            Some(name) => format!("{name}:{relative}"),
-            None => match relative.split_once(':') {
-                // A file that looks like a path in another root.
-                Some((name, _)) if name == RUN || self.other_names.iter().any(|n| n == name) => {
-                    format!("./{relative}")
-                }
-                _ => relative,
-            },
-        }
-    }
-
-    pub(crate) fn failure(&self, tried: &str, error: &io::Error) -> ToolError {
-        io_failure(tried, &self.shown(), error)
-    }
-
-    /// What is there, following links inside the root.
-    pub(crate) fn metadata(&self) -> io::Result<Metadata> {
-        self.root.dir.metadata(&self.relative)
-    }
-
-    /// The path of a folder without symbolic links, for a program to run in.
-    ///
-    /// A program goes where it wants afterwards; this keeps a link from choosing where it starts.
-    pub(crate) fn real_folder(&self) -> Result<PathBuf, ToolError> {
-        let relative = self
-            .root
-            .dir
-            .canonicalize(&self.relative)
-            .map_err(|error| self.failure("go to", &error))?;
-        let found = self.root.dir.metadata(&relative);
-        if !found.is_ok_and(|found| found.is_dir()) {
-            return Err(ToolError::invalid(format!("{} is no folder", self.shown())));
-        }
-        Ok(self.root.path.join(relative))
-    }
-
-    /// Opens a regular file for reading. Never waits, not even for a pipe.
-    pub(crate) fn open_file(&self) -> Result<(File, Metadata), ToolError> {
-        open_regular(&self.root.dir, &self.relative)
-            .map_err(|error| self.failure("read", &error))?
-            .ok_or_else(|| {
-                let is_folder = self.metadata().is_ok_and(|found| found.is_dir());
-                let what = if is_folder {
-                    "a folder"
-                } else {
-                    "no regular file"
-                };
-                let error = ToolError::invalid(format!("{} is {what}", self.shown()));
-                if is_folder {
-                    error.hint("use `list` to see what is in it")
-                } else {
-                    error
-                }
-            })
-    }
-}
-
-/// Opens `path` below `dir` if it is a regular file; `None` for anything else.
-pub(crate) fn open_regular(dir: &Dir, path: &Path) -> io::Result<Option<(File, Metadata)>> {
-    let mut options = OpenOptions::new();
-    let never_wait = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
-    options
-        .read(true)
-        .custom_flags(never_wait.bits().cast_signed());
-    let file = dir.open_with(path, &options)?;
-    let metadata = file.metadata()?;
-    Ok(metadata.is_file().then_some((file, metadata)))
-}
-
-/// Reads a small file whole, or not at all if it is larger than `bytes_max`.
-pub(crate) fn read_small(dir: &Dir, path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
-    let Some((file, metadata)) = open_regular(dir, path)? else {
-        return Ok(None);
-    };
-    if metadata.len() > bytes_max {
-        return Ok(None);
-    }
-    let mut bytes = Vec::new();
-    // The file may grow while it is read.
-    file.take(bytes_max).read_to_end(&mut bytes)?;
-    Ok(Some(bytes))
-}
-
-/// Says what was tried on what, and sorts the cause by what the caller can do.
-pub(crate) fn io_failure(tried: &str, on: &str, error: &io::Error) -> ToolError {
-    let message = |why: &str| format!("cannot {tried} {on}: {why}");
-    match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ToolError::new(
-            FailureKind::NotFound,
-            "not_found",
-            message("there is no such file or folder"),
-        )
-        .hint("use `list` to see what there is"),
-        // The handle of the root reports a way out of it without a code of the system.
-        io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => ToolError::new(
-            FailureKind::Denied,
-            "path_outside_root",
-            message("it leads out of the folder that was granted"),
-        )
-        .hint("`..` and symbolic links work only inside the granted folder"),
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ToolError::new(
-            FailureKind::Denied,
-            "permission_denied",
-            message("the system does not permit it"),
-        ),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ToolError::new(
-            FailureKind::Unavailable,
-            "disk_full",
-            message("there is no space left"),
-        )
-        .hint("free some space and resume the run"),
-        io::ErrorKind::IsADirectory => ToolError::invalid(message("it is a folder")),
-        io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput => {
-            ToolError::invalid(message("the name cannot be used"))
-        }
-        _ => ToolError::new(FailureKind::Unavailable, "io", message(&error.to_string())),
     }
 }

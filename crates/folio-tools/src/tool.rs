@@ -176,10 +176,7 @@ impl ToolSpec {
         for arg in &self.args {
             let mut schema = arg.kind.schema();
             if let Value::Object(fields) = &mut schema {
-                fields.insert(
-                    "description".to_owned(),
-                    Value::String(arg.description.clone()),
-                );
+                fields.insert("description".to_owned(), Value::String(arg.description.clone()));
             }
             properties.insert(arg.name.clone(), schema);
         }

@@ -82,14 +82,10 @@ pub(crate) fn walk(
     cancel: &CancellationToken,
     visit: &mut dyn FnMut(&Found<'_>) -> Result<(), ToolError>,
 ) -> Result<WalkGaps, ToolError> {
-    let metadata = start
-        .metadata()
-        .map_err(|error| start.failure("look at", &error))?;
+    let metadata = start.metadata().map_err(|error| start.failure("look at", &error))?;
     if !metadata.is_dir() {
         let kind = if metadata.is_file() {
-            FoundKind::File {
-                bytes: metadata.len(),
-            }
+            FoundKind::File { bytes: metadata.len() }
         } else {
             FoundKind::Other
         };
@@ -127,26 +123,17 @@ pub(crate) fn walk(
         start_names: path.components().count(),
         visit,
     };
-    walker
-        .folder(&dir, &path, &PathBuf::new())
-        .map_err(|stop| match stop {
-            Stop::Cancelled => ToolError::cancelled(),
-            Stop::Unreadable(error) => start.failure("list", &error),
-            Stop::Visit(error) => error,
-        })?;
+    walker.folder(&dir, &path, &PathBuf::new()).map_err(|stop| match stop {
+        Stop::Cancelled => ToolError::cancelled(),
+        Stop::Unreadable(error) => start.failure("list", &error),
+        Stop::Visit(error) => error,
+    })?;
     Ok(walker.gaps)
 }
 
 /// The rules of the folders above the one where a walk starts.
 fn enter_rules_above(root: &Dir, path: &Path, rules: &mut Rules) {
-    for (depth, above) in path
-        .ancestors()
-        .skip(1)
-        .collect::<Vec<_>>()
-        .iter()
-        .rev()
-        .enumerate()
-    {
+    for (depth, above) in path.ancestors().skip(1).collect::<Vec<_>>().iter().rev().enumerate() {
         let opened = if above.as_os_str().is_empty() {
             root.try_clone()
         } else {
@@ -274,9 +261,7 @@ impl Walker<'_> {
             return None;
         };
         Some(if metadata.is_file() {
-            FoundKind::File {
-                bytes: metadata.len(),
-            }
+            FoundKind::File { bytes: metadata.len() }
         } else if metadata.file_type().is_symlink() {
             FoundKind::Link
         } else {

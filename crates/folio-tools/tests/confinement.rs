@@ -14,10 +14,7 @@ use support::{World, column, put};
 fn world() -> World {
     let world = World::new();
     world.file("inside.txt", "harmless\n");
-    put(
-        &world.folder.path().join("outside/secret.txt"),
-        "the secret\n",
-    );
+    put(&world.folder.path().join("outside/secret.txt"), "the secret\n");
     world
 }
 
@@ -74,17 +71,9 @@ async fn links_are_named_and_not_followed() {
     symlink(".", world.repo().join("loop")).unwrap();
     let listed = world.outputs("list", json!({})).await;
     assert_eq!(column(&listed["files"], "path"), ["inside.txt"]);
-    assert_eq!(
-        column(&listed["links"], "path"),
-        ["alias", "folder", "loop"]
-    );
-    assert_eq!(
-        column(&listed["links"], "to"),
-        ["inside.txt", "../outside", "."]
-    );
-    let found = world
-        .outputs("grep", json!({"pattern": "secret|harmless"}))
-        .await;
+    assert_eq!(column(&listed["links"], "path"), ["alias", "folder", "loop"]);
+    assert_eq!(column(&listed["links"], "to"), ["inside.txt", "../outside", "."]);
+    let found = world.outputs("grep", json!({"pattern": "secret|harmless"})).await;
     assert_eq!(column(&found["matches"], "path"), ["inside.txt"]);
     // Inside of the root a link is as good as what it names.
     assert_eq!(
@@ -106,17 +95,13 @@ async fn other_roots_are_named_before_a_colon() {
     let mut world = world();
     put(&world.folder.path().join("docs/guide.md"), "read me\n");
     world.file("docs:x", "a file, not a root\n");
-    let root = |name: &str, path: &str| {
-        Root::open(name, world.folder.path().join(path), Access::ReadWrite).unwrap()
-    };
+    let root = |name: &str, path: &str| Root::open(name, world.folder.path().join(path), Access::ReadWrite).unwrap();
     let roots = Roots::new(vec![root("repo", "repo"), root("docs", "docs")]).unwrap();
     world.context.roots = roots;
     let listed = world.outputs("list", json!({"path": "docs:"})).await;
     assert_eq!(column(&listed["files"], "path"), ["docs:guide.md"]);
     assert_eq!(
-        world
-            .outputs("read", json!({"path": "docs:guide.md"}))
-            .await["text"],
+        world.outputs("read", json!({"path": "docs:guide.md"})).await["text"],
         "read me\n"
     );
     let listed = world.outputs("list", json!({"glob": "docs*"})).await;
@@ -143,10 +128,7 @@ async fn a_pipe_does_not_hold_a_call_up() {
     assert_eq!(error.message, "pipe is no regular file");
     let found = world.outputs("grep", json!({"pattern": "x"})).await;
     assert_eq!(found["count"], 0);
-    assert_eq!(
-        world.outputs("list", json!({"details": true})).await["count"],
-        1
-    );
+    assert_eq!(world.outputs("list", json!({"details": true})).await["count"], 1);
 }
 
 #[test]
@@ -222,20 +204,18 @@ async fn nothing_is_written_through_a_link_that_is_swapped_in() {
         let (run, stop) = (run.clone(), Arc::clone(&stop));
         std::thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
-                std::fs::rename(run.join("target"), run.join("aside")).ok();
-                std::fs::rename(run.join("evil"), run.join("target")).ok();
-                std::fs::rename(run.join("target"), run.join("evil")).ok();
+                std::fs::rename(run.join("target"), run.join("aside")).unwrap_or_default();
+                std::fs::rename(run.join("evil"), run.join("target")).unwrap_or_default();
+                std::fs::rename(run.join("target"), run.join("evil")).unwrap_or_default();
                 // A call may have made a new folder in the gap.
-                std::fs::remove_dir_all(run.join("target")).ok();
-                std::fs::rename(run.join("aside"), run.join("target")).ok();
+                std::fs::remove_dir_all(run.join("target")).unwrap_or_default();
+                std::fs::rename(run.join("aside"), run.join("target")).unwrap_or_default();
             }
         })
     };
     for number in 0..300 {
         let args = json!({"path": format!("target/{number}.txt"), "content": "x"});
-        world
-            .call_as(&format!("call-{number}"), "write", args)
-            .await;
+        world.call_as(&format!("call-{number}"), "write", args).await;
     }
     stop.store(true, Ordering::Relaxed);
     swapping.join().unwrap();

@@ -46,13 +46,21 @@ impl Default for Git {
             )
             .required("command", ArgKind::one_of(&commands), "What to look at.")
             .optional("args", ArgKind::Texts, "Arguments of one of git's own commands.")
-            .optional("repo", ArgKind::Text, "The folder of the repository; the granted one by default.")
+            .optional(
+                "repo",
+                ArgKind::Text,
+                "The folder of the repository; the granted one by default.",
+            )
             .optional(
                 "path",
                 ArgKind::Text,
                 "file_history: the file. hot_files: a folder to stay in. Relative to the repository.",
             )
-            .optional("max", ArgKind::Count, "hot_files: how many files, 20 by default. file_history: how many commits, 50 by default.")
+            .optional(
+                "max",
+                ArgKind::Count,
+                "hot_files: how many files, 20 by default. file_history: how many commits, 50 by default.",
+            )
             .optional(
                 "since",
                 ArgKind::Text,
@@ -153,16 +161,9 @@ async fn git(request: &ToolRequest, context: &ToolContext) -> Result<Answer, Too
     }
 }
 
-async fn raw(
-    repository: &Repository<'_>,
-    command: &str,
-    args: Vec<String>,
-) -> Result<Answer, ToolError> {
+async fn raw(repository: &Repository<'_>, command: &str, args: Vec<String>) -> Result<Answer, ToolError> {
     let Some(captured) = repository.text(command, args).await? else {
-        return Ok(Answer::new(
-            json!({"text": ""}),
-            "there are no commits yet".to_owned(),
-        ));
+        return Ok(Answer::new(json!({"text": ""}), "there are no commits yet".to_owned()));
     };
     let truncated = (captured.kept_bytes < captured.total_bytes).then_some(Truncated {
         kept_bytes: captured.kept_bytes,
@@ -180,21 +181,15 @@ async fn raw(
 fn checked_since(since: &str) -> Result<String, ToolError> {
     let since = since.trim();
     let is_date = since.len() >= 10
-        && since
-            .bytes()
-            .zip(b"dddd-dd-dd")
-            .all(|(byte, shape)| match shape {
-                b'd' => byte.is_ascii_digit(),
-                _ => byte == b'-',
-            })
+        && since.bytes().zip(b"dddd-dd-dd").all(|(byte, shape)| match shape {
+            b'd' => byte.is_ascii_digit(),
+            _ => byte == b'-',
+        })
         && since
             .bytes()
             .skip(10)
             .all(|byte| byte.is_ascii_alphanumeric() || b" :+-.".contains(&byte));
-    let words: Vec<&str> = since
-        .split([' ', '.'])
-        .filter(|word| !word.is_empty())
-        .collect();
+    let words: Vec<&str> = since.split([' ', '.']).filter(|word| !word.is_empty()).collect();
     let is_age = match words.as_slice() {
         [count, unit] | [count, unit, "ago"] => {
             count.parse::<u32>().is_ok()
@@ -238,13 +233,7 @@ mod tests {
         ] {
             assert_eq!(checked_since(given).unwrap(), taken);
         }
-        for wrong in [
-            "yesterday-ish",
-            "",
-            "--all",
-            "2026-01-31\n--exec=x",
-            "6 parsecs",
-        ] {
+        for wrong in ["yesterday-ish", "", "--all", "2026-01-31\n--exec=x", "6 parsecs"] {
             assert!(checked_since(wrong).is_err(), "{wrong}");
         }
     }

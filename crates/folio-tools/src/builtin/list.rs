@@ -99,10 +99,9 @@ impl Tool for List {
 async fn list(request: &ToolRequest, context: &ToolContext) -> Result<(Value, String), ToolError> {
     let args: Args = parse(request)?;
     let globs = Globs::new(&args.glob.unwrap_or_default().0)?;
-    let start = context.roots.find(
-        args.path.as_deref().unwrap_or_default(),
-        &context.run_folder,
-    )?;
+    let start = context
+        .roots
+        .find(args.path.as_deref().unwrap_or_default(), &context.run_folder)?;
     let options = WalkOptions {
         hidden: args.hidden.unwrap_or(false),
         respect_gitignore: args.respect_gitignore.unwrap_or(true),
@@ -205,24 +204,17 @@ impl Listing {
             .extension()
             .map(|extension| shown(extension.as_bytes()).to_lowercase())
             .unwrap_or_default();
-        let name = found
-            .below
-            .file_name()
-            .and_then(OsStr::to_str)
-            .unwrap_or_default();
+        let name = found.below.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let language = language(name, &extension);
 
         self.totals.add(bytes, lines);
         let (totals, _) = self
             .by_extension
             .entry(extension.clone())
-            .or_insert((Totals::default(), language));
+            .or_insert_with(|| (Totals::default(), crate::language::language("", &extension)));
         totals.add(bytes, lines);
         if let Some(language) = language {
-            self.languages
-                .entry(language)
-                .or_default()
-                .add(bytes, lines);
+            self.languages.entry(language).or_default().add(bytes, lines);
         }
         let mut names = found.below.components();
         if let (Some(Component::Normal(first)), Some(_)) = (names.next(), names.next()) {
@@ -262,19 +254,15 @@ impl Listing {
 
     fn finish(self, gaps: &WalkGaps) -> (Value, String) {
         let details = self.details;
-        let by_extension = rows(
-            &self.by_extension,
-            details,
-            |extension, (totals, language)| {
-                (
-                    *totals,
-                    match language {
-                        Some(language) => json!({"extension": extension, "language": language}),
-                        None => json!({"extension": extension}),
-                    },
-                )
-            },
-        );
+        let by_extension = rows(&self.by_extension, details, |extension, (totals, language)| {
+            (
+                *totals,
+                match language {
+                    Some(language) => json!({"extension": extension, "language": language}),
+                    None => json!({"extension": extension}),
+                },
+            )
+        });
         let languages = rows(&self.languages, details, |language, totals| {
             (*totals, json!({"language": language}))
         });
@@ -309,11 +297,7 @@ impl Listing {
 }
 
 /// The largest rows of a summary, then by name.
-fn rows<K, V>(
-    table: &BTreeMap<K, V>,
-    details: bool,
-    row: impl Fn(&K, &V) -> (Totals, Value),
-) -> Vec<Value> {
+fn rows<K, V>(table: &BTreeMap<K, V>, details: bool, row: impl Fn(&K, &V) -> (Totals, Value)) -> Vec<Value> {
     let mut rows: Vec<(Totals, Value)> = table.iter().map(|(key, value)| row(key, value)).collect();
     rows.sort_by_key(|(totals, _)| std::cmp::Reverse(totals.bytes));
     rows.truncate(ROWS_MAX);
@@ -330,11 +314,7 @@ fn rows<K, V>(
 }
 
 /// Lines of a text file; `None` for a binary one, one that is too large and one that cannot be read.
-fn count_lines(
-    found: &Found<'_>,
-    bytes_max: u64,
-    cancel: &CancellationToken,
-) -> Result<Option<u64>, ToolError> {
+fn count_lines(found: &Found<'_>, bytes_max: u64, cancel: &CancellationToken) -> Result<Option<u64>, ToolError> {
     let Ok(Some((mut file, metadata))) = open_regular(found.dir, found.name) else {
         return Ok(None);
     };

@@ -15,14 +15,7 @@ const ITEMS_MAX: usize = 1_000;
 const DEFAULT_TYPE: &str = "contextual_insight";
 
 /// Fields of an observation.
-const FIELDS: [&str; 6] = [
-    "type",
-    "content",
-    "confidence",
-    "tags",
-    "ttl_minutes",
-    "context",
-];
+const FIELDS: [&str; 6] = ["type", "content", "confidence", "tags", "ttl_minutes", "context"];
 
 /// Proposes observations. The caller commits them together with the outcome of the call.
 #[derive(Debug)]
@@ -65,18 +58,10 @@ impl Tool for Observe {
         match observations(&request.args) {
             Ok(observations) => {
                 let count = observations.len();
-                let things = if count == 1 {
-                    "observation"
-                } else {
-                    "observations"
-                };
+                let things = if count == 1 { "observation" } else { "observations" };
                 ToolResponse {
                     observations,
-                    ..ToolResponse::ok(
-                        request,
-                        json!({"count": count}),
-                        format!("{count} {things}"),
-                    )
+                    ..ToolResponse::ok(request, json!({"count": count}), format!("{count} {things}"))
                 }
             }
             Err(error) => ToolResponse::failed(request, error),
@@ -97,9 +82,7 @@ fn observations(args: &Value) -> Result<Vec<Value>, ToolError> {
         return Ok(vec![observation(shared, "")?]);
     };
     if shared.remove("content").is_some() {
-        return Err(ToolError::invalid(
-            "observe: give `content` or `items`, not both",
-        ));
+        return Err(ToolError::invalid("observe: give `content` or `items`, not both"));
     }
     if items.len() > ITEMS_MAX {
         return Err(ToolError::invalid(format!(
@@ -138,9 +121,7 @@ fn observation(mut fields: Map<String, Value>, place: &str) -> Result<Value, Too
     match fields.get("content") {
         Some(Value::String(content)) if !content.trim().is_empty() => {}
         _ => {
-            return Err(ToolError::invalid(format!(
-                "observe: {place}has no `content`"
-            )));
+            return Err(ToolError::invalid(format!("observe: {place}has no `content`")));
         }
     }
     if let Some(Value::String(tag)) = fields.get("tags") {

@@ -74,16 +74,12 @@ fn append(request: &ToolRequest) -> Result<Append, ToolError> {
     let args: Args = parse(request)?;
     let title = args.title.unwrap_or_default();
     if args.body.trim().is_empty() && title.trim().is_empty() {
-        return Err(ToolError::invalid(
-            "page_append: there is nothing to append",
-        ));
+        return Err(ToolError::invalid("page_append: there is nothing to append"));
     }
     let page = match args.page.as_deref().map(str::trim) {
         None | Some("" | "own") => PageTarget::OwnBranch,
         Some("main") => PageTarget::Main,
-        Some(page) if is_handle(page) => {
-            PageTarget::Handle(page.trim_start_matches('#').to_owned())
-        }
+        Some(page) if is_handle(page) => PageTarget::Handle(page.trim_start_matches('#').to_owned()),
         Some(title) => PageTarget::Titled(title.to_owned()),
     };
     Ok(Append {
@@ -106,7 +102,5 @@ fn named(page: &PageTarget) -> String {
 /// `p7` or `#p7`.
 fn is_handle(page: &str) -> bool {
     let digits = page.trim_start_matches('#').strip_prefix('p');
-    digits.is_some_and(|digits| {
-        !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit())
-    })
+    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()))
 }

@@ -78,10 +78,7 @@ async fn read(request: &ToolRequest, context: &ToolContext) -> Result<TextOfFile
     let run_folder = context.run_folder.clone();
     let roots = context.roots.clone();
     blocking(&context.cancel, move |cancel| {
-        let max_bytes = args
-            .max_bytes
-            .unwrap_or(limits.read_bytes)
-            .min(limits.read_bytes_max);
+        let max_bytes = args.max_bytes.unwrap_or(limits.read_bytes).min(limits.read_bytes_max);
         let scan = Scan {
             range,
             max_bytes,
@@ -117,9 +114,7 @@ impl Range {
             (_, _, Some(_)) => Err(ToolError::invalid(
                 "read: `from_byte` goes without `from_line` and `to_line`",
             )),
-            (Some(0), _, _) | (_, Some(0), _) => {
-                Err(ToolError::invalid("read: lines are counted from 1"))
-            }
+            (Some(0), _, _) | (_, Some(0), _) => Err(ToolError::invalid("read: lines are counted from 1")),
             (from, to, None) => {
                 let (from, to) = (from.unwrap_or(1), to.unwrap_or(u64::MAX));
                 if to < from {
@@ -278,8 +273,7 @@ impl TextOfFile {
                 json!({"path": path, "from_byte": start + kept.len() as u64})
             });
         }
-        let lines_kept =
-            newlines(&kept) + u64::from(kept.last().is_some_and(|last| *last != b'\n'));
+        let lines_kept = newlines(&kept) + u64::from(kept.last().is_some_and(|last| *last != b'\n'));
         let kept_bytes = kept.len() as u64;
         let (text, lossy) = match String::from_utf8(kept) {
             Ok(text) => (text, false),
@@ -315,10 +309,7 @@ impl TextOfFile {
                 Some(total) => format!(" of {total}"),
                 None => String::new(),
             };
-            format!(
-                "{}: lines {} to {}{total}",
-                self.path, self.from_line, self.to_line
-            )
+            format!("{}: lines {} to {}{total}", self.path, self.from_line, self.to_line)
         };
         let outputs = json!({
             "path": self.path,
@@ -337,8 +328,7 @@ impl TextOfFile {
             total_bytes: self.bytes,
         });
         let whole = self.kept_bytes == self.bytes;
-        let span = (!whole && self.kept_bytes > 0)
-            .then(|| format!("L{}-L{}", self.from_line, self.to_line));
+        let span = (!whole && self.kept_bytes > 0).then(|| format!("L{}-L{}", self.from_line, self.to_line));
         ToolResponse {
             evidence: vec![EvidenceRef {
                 kind: "file".to_owned(),

@@ -37,7 +37,11 @@ impl Default for ResultRead {
             .optional("from", ArgKind::Count, "The first byte, counted from 0.")
             .optional("to", ArgKind::Count, "The byte to stop before.")
             .optional("lines", ArgKind::Text, "Lines, counted from 1: `10-20`, `10-` or `10`.")
-            .optional("search", ArgKind::Text, "Plain text to look for; capital letters make no difference.")
+            .optional(
+                "search",
+                ArgKind::Text,
+                "Plain text to look for; capital letters make no difference.",
+            )
             .optional("max_bytes", ArgKind::Count, "How much text to return at most."),
         }
     }
@@ -115,12 +119,7 @@ async fn result_read(
         "truncated": truncated,
         "next": next,
     });
-    let notes = format!(
-        "{node}: bytes {} to {} of {}",
-        taken.from,
-        taken.to,
-        bytes.len()
-    );
+    let notes = format!("{node}: bytes {} to {} of {}", taken.from, taken.to, bytes.len());
     let cut = truncated.then_some(Truncated {
         kept_bytes: (taken.to - taken.from) as u64,
         total_bytes: bytes.len() as u64,
@@ -147,12 +146,8 @@ fn wanted(args: &Args) -> Result<Part, ToolError> {
             Ok(Part::Bytes { from, to })
         }
         (Some(lines), None) if !by_bytes => Part::lines(lines),
-        (None, Some(words)) if !by_bytes && !words.is_empty() => {
-            Ok(Part::Search(words.to_lowercase()))
-        }
-        (None, Some(words)) if words.is_empty() => {
-            Err(ToolError::invalid("result_read: `search` is empty"))
-        }
+        (None, Some(words)) if !by_bytes && !words.is_empty() => Ok(Part::Search(words.to_lowercase())),
+        (None, Some(words)) if words.is_empty() => Err(ToolError::invalid("result_read: `search` is empty")),
         _ => Err(ToolError::invalid(
             "result_read: give one of `from`/`to`, `lines` and `search`",
         )),

@@ -37,7 +37,11 @@ impl Default for Shell {
             )
             .optional("argv", ArgKind::List, "The program and its arguments.")
             .optional("command", ArgKind::Text, "A line for sh, instead of `argv`.")
-            .optional("cwd", ArgKind::Text, "The folder to run it in; the granted one by default.")
+            .optional(
+                "cwd",
+                ArgKind::Text,
+                "The folder to run it in; the granted one by default.",
+            )
             .optional("env", ArgKind::Object, "More environment variables.")
             .optional("timeout_s", ArgKind::Number, "Seconds until it is ended.")
             .needs_approval(),
@@ -104,21 +108,10 @@ async fn shell(request: &ToolRequest, context: &ToolContext) -> Result<ToolRespo
     let mut stderr = HeadAndTail::new(kept_max);
     let finished = run(&program, &context.cancel, &mut stdout, &mut stderr).await?;
     let brief: String = shown.chars().take(80).collect();
-    Ok(response(
-        request,
-        &brief,
-        &finished,
-        stdout.finish(),
-        stderr.finish(),
-    ))
+    Ok(response(request, &brief, &finished, stdout.finish(), stderr.finish()))
 }
 
-fn allowed(
-    policy: &ShellPolicy,
-    argv: &[String],
-    changes_environment: bool,
-    shown: &str,
-) -> Result<(), ToolError> {
+fn allowed(policy: &ShellPolicy, argv: &[String], changes_environment: bool, shown: &str) -> Result<(), ToolError> {
     let denied = |why: &str| {
         let brief: String = shown.chars().take(80).collect();
         ToolError::new(
@@ -129,14 +122,19 @@ fn allowed(
     };
     match policy {
         ShellPolicy::AllowAll => Ok(()),
-        ShellPolicy::AskDenied => Err(denied("this run allows no commands")
-            .hint("start the run with --allow-shell to allow all commands, or --allow-shell=\"cargo test\" for some")),
+        ShellPolicy::AskDenied => {
+            Err(denied("this run allows no commands").hint("start the run with --allow-shell to allow commands"))
+        }
         ShellPolicy::AllowList(allowed) => {
             if !allowed.iter().any(|words| begins_with(argv, words)) {
                 return Err(denied("it is not among the commands that this run allows")
                     .hint(format!(
                         "allowed are: {}; more with --allow-shell",
-                        allowed.iter().map(|words| words.join(" ")).collect::<Vec<_>>().join(", ")
+                        allowed
+                            .iter()
+                            .map(|words| words.join(" "))
+                            .collect::<Vec<_>>()
+                            .join(", ")
                     ))
                     .hint("give `argv` instead of `command`, so that it can be compared word for word"));
             }
@@ -152,10 +150,7 @@ fn allowed(
 fn begins_with(argv: &[String], words: &[String]) -> bool {
     !words.is_empty()
         && words.len() <= argv.len()
-        && words
-            .iter()
-            .zip(argv)
-            .all(|(word, given)| word == "*" || word == given)
+        && words.iter().zip(argv).all(|(word, given)| word == "*" || word == given)
 }
 
 fn variable(name: &str, value: &Value) -> Result<String, ToolError> {
@@ -175,12 +170,8 @@ fn variable(name: &str, value: &Value) -> Result<String, ToolError> {
 
 fn folder(cwd: Option<&str>, context: &ToolContext) -> Result<PathBuf, ToolError> {
     let located = match cwd {
-        None if context.roots.iter().next().is_none() => {
-            context.roots.find_to_write("", &context.run_folder)?
-        }
-        cwd => context
-            .roots
-            .find(cwd.unwrap_or_default(), &context.run_folder)?,
+        None if context.roots.iter().next().is_none() => context.roots.find_to_write("", &context.run_folder)?,
+        cwd => context.roots.find(cwd.unwrap_or_default(), &context.run_folder)?,
     };
     let folder = located.real_folder()?;
     Ok(folder)
@@ -242,10 +233,7 @@ fn response(
         (_, None, signal) => Some(ToolError::new(
             FailureKind::Failed,
             "signal",
-            format!(
-                "`{command}` was ended by signal {}",
-                signal.unwrap_or_default()
-            ),
+            format!("`{command}` was ended by signal {}", signal.unwrap_or_default()),
         )),
     };
     let response = match failure {
@@ -261,10 +249,7 @@ fn response(
             ToolResponse::failed_with(request, error, outputs)
         }
     };
-    ToolResponse {
-        truncated,
-        ..response
-    }
+    ToolResponse { truncated, ..response }
 }
 
 fn last_line(text: &str) -> Option<String> {

@@ -18,20 +18,11 @@ use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
 const OPS: &[(&str, &str)] = &[
     ("echo", "returns `value`"),
     ("template", "fills in `template` with `data` and `value`"),
-    (
-        "count",
-        "items of a list or object; of a text what `of` says",
-    ),
+    ("count", "items of a list or object; of a text what `of` says"),
     ("split", "a text at every `by`; at white space without it"),
     ("lines", "a text into its lines"),
-    (
-        "join",
-        "a list into a text, with `by` between (a line end without it)",
-    ),
-    (
-        "concat",
-        "`values` (or a list of lists or texts in `value`) into one",
-    ),
+    ("join", "a list into a text, with `by` between (a line end without it)"),
+    ("concat", "`values` (or a list of lists or texts in `value`) into one"),
     (
         "slice",
         "items or characters from `from` (counted from 0) to before `to`",
@@ -68,10 +59,7 @@ pub(super) struct Text {
 impl Default for Text {
     fn default() -> Self {
         let ops: Vec<&str> = OPS.iter().map(|(op, _)| *op).collect();
-        let what: Vec<String> = OPS
-            .iter()
-            .map(|(op, does)| format!("{op}: {does}"))
-            .collect();
+        let what: Vec<String> = OPS.iter().map(|(op, does)| format!("{op}: {does}")).collect();
         Self {
             spec: ToolSpec::new(
                 "text",
@@ -85,7 +73,11 @@ impl Default for Text {
             .required("op", ArgKind::one_of(&ops), "What to do.")
             .optional("value", ArgKind::Any, "The text, list or object.")
             .optional("values", ArgKind::List, "concat: the parts.")
-            .optional("template", ArgKind::Text, "template, map: Jinja, with `value` and the names of `data`, or `item` and `index`.")
+            .optional(
+                "template",
+                ArgKind::Text,
+                "template, map: Jinja, with `value` and the names of `data`, or `item` and `index`.",
+            )
             .optional("data", ArgKind::Object, "template, map, filter: more names.")
             .optional("by", ArgKind::Text, "The field, or the text between.")
             .optional("desc", ArgKind::Flag, "sort: the largest first.")
@@ -96,7 +88,11 @@ impl Default for Text {
             .optional("equals", ArgKind::Any, "filter: the value of the field.")
             .optional("in", ArgKind::List, "filter: values of the field.")
             .optional("matches", ArgKind::Text, "filter: a regular expression for the field.")
-            .optional("of", ArgKind::one_of(&["chars", "words", "lines", "bytes"]), "count: of a text.")
+            .optional(
+                "of",
+                ArgKind::one_of(&["chars", "words", "lines", "bytes"]),
+                "count: of a text.",
+            )
             .optional("from", ArgKind::Count, "slice: the first, counted from 0.")
             .optional("to", ArgKind::Count, "slice: where to stop.")
             .optional("head", ArgKind::Count, "head_tail: 20 by default.")
@@ -148,9 +144,7 @@ fn compute(args: &Value, bytes_max: usize) -> Result<Value, ToolError> {
         "group_count" => lists::group_count(&given),
         "sum" => lists::sum(&given),
         "json_parse" => strings::json_parse(&given),
-        other => Err(ToolError::invalid(format!(
-            "text: there is no operation `{other}`"
-        ))),
+        other => Err(ToolError::invalid(format!("text: there is no operation `{other}`"))),
     }
 }
 

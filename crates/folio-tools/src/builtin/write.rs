@@ -83,10 +83,7 @@ impl Tool for Write {
     }
 }
 
-async fn write(
-    request: &ToolRequest,
-    context: &ToolContext,
-) -> Result<(Value, String, EvidenceRef), ToolError> {
+async fn write(request: &ToolRequest, context: &ToolContext) -> Result<(Value, String, EvidenceRef), ToolError> {
     let args: Args = parse(request)?;
     let (roots, run_folder) = (context.roots.clone(), context.run_folder.clone());
     let limits = context.limits.clone();
@@ -94,11 +91,7 @@ async fn write(
     blocking(&context.cancel, move |_| {
         let located = roots.find_to_write(&args.path, &run_folder)?;
         let target = Target::open(located, &key)?;
-        let written = target.write(
-            args.content.as_bytes(),
-            args.mode.unwrap_or_default(),
-            &limits,
-        )?;
+        let written = target.write(args.content.as_bytes(), args.mode.unwrap_or_default(), &limits)?;
         let outputs = json!({
             "path": target.shown,
             "bytes": written.bytes,
@@ -144,18 +137,14 @@ impl Target {
         let shown = located.shown();
         refuse_git_folder(&located.relative, &shown)?;
         let Some(name) = located.relative.file_name() else {
-            return Err(ToolError::invalid(format!(
-                "cannot write {shown}: it is a folder"
-            )));
+            return Err(ToolError::invalid(format!("cannot write {shown}: it is a folder")));
         };
         let folder = match located.relative.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
         let root = located.root.dir();
-        let opened = root
-            .create_dir_all(folder)
-            .and_then(|()| root.open_dir(folder));
+        let opened = root.create_dir_all(folder).and_then(|()| root.open_dir(folder));
         Ok(Self {
             dir: opened.map_err(|error| located.failure("make the folder of", &error))?,
             name: name.to_owned(),
@@ -237,9 +226,7 @@ impl Target {
         };
         let record = self.append_record();
         if let Some(end_before) = self.recorded_end(&record)
-            && whole
-                .get(end_before..)
-                .is_some_and(|after| after.starts_with(content))
+            && whole.get(end_before..).is_some_and(|after| after.starts_with(content))
         {
             return Ok(Written::of(&whole));
         }
@@ -332,9 +319,9 @@ impl Target {
 
 /// What is in `.git` can make git run programs.
 fn refuse_git_folder(path: &Path, shown: &str) -> Result<(), ToolError> {
-    let in_git = path.components().any(|part| {
-        matches!(part, Component::Normal(name) if name.as_bytes().eq_ignore_ascii_case(b".git"))
-    });
+    let in_git = path
+        .components()
+        .any(|part| matches!(part, Component::Normal(name) if name.as_bytes().eq_ignore_ascii_case(b".git")));
     if !in_git {
         return Ok(());
     }

@@ -2,7 +2,8 @@
 #![allow(
     dead_code,
     clippy::allow_attributes,
-    reason = "every test program uses a part of it"
+    clippy::unwrap_used,
+    reason = "every test program uses a part of it, and may stop where it fails"
 )]
 
 use std::path::Path;
@@ -10,8 +11,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use folio_tools::{
-    Access, Registry, Root, Roots, RunFolder, ShellPolicy, ToolContext, ToolError, ToolLimits,
-    ToolRequest, ToolResponse,
+    Access, Registry, Root, Roots, RunFolder, ShellPolicy, ToolContext, ToolError, ToolLimits, ToolRequest,
+    ToolResponse,
 };
 use serde_json::Value;
 
@@ -32,10 +33,7 @@ impl World {
             Roots::new(vec![root]).unwrap(),
             RunFolder::at(folder.path().join("runs/1")),
         );
-        context.environment = Arc::new(vec![(
-            "PATH".to_owned(),
-            "/usr/local/bin:/usr/bin:/bin".to_owned(),
-        )]);
+        context.environment = Arc::new(vec![("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]);
         Self {
             folder,
             registry: Registry::with_builtins(),
@@ -68,9 +66,7 @@ impl World {
     }
 
     pub(crate) async fn call_as(&self, id: &str, tool: &str, args: Value) -> ToolResponse {
-        self.registry
-            .call(&request(id, tool, args), &self.context)
-            .await
+        self.registry.call(&request(id, tool, args), &self.context).await
     }
 
     /// The outputs of a call that works.
@@ -118,12 +114,7 @@ pub(crate) fn put(path: &Path, content: impl AsRef<[u8]>) {
 pub(crate) fn git(folder: &Path, args: &[&str]) {
     let output = Command::new("git")
         .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"])
-        .args([
-            "-c",
-            "init.defaultBranch=main",
-            "-c",
-            "commit.gpgSign=false",
-        ])
+        .args(["-c", "init.defaultBranch=main", "-c", "commit.gpgSign=false"])
         .args(args)
         .current_dir(folder)
         .env("GIT_CONFIG_GLOBAL", "/dev/null")

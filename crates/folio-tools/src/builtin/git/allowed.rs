@@ -3,381 +3,13 @@
 //! The list says what is allowed and not what is forbidden: git has many flags that write a file, run a
 //! program or read outside of the repository, and gets new ones. Flags must be given in full.
 
+mod table;
+
 use std::path::{Component, Path};
 
+use self::table::{COMMANDS, Command};
 use crate::arguments::nearest;
 use crate::response::{FailureKind, ToolError};
-
-struct Command {
-    name: &'static str,
-    /// Arguments that are always given, before all others.
-    always: &'static [&'static str],
-    /// Flags without a value.
-    flags: &'static [&'static [&'static str]],
-    /// Flags with a value: `--name=value` or `--name value`, `-nvalue` or `-n value`.
-    values: &'static [&'static [&'static str]],
-    /// Whether `-5` is a number of commits.
-    number: bool,
-    /// The revision to look at if none is named.
-    default_revision: Option<&'static str>,
-}
-
-const DIFF_ALWAYS: &[&str] = &["--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
-
-const DIFF_FLAGS: &[&str] = &[
-    "--stat",
-    "--shortstat",
-    "--numstat",
-    "--dirstat",
-    "--summary",
-    "--name-only",
-    "--name-status",
-    "--raw",
-    "--patch",
-    "-p",
-    "-u",
-    "--no-patch",
-    "-s",
-    "--patch-with-stat",
-    "--minimal",
-    "--patience",
-    "--histogram",
-    "-w",
-    "-b",
-    "--ignore-all-space",
-    "--ignore-space-change",
-    "--ignore-blank-lines",
-    "--word-diff",
-    "--function-context",
-    "-W",
-    "--no-renames",
-    "-M",
-    "-C",
-    "--find-renames",
-    "--full-index",
-    "--binary",
-    "-a",
-    "--text",
-    "-R",
-    "-z",
-    "--abbrev",
-    "--check",
-    "--no-prefix",
-    "--compact-summary",
-];
-
-const DIFF_VALUES: &[&str] = &[
-    "--unified",
-    "-U",
-    "--diff-filter",
-    "--stat",
-    "--abbrev",
-    "--diff-algorithm",
-    "-S",
-    "-G",
-    "--find-renames",
-    "--inter-hunk-context",
-];
-
-const LOG_FLAGS: &[&str] = &[
-    "--oneline",
-    "--graph",
-    "--all",
-    "--merges",
-    "--no-merges",
-    "--first-parent",
-    "--reverse",
-    "--follow",
-    "--full-history",
-    "--simplify-merges",
-    "--ancestry-path",
-    "--topo-order",
-    "--date-order",
-    "--author-date-order",
-    "--decorate",
-    "--no-decorate",
-    "--abbrev-commit",
-    "--no-abbrev-commit",
-    "--branches",
-    "--tags",
-    "--remotes",
-    "--left-right",
-    "--cherry-pick",
-    "--cherry-mark",
-    "--boundary",
-    "-i",
-    "--regexp-ignore-case",
-    "-E",
-    "--extended-regexp",
-    "-F",
-    "--fixed-strings",
-    "--all-match",
-    "--invert-grep",
-    "-m",
-    "-c",
-    "--cc",
-    "--parents",
-    "--children",
-    "--pickaxe-regex",
-    "--pickaxe-all",
-];
-
-const LOG_VALUES: &[&str] = &[
-    "-n",
-    "--max-count",
-    "--skip",
-    "--since",
-    "--after",
-    "--until",
-    "--before",
-    "--author",
-    "--committer",
-    "--grep",
-    "--format",
-    "--pretty",
-    "--date",
-    "--decorate",
-    "--branches",
-    "--tags",
-    "--remotes",
-    "--min-parents",
-    "--max-parents",
-];
-
-const LIST_VALUES: &[&str] = &[
-    "--format",
-    "--sort",
-    "--contains",
-    "--no-contains",
-    "--merged",
-    "--no-merged",
-    "--points-at",
-];
-
-const COMMANDS: &[Command] = &[
-    Command {
-        name: "log",
-        always: DIFF_ALWAYS,
-        flags: &[LOG_FLAGS, DIFF_FLAGS],
-        values: &[LOG_VALUES, DIFF_VALUES, &["-L"]],
-        number: true,
-        default_revision: None,
-    },
-    Command {
-        name: "show",
-        always: DIFF_ALWAYS,
-        flags: &[LOG_FLAGS, DIFF_FLAGS],
-        values: &[LOG_VALUES, DIFF_VALUES],
-        number: true,
-        default_revision: None,
-    },
-    Command {
-        name: "diff",
-        always: DIFF_ALWAYS,
-        flags: &[DIFF_FLAGS, &["--cached", "--staged", "--merge-base"]],
-        values: &[DIFF_VALUES],
-        number: false,
-        default_revision: None,
-    },
-    Command {
-        name: "status",
-        always: &["--ignore-submodules=all"],
-        flags: &[&[
-            "--short",
-            "-s",
-            "--porcelain",
-            "--branch",
-            "-b",
-            "-z",
-            "--long",
-            "--ignored",
-            "--no-renames",
-            "--untracked-files",
-        ]],
-        values: &[&["--porcelain", "--untracked-files", "--ignored"]],
-        number: false,
-        default_revision: None,
-    },
-    Command {
-        name: "ls-files",
-        always: &[],
-        flags: &[&[
-            "-c",
-            "--cached",
-            "-d",
-            "--deleted",
-            "-m",
-            "--modified",
-            "-o",
-            "--others",
-            "-i",
-            "--ignored",
-            "-s",
-            "--stage",
-            "-u",
-            "--unmerged",
-            "-k",
-            "--killed",
-            "-z",
-            "-t",
-            "-v",
-            "--exclude-standard",
-            "--full-name",
-            "--eol",
-            "--deduplicate",
-            "--directory",
-            "--error-unmatch",
-        ]],
-        values: &[&["--exclude", "-x", "--format"]],
-        number: false,
-        default_revision: None,
-    },
-    Command {
-        name: "blame",
-        always: &["--no-textconv"],
-        flags: &[&[
-            "-w",
-            "-M",
-            "-C",
-            "-e",
-            "--show-email",
-            "-s",
-            "-t",
-            "-l",
-            "-f",
-            "--show-name",
-            "-n",
-            "--show-number",
-            "--porcelain",
-            "-p",
-            "--line-porcelain",
-            "--root",
-            "--first-parent",
-        ]],
-        values: &[&["-L", "--since", "--date", "--abbrev"]],
-        number: false,
-        default_revision: None,
-    },
-    Command {
-        name: "rev-parse",
-        always: &[],
-        flags: &[&[
-            "--verify",
-            "--short",
-            "--abbrev-ref",
-            "--symbolic-full-name",
-            "--symbolic",
-            "--quiet",
-            "-q",
-            "--is-shallow-repository",
-            "--is-bare-repository",
-            "--is-inside-work-tree",
-            "--branches",
-            "--tags",
-            "--remotes",
-            "--all",
-        ]],
-        values: &[&["--short", "--abbrev-ref"]],
-        number: false,
-        default_revision: None,
-    },
-    Command {
-        name: "shortlog",
-        always: &[],
-        flags: &[&[
-            "-s",
-            "--summary",
-            "-n",
-            "--numbered",
-            "-e",
-            "--email",
-            "-c",
-            "--committer",
-            "--merges",
-            "--no-merges",
-            "--all",
-            "-sn",
-            "-ns",
-            "-sne",
-        ]],
-        values: &[&[
-            "--since", "--after", "--until", "--before", "--author", "--group", "--format",
-        ]],
-        number: false,
-        // Without one it reads the log from its input.
-        default_revision: Some("HEAD"),
-    },
-    Command {
-        name: "cat-file",
-        always: &[],
-        flags: &[&["-t", "-s", "-p", "-e"]],
-        values: &[],
-        number: false,
-        default_revision: None,
-    },
-    Command {
-        name: "branch",
-        always: &["--list"],
-        flags: &[&[
-            "--list",
-            "-l",
-            "-a",
-            "--all",
-            "-r",
-            "--remotes",
-            "-v",
-            "-vv",
-            "--verbose",
-            "--merged",
-            "--no-merged",
-            "-i",
-            "--ignore-case",
-        ]],
-        values: &[LIST_VALUES],
-        number: false,
-        default_revision: None,
-    },
-    Command {
-        name: "tag",
-        always: &["--list"],
-        flags: &[&[
-            "--list",
-            "-l",
-            "-n",
-            "--merged",
-            "--no-merged",
-            "-i",
-            "--ignore-case",
-        ]],
-        values: &[LIST_VALUES],
-        number: false,
-        default_revision: None,
-    },
-    Command {
-        name: "rev-list",
-        always: &[],
-        flags: &[LOG_FLAGS, &["--count"]],
-        values: &[LOG_VALUES],
-        number: true,
-        default_revision: None,
-    },
-    Command {
-        name: "describe",
-        always: &[],
-        flags: &[&[
-            "--all",
-            "--tags",
-            "--contains",
-            "--long",
-            "--always",
-            "--exact-match",
-            "--first-parent",
-        ]],
-        values: &[&["--abbrev", "--candidates", "--match", "--exclude"]],
-        number: false,
-        default_revision: None,
-    },
-];
 
 pub(super) fn commands() -> impl Iterator<Item = &'static str> {
     COMMANDS.iter().map(|command| command.name)
@@ -386,9 +18,7 @@ pub(super) fn commands() -> impl Iterator<Item = &'static str> {
 /// The arguments to give to git, or what is wrong with those that were given.
 pub(super) fn checked(command: &str, given: &[String]) -> Result<Vec<String>, ToolError> {
     let Some(command) = COMMANDS.iter().find(|known| known.name == command) else {
-        return Err(ToolError::invalid(format!(
-            "git: `{command}` is not allowed"
-        )));
+        return Err(ToolError::invalid(format!("git: `{command}` is not allowed")));
     };
     let mut args: Vec<String> = command.always.iter().map(|arg| (*arg).to_owned()).collect();
     let mut names_something = false;
@@ -428,13 +58,9 @@ fn add_default_revision(command: &Command, names_something: bool, args: &mut Vec
     }
 }
 
-fn flag<'a>(
-    command: &Command,
-    arg: &str,
-    rest: &mut impl Iterator<Item = &'a String>,
-) -> Result<String, ToolError> {
-    let is_flag = |name: &str| command.flags.iter().any(|names| names.contains(&name));
-    let takes_value = |name: &str| command.values.iter().any(|names| names.contains(&name));
+fn flag<'a>(command: &Command, arg: &str, rest: &mut impl Iterator<Item = &'a String>) -> Result<String, ToolError> {
+    let is_flag = |name: &str| names(command.flags).any(|known| known == name);
+    let takes_value = |name: &str| names(command.values).any(|known| known == name);
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_flag(arg) || (command.number && is_number(&arg[1..])) {
         return Ok(arg.to_owned());
@@ -476,11 +102,7 @@ fn flag<'a>(
         });
     }
     let name = arg.split('=').next().unwrap_or(arg);
-    let known = command
-        .flags
-        .iter()
-        .chain(command.values)
-        .flat_map(|names| names.iter().copied());
+    let known = names(command.flags).chain(names(command.values));
     let error = ToolError::new(
         FailureKind::Denied,
         "git_flag_not_allowed",
@@ -493,6 +115,11 @@ fn flag<'a>(
     })
 }
 
+/// The single names of lists of names.
+fn names(lists: &'static [&'static str]) -> impl Iterator<Item = &'static str> {
+    lists.iter().flat_map(|list| list.split_whitespace())
+}
+
 /// `-n5` as `-n` and `5`.
 fn split_short(arg: &str) -> Option<(&str, &str)> {
     let (name, value) = arg.split_at_checked(2)?;
@@ -501,8 +128,8 @@ fn split_short(arg: &str) -> Option<(&str, &str)> {
 
 fn check_value(command: &Command, name: &str, value: &str) -> Result<(), ToolError> {
     // To check a signature git runs another program.
-    let checks_signature = ["--format", "--pretty"].contains(&name)
-        && (value.contains("%G") || value.contains("%(signature"));
+    let checks_signature =
+        ["--format", "--pretty"].contains(&name) && (value.contains("%G") || value.contains("%(signature"));
     if checks_signature {
         return Err(ToolError::new(
             FailureKind::Denied,
@@ -616,10 +243,7 @@ mod tests {
 
     #[test]
     fn lists_stay_lists() {
-        assert_eq!(
-            allowed("branch", &["new-one"]).unwrap(),
-            ["--list", "new-one"]
-        );
+        assert_eq!(allowed("branch", &["new-one"]).unwrap(), ["--list", "new-one"]);
         assert_eq!(allowed("tag", &[]).unwrap(), ["--list"]);
     }
 
@@ -630,9 +254,6 @@ mod tests {
             allowed("shortlog", &["-s", "--", "src"]).unwrap(),
             ["-s", "HEAD", "--", "src"]
         );
-        assert_eq!(
-            allowed("shortlog", &["-s", "main"]).unwrap(),
-            ["-s", "main"]
-        );
+        assert_eq!(allowed("shortlog", &["-s", "main"]).unwrap(), ["-s", "main"]);
     }
 }

@@ -30,11 +30,7 @@ pub(super) enum Record<'a> {
     /// The fields of a commit.
     Commit(Vec<&'a [u8]>),
     /// A file that the commit changed. Lines are 0 for a binary file.
-    Change {
-        added: u64,
-        deleted: u64,
-        path: &'a [u8],
-    },
+    Change { added: u64, deleted: u64, path: &'a [u8] },
 }
 
 /// Reads the output of `git log -z --numstat` with [`format_argument`].
@@ -69,13 +65,10 @@ impl<F: FnMut(Record<'_>) -> ControlFlow<()> + Send> LogReader<F> {
         }
         let token = token.strip_prefix(b"\n").unwrap_or(token);
         if let Some(commit) = token.strip_prefix(&[COMMIT]) {
-            return (self.each)(Record::Commit(
-                commit.split(|byte| *byte == FIELD).collect(),
-            ));
+            return (self.each)(Record::Commit(commit.split(|byte| *byte == FIELD).collect()));
         }
         let mut parts = token.splitn(3, |byte| *byte == b'\t');
-        let (Some(added), Some(deleted), Some(path)) = (parts.next(), parts.next(), parts.next())
-        else {
+        let (Some(added), Some(deleted), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
             return ControlFlow::Continue(());
         };
         let (added, deleted) = (number(added), number(deleted));
@@ -83,11 +76,7 @@ impl<F: FnMut(Record<'_>) -> ControlFlow<()> + Send> LogReader<F> {
             self.renamed = Some((added, deleted, 2));
             return ControlFlow::Continue(());
         }
-        (self.each)(Record::Change {
-            added,
-            deleted,
-            path,
-        })
+        (self.each)(Record::Change { added, deleted, path })
     }
 }
 
@@ -119,9 +108,7 @@ fn number(text: &[u8]) -> u64 {
 }
 
 pub(super) fn text_of(field: Option<&&[u8]>) -> String {
-    field
-        .map(|field| field.to_str_lossy().into_owned())
-        .unwrap_or_default()
+    field.map(|field| field.to_str_lossy().into_owned()).unwrap_or_default()
 }
 
 pub(super) fn path_argument(path: &str) -> OsString {
@@ -129,22 +116,12 @@ pub(super) fn path_argument(path: &str) -> OsString {
 }
 
 /// The newest commits that changed a file, also under its earlier names.
-pub(super) async fn file_history(
-    repository: &Repository<'_>,
-    path: &str,
-    max: usize,
-) -> Result<Answer, ToolError> {
+pub(super) async fn file_history(repository: &Repository<'_>, path: &str, max: usize) -> Result<Answer, ToolError> {
     let mut commits: Vec<Map<String, Value>> = Vec::new();
     if repository.head().await?.is_some() {
-        let mut args: Vec<OsString> = [
-            "-z",
-            "--numstat",
-            "--follow",
-            "--no-ext-diff",
-            "--no-textconv",
-        ]
-        .map(OsString::from)
-        .to_vec();
+        let mut args: Vec<OsString> = ["-z", "--numstat", "--follow", "--no-ext-diff", "--no-textconv"]
+            .map(OsString::from)
+            .to_vec();
         args.push(format!("-n{max}").into());
         args.push(format_argument(&["%H", "%aI", "%aN", "%s"]));
         args.push("--".into());
@@ -159,11 +136,7 @@ pub(super) async fn file_history(
                     }
                     commits.push(commit);
                 }
-                Record::Change {
-                    added,
-                    deleted,
-                    path,
-                } => {
+                Record::Change { added, deleted, path } => {
                     if let Some(commit) = commits.last_mut() {
                         commit.insert("added".to_owned(), json!(added));
                         commit.insert("deleted".to_owned(), json!(deleted));

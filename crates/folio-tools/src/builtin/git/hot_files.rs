@@ -83,11 +83,7 @@ impl Counter {
                     number: None,
                 };
             }
-            Record::Change {
-                added,
-                deleted,
-                path,
-            } => self.change(*added, *deleted, path),
+            Record::Change { added, deleted, path } => self.change(*added, *deleted, path),
         }
     }
 
@@ -119,8 +115,7 @@ impl Counter {
         let current = &mut self.current;
         *current.number.get_or_insert_with(|| {
             let text = |bytes: &[u8]| bytes.to_str_lossy().into_owned();
-            self.last_commits
-                .push((text(&current.hash), text(&current.date)));
+            self.last_commits.push((text(&current.hash), text(&current.date)));
             self.last_commits.len() - 1
         })
     }
@@ -162,10 +157,7 @@ impl Counter {
 }
 
 /// Counts over the log as it comes, so that only one row per file is held.
-pub(super) async fn hot_files(
-    repository: &Repository<'_>,
-    wanted: &Wanted<'_>,
-) -> Result<Answer, ToolError> {
+pub(super) async fn hot_files(repository: &Repository<'_>, wanted: &Wanted<'_>) -> Result<Answer, ToolError> {
     let mut counter = Counter::default();
     let mut timed_out = false;
     if repository.head().await?.is_some() {

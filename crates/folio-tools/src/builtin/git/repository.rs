@@ -49,7 +49,6 @@ const SETTINGS: &[(&str, &str)] = &[
     ("gpg.x509.program", "/dev/null"),
     ("gpg.ssh.program", "/dev/null"),
     ("gpg.ssh.defaultKeyCommand", ""),
-    ("blame.ignoreRevsFile", ""),
     ("mailmap.file", "/dev/null"),
     ("i18n.logOutputEncoding", "UTF-8"),
     ("color.ui", "false"),
@@ -85,16 +84,9 @@ pub(super) struct Repository<'a> {
 
 impl<'a> Repository<'a> {
     /// Finds the repository that `located` is in.
-    pub(super) async fn open(
-        located: &Located,
-        context: &'a ToolContext,
-    ) -> Result<Self, ToolError> {
+    pub(super) async fn open(located: &Located, context: &'a ToolContext) -> Result<Self, ToolError> {
         let from = located.clone();
-        let mut granted: Vec<PathBuf> = context
-            .roots
-            .iter()
-            .map(|root| root.path().to_owned())
-            .collect();
+        let mut granted: Vec<PathBuf> = context.roots.iter().map(|root| root.path().to_owned()).collect();
         granted.push(located.root.path().to_owned());
         let place = blocking(&context.cancel, move |_| Place::find(&from, &granted)).await?;
         let mut repository = Self {
@@ -112,11 +104,7 @@ impl<'a> Repository<'a> {
     }
 
     /// Runs a command and returns what it prints; `None` if there are no commits to look at yet.
-    pub(super) async fn text(
-        &self,
-        command: &str,
-        args: Vec<String>,
-    ) -> Result<Option<Captured>, ToolError> {
+    pub(super) async fn text(&self, command: &str, args: Vec<String>) -> Result<Option<Captured>, ToolError> {
         let mut sink = HeadAndTail::new(self.context.limits.process_output_bytes);
         let args = args.into_iter().map(OsString::from).collect();
         match self.stream(command, args, &mut sink).await {
@@ -134,11 +122,7 @@ impl<'a> Repository<'a> {
     }
 
     /// What a command prints in one line; `None` if it ends with an error.
-    pub(super) async fn word(
-        &self,
-        command: &str,
-        args: Vec<OsString>,
-    ) -> Result<Option<String>, ToolError> {
+    pub(super) async fn word(&self, command: &str, args: Vec<OsString>) -> Result<Option<String>, ToolError> {
         let mut sink = HeadAndTail::new(ERRORS_BYTES);
         let (finished, _) = self.run(command, args, &mut sink).await?;
         if finished.ended == Ended::Cancelled {
@@ -177,11 +161,7 @@ impl<'a> Repository<'a> {
         args: Vec<OsString>,
         sink: &mut dyn Sink,
     ) -> Result<(Finished, String), ToolError> {
-        let mut all: Vec<OsString> = vec![
-            "--no-pager".into(),
-            "--literal-pathspecs".into(),
-            command.into(),
-        ];
+        let mut all: Vec<OsString> = vec!["--no-pager".into(), "--literal-pathspecs".into(), command.into()];
         all.extend(args);
         let program = Program {
             name: "git".to_owned(),
@@ -208,19 +188,10 @@ impl<'a> Repository<'a> {
 
     fn environment(&self) -> Vec<(OsString, OsString)> {
         // Of what was given only what finds the program: no home, so no settings of the user.
-        let path = self
-            .context
-            .environment
-            .iter()
-            .filter(|(name, _)| name == "PATH");
-        let mut environment: Vec<(OsString, OsString)> = path
-            .map(|(name, value)| (name.into(), value.into()))
-            .collect();
-        environment.extend(
-            ENVIRONMENT
-                .iter()
-                .map(|(name, value)| (name.into(), value.into())),
-        );
+        let path = self.context.environment.iter().filter(|(name, _)| name == "PATH");
+        let mut environment: Vec<(OsString, OsString)> =
+            path.map(|(name, value)| (name.into(), value.into())).collect();
+        environment.extend(ENVIRONMENT.iter().map(|(name, value)| (name.into(), value.into())));
         environment.extend(self.place.environment());
         let emptied = self.emptied.iter().map(|name| (name.as_str(), ""));
         let mut count = 0;
@@ -247,11 +218,7 @@ impl<'a> Repository<'a> {
             ));
         }
         let mut found = Vec::new();
-        for name in names
-            .text
-            .split(|byte| *byte == 0)
-            .filter(|name| runs_a_program(name))
-        {
+        for name in names.text.split(|byte| *byte == 0).filter(|name| runs_a_program(name)) {
             let Ok(name) = std::str::from_utf8(name) else {
                 return Err(ToolError::new(
                     FailureKind::Denied,
@@ -307,11 +274,7 @@ fn explained(command: &str, code: Option<i32>, errors: &str) -> ToolError {
         "does not exist in",
     ];
     if unknown.iter().any(|text| errors.contains(text)) {
-        return ToolError::new(
-            FailureKind::NotFound,
-            "git_not_found",
-            format!("git {command}: {why}"),
-        );
+        return ToolError::new(FailureKind::NotFound, "git_not_found", format!("git {command}: {why}"));
     }
     let error = ToolError::new(
         FailureKind::Failed,
@@ -323,8 +286,7 @@ fn explained(command: &str, code: Option<i32>, errors: &str) -> ToolError {
         },
     );
     if errors.as_bytes().contains_str("promisor") || errors.contains("lazy fetching") {
-        return error
-            .hint("this repository holds only a part of its files, and nothing is fetched");
+        return error.hint("this repository holds only a part of its files, and nothing is fetched");
     }
     error
 }

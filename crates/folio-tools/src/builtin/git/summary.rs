@@ -11,10 +11,7 @@ use super::history::{LogReader, Record, format_argument, text_of};
 use super::repository::Repository;
 use crate::response::ToolError;
 
-pub(super) async fn summary(
-    repository: &Repository<'_>,
-    since: Option<&str>,
-) -> Result<Answer, ToolError> {
+pub(super) async fn summary(repository: &Repository<'_>, since: Option<&str>) -> Result<Answer, ToolError> {
     let branch_args = ["--quiet", "--short", "HEAD"].map(OsString::from).to_vec();
     let branch = repository.word("symbolic-ref", branch_args).await?;
     let head = repository.head().await?;

@@ -68,11 +68,7 @@ impl Patterns {
 }
 
 fn compiled(text: &str, fixed: bool, ignore_case: bool) -> Result<Regex, ToolError> {
-    let source = if fixed {
-        regex::escape(text)
-    } else {
-        text.to_owned()
-    };
+    let source = if fixed { regex::escape(text) } else { text.to_owned() };
     RegexBuilder::new(&source)
         .multi_line(true)
         .crlf(true)

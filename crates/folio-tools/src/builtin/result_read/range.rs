@@ -113,23 +113,13 @@ fn line_start(bytes: &[u8], line: usize) -> usize {
     if line <= 1 {
         return 0;
     }
-    bytes
-        .find_iter(b"\n")
-        .nth(line - 2)
-        .map_or(bytes.len(), |at| at + 1)
+    bytes.find_iter(b"\n").nth(line - 2).map_or(bytes.len(), |at| at + 1)
 }
 
 /// The place itself, or that of the next character if it is inside of one.
 fn character_start(bytes: &[u8], from: usize) -> usize {
-    let inside = |at: &usize| {
-        bytes
-            .get(*at)
-            .is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000)
-    };
-    (from..from + 4)
-        .find(|at| !inside(at))
-        .unwrap_or(from)
-        .min(bytes.len())
+    let inside = |at: &usize| bytes.get(*at).is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000);
+    (from..from + 4).find(|at| !inside(at)).unwrap_or(from).min(bytes.len())
 }
 
 pub(super) fn lines_of(bytes: &[u8]) -> u64 {

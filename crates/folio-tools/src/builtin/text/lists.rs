@@ -68,9 +68,7 @@ pub(super) fn filter(given: &Given<'_>) -> Result<Value, ToolError> {
         return Ok(kept(&|found| same(found, wanted)));
     }
     if let Some(Value::Array(wanted)) = given.get("in") {
-        return Ok(kept(&|found| {
-            wanted.iter().any(|wanted| same(found, wanted))
-        }));
+        return Ok(kept(&|found| wanted.iter().any(|wanted| same(found, wanted))));
     }
     let pattern = given.text("matches").unwrap_or_default();
     let regex = Regex::new(pattern).map_err(|error| {
@@ -87,11 +85,7 @@ pub(super) fn filter(given: &Given<'_>) -> Result<Value, ToolError> {
 
 pub(super) fn map(given: &Given<'_>, bytes_max: usize) -> Result<Value, ToolError> {
     let items = given.list()?;
-    match (
-        given.text("field"),
-        given.get("fields"),
-        given.text("template"),
-    ) {
+    match (given.text("field"), given.get("fields"), given.text("template")) {
         (Some(name), None, None) => Ok(items
             .iter()
             .map(|item| field(item, Some(name)).cloned().unwrap_or_default())
@@ -147,11 +141,7 @@ pub(super) fn sum(given: &Given<'_>) -> Result<Value, ToolError> {
             None | Some(Value::Null) => continue,
             Some(Value::Number(number)) => number,
             Some(other) => {
-                return Err(given.wrong(&format!(
-                    "item {} holds {}, not a number",
-                    index + 1,
-                    kind_of(other)
-                )));
+                return Err(given.wrong(&format!("item {} holds {}, not a number", index + 1, kind_of(other))));
             }
         };
         match number.as_i128() {
@@ -162,10 +152,7 @@ pub(super) fn sum(given: &Given<'_>) -> Result<Value, ToolError> {
             }
         }
     }
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a sum with fractions is not exact anyway"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "a sum with fractions is not exact anyway")]
     let sum = if all_whole {
         Number::from_i128(whole)
     } else {

@@ -20,9 +20,7 @@ pub(super) fn order(left: &Value, right: &Value) -> Ordering {
         (Value::Object(left), Value::Object(right)) => left
             .iter()
             .zip(right)
-            .map(|((left_name, left), (right_name, right))| {
-                left_name.cmp(right_name).then_with(|| order(left, right))
-            })
+            .map(|((left_name, left), (right_name, right))| left_name.cmp(right_name).then_with(|| order(left, right)))
             .find(|order| order.is_ne())
             .unwrap_or_else(|| left.len().cmp(&right.len())),
         _ => rank(left).cmp(&rank(right)),

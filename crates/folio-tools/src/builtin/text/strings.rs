@@ -88,9 +88,7 @@ pub(super) fn slice(given: &Given<'_>) -> Result<Value, ToolError> {
     match given.value() {
         None => Ok(Value::Null),
         Some(Value::Array(items)) => Ok(items.iter().skip(from).take(length).cloned().collect()),
-        Some(Value::String(text)) => Ok(Value::String(
-            text.chars().skip(from).take(length).collect(),
-        )),
+        Some(Value::String(text)) => Ok(Value::String(text.chars().skip(from).take(length).collect())),
         Some(other) => Err(given.wrong_value("a text or a list", other)),
     }
 }
@@ -133,6 +131,5 @@ pub(super) fn head_tail(given: &Given<'_>) -> Result<Value, ToolError> {
 }
 
 pub(super) fn json_parse(given: &Given<'_>) -> Result<Value, ToolError> {
-    serde_json::from_str(given.string()?)
-        .map_err(|error| given.wrong(&format!("this is not JSON: {error}")))
+    serde_json::from_str(given.string()?).map_err(|error| given.wrong(&format!("this is not JSON: {error}")))
 }

@@ -28,9 +28,7 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment.set_recursion_limit(64);
     environment.set_formatter(|out, state, value| match value.kind() {
         ValueKind::None => out.write_str("null").map_err(Error::from),
-        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => {
-            out.write_str(&json_text(value)?).map_err(Error::from)
-        }
+        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => out.write_str(&json_text(value)?).map_err(Error::from),
         _ => minijinja::escape_formatter(out, state, value),
     });
     // `debug` prints internals. `namespace` lets a loop make values of any size.
@@ -50,8 +48,7 @@ fn seen(value: &Value) -> Seen {
 }
 
 fn json_text(value: &Seen) -> Result<String, Error> {
-    serde_json::to_string(value)
-        .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))
+    serde_json::to_string(value).map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))
 }
 
 pub(super) fn fill_in(given: &Given<'_>, bytes_max: usize) -> Result<Value, ToolError> {
@@ -86,11 +83,7 @@ pub(super) fn fill_in_each(
 }
 
 /// The items for which the expression holds.
-pub(super) fn keep(
-    given: &Given<'_>,
-    items: &[Value],
-    expression: &str,
-) -> Result<Value, ToolError> {
+pub(super) fn keep(given: &Given<'_>, items: &[Value], expression: &str) -> Result<Value, ToolError> {
     let failed = |error: &Error| given.wrong(&format!("`where` {}", explained(error)));
     check_length(given, expression)?;
     let compiled = environment()
@@ -111,10 +104,7 @@ pub(super) fn keep(
 
 fn data(given: &Given<'_>) -> Vec<(String, Seen)> {
     match given.get("data") {
-        Some(Value::Object(data)) => data
-            .iter()
-            .map(|(name, value)| (name.clone(), seen(value)))
-            .collect(),
+        Some(Value::Object(data)) => data.iter().map(|(name, value)| (name.clone(), seen(value))).collect(),
         _ => Vec::new(),
     }
 }
@@ -127,7 +117,7 @@ fn with_item(shared: &[(String, Seen)], index: usize, item: &Value) -> Vec<(Stri
 }
 
 fn names(names: Vec<(String, Seen)>) -> Seen {
-    names.into_iter().collect()
+    Seen::from_pairs(names)
 }
 
 struct Template<'a> {
@@ -155,10 +145,7 @@ impl<'a> Template<'a> {
             Err(_) if sink.full => Err(ToolError::new(
                 FailureKind::TooLarge,
                 "output_too_large",
-                format!(
-                    "text {}: the text is more than {bytes_max} bytes",
-                    self.given.op
-                ),
+                format!("text {}: the text is more than {bytes_max} bytes", self.given.op),
             )),
             Err(error) => Err(self.given.wrong(&explained(&error))),
         }
@@ -182,6 +169,7 @@ fn explained(error: &Error) -> String {
         _ => String::new(),
     };
     let what = match (error.kind(), error.detail()) {
+        (ErrorKind::UndefinedError, Some(detail)) => detail.to_owned(),
         (ErrorKind::UndefinedError, None) => "a name in it does not exist".to_owned(),
         (ErrorKind::OutOfFuel, _) => "it takes too many steps".to_owned(),
         (kind, None) => kind.to_string(),

@@ -1,1 +1,314 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
 
+use super::compute;
+
+const BYTES_MAX: usize = 1_000_000;
+
+fn done(args: Value) -> Value {
+    compute(&args, BYTES_MAX).unwrap_or_else(|error| panic!("{}", error.message))
+}
+
+fn failed(args: Value) -> String {
+    compute(&args, BYTES_MAX).unwrap_err().message
+}
+
+fn files() -> Value {
+    json!([
+        {"path": "b.rs", "bytes": 20, "info": {"lang": "Rust"}},
+        {"path": "a.py", "bytes": 100, "info": {"lang": "Python"}},
+        {"path": "c.rs", "bytes": 20.5, "info": {"lang": "Rust"}},
+        {"path": "d", "bytes": 3},
+    ])
+}
+
+#[test]
+fn a_template_is_filled_in_with_data_and_the_value() {
+    assert_eq!(
+        done(json!({
+            "op": "template",
+            "template": "{{ title }}:\n{% for f in value %}- {{ f.path }} ({{ f.bytes }})\n{% endfor %}{{ value[0] }}\n",
+            "data": {"title": "Files"},
+            "value": [{"path": "a", "bytes": 1}],
+        })),
+        "Files:\n- a (1)\n{\"bytes\":1,\"path\":\"a\"}\n"
+    );
+    assert_eq!(
+        done(json!({"op": "template", "template": "<{{ x }}>", "data": {"x": "<&>"}})),
+        "<<&>>"
+    );
+}
+
+#[test]
+fn what_is_wrong_with_a_template_is_said() {
+    assert_eq!(
+        failed(json!({"op": "template", "template": "a\n{{ nope }}"})),
+        "text template: cannot be filled in: line 2: `nope` is undefined"
+    );
+    assert!(failed(json!({"op": "template", "template": "{% if"})).contains("syntax error"));
+    assert_eq!(
+        failed(
+            json!({"op": "template", "template": "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}"})
+        ),
+        "text template: cannot be filled in: it takes too many steps"
+    );
+    assert_eq!(
+        failed(json!({"op": "template"})),
+        "text template: `template` is missing"
+    );
+    let long = "{% for a in range(99999) %}0123456789 0123456789{% endfor %}";
+    assert!(failed(json!({"op": "template", "template": long})).contains("more than 1000000 bytes"));
+}
+
+#[test]
+fn things_are_counted() {
+    assert_eq!(done(json!({"op": "count", "value": [1, 2]})), 2);
+    assert_eq!(done(json!({"op": "count", "value": {"a": 1}})), 1);
+    assert_eq!(done(json!({"op": "count", "value": "zwei Wörter\n"})), 12);
+    assert_eq!(done(json!({"op": "count", "value": "zwei Wörter\n", "of": "words"})), 2);
+    assert_eq!(
+        done(json!({"op": "count", "value": "zwei Wörter\n", "of": "bytes"})),
+        13
+    );
+    assert_eq!(done(json!({"op": "count", "value": "a\nb", "of": "lines"})), 2);
+    assert_eq!(done(json!({"op": "count"})), 0);
+    assert_eq!(
+        failed(json!({"op": "count", "value": 3})),
+        "text count: `value` is a text, a list or an object, not a number"
+    );
+}
+
+#[test]
+fn texts_are_taken_apart_and_put_together() {
+    assert_eq!(
+        done(json!({"op": "split", "value": "a, b", "by": ", "})),
+        json!(["a", "b"])
+    );
+    assert_eq!(done(json!({"op": "split", "value": " a  b\n"})), json!(["a", "b"]));
+    assert_eq!(done(json!({"op": "lines", "value": "a\r\nb\n"})), json!(["a", "b"]));
+    assert_eq!(
+        done(json!({"op": "join", "value": ["a", 1, {"b": 2}], "by": "|"})),
+        "a|1|{\"b\":2}"
+    );
+    assert_eq!(done(json!({"op": "concat", "values": ["a", null, "b", 1]})), "ab1");
+    assert_eq!(
+        done(json!({"op": "concat", "value": [[1], null, [2, 3]]})),
+        json!([1, 2, 3])
+    );
+    assert!(failed(json!({"op": "concat", "value": [[1], "x"]})).contains("one is a string"));
+    assert_eq!(
+        done(json!({"op": "slice", "value": "häuser", "from": 1, "to": 3})),
+        "äu"
+    );
+    assert_eq!(
+        done(json!({"op": "slice", "value": [1, 2, 3], "from": 2, "to": 1})),
+        json!([])
+    );
+    assert_eq!(
+        failed(json!({"op": "split", "value": "a", "by": ""})),
+        "text split: `by` is empty"
+    );
+}
+
+#[test]
+fn the_ends_of_something_long_are_shown_with_what_is_left_out() {
+    assert_eq!(
+        done(json!({"op": "head_tail", "value": [1, 2, 3, 4, 5], "head": 1, "tail": 2})),
+        json!({"head": [1], "tail": [4, 5], "left_out": 2})
+    );
+    assert_eq!(
+        done(json!({"op": "head_tail", "value": "a\nb\nc\nd", "head": 1, "tail": 1})),
+        "a\n… 2 lines left out …\nd"
+    );
+    assert_eq!(
+        done(json!({"op": "head_tail", "value": "a\nb\n", "head": 1, "tail": 1})),
+        "a\nb\n"
+    );
+}
+
+#[test]
+fn lists_are_ordered_by_a_field_and_items_without_it_come_last() {
+    let paths = |args: Value| {
+        let mut args = args;
+        args["value"] = files();
+        let sorted = done(args);
+        let paths: Vec<String> = sorted
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["path"].as_str().unwrap().to_owned())
+            .collect();
+        paths.join(" ")
+    };
+    assert_eq!(paths(json!({"op": "sort", "by": "bytes"})), "d b.rs c.rs a.py");
+    assert_eq!(paths(json!({"op": "sort", "by": "info.lang"})), "a.py b.rs c.rs d");
+    assert_eq!(
+        paths(json!({"op": "sort", "by": "info.lang", "desc": true})),
+        "b.rs c.rs a.py d"
+    );
+    assert_eq!(paths(json!({"op": "top", "by": "bytes", "n": 2})), "a.py c.rs");
+    assert_eq!(paths(json!({"op": "unique", "by": "info.lang"})), "b.rs a.py d");
+    assert_eq!(
+        done(json!({"op": "sort", "value": [3, "a", null, [1], 2.5, true]})),
+        json!([null, true, 2.5, 3, "a", [1]])
+    );
+}
+
+#[test]
+fn items_are_kept_by_an_expression_or_by_a_field() {
+    let kept = |args: Value| {
+        let mut args = args;
+        args["op"] = json!("filter");
+        args["value"] = files();
+        done(args).as_array().unwrap().len()
+    };
+    assert_eq!(
+        kept(json!({"where": "item.bytes > 20 and item.path is endingwith('.rs') or index == 4"})),
+        2
+    );
+    assert_eq!(
+        kept(json!({"where": "item.info is defined and item.info.lang == wanted", "data": {"wanted": "Rust"}})),
+        2
+    );
+    assert_eq!(kept(json!({"field": "info.lang", "equals": "Rust"})), 2);
+    assert_eq!(kept(json!({"field": "bytes", "equals": 20.0})), 1);
+    assert_eq!(kept(json!({"field": "path", "in": ["d", "b.rs"]})), 2);
+    assert_eq!(kept(json!({"field": "path", "matches": r"\.(rs|py)$"})), 3);
+    assert!(failed(json!({"op": "filter", "value": []})).contains("give one of"));
+    assert!(failed(json!({"op": "filter", "value": [], "field": "x", "matches": "("})).contains("unclosed group"));
+    assert!(failed(json!({"op": "filter", "value": [1], "where": "1 +"})).contains("syntax error"));
+}
+
+#[test]
+fn items_become_fields_objects_or_texts() {
+    assert_eq!(
+        done(json!({"op": "map", "value": files(), "field": "info.lang"})),
+        json!(["Rust", "Python", "Rust", null])
+    );
+    assert_eq!(
+        done(json!({"op": "map", "value": [{"a": 1, "b": 2, "c": 3}], "fields": ["a", "c"]})),
+        json!([{"a": 1, "c": 3}])
+    );
+    assert_eq!(
+        done(
+            json!({"op": "map", "value": ["x", "y"], "template": "{{ index }}{{ sign }} {{ item }}", "data": {"sign": "."}})
+        ),
+        json!(["1. x", "2. y"])
+    );
+    let one_megabyte = "{% for i in range(1000) %}{{ item }}{% endfor %}";
+    let items = vec!["x".repeat(100); 20];
+    assert!(failed(json!({"op": "map", "value": items, "template": one_megabyte})).contains("the text is more than"));
+}
+
+#[test]
+fn groups_are_counted_with_the_largest_first() {
+    assert_eq!(
+        done(json!({"op": "group_count", "value": files(), "by": "info.lang"})),
+        json!([{"key": "Rust", "count": 2}, {"key": null, "count": 1}, {"key": "Python", "count": 1}])
+    );
+    assert_eq!(
+        done(json!({"op": "group_count", "value": ["b", "a", "b"]})),
+        json!([{"key": "b", "count": 2}, {"key": "a", "count": 1}])
+    );
+}
+
+#[test]
+fn numbers_are_added() {
+    assert_eq!(done(json!({"op": "sum", "value": files(), "by": "bytes"})), 143.5);
+    assert_eq!(done(json!({"op": "sum", "value": [1, null, -3]})), -2);
+    assert_eq!(done(json!({"op": "sum", "value": [u64::MAX, -1]})), u64::MAX - 1);
+    assert_eq!(done(json!({"op": "sum"})), 0);
+    assert_eq!(
+        failed(json!({"op": "sum", "value": [1, "2"]})),
+        "text sum: item 2 holds a string, not a number"
+    );
+    assert_eq!(
+        failed(json!({"op": "sum", "value": [u64::MAX, u64::MAX]})),
+        "text sum: the sum is too large for a number"
+    );
+    assert_eq!(
+        failed(json!({"op": "sum", "value": [1e308, 1e308]})),
+        "text sum: the sum is too large for a number"
+    );
+}
+
+#[test]
+fn json_is_read_and_what_is_not_json_is_explained() {
+    assert_eq!(
+        done(json!({"op": "json_parse", "value": "{\"a\": [1]}"})),
+        json!({"a": [1]})
+    );
+    assert!(failed(json!({"op": "json_parse", "value": "{"})).starts_with("text json_parse: this is not JSON: EOF"));
+    assert!(compute(&json!({"op": "json_parse", "value": "[".repeat(100_000)}), BYTES_MAX).is_err());
+}
+
+#[test]
+fn a_value_can_be_returned_as_it_is() {
+    assert_eq!(
+        done(json!({"op": "echo", "value": {"a": [1, 2]}})),
+        json!({"a": [1, 2]})
+    );
+    assert_eq!(done(json!({"op": "echo"})), Value::Null);
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 24, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            prop::collection::btree_map("[a-c.0]{0,2}", inner, 0..4)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+fn any_op() -> impl Strategy<Value = &'static str> {
+    let ops: Vec<&'static str> = super::OPS.iter().map(|(op, _)| *op).collect();
+    prop::sample::select(ops)
+}
+
+proptest! {
+    #[test]
+    fn no_operation_panics_whatever_it_is_given(
+        op in any_op(),
+        value in any_value(),
+        other in any_value(),
+        by in prop::option::of(".{0,4}"),
+        template in "[{}%a-z .|()\\[\\]0-9~*\"äß-]{0,40}",
+        n in 0_u64..5,
+        choice in 0_u8..6,
+    ) {
+        let mut args = json!({"op": op, "value": value, "by": by, "template": template, "n": n, "head": n, "tail": n, "from": n, "to": 3});
+        match choice {
+            0 => args["where"] = json!(template),
+            1 => args["matches"] = json!(template),
+            2 => args["in"] = json!([other]),
+            3 => args["field"] = json!(by),
+            4 => args["fields"] = json!([by]),
+            _ => args["values"] = json!([other, value]),
+        }
+        // What counts is that it comes back.
+        let result = compute(&args, BYTES_MAX);
+        prop_assert!(result.is_ok() || result.is_err_and(|error| !error.message.is_empty()));
+    }
+
+    #[test]
+    fn sorting_gives_the_same_items_in_order(items in prop::collection::vec(any_value(), 0..12)) {
+        let sorted = done(json!({"op": "sort", "value": items}));
+        let again = done(json!({"op": "sort", "value": sorted}));
+        prop_assert_eq!(&sorted, &again);
+        prop_assert_eq!(sorted.as_array().unwrap().len(), items.len());
+    }
+
+    #[test]
+    fn what_is_split_can_be_joined_again(text in ".{0,60}", by in "[a-z,;]{1,2}") {
+        let parts = done(json!({"op": "split", "value": text, "by": by}));
+        prop_assert_eq!(done(json!({"op": "join", "value": parts, "by": by})), text);
+    }
+}

@@ -28,22 +28,13 @@ impl Place {
     pub(super) fn find(located: &Located, granted: &[PathBuf]) -> Result<Self, ToolError> {
         let start = located.real_folder()?;
         let root = located.root.path();
-        for folder in start
-            .ancestors()
-            .take_while(|folder| folder.starts_with(root))
-        {
+        for folder in start.ancestors().take_while(|folder| folder.starts_with(root)) {
             let entry = folder.join(".git");
             let Ok(found) = fs::symlink_metadata(&entry) else {
                 continue;
             };
-            let git_dir = if found.is_file() {
-                linked(&entry)?
-            } else {
-                entry
-            };
-            let git_dir = git_dir
-                .canonicalize()
-                .map_err(|_| not_a_repository(located))?;
+            let git_dir = if found.is_file() { linked(&entry)? } else { entry };
+            let git_dir = git_dir.canonicalize().map_err(|_| not_a_repository(located))?;
             return Self::checked(folder.to_owned(), git_dir, true, granted, located);
         }
         if is_bare(&start) {
@@ -159,11 +150,7 @@ fn is_linked_worktree(folder: &Path, git_dir: &Path, common: &Path) -> bool {
 }
 
 /// Whether the stores of objects that this one borrows from were granted too.
-fn check_borrowed(
-    objects: &Path,
-    is_granted: &dyn Fn(&Path) -> bool,
-    located: &Located,
-) -> Result<(), ToolError> {
+fn check_borrowed(objects: &Path, is_granted: &dyn Fn(&Path) -> bool, located: &Located) -> Result<(), ToolError> {
     let mut stores = vec![objects.to_owned()];
     let mut seen = 0;
     while let Some(store) = stores.pop() {
@@ -171,10 +158,7 @@ fn check_borrowed(
         let Ok(text) = small_text(&store.join("info/alternates")) else {
             continue;
         };
-        for line in text
-            .lines()
-            .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        {
+        for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let Ok(borrowed) = store.join(line).canonicalize() else {
                 continue;
             };

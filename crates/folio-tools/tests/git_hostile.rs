@@ -1,0 +1,356 @@
+//! `git` on repositories that were made to harm whoever looks at them: no setting, attribute or link in
+//! one may run a program, write a file or show a file from outside.
+#![expect(clippy::unwrap_used, reason = "the helpers of a test may stop where they fail")]
+
+mod support;
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use folio_tools::FailureKind;
+use serde_json::{Value, json};
+use support::{World, git, put};
+
+const READERS: &[(&str, &[&str])] = &[
+    ("summary", &[]),
+    ("hot_files", &[]),
+    ("log", &["-p", "-3"]),
+    ("log", &["-p", "-m", "-3", "--stat"]),
+    ("log", &["-L1,1:a.txt"]),
+    ("show", &["HEAD"]),
+    ("show", &["HEAD:a.txt"]),
+    ("show", &["-m", "HEAD"]),
+    ("diff", &[]),
+    ("diff", &["HEAD~1"]),
+    ("diff", &["--cached"]),
+    ("status", &[]),
+    ("status", &["--ignored"]),
+    ("ls-files", &["-m", "-o", "--eol"]),
+    ("blame", &["a.txt"]),
+    ("blame", &["HEAD", "--", "a.txt"]),
+    ("cat-file", &["-p", "HEAD:a.txt"]),
+    ("shortlog", &["-sne"]),
+    ("branch", &["-vv", "-a"]),
+    ("tag", &["-n"]),
+    ("describe", &["--always", "--all"]),
+    ("rev-list", &["--all"]),
+];
+
+/// A repository with a merge, and a program that leaves a mark when it is run.
+fn world() -> (World, PathBuf) {
+    let world = World::new();
+    world.git(&["init", "--quiet"]);
+    world.file("a.txt", "one\n");
+    world.file(".gitattributes", "* filter=evil diff=evil merge=evil\n");
+    world.commit("first");
+    world.git(&["checkout", "--quiet", "-b", "side"]);
+    world.file("a.txt", "side\n");
+    world.commit("side");
+    world.git(&["checkout", "--quiet", "main"]);
+    world.file("a.txt", "main\n");
+    world.commit("main");
+    world.git(&["merge", "--quiet", "-s", "ours", "side", "-m", "merged"]);
+    let program = world.folder.path().join("evil.sh");
+    let mark = world.folder.path().join("mark");
+    put(
+        &program,
+        format!("#!/bin/sh\necho \"$0 $@\" >> {}\ncat\n", mark.display()),
+    );
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    (world, program)
+}
+
+/// Puts something that looks like a signature into the newest commit.
+fn sign_newest_commit(world: &World) {
+    let script = "git cat-file commit HEAD | awk '!done && /^$/ {print \"gpgsig -----BEGIN PGP SIGNATURE-----\\n \\n x\\n -----END PGP SIGNATURE-----\"; done=1} {print}' \
+        > ../signed && git update-ref HEAD $(git hash-object -t commit -w ../signed)";
+    let done = std::process::Command::new("sh")
+        .args(["-c", script])
+        .current_dir(world.repo())
+        .status()
+        .unwrap();
+    assert!(done.success());
+}
+
+async fn look_everywhere(world: &World) -> String {
+    // A file that changed must be filtered before it can be compared.
+    world.file("a.txt", "changed\n");
+    world.file("untracked.txt", "x\n");
+    let mut all = String::new();
+    for (command, args) in READERS {
+        let mut call = json!({"command": command});
+        if !args.is_empty() {
+            call["args"] = json!(args);
+        }
+        let response = world.call("git", call).await;
+        all.push_str(&serde_json::to_string(&response).unwrap());
+        let mark = world.folder.path().join("mark");
+        assert!(
+            !mark.exists(),
+            "git {command} {args:?} ran {}",
+            std::fs::read_to_string(mark).unwrap()
+        );
+    }
+    all
+}
+
+#[tokio::test]
+async fn no_setting_of_a_repository_runs_a_program() {
+    let (world, program) = world();
+    let evil = program.to_str().unwrap();
+    let settings = [
+        "core.fsmonitor",
+        "core.pager",
+        "core.sshCommand",
+        "core.askPass",
+        "core.editor",
+        "core.gitProxy",
+        "core.alternateRefsCommand",
+        "pager.log",
+        "pager.show",
+        "pager.diff",
+        "pager.branch",
+        "diff.external",
+        "diff.evil.command",
+        "diff.evil.textconv",
+        "filter.evil.clean",
+        "filter.evil.smudge",
+        "filter.evil.process",
+        "filter.e=v\"i l.clean",
+        "merge.evil.driver",
+        "gpg.program",
+        "gpg.openpgp.program",
+        "gpg.ssh.program",
+        "gpg.ssh.defaultKeyCommand",
+        "credential.helper",
+        "interactive.diffFilter",
+        "uploadpack.packObjectsHook",
+        "trailer.x.command",
+        "trailer.x.cmd",
+        "alias.log",
+        "alias.status",
+        "diff.tool",
+        "browser.x.cmd",
+        "remote.origin.uploadpack",
+        "sequence.editor",
+    ];
+    for setting in settings {
+        world.git(&["config", setting, evil]);
+    }
+    for (setting, value) in [
+        ("filter.evil.required", "true"),
+        ("log.showSignature", "true"),
+        ("log.diffMerges", "remerge"),
+        ("diff.submodule", "diff"),
+        ("submodule.recurse", "true"),
+        ("status.submoduleSummary", "true"),
+        ("core.hooksPath", world.folder.path().to_str().unwrap()),
+        ("diff.evil.cachetextconv", "true"),
+    ] {
+        world.git(&["config", setting, value]);
+    }
+    sign_newest_commit(&world);
+    for hook in [
+        "post-index-change",
+        "fsmonitor-watchman",
+        "reference-transaction",
+        "post-checkout",
+    ] {
+        std::fs::copy(&program, world.folder.path().join(hook)).unwrap();
+        std::fs::copy(&program, world.repo().join(".git/hooks").join(hook)).unwrap();
+    }
+    world.file(
+        ".gitattributes",
+        "a.txt filter=evil diff=evil merge=evil\n*.md filter=e=v\"i\n",
+    );
+    look_everywhere(&world).await;
+}
+
+#[tokio::test]
+async fn settings_that_are_included_from_elsewhere_run_nothing_either() {
+    let (world, program) = world();
+    let included = world.folder.path().join("included");
+    put(
+        &included,
+        format!(
+            "[filter \"evil\"]\n\tclean = {0}\n[diff \"evil\"]\n\ttextconv = {0}\n",
+            program.display()
+        ),
+    );
+    world.git(&["config", "include.path", included.to_str().unwrap()]);
+    world.git(&["config", "extensions.worktreeConfig", "true"]);
+    put(
+        &world.repo().join(".git/config.worktree"),
+        format!("[filter \"evil\"]\n\tprocess = {}\n", program.display()),
+    );
+    look_everywhere(&world).await;
+}
+
+#[tokio::test]
+async fn nothing_is_fetched_for_a_part_that_is_missing() {
+    let (world, program) = world();
+    for (setting, value) in [
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.url", &format!("ext::{} %S", program.display())),
+        ("protocol.ext.allow", "always"),
+        ("core.sshCommand", program.to_str().unwrap()),
+    ] {
+        world.git(&["config", setting, value]);
+    }
+    let blob = std::process::Command::new("git")
+        .args(["rev-parse", "HEAD:a.txt"])
+        .current_dir(world.repo())
+        .output()
+        .unwrap();
+    let hash = String::from_utf8(blob.stdout).unwrap();
+    std::fs::remove_file(
+        world
+            .repo()
+            .join(".git/objects")
+            .join(&hash[..2])
+            .join(hash[2..].trim()),
+    )
+    .unwrap();
+    look_everywhere(&world).await;
+    let error = world
+        .error("git", json!({"command": "show", "args": ["HEAD:a.txt"]}))
+        .await;
+    assert!(
+        matches!(error.kind, FailureKind::Failed | FailureKind::NotFound),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_submodule_is_not_entered() {
+    let (world, program) = world();
+    let inner = world.repo().join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    git(&inner, &["init", "--quiet"]);
+    put(&inner.join("x.txt"), "x\n");
+    git(&inner, &["add", "--all"]);
+    git(&inner, &["commit", "--quiet", "-m", "inner"]);
+    put(
+        &world.repo().join(".gitmodules"),
+        "[submodule \"inner\"]\n\tpath = inner\n\turl = ./inner\n\tignore = none\n",
+    );
+    world.git(&["-c", "filter.evil.clean=", "add", "inner", ".gitmodules"]);
+    world.git(&["commit", "--quiet", "-m", "with inner"]);
+    world.git(&["config", "submodule.inner.ignore", "none"]);
+    git(&inner, &["config", "core.fsmonitor", program.to_str().unwrap()]);
+    put(&inner.join("x.txt"), "changed\n");
+    look_everywhere(&world).await;
+}
+
+#[tokio::test]
+async fn a_setting_cannot_move_the_files_elsewhere() {
+    let (world, _) = world();
+    put(&world.folder.path().join("outside/a.txt"), "the secret\n");
+    world.git(&[
+        "config",
+        "core.worktree",
+        world.folder.path().join("outside").to_str().unwrap(),
+    ]);
+    assert!(!look_everywhere(&world).await.contains("the secret"));
+}
+
+#[tokio::test]
+async fn files_outside_are_not_shown_by_any_setting_or_link() {
+    let (world, _) = world();
+    let secret = world.folder.path().join("secret.txt");
+    put(&secret, "the secret\n");
+    for setting in [
+        "blame.ignoreRevsFile",
+        "mailmap.file",
+        "diff.orderFile",
+        "core.attributesFile",
+        "core.excludesFile",
+        "commit.template",
+    ] {
+        world.git(&["config", setting, secret.to_str().unwrap()]);
+    }
+    symlink(&secret, world.repo().join("link.txt")).unwrap();
+    symlink(world.folder.path(), world.repo().join("up")).unwrap();
+    let mut all = look_everywhere(&world).await;
+    for args in [
+        json!(["link.txt", "a.txt"]),
+        json!(["--", "up/secret.txt", "a.txt"]),
+        json!(["up/secret.txt", "/dev/null"]),
+    ] {
+        let response = world.call("git", json!({"command": "diff", "args": args})).await;
+        all.push_str(&serde_json::to_string(&response).unwrap());
+    }
+    assert!(!all.contains("the secret"), "{all}");
+}
+
+/// Another repository beside the granted folder, with a secret in it.
+fn with_a_neighbour(world: &World) -> PathBuf {
+    let other = world.folder.path().join("other");
+    put(&other.join("secret.txt"), "the secret\n");
+    git(&other, &["init", "--quiet"]);
+    git(&other, &["add", "--all"]);
+    git(&other, &["commit", "--quiet", "-m", "the secret"]);
+    other
+}
+
+async fn refused(world: &World) {
+    let args: Value = json!({"command": "log"});
+    let error = world.error("git", args).await;
+    assert_eq!(
+        (error.kind, error.code.as_str()),
+        (FailureKind::Denied, "path_outside_root"),
+        "{error:?}"
+    );
+}
+
+fn replace_with_link(path: &Path, to: &Path) {
+    std::fs::rename(path, path.with_extension("old")).unwrap();
+    symlink(to, path).unwrap();
+}
+
+#[tokio::test]
+async fn a_repository_that_lies_elsewhere_is_refused() {
+    let world = World::new();
+    let other = with_a_neighbour(&world);
+    world.file(".git", format!("gitdir: {}/.git\n", other.display()));
+    refused(&world).await;
+    std::fs::remove_file(world.repo().join(".git")).unwrap();
+    symlink(other.join(".git"), world.repo().join(".git")).unwrap();
+    refused(&world).await;
+}
+
+#[tokio::test]
+async fn a_folder_cannot_claim_to_be_a_worktree_of_any_repository() {
+    let world = World::new();
+    let other = with_a_neighbour(&world);
+    let honest = world.folder.path().join("honest");
+    git(&other, &["worktree", "add", "--quiet", honest.to_str().unwrap()]);
+    // Points to where another folder is the worktree.
+    world.file(".git", format!("gitdir: {}/.git/worktrees/honest\n", other.display()));
+    refused(&world).await;
+    // Points inside, to a folder that borrows the rest.
+    world.file("fake/gitdir", format!("{}/.git\n", world.repo().display()));
+    world.file("fake/commondir", format!("{}/.git\n", other.display()));
+    world.file("fake/HEAD", "ref: refs/heads/main\n");
+    world.file(".git", "gitdir: fake\n");
+    refused(&world).await;
+}
+
+#[tokio::test]
+async fn parts_of_a_repository_that_are_borrowed_from_elsewhere_are_refused() {
+    for part in ["objects", "refs", "HEAD", "config", "objects/info", "objects/pack"] {
+        let (world, _) = world();
+        let other = with_a_neighbour(&world);
+        replace_with_link(&world.repo().join(".git").join(part), &other.join(".git").join(part));
+        refused(&world).await;
+    }
+    let (world, _) = world();
+    let other = with_a_neighbour(&world);
+    world.file(
+        ".git/objects/info/alternates",
+        format!("{}/.git/objects\n", other.display()),
+    );
+    refused(&world).await;
+}

@@ -1,0 +1,134 @@
+//! Bounds are reached with a label, and a call that is given up ends soon.
+
+mod support;
+
+use std::time::Duration;
+
+use folio_tools::FailureKind;
+use serde_json::json;
+use support::{World, column};
+
+#[tokio::test]
+async fn a_walk_that_sees_too_much_says_what_is_missing() {
+    let world = World::new().with_limits(|limits| limits.walk_entries = 10);
+    for file in 0..20 {
+        world.file(&format!("f{file:02}"), "");
+    }
+    let response = world.call("list", json!({})).await;
+    assert_eq!(
+        (&response.outputs["count"], &response.outputs["truncated"]),
+        (&json!(10), &json!(true))
+    );
+    assert!(
+        response
+            .notes
+            .ends_with("there are more entries than one walk looks at")
+    );
+}
+
+#[tokio::test]
+async fn folders_that_are_too_deep_are_counted() {
+    let world = World::new().with_limits(|limits| limits.walk_depth = 3);
+    world.file("a/b/c/in.txt", "");
+    world.file("a/b/c/d/out.txt", "");
+    let response = world.call("list", json!({})).await;
+    assert_eq!(column(&response.outputs["files"], "path"), ["a/b/c/in.txt"]);
+    assert_eq!(response.notes, "1 files, 0 bytes; 1 folders are too deep");
+    let below = world.outputs("list", json!({"path": "a/b"})).await;
+    assert_eq!(below["count"], 2);
+}
+
+#[tokio::test]
+async fn a_path_of_two_hundred_folders_is_no_trouble() {
+    let world = World::new();
+    let script = "for i in $(seq 200); do mkdir d && cd d || exit 1; done; touch end";
+    let made = std::process::Command::new("sh")
+        .args(["-c", script])
+        .current_dir(world.repo())
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let response = world.call("list", json!({})).await;
+    assert_eq!(response.notes, "0 files, 0 bytes; 1 folders are too deep");
+}
+
+#[tokio::test]
+async fn files_that_are_too_large_are_skipped_by_a_search_and_counted() {
+    let world = World::new().with_limits(|limits| limits.grep_file_bytes = 10);
+    world.file("large", "needle needle");
+    world.file("small", "needle");
+    let response = world.call("grep", json!({"pattern": "needle"})).await;
+    assert_eq!(column(&response.outputs["matches"], "path"), ["small"]);
+    assert_eq!(response.notes, "1 matching lines in 1 files; 1 large files skipped");
+}
+
+#[tokio::test]
+async fn matches_never_make_an_answer_that_is_too_large() {
+    let world = World::new().with_limits(|limits| limits.output_bytes = 100_000);
+    world.file("many", format!("{}\n", "x".repeat(280)).repeat(5_000));
+    let found = world
+        .outputs("grep", json!({"pattern": "x", "max": 20_000, "context": 20}))
+        .await;
+    assert_eq!((&found["count"], &found["truncated"]), (&json!(5_000), &json!(true)));
+    assert!(found["matches"].as_array().unwrap().len() >= 4);
+}
+
+#[tokio::test]
+async fn a_file_that_is_too_large_to_be_counted_is_still_read() {
+    let world = World::new().with_limits(|limits| limits.scan_bytes = 1_000);
+    world.file("large", "0123456789\n".repeat(20_000));
+    let read = world.outputs("read", json!({"path": "large", "to_line": 2})).await;
+    assert_eq!(read["text"], "0123456789\n0123456789\n");
+    assert_eq!(read["total_lines"], json!(null));
+    let read = world
+        .outputs("read", json!({"path": "large", "from_line": 15_000, "to_line": 15_000}))
+        .await;
+    assert_eq!(read["text"], "0123456789\n");
+    assert_eq!(read["from_line"], 15_000);
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_read_is_counted() {
+    let world = World::new();
+    world.file("open.txt", "x");
+    world.file("closed/x.txt", "x");
+    let closed = world.repo().join("closed");
+    let mode = |mode| {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(0o000);
+    let may_read_anything = std::fs::read_dir(&closed).is_ok();
+    let listed = world.outputs("list", json!({})).await;
+    mode(0o755);
+    if !may_read_anything {
+        assert_eq!((&listed["count"], &listed["unreadable"]), (&json!(1), &json!(1)));
+    }
+}
+
+/// A folder that takes a while to search.
+fn slow() -> World {
+    let world = World::new();
+    let line = format!("{}\n", "abcdefghij ".repeat(10));
+    for file in 0..40 {
+        world.file(&format!("f{file}"), line.repeat(10_000));
+    }
+    world
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_that_is_cancelled_ends() {
+    let world = slow();
+    let cancel = world.context.cancel.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        cancel.cancel();
+    });
+    let error = world
+        .error(
+            "grep",
+            json!({"pattern": "(a|b|c|d|e)[a-j ]{5,60}k", "ignore_case": true}),
+        )
+        .await;
+    assert_eq!(error.kind, FailureKind::Cancelled);
+}

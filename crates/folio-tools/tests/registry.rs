@@ -1,0 +1,252 @@
+//! Whatever a tool does, the caller gets an answer that can be recorded.
+
+mod support;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use folio_tools::{
+    Approval, ArgKind, Effect, FailureKind, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec,
+    ToolStatus,
+};
+use serde_json::{Value, json};
+use support::World;
+
+type Answer = Box<dyn Fn(&ToolRequest) -> ToolResponse + Send + Sync>;
+
+/// A tool that does what a test wants.
+struct Custom {
+    spec: ToolSpec,
+    answer: Answer,
+}
+
+impl std::fmt::Debug for Custom {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Custom")
+    }
+}
+
+#[async_trait]
+impl Tool for Custom {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, request: &ToolRequest, _context: &ToolContext) -> ToolResponse {
+        tokio::task::yield_now().await;
+        (self.answer)(request)
+    }
+}
+
+fn world_with(effect: Effect, answer: impl Fn(&ToolRequest) -> ToolResponse + Send + Sync + 'static) -> World {
+    let mut world = World::new();
+    let replaced = world.registry.register(Arc::new(Custom {
+        spec: ToolSpec::new("custom", effect, "for a test").optional("n", ArgKind::Count, "a number"),
+        answer: Box::new(answer),
+    }));
+    assert!(replaced.is_none());
+    world
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_known_is_named_with_the_one_that_was_meant() {
+    let world = World::new();
+    let error = world.error("lsit", json!({})).await;
+    assert_eq!(
+        (error.kind, error.code.as_str()),
+        (FailureKind::NotFound, "unknown_tool")
+    );
+    assert_eq!(error.hints, ["did you mean `list`?"]);
+    let error = world.error("deploy_to_the_moon", json!({})).await;
+    assert_eq!(
+        error.hints,
+        ["the tools are: git, grep, list, observe, page_append, read, result_read, shell, text, wait, write"]
+    );
+}
+
+#[tokio::test]
+async fn wrong_arguments_never_reach_the_tool() {
+    let world = world_with(Effect::Opaque, |_| panic!("it was called"));
+    let error = world.error("custom", json!({"m": 1, "n": "x"})).await;
+    assert_eq!(
+        error.message,
+        "custom: there is no argument `m`: did you mean `n`?; `n` is a whole number that is not negative, not \"x\""
+    );
+    let mut deep = json!(1);
+    for _ in 0..100 {
+        deep = json!([deep]);
+    }
+    assert_eq!(
+        world.error("text", json!({"op": "echo", "value": deep})).await.kind,
+        FailureKind::InvalidArgs
+    );
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_is_a_failed_call() {
+    let world = world_with(Effect::Read, |request| panic!("no {}", request.args["n"]));
+    let error = world.error("custom", json!({"n": 7})).await;
+    assert_eq!(
+        (error.kind, error.code.as_str()),
+        (FailureKind::Failed, "tool_panicked")
+    );
+    assert_eq!(error.message, "custom broke off: no 7");
+    assert!(world.call("text", json!({"op": "echo"})).await.is_ok());
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_deep_is_a_failed_call() {
+    let world = world_with(Effect::Opaque, |request| {
+        let mut deep = Value::Null;
+        for _ in 0..1_000_000 {
+            deep = Value::Array(vec![deep]);
+        }
+        ToolResponse {
+            observations: vec![deep],
+            ..ToolResponse::ok(request, json!({}), "")
+        }
+    });
+    let error = world.error("custom", json!({})).await;
+    assert_eq!(
+        (error.kind, error.code.as_str()),
+        (FailureKind::Failed, "malformed_output")
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_is_refused_if_it_can_be_asked_again() {
+    let large = |request: &ToolRequest| ToolResponse::ok(request, json!({"text": "ä".repeat(200_000)}), "done");
+    let world = world_with(Effect::Read, large).with_limits(|limits| limits.output_bytes = 100_000);
+    let error = world.error("custom", json!({})).await;
+    assert_eq!(error.kind, FailureKind::TooLarge);
+
+    let world = world_with(Effect::Opaque, large).with_limits(|limits| limits.output_bytes = 100_000);
+    let response = world.call("custom", json!({})).await;
+    assert!(response.is_ok());
+    let preview = response.outputs["preview"].as_str().unwrap();
+    assert!(preview.starts_with("{\"text\":\"ää"));
+    let truncated = response.truncated.unwrap();
+    assert_eq!(
+        (truncated.kept_bytes, truncated.total_bytes > 400_000),
+        (preview.len() as u64, true)
+    );
+}
+
+#[tokio::test]
+async fn an_answer_is_put_in_order() {
+    let world = world_with(Effect::Read, |request| ToolResponse {
+        request_id: "another".to_owned(),
+        status: ToolStatus::Error,
+        ..ToolResponse::ok(request, json!(1), "first line\nsecond line")
+    });
+    let response = world.call("custom", json!({})).await;
+    assert_eq!(response.request_id, "call-1");
+    assert_eq!(response.notes, "first line second line");
+    let error = response.error.unwrap();
+    assert_eq!(
+        (error.code.as_str(), error.message.as_str()),
+        ("unspecified", "first line second line")
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_was_cancelled_before_it_began_does_not_begin() {
+    let world = world_with(Effect::Opaque, |_| panic!("it was called"));
+    world.context.cancel.cancel();
+    assert_eq!(world.error("custom", json!({})).await.kind, FailureKind::Cancelled);
+}
+
+#[tokio::test]
+async fn words_of_a_template_reach_the_tool_in_their_kind() {
+    let world = world_with(Effect::Read, |request| {
+        ToolResponse::ok(request, request.args.clone(), "")
+    });
+    assert_eq!(world.outputs("custom", json!({"n": "12"})).await, json!({"n": 12}));
+    assert_eq!(world.outputs("custom", Value::Null).await, json!({}));
+}
+
+#[tokio::test]
+async fn a_tool_with_its_own_schema_checks_its_own_arguments() {
+    let mut world = World::new();
+    let mut spec = ToolSpec::new("far", Effect::Opaque, "of a server");
+    spec.schema = Some(json!({"type": "object", "properties": {"q": {"type": "string"}}}));
+    assert_eq!(spec.args_schema()["properties"]["q"]["type"], "string");
+    let answer: Answer = Box::new(|request| ToolResponse::ok(request, request.args.clone(), ""));
+    world.registry.register(Arc::new(Custom { spec, answer }));
+    assert_eq!(
+        world.outputs("far", json!({"anything": [1]})).await,
+        json!({"anything": [1]})
+    );
+    assert_eq!(world.error("far", json!([1])).await.kind, FailureKind::InvalidArgs);
+}
+
+#[test]
+fn a_registry_can_be_made_smaller_without_changing_its_copies() {
+    let all = Registry::with_builtins();
+    let mut some = all.clone();
+    assert!(some.remove("shell").is_some());
+    assert!(some.get("shell").is_none() && all.get("shell").is_some());
+}
+
+#[test]
+fn every_tool_describes_itself() {
+    let registry = Registry::with_builtins();
+    for spec in registry.specs() {
+        assert!(spec.description.ends_with('.'), "{}", spec.name);
+        assert_eq!(spec.args_schema()["additionalProperties"], false);
+        for arg in &spec.args {
+            assert!(arg.description.ends_with('.'), "{}: {}", spec.name, arg.name);
+        }
+        assert_eq!(serde_json::from_value::<ToolSpec>(json!(spec)).unwrap(), *spec);
+    }
+    let table: Vec<String> = registry
+        .specs()
+        .map(|spec| {
+            let inline = registry.get(&spec.name).unwrap().inline();
+            let marks = [
+                (spec.writes, "writes"),
+                (spec.approval == Approval::UnlessAllowed, "asks"),
+                (inline, "inline"),
+            ];
+            let marks: Vec<&str> = marks.iter().filter(|(on, _)| *on).map(|(_, word)| *word).collect();
+            format!(
+                "{} {} {}",
+                spec.name,
+                json!(spec.effect).as_str().unwrap(),
+                marks.join(" ")
+            )
+            .trim()
+            .to_owned()
+        })
+        .collect();
+    insta::assert_snapshot!(table.join("\n"), @"
+    git read
+    grep read
+    list read
+    observe pure inline
+    page_append pure inline
+    read read
+    result_read read
+    shell opaque writes asks
+    text pure inline
+    wait read
+    write idempotent writes
+    ");
+}
+
+#[test]
+fn a_response_keeps_its_shape_as_json() {
+    let seed = json!({
+        "request_id": "req_1",
+        "status": "ok",
+        "outputs": {"forecast": {"location": "Paris"}},
+        "observations": [{"type": "contextual_insight", "content": "x", "confidence": 0.95}],
+        "memory_writes": [],
+        "scratch_page_writes": []
+    });
+    let response: ToolResponse = serde_json::from_value(seed).unwrap();
+    assert!(response.is_ok());
+    assert_eq!(response.observations.len(), 1);
+    let again: ToolResponse = serde_json::from_value(json!(response)).unwrap();
+    assert_eq!(again, response);
+}
