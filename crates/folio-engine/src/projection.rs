@@ -30,41 +30,43 @@ const PREVIEW_CHARS: usize = 600;
 /// The workspace page of `run`: the root of its tree.
 #[must_use]
 pub fn workspace_page(run: RunId) -> PageId {
-    PageId::derived(&["workspace", &run.to_string()])
+    page_of(run, &["workspace"])
 }
 
 /// The main scratchpad of `run`.
 #[must_use]
 pub fn main_page(run: RunId) -> PageId {
-    PageId::derived(&["main", &run.to_string()])
+    page_of(run, &["main"])
 }
 
 /// The plan page of `run`.
 #[must_use]
 pub fn plan_page(run: RunId) -> PageId {
-    PageId::derived(&["plan", &run.to_string()])
+    page_of(run, &["plan"])
 }
 
 /// The report page of `run`; it is there when the run has ended and its plan has a report.
 #[must_use]
 pub fn report_page(run: RunId) -> PageId {
-    PageId::derived(&["report", &run.to_string()])
+    page_of(run, &["report"])
 }
 
 /// The summary page of the run's iteration.
 #[must_use]
 pub fn summary_page(run: RunId) -> PageId {
-    PageId::derived(&["summary", &run.to_string(), "1"])
+    page_of(run, &["summary", "1"])
 }
 
 /// The page that the work of `node` is written on: its branch if it is a task, else that of the task around it.
+///
+/// There is one from the moment when the node is begun.
 #[must_use]
 pub fn branch_page(run: &Run, node: NodeId) -> PageId {
     let mut at = run.node(node);
     while let Some(view) = at {
         match view.parent {
             None => break,
-            Some(_) if view.kind.is_task() => return PageId::derived(&["branch", &run.id().to_string(), &view.id.to_string()]),
+            Some(_) if view.kind.is_task() => return page_of(run.id(), &["branch", &view.id.to_string()]),
             Some(parent) => at = run.node(parent),
         }
     }
@@ -95,6 +97,16 @@ pub fn changes(run: &Run, event: &Event) -> Vec<Change> {
     pages.changes
 }
 
+/// Ids of a run begin with the run's own time, so that a store finds them in one place; the rest follows from `parts`.
+fn page_of(run: RunId, parts: &[&str]) -> PageId {
+    PageId::derived_at(run.made_at(), &[&[run.to_string().as_str()], parts].concat())
+}
+
+/// As [`page_of`], for entries.
+fn entry_of(run: RunId, parts: &[&str]) -> EntryId {
+    EntryId::derived_at(run.made_at(), &[&[run.to_string().as_str()], parts].concat())
+}
+
 struct Projection<'r> {
     run: &'r Run,
     changes: Vec<Change>,
@@ -122,7 +134,7 @@ impl Projection<'_> {
         fields.parts = parts;
         fields.iteration = Some(ITERATION);
         fields.source = self.source(None);
-        let id = EntryId::derived(&["log", &self.run.id().to_string(), id]);
+        let id = entry_of(self.run.id(), &["log", id]);
         self.changes.push(Change::AddEntry(Box::new(NewEntry { id, page, kind: EntryKind::Log, fields })));
     }
 
@@ -181,7 +193,7 @@ impl Projection<'_> {
         fields.iteration = Some(ITERATION);
         fields.source = self.source(Some(step.id));
         fields.parts = Some(self.step_parts(step));
-        let id = self.step_entry(step.id);
+        let id = self.step_entry(step);
         self.changes.push(Change::AddEntry(Box::new(NewEntry { id, page, kind: EntryKind::Step, fields })));
         if matches!(step.kind, NodeKind::Parallel | NodeKind::Sequence) {
             for member in self.run.children(step.id) {
@@ -202,8 +214,8 @@ impl Projection<'_> {
         json!({ "kind": view.kind.as_str(), "depth": depth, "path": view.path })
     }
 
-    fn step_entry(&self, node: NodeId) -> EntryId {
-        EntryId::derived(&["step", &self.run.id().to_string(), &node.to_string()])
+    fn step_entry(&self, view: &NodeView<'_>) -> EntryId {
+        entry_of(self.run.id(), &["step", &view.id.to_string()])
     }
 
     /// Moves the step entry of `view`, if it has one.
@@ -217,7 +229,7 @@ impl Projection<'_> {
             parts["outcome"] = Value::from(outcome.as_str());
             fields.push(FieldChange::Parts(Some(parts)));
         }
-        self.changes.push(Change::PatchEntry { entry: self.step_entry(view.id), fields, expected_version: None });
+        self.changes.push(Change::PatchEntry { entry: self.step_entry(view), fields, expected_version: None });
     }
 
     /// Makes the branch of a task, below the branch of the task around it.
@@ -314,7 +326,7 @@ impl Projection<'_> {
         fields.parts = Some(json!({ "remaining": self.remaining() }));
         fields.iteration = Some(ITERATION);
         fields.source = self.source(None);
-        let id = EntryId::derived(&["summary", &run.to_string(), "1"]);
+        let id = entry_of(run, &["summary", "1"]);
         self.changes.push(Change::AddEntry(Box::new(NewEntry { id, page: summary, kind: EntryKind::Summary, fields })));
 
         if let Some((title, body)) = self.run.report() {

@@ -94,7 +94,7 @@ impl Drive {
     }
 
     /// Drives the run to its end, and returns what it came to.
-    pub(crate) async fn to_end(mut self) -> Result<NodeResult, RunnerError> {
+    pub(crate) async fn run(mut self) -> Result<NodeResult, RunnerError> {
         let foreign = Arc::new(Notify::new());
         let watcher = Watcher(tokio::spawn(watch_for_others(
             Arc::clone(&self.shared),

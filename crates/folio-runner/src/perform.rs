@@ -49,7 +49,7 @@ pub(crate) async fn call(registry: Registry, context: ToolContext, run: RunId, a
     };
     let timeout = action.timeout.unwrap_or(TIMEOUT_DEFAULT);
     let (outcome, writes) = match within(timeout, &context.cancel.clone(), registry.call(&request, &context)).await {
-        Ended::Answered(response) => outcome_of(response, &action.tool),
+        Ended::Answered(response) => outcome_of(*response, &action.tool),
         Ended::TimedOut => (CallOutcome::Failed(timed_out(&action.tool, timeout)), Writes::default()),
         Ended::Stopped => (CallOutcome::Stopped, Writes::default()),
     };
@@ -57,7 +57,7 @@ pub(crate) async fn call(registry: Registry, context: ToolContext, run: RunId, a
 }
 
 enum Ended {
-    Answered(ToolResponse),
+    Answered(Box<ToolResponse>),
     TimedOut,
     Stopped,
 }
@@ -69,14 +69,14 @@ async fn within(timeout: Duration, cancel: &CancellationToken, call: impl Future
     // A tool that computes at once has answered before a timer is made.
     let timed_out = tokio::select! {
         biased;
-        response = &mut call => return Ended::Answered(response),
+        response = &mut call => return Ended::Answered(Box::new(response)),
         () = cancel.cancelled() => false,
         () = tokio::time::sleep(timeout) => true,
     };
     cancel.cancel();
     match tokio::time::timeout(GRACE, &mut call).await {
         // It was quicker than the request to stop it: what it did counts.
-        Ok(response) if response.is_ok() => Ended::Answered(response),
+        Ok(response) if response.is_ok() => Ended::Answered(Box::new(response)),
         _ if timed_out => Ended::TimedOut,
         _ => Ended::Stopped,
     }

@@ -175,7 +175,7 @@ impl Runner {
         }
         drop(folded);
         let fence = workspace.store().claim_run(workspace.space(), run, &self.shared.owner).await?;
-        let driven = async { Drive::open(Arc::clone(&self.shared), run, fence).await?.to_end().await };
+        let driven = async { Drive::open(Arc::clone(&self.shared), run, fence).await?.run().await };
         let result = driven.await;
         // A failure to give it up is not worth a second error: the claim ends with this process.
         let _given_up = workspace.store().release_run(workspace.space(), run, fence).await;

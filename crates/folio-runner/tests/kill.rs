@@ -1,5 +1,7 @@
 //! `kill -9` at two hundred moments of one run: every time it goes on where it was and comes to the same end.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,5 +1,7 @@
 //! Runs in a real store, with real tools.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

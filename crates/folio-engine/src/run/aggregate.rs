@@ -18,7 +18,7 @@ use crate::template;
 #[derive(Debug)]
 pub(super) enum Aggregation {
     /// Nothing: this records it.
-    Done(Event),
+    Done(Box<Event>),
     /// An output has to be read.
     Needs(BodyNeeded),
     /// Somebody has to check these.
@@ -29,7 +29,7 @@ impl Run {
     /// The result of a node all of whose children have one. `found` is what the runner found when it was asked to check.
     pub(super) fn aggregate(&self, index: usize, found: Option<&[CheckFinding]>) -> Aggregation {
         let node = &self.nodes[index];
-        let event = |result| Aggregation::Done(Event::Finished { node: node.id, result: Box::new(result) });
+        let event = |result| Aggregation::Done(Box::new(Event::Finished { node: node.id, result: Box::new(result) }));
         let mut result = self.roll_up(index);
         if node.kind != NodeKind::Plan {
             return event(result);
@@ -164,7 +164,7 @@ impl Run {
     pub fn verified(&self, node: NodeId, found: &[CheckFinding]) -> Option<Event> {
         let index = self.index(node).ok().filter(|index| self.settled.contains(index))?;
         match self.aggregate(index, Some(found)) {
-            Aggregation::Done(event) => Some(event),
+            Aggregation::Done(event) => Some(*event),
             Aggregation::Needs(_) | Aggregation::Verify(_) => None,
         }
     }

@@ -11,7 +11,7 @@ use super::scope::{BodyNeeded, result_value};
 use super::state::Run;
 use crate::event::Event;
 use crate::node::NodeId;
-use crate::plan::{Criterion, Observe, Retry, Step, Task};
+use crate::plan::{Criterion, Observe, Step, Task};
 use crate::result::{Evidence, Failure, Finding, NodeResult, Outcome, Output, Severity, StopReason};
 use crate::template::{self, Scope};
 
@@ -72,15 +72,12 @@ impl Run {
                 NodeResult::stopped(Outcome::Cancelled, reason, "stopped while it was at work; it may have taken effect")
             }
             CallOutcome::Failed(failure) if cancel.is_none() && failure.may_retry && attempt < task.retry.max_attempts => {
-                let retry_at = now.plus(delay_before(&task.retry, attempt));
+                let retry_at = now.plus(task.retry.pause_before(attempt + 1));
                 return Event::AttemptFailed { node, attempt, failure, retry_at };
             }
             CallOutcome::Failed(failure) => {
-                let reason = match failure.reason {
-                    StopReason::RetriesExhausted if attempt <= 1 => StopReason::RetriesExhausted,
-                    other => other,
-                };
-                NodeResult::failed(self.severity_of(index, reason), reason, failure.message)
+                let severity = self.severity_of(index, failure.reason);
+                NodeResult::failed(severity, failure.reason, failure.message)
             }
             CallOutcome::Answered(answer) => self.answered(index, task, answer, found),
         };
@@ -208,13 +205,6 @@ impl Run {
 
 fn finished(node: NodeId, result: NodeResult) -> Event {
     Event::Finished { node, result: Box::new(result) }
-}
-
-/// How long to wait after attempt number `attempt` failed: the delay grows by the factor each time, up to its maximum.
-fn delay_before(retry: &Retry, attempt: u32) -> Duration {
-    let exponent = i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX);
-    let grown = retry.delay.as_secs_f64() * f64::from(retry.factor).powi(exponent);
-    Duration::try_from_secs_f64(grown).unwrap_or(retry.delay_max).min(retry.delay_max)
 }
 
 fn references_of_rule(rule: &Observe) -> template::References {

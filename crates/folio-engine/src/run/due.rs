@@ -111,7 +111,7 @@ impl Run {
         }
         let mut actions: Vec<Action> = self.skipped.iter().map(|index| Action::Record(self.skipping(*index))).collect();
         actions.extend(self.settled.iter().map(|index| match self.aggregate(*index, None) {
-            Aggregation::Done(event) => Action::Record(event),
+            Aggregation::Done(event) => Action::Record(*event),
             Aggregation::Needs(BodyNeeded(hash)) => Action::Load(hash),
             Aggregation::Verify(calls) => Action::Verify { node: self.nodes[*index].id, calls },
         }));

@@ -121,7 +121,7 @@ impl Sim {
         true
     }
 
-    fn to_end(mut self) -> Self {
+    fn driven_on(mut self) -> Self {
         for _ in 0..100_000 {
             self.derive();
             if self.run.result().is_some() {
@@ -191,7 +191,7 @@ fn results_flow_forward_and_keep_their_type_e9_2() {
           - {id: list, do: {tool: echo, args: {files: [a, b], count: 2}}}
           - {id: use, do: {tool: echo, args: {n: '{{ results.list.output.count }}', text: 'has {{ results.list.output.files[1] }}'}}}",
     )
-    .to_end();
+    .driven_on();
     assert_eq!(sim.args("use"), json!({"n": 2, "text": "has b"}));
     assert_eq!(sim.status(""), Outcome::Ok);
 }
@@ -200,7 +200,7 @@ fn results_flow_forward_and_keep_their_type_e9_2() {
 fn the_seed_array_runs_in_order_with_its_inner_array_in_parallel() {
     let task = |id: &str| json!({"id": id, "do": {"tool": "echo", "args": {}}});
     let plan = json!([task("t1"), task("t2"), [task("t3"), task("t4")], task("t5")]).to_string();
-    let sim = Sim::new(&plan).to_end();
+    let sim = Sim::new(&plan).driven_on();
     let order: Vec<&str> = sim.calls.iter().map(|(path, _)| path.rsplit('/').next().unwrap()).collect();
     assert_eq!(order, ["t1", "t2", "t3", "t4", "t5"]);
 }
@@ -216,7 +216,7 @@ fn a_for_each_makes_one_child_an_item_and_gives_their_outputs_in_order() {
             step: {id: look, do: {tool: echo, args: {file: '{{ file }}', at: '{{ index }}'}}}
           - {id: sum, do: {tool: echo, args: {all: '{{ results.each.output }}'}}}",
     )
-    .to_end();
+    .driven_on();
     let all = json!([{"file": "c", "at": 0}, {"file": "a", "at": 1}, {"file": "b", "at": 2}]);
     assert_eq!(sim.args("sum"), json!({"all": all}));
 }
@@ -231,7 +231,7 @@ fn too_many_items_are_refused_and_none_is_begun() {
             max_items: 2
             step: {id: look, do: {tool: echo, args: {}}}",
     );
-    let sim = sim.to_end();
+    let sim = sim.driven_on();
     assert_eq!(sim.status("each"), Outcome::Failed);
     assert_eq!(sim.calls.len(), 1);
 }
@@ -268,7 +268,7 @@ fn a_sub_plan_sees_what_its_task_sees_and_gives_its_output() {
               output: {from_inner: '{{ results.inner.output.x }}'}
           - {id: after, do: {tool: echo, args: {got: '{{ results.sub.output.from_inner }}'}}}",
     )
-    .to_end();
+    .driven_on();
     assert_eq!(sim.args("after"), json!({"got": 1}));
 }
 
@@ -280,7 +280,7 @@ fn a_failure_that_a_later_step_reads_is_hard_and_skips_what_follows_e9_4() {
           - {id: b, do: {tool: echo, args: {x: '{{ results.a.output }}'}}}
           - {id: c, do: {tool: echo, args: {}}}",
     )
-    .to_end();
+    .driven_on();
     assert_eq!(sim.severity("a"), Some(Severity::Hard));
     assert_eq!((sim.status("b"), sim.status("c")), (Outcome::Skipped, Outcome::Skipped));
     assert_eq!(sim.status(""), Outcome::Failed);
@@ -293,7 +293,7 @@ fn a_failure_that_nobody_reads_is_soft_and_the_rest_goes_on_e9_4() {
           - {id: a, do: {tool: fail, args: {}}}
           - {id: b, do: {tool: echo, args: {}}}",
     )
-    .to_end();
+    .driven_on();
     assert_eq!((sim.severity("a"), sim.status("b"), sim.status("")), (Some(Severity::Soft), Outcome::Ok, Outcome::Partial));
 }
 
@@ -304,7 +304,7 @@ fn an_optional_step_cannot_spoil_its_plan_e9_4() {
           - {id: a, optional: true, do: {tool: deny, args: {}}}
           - {id: b, do: {tool: echo, args: {}}}",
     )
-    .to_end();
+    .driven_on();
     assert_eq!((sim.status("a"), sim.status("b"), sim.status("")), (Outcome::Failed, Outcome::Ok, Outcome::Ok));
 }
 
@@ -316,7 +316,7 @@ fn a_hard_child_does_not_make_the_task_around_it_hard_e9_4() {
             plan: {steps: [{id: x, do: {tool: deny, args: {}}}, {id: y, do: {tool: echo, args: {}}}]}
           - {id: after, do: {tool: echo, args: {}}}",
     )
-    .to_end();
+    .driven_on();
     assert_eq!((sim.status("sub/y"), sim.severity("sub"), sim.status("after")), (Outcome::Skipped, Some(Severity::Soft), Outcome::Ok));
 }
 
@@ -331,7 +331,7 @@ fn a_required_criterion_that_is_not_met_fails_the_task_e9_6() {
             do: {tool: echo, args: {text: a file}}
             criteria: [{text: it names a file, check: {regex: {pattern: 'file', of: result.output.text}}}]",
     )
-    .to_end();
+    .driven_on();
     assert_eq!((sim.status("a"), sim.status("b")), (Outcome::Failed, Outcome::Ok));
     let result = sim.run.node_at("a").unwrap().result.unwrap();
     assert_eq!(result.stop_reason, Some(StopReason::CriteriaUnmet));
@@ -340,7 +340,7 @@ fn a_required_criterion_that_is_not_met_fails_the_task_e9_6() {
 
 #[test]
 fn what_only_a_judge_could_tell_is_never_met_e9_6() {
-    let sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {}}, criteria: [it is beautiful]}]").to_end();
+    let sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {}}, criteria: [it is beautiful]}]").driven_on();
     assert_eq!(sim.status("a"), Outcome::Partial);
 }
 
@@ -351,7 +351,7 @@ fn the_output_of_the_plan_and_its_criteria_are_the_result_of_the_run() {
 output: {n: '{{ results.a.output.n }}'}
 criteria: [{text: at least three, check: {json_schema: {schema: {properties: {n: {minimum: 3}}}}}}]",
     )
-    .to_end();
+    .driven_on();
     let result = sim.run.result().unwrap();
     assert_eq!((result.status, json!(result.output)), (Outcome::Ok, json!({"inline": {"n": 3}})));
 }
@@ -365,7 +365,7 @@ fn observe_rules_make_one_observation_an_element_e9_6() {
             observe:
               - {type: alert, content: 'look at {{ item.path }}', for_each: result.output.hits, when: item.bad, tags: [secret], confidence: 0.8}",
     )
-    .to_end();
+    .driven_on();
     let node = sim.run.node_at("a").unwrap();
     let (made, problems) = sim.run.observations(node.id, node.result.unwrap(), &sim.args("a"));
     assert_eq!(problems, Vec::<String>::new());
@@ -374,7 +374,7 @@ fn observe_rules_make_one_observation_an_element_e9_6() {
 
 #[test]
 fn the_first_event_and_only_the_first_starts_the_run() {
-    let sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {}}}]").to_end();
+    let sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {}}}]").driven_on();
     let mut run = Run::new(RunId::derived(&["test"]), Arc::new(Templates::new()));
     assert_eq!(run.apply(sim.now, &sim.journal[1].1), Err(JournalError::Start));
     run.apply(sim.now, &sim.journal[0].1).unwrap();
@@ -397,7 +397,7 @@ fn a_journal_of_a_newer_version_is_refused_by_name_e9_9() {
 
 #[test]
 fn an_event_that_the_table_does_not_allow_changes_nothing() {
-    let sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {}}}]").to_end();
+    let sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {}}}]").driven_on();
     let mut run = sim.run;
     let again = sim.journal.last().unwrap();
     assert!(matches!(run.apply(again.0, &again.1), Err(JournalError::Transition { event: "finished", .. })));

@@ -23,7 +23,7 @@ fn at_work() -> Sim {
 fn what_is_done_stays_done_and_nothing_new_begins() {
     let mut sim = at_work();
     sim.record(Event::CancelRequested { node: None, by: "somebody".to_owned() });
-    let sim = sim.to_end();
+    let sim = sim.driven_on();
     assert_eq!((sim.status("done"), sim.status("after"), sim.status("")), (Outcome::Ok, Outcome::Cancelled, Outcome::Cancelled));
     assert_eq!(sim.calls.len(), 3);
 }
@@ -33,7 +33,7 @@ fn a_subtree_stops_and_the_rest_goes_on() {
     let mut sim = at_work();
     let sub = sim.run.tree().into_iter().find(|node| node.slug() == "sub").unwrap().id;
     sim.record(Event::CancelRequested { node: Some(sub), by: "somebody".to_owned() });
-    let sim = sim.to_end();
+    let sim = sim.driven_on();
     assert_eq!(sim.run.node(sub).unwrap().result.unwrap().status, Outcome::Cancelled);
     assert_eq!(sim.status("after"), Outcome::Ok);
 }
@@ -44,14 +44,14 @@ fn asking_twice_is_asking_once() {
     for _ in 0..2 {
         sim.record(Event::CancelRequested { node: None, by: "somebody".to_owned() });
     }
-    assert_eq!(sim.to_end().status(""), Outcome::Cancelled);
+    assert_eq!(sim.driven_on().status(""), Outcome::Cancelled);
 }
 
 #[test]
 fn a_call_that_a_dead_process_was_to_stop_ends_as_stopped() {
     let mut sim = at_work();
     sim.record(Event::CancelRequested { node: None, by: "somebody".to_owned() });
-    let sim = Sim::resumed(&sim.journal).to_end();
+    let sim = Sim::resumed(&sim.journal).driven_on();
     assert_eq!(sim.status(""), Outcome::Cancelled);
     assert_eq!(sim.calls, [], "nothing is called again");
 }
@@ -60,7 +60,7 @@ fn a_call_that_a_dead_process_was_to_stop_ends_as_stopped() {
 fn when_the_time_is_up_the_run_hands_back_what_it_has() {
     let mut sim = at_work();
     sim.run.deadline = Some(sim.now);
-    let sim = sim.to_end();
+    let sim = sim.driven_on();
     let result = sim.run.result().unwrap();
     assert_eq!((result.status, result.stop_reason), (Outcome::Partial, Some(StopReason::Deadline)));
 }

@@ -68,7 +68,7 @@ fn driven(plan: &Value, seed: u64, concurrency: usize) -> Sim {
     let mut sim = Sim::new(&plan.to_string());
     sim.seed = seed;
     sim.concurrency = concurrency;
-    sim.to_end()
+    sim.driven_on()
 }
 
 proptest! {
@@ -112,7 +112,7 @@ proptest! {
             .filter(|node| node.result.is_some())
             .map(|node| node.path.to_owned())
             .collect();
-        let sim = sim.to_end();
+        let sim = sim.driven_on();
         for path in finished_before {
             prop_assert!(!sim.calls.iter().any(|(called, _)| *called == path), "{} was done again", path);
         }

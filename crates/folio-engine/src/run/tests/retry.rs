@@ -9,14 +9,14 @@ fn a_failed_attempt_is_made_again_after_its_delay_and_not_before() {
     sim.end_one();
     assert_eq!(sim.run.due(sim.now, 4), []);
     assert_eq!(sim.run.wakes_at(), Some(sim.now.plus(Duration::from_secs(2))));
-    let sim = sim.to_end();
+    let sim = sim.driven_on();
     let node = sim.run.node_at("a").unwrap();
     assert_eq!((node.attempt, sim.status("a")), (2, Outcome::Ok));
 }
 
 #[test]
 fn when_every_attempt_failed_the_task_has() {
-    let sim = Sim::new("steps: [{id: a, do: {tool: fail, args: {}}, retry: {max_attempts: 3}}]").to_end();
+    let sim = Sim::new("steps: [{id: a, do: {tool: fail, args: {}}, retry: {max_attempts: 3}}]").driven_on();
     let result = sim.run.node_at("a").unwrap().result.unwrap();
     assert_eq!((result.status, result.attempts), (Outcome::Failed, 3));
     assert_eq!(result.stop_reason, Some(StopReason::RetriesExhausted));
@@ -24,7 +24,7 @@ fn when_every_attempt_failed_the_task_has() {
 
 #[test]
 fn what_cannot_help_is_not_tried_again() {
-    let sim = Sim::new("steps: [{id: a, do: {tool: deny, args: {}}, retry: {max_attempts: 3}}]").to_end();
+    let sim = Sim::new("steps: [{id: a, do: {tool: deny, args: {}}, retry: {max_attempts: 3}}]").driven_on();
     assert_eq!(sim.run.node_at("a").unwrap().attempt, 1);
 }
 
