@@ -78,7 +78,12 @@ impl Actor {
     /// Somebody in `role`, outside any run.
     #[must_use]
     pub fn new(role: Role, name: impl Into<String>) -> Self {
-        Self { role, name: name.into(), turn: None, run: None }
+        Self {
+            role,
+            name: name.into(),
+            turn: None,
+            run: None,
+        }
     }
 
     /// The same, within `run`.
@@ -90,7 +95,11 @@ impl Actor {
 
 impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.name.is_empty() { f.write_str(self.role.as_str()) } else { write!(f, "{}:{}", self.role, self.name) }
+        if self.name.is_empty() {
+            f.write_str(self.role.as_str())
+        } else {
+            write!(f, "{}:{}", self.role, self.name)
+        }
     }
 }
 

@@ -186,7 +186,15 @@ impl Page {
     /// The page that `new` becomes.
     #[must_use]
     pub fn added(new: NewPage, handle: PageHandle, seq: Seq, at: Timestamp) -> Self {
-        Self { id: new.id, handle, version: 1, created_at: at, updated_at: at, created_seq: seq, fields: new.fields }
+        Self {
+            id: new.id,
+            handle,
+            version: 1,
+            created_at: at,
+            updated_at: at,
+            created_seq: seq,
+            fields: new.fields,
+        }
     }
 
     /// Sets the status and counts the revision.

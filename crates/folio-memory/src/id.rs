@@ -198,7 +198,9 @@ impl<I: FromStr<Err = IdError>, H: FromStr<Err = IdError>> FromStr for Ref<I, H>
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        text.parse().map(Self::Handle).or_else(|_: IdError| text.parse().map(Self::Id))
+        text.parse()
+            .map(Self::Handle)
+            .or_else(|_: IdError| text.parse().map(Self::Id))
     }
 }
 
@@ -275,6 +277,9 @@ mod tests {
     fn a_reference_is_a_handle_or_an_id_and_says_what_it_wanted() {
         assert_eq!("e42".parse::<EntryRef>(), Ok(Ref::Handle(EntryHandle(42))));
         assert!("e".parse::<EntryRef>().is_err());
-        assert_eq!("nonsense".parse::<EntryRef>().unwrap_err().to_string(), "\"nonsense\" is not of the form obs_<ulid>");
+        assert_eq!(
+            "nonsense".parse::<EntryRef>().unwrap_err().to_string(),
+            "\"nonsense\" is not of the form obs_<ulid>"
+        );
     }
 }

@@ -17,7 +17,11 @@ pub fn render_page(page: &Page, entries: &[Entry], children: &[Page]) -> String 
     let fields = &page.fields;
     // Writing to a String cannot fail.
     let _ = writeln!(out, "# {}", one_line(&fields.title));
-    let _ = write!(out, "\n<!-- {} {} · {} · {}", page.handle, fields.role, fields.owner, fields.status);
+    let _ = write!(
+        out,
+        "\n<!-- {} {} · {} · {}",
+        page.handle, fields.role, fields.owner, fields.status
+    );
     if let Some(branch) = &fields.branch_id {
         let _ = write!(out, " · branch {}", one_line(branch).replace("--", "- -"));
     }
@@ -37,7 +41,13 @@ pub fn render_page(page: &Page, entries: &[Entry], children: &[Page]) -> String 
     if !children.is_empty() {
         out.push_str("\n## Pages\n\n");
         for child in children {
-            let _ = writeln!(out, "- {} {} ({})", child.handle, one_line(&child.fields.title), child.fields.status);
+            let _ = writeln!(
+                out,
+                "- {} {} ({})",
+                child.handle,
+                one_line(&child.fields.title),
+                child.fields.status
+            );
         }
     }
     out
@@ -54,7 +64,10 @@ fn render_entry(out: &mut String, role: PageRole, entry: &Entry) {
                 Status::Archived => '-',
                 Status::Active | Status::PendingReview | Status::Open => ' ',
             };
-            let depth = part(fields.parts.as_ref(), "depth").and_then(Value::as_u64).unwrap_or(0).min(16);
+            let depth = part(fields.parts.as_ref(), "depth")
+                .and_then(Value::as_u64)
+                .unwrap_or(0)
+                .min(16);
             let indent = usize::try_from(depth).unwrap_or(0) * 2;
             let _ = write!(out, "{:indent$}- [{mark}] {}", "", one_line(&fields.title));
             if let Some(outcome) = part(fields.parts.as_ref(), "outcome").and_then(Value::as_str) {
@@ -73,7 +86,12 @@ fn render_entry(out: &mut String, role: PageRole, entry: &Entry) {
             render_parts(out, fields.parts.as_ref());
         }
         _ => {
-            let _ = write!(out, "- {} [{}", entry.handle, fields.type_name.as_deref().unwrap_or(entry.kind.as_str()));
+            let _ = write!(
+                out,
+                "- {} [{}",
+                entry.handle,
+                fields.type_name.as_deref().unwrap_or(entry.kind.as_str())
+            );
             let _ = write!(out, "/{}] ", fields.status);
             if !fields.title.is_empty() {
                 let _ = write!(out, "{}", one_line(&fields.title));
@@ -93,7 +111,9 @@ fn render_entry(out: &mut String, role: PageRole, entry: &Entry) {
 /// The structured parts of a log block, each list under its name.
 fn render_parts(out: &mut String, parts: Option<&Value>) {
     for name in ["actions", "results", "artifacts", "remaining", "questions", "evidence"] {
-        let Some(Value::Array(items)) = part(parts, name) else { continue };
+        let Some(Value::Array(items)) = part(parts, name) else {
+            continue;
+        };
         if items.is_empty() {
             continue;
         }

@@ -69,7 +69,11 @@ impl EntryQuery {
     /// The number of entries that an answer gives at most.
     #[must_use]
     pub fn limit(&self) -> u32 {
-        if self.limit == 0 { DEFAULT_LIMIT } else { self.limit.min(MAX_LIMIT) }
+        if self.limit == 0 {
+            DEFAULT_LIMIT
+        } else {
+            self.limit.min(MAX_LIMIT)
+        }
     }
 
     /// Whether `entry` is part of the answer at `now`, order, limit and cursor aside.
@@ -81,13 +85,22 @@ impl EntryQuery {
         self.page.is_none_or(|page| page == entry.page)
             && (self.kinds.is_empty() || self.kinds.contains(&entry.kind))
             && (self.types.is_empty() || fields.type_name.as_ref().is_some_and(|name| self.types.contains(name)))
-            && if self.status.is_empty() { state != State::Archived } else { self.status.contains(&fields.status) }
+            && if self.status.is_empty() {
+                state != State::Archived
+            } else {
+                self.status.contains(&fields.status)
+            }
             && (self.owner.is_empty() || self.owner.contains(&fields.owner))
             && self.tags.iter().all(|tag| fields.tags.contains(tag))
             && (self.tags_any.is_empty() || any(&self.tags_any))
             && !any(&self.tags_none)
-            && self.context.iter().all(|(path, wanted)| at_path(fields.context.as_ref(), path) == Some(wanted))
-            && self.min_confidence.is_none_or(|least| fields.confidence.is_some_and(|c| c.value() >= least))
+            && self
+                .context
+                .iter()
+                .all(|(path, wanted)| at_path(fields.context.as_ref(), path) == Some(wanted))
+            && self
+                .min_confidence
+                .is_none_or(|least| fields.confidence.is_some_and(|c| c.value() >= least))
             && self.since.is_none_or(|seq| entry.created_seq > seq)
             && (self.include_expired || state != State::Expired)
             && (self.include_superseded || fields.superseded_by.is_none())
@@ -121,7 +134,11 @@ impl PageQuery {
     /// The number of pages that an answer gives at most.
     #[must_use]
     pub fn limit(&self) -> u32 {
-        if self.limit == 0 { MAX_LIMIT } else { self.limit.min(MAX_LIMIT) }
+        if self.limit == 0 {
+            MAX_LIMIT
+        } else {
+            self.limit.min(MAX_LIMIT)
+        }
     }
 }
 

@@ -24,11 +24,15 @@ impl SpaceName {
     pub fn parse(text: &str) -> Result<Self, String> {
         let well_formed = text.len() <= 64
             && text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
-            && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-'));
+            && text
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-'));
         if well_formed {
             Ok(Self(text.to_owned()))
         } else {
-            Err(format!("{text:?} is not a space name: 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit"))
+            Err(format!(
+                "{text:?} is not a space name: 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit"
+            ))
         }
     }
 

@@ -57,8 +57,12 @@ impl Timestamp {
     ///
     /// The reason in words if `text` is not an instant that can be represented.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let parsed: jiff::Timestamp = text.parse().map_err(|e| format!("{text:?} is not an RFC 3339 time: {e}"))?;
-        i64::try_from(parsed.as_nanosecond()).map(Self).map_err(|_| format!("{text:?} is outside the years 1678 to 2262"))
+        let parsed: jiff::Timestamp = text
+            .parse()
+            .map_err(|e| format!("{text:?} is not an RFC 3339 time: {e}"))?;
+        i64::try_from(parsed.as_nanosecond())
+            .map(Self)
+            .map_err(|_| format!("{text:?} is outside the years 1678 to 2262"))
     }
 }
 
@@ -109,12 +113,18 @@ mod tests {
 
     #[test]
     fn an_offset_is_brought_to_utc() {
-        assert_eq!(Timestamp::parse("2025-11-05T11:30:00+01:00").unwrap().to_string(), "2025-11-05T10:30:00Z");
+        assert_eq!(
+            Timestamp::parse("2025-11-05T11:30:00+01:00").unwrap().to_string(),
+            "2025-11-05T10:30:00Z"
+        );
     }
 
     #[test]
     fn arithmetic_stops_at_the_ends() {
-        assert_eq!(Timestamp::from_nanos(i64::MAX).plus(Duration::from_secs(1)), Timestamp::from_nanos(i64::MAX));
+        assert_eq!(
+            Timestamp::from_nanos(i64::MAX).plus(Duration::from_secs(1)),
+            Timestamp::from_nanos(i64::MAX)
+        );
         assert_eq!(Timestamp::from_nanos(5).since(Timestamp::from_nanos(9)), Duration::ZERO);
     }
 }

@@ -19,7 +19,12 @@ impl Warning {
     /// A warning that `given` became `used`.
     #[must_use]
     pub fn new(code: &str, message: impl Into<String>, given: impl ToString, used: impl ToString) -> Self {
-        Self { code: code.to_owned(), message: message.into(), given: given.to_string(), used: used.to_string() }
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+            given: given.to_string(),
+            used: used.to_string(),
+        }
     }
 }
 
@@ -39,6 +44,10 @@ impl Invalid {
     /// An error about `field`.
     #[must_use]
     pub fn new(code: &str, field: &str, message: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), field: field.to_owned(), message: message.into() }
+        Self {
+            code: code.to_owned(),
+            field: field.to_owned(),
+            message: message.into(),
+        }
     }
 }

@@ -1,1 +1,16 @@
 //! Stand-ins and contract suites for the tests of Folio. Never shipped.
+//!
+//! - [`sim_clock`], [`seeded_ids`]: time and ids that a test decides
+//! - [`faulty_store`]: a store that fails when it is told to
+//! - [`process`]: a second process, for whatever several of them do to one file
+//! - [`contract`]: what every store promises, as cases that any store can be put through
+
+pub mod contract;
+pub mod faulty_store;
+pub mod process;
+pub mod seeded_ids;
+pub mod sim_clock;
+
+pub use faulty_store::{Fault, FaultyStore};
+pub use seeded_ids::SeededIds;
+pub use sim_clock::SimClock;

@@ -17,7 +17,10 @@ impl Confidence {
     #[must_use]
     pub fn clamped(raw: f64) -> (Self, Option<Warning>) {
         let warn = |code, used: Self| {
-            (used, Some(Warning::new(code, "confidence is a number from 0 to 1", raw, used.0)))
+            (
+                used,
+                Some(Warning::new(code, "confidence is a number from 0 to 1", raw, used.0)),
+            )
         };
         if !raw.is_finite() {
             warn("confidence_not_finite", Self::DEFAULT)
@@ -54,7 +57,11 @@ mod tests {
 
     fn check(raw: f64, used: f64, code: Option<&str>) {
         let (confidence, warning) = Confidence::clamped(raw);
-        assert!((confidence.value() - used).abs() < f64::EPSILON, "{raw} became {}", confidence.value());
+        assert!(
+            (confidence.value() - used).abs() < f64::EPSILON,
+            "{raw} became {}",
+            confidence.value()
+        );
         assert_eq!(warning.map(|w| w.code), code.map(str::to_owned));
     }
 

@@ -46,7 +46,11 @@ impl Owner {
         if fine {
             Ok(Self(text.to_owned()))
         } else {
-            Err(Invalid::new("owner_invalid", "owner", format!("{text:?} is not 1 to 128 characters without white space")))
+            Err(Invalid::new(
+                "owner_invalid",
+                "owner",
+                format!("{text:?} is not 1 to 128 characters without white space"),
+            ))
         }
     }
 

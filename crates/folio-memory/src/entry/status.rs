@@ -128,7 +128,11 @@ impl Status {
     #[must_use]
     pub fn state_at(self, lifetime: Lifetime, pinned: bool, now: Timestamp) -> State {
         let state = self.state();
-        if state != State::Archived && !pinned && !lifetime.is_live(now) { State::Expired } else { state }
+        if state != State::Archived && !pinned && !lifetime.is_live(now) {
+            State::Expired
+        } else {
+            state
+        }
     }
 }
 

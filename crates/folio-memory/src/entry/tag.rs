@@ -36,7 +36,11 @@ impl Tag {
         } else {
             return Ok(Self(canonical));
         };
-        Err(Invalid::new("tag_invalid", "tags", format!("the tag {text:?} {reason}")))
+        Err(Invalid::new(
+            "tag_invalid",
+            "tags",
+            format!("the tag {text:?} {reason}"),
+        ))
     }
 
     /// Brings a list into canonical form, in the order given, each tag once.
@@ -78,7 +82,10 @@ mod tests {
 
     #[test]
     fn a_tag_keeps_case_slashes_and_colons_m7_3_28() {
-        assert_eq!(Tag::parse("  Area/UI: dark  mode ").unwrap().as_str(), "Area/UI:_dark_mode");
+        assert_eq!(
+            Tag::parse("  Area/UI: dark  mode ").unwrap().as_str(),
+            "Area/UI:_dark_mode"
+        );
         assert_eq!(Tag::parse("e\u{301}").unwrap().as_str(), "é");
     }
 

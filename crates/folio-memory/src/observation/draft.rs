@@ -137,17 +137,34 @@ pub fn draft(
     let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), trust);
     fields.source = source;
     fields.body = content(input.content, &mut warnings)?;
-    fields.title = input.title.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+    fields.title = input
+        .title
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     fields.confidence = Some(confidence(input.confidence.as_ref(), &mut warnings)?);
     fields.tags = Tag::parse_all(input.tags.iter().map(String::as_str))?;
-    fields.lifetime = lifetime(&input.ttl_minutes, input.expires_at.as_deref(), default_ttl, now, &mut warnings)?;
+    fields.lifetime = lifetime(
+        &input.ttl_minutes,
+        input.expires_at.as_deref(),
+        default_ttl,
+        now,
+        &mut warnings,
+    )?;
     if let Some(owner) = input.owner {
         fields.owner = Owner::parse(&owner)?;
     }
     if let Some(status) = input.status {
         fields.status = Status::parse_in(&status, Family::Knowledge)
             .filter(|status| *status != Status::Archived)
-            .ok_or_else(|| Invalid::new("status_invalid", "status", format!("{status:?} is not active, pending_review or resolved")))?;
+            .ok_or_else(|| {
+                Invalid::new(
+                    "status_invalid",
+                    "status",
+                    format!("{status:?} is not active, pending_review or resolved"),
+                )
+            })?;
     }
     fields.context = input.context.map(check_context).transpose()?;
     fields.metadata = input.metadata;
@@ -158,7 +175,12 @@ pub fn draft(
 /// Text that can be kept: NUL is taken out with a warning, the rest stays byte for byte.
 pub(super) fn content(text: String, warnings: &mut Vec<Warning>) -> Result<String, Invalid> {
     let kept = if text.contains('\0') {
-        warnings.push(Warning::new("nul_removed", "NUL characters were taken out", "NUL", "nothing"));
+        warnings.push(Warning::new(
+            "nul_removed",
+            "NUL characters were taken out",
+            "NUL",
+            "nothing",
+        ));
         text.replace('\0', "")
     } else {
         text
@@ -167,7 +189,10 @@ pub(super) fn content(text: String, warnings: &mut Vec<Warning>) -> Result<Strin
         return Err(Invalid::new("content_empty", "content", "is empty"));
     }
     if kept.len() > MAX_CONTENT_BYTES {
-        let message = format!("{} bytes are more than {MAX_CONTENT_BYTES}; keep the text as a page and refer to it", kept.len());
+        let message = format!(
+            "{} bytes are more than {MAX_CONTENT_BYTES}; keep the text as a page and refer to it",
+            kept.len()
+        );
         return Err(Invalid::new("content_too_large", "content", message));
     }
     Ok(kept)
@@ -190,7 +215,11 @@ pub(super) fn confidence(raw: Option<&Value>, warnings: &mut Vec<Warning>) -> Re
 
 fn confidence_invalid(raw: Option<&Value>) -> Invalid {
     let given = raw.map(Value::to_string).unwrap_or_default();
-    Invalid::new("confidence_invalid", "confidence", format!("{given} is not a number from 0 to 1, low, medium or high"))
+    Invalid::new(
+        "confidence_invalid",
+        "confidence",
+        format!("{given} is not a number from 0 to 1, low, medium or high"),
+    )
 }
 
 fn lifetime(
@@ -214,7 +243,12 @@ fn lifetime(
         (Some(a), Some(b)) => {
             let earlier = a.min(b);
             let message = "both ttl_minutes and expires_at were given; the earlier holds";
-            warnings.push(Warning::new("ttl_and_expires_at", message, format!("{a} and {b}"), earlier));
+            warnings.push(Warning::new(
+                "ttl_and_expires_at",
+                message,
+                format!("{a} and {b}"),
+                earlier,
+            ));
             Lifetime::Until(earlier)
         }
         (Some(end), None) | (None, Some(end)) => Lifetime::Until(end),
@@ -243,7 +277,11 @@ fn ttl_of(value: &Value, default_ttl: Duration, warnings: &mut Vec<Warning>) -> 
 
 pub(super) fn check_context(context: Value) -> Result<Value, Invalid> {
     if depth(&context) > MAX_CONTEXT_DEPTH {
-        return Err(Invalid::new("context_too_deep", "context", format!("is deeper than {MAX_CONTEXT_DEPTH} levels")));
+        return Err(Invalid::new(
+            "context_too_deep",
+            "context",
+            format!("is deeper than {MAX_CONTEXT_DEPTH} levels"),
+        ));
     }
     let bytes = context.to_string().len();
     if bytes > MAX_CONTEXT_BYTES {
@@ -271,7 +309,13 @@ mod tests {
 
     fn drafted(input: Value) -> Result<Draft, Invalid> {
         let input: ObservationInput = serde_json::from_value(input).unwrap();
-        draft(input, &TypeRegistry::default(), Trust::ToolInternal, Source::default(), NOW)
+        draft(
+            input,
+            &TypeRegistry::default(),
+            Trust::ToolInternal,
+            Source::default(),
+            NOW,
+        )
     }
 
     fn check_ttl(input: Value, end: Option<i64>, warning: Option<&str>) {
@@ -302,7 +346,11 @@ mod tests {
     fn a_lifetime_that_makes_no_sense_becomes_the_default_with_a_warning_m7_1_4() {
         let week = 7 * 24 * 60 * 60 * 1000;
         for bad in [json!(-1), json!(576_000), json!("soon"), json!([1])] {
-            check_ttl(json!({"content": "x", "ttl_minutes": bad}), Some(week), Some("ttl_invalid"));
+            check_ttl(
+                json!({"content": "x", "ttl_minutes": bad}),
+                Some(week),
+                Some("ttl_invalid"),
+            );
         }
     }
 
@@ -326,7 +374,10 @@ mod tests {
             (json!({"content": "x", "confidence": {}}), "confidence_invalid"),
             (json!({"content": "x", "tags": [""]}), "tag_invalid"),
             (json!({"content": "x".repeat(65 * 1024)}), "content_too_large"),
-            (json!({"content": "x", "context": [[[[[[[[[1]]]]]]]]]}), "context_too_deep"),
+            (
+                json!({"content": "x", "context": [[[[[[[[[1]]]]]]]]]}),
+                "context_too_deep",
+            ),
         ];
         for (input, code) in cases {
             assert_eq!(drafted(input).unwrap_err().code, code);

@@ -61,7 +61,9 @@ pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldC
     let mut changes = Vec::new();
     let mut warnings = Vec::new();
     if let Some(title) = patch.title {
-        changes.push(FieldChange::Title(title.split_whitespace().collect::<Vec<_>>().join(" ")));
+        changes.push(FieldChange::Title(
+            title.split_whitespace().collect::<Vec<_>>().join(" "),
+        ));
     }
     if let Some(text) = patch.content {
         changes.push(FieldChange::Body(draft::content(text, &mut warnings)?));
@@ -105,7 +107,12 @@ mod tests {
     fn entry(kind: EntryKind, status: Status) -> Entry {
         let mut fields = EntryFields::new(kind, Owner::agent(), Trust::User);
         fields.status = status;
-        let new = NewEntry { id: EntryId::derived(&["e"]), page: PageId::derived(&["p"]), kind, fields };
+        let new = NewEntry {
+            id: EntryId::derived(&["e"]),
+            page: PageId::derived(&["p"]),
+            kind,
+            fields,
+        };
         Entry::added(new, EntryHandle(1), Seq(1), Timestamp::default())
     }
 
@@ -118,16 +125,25 @@ mod tests {
         let active = entry(EntryKind::Observation, Status::Active);
         let (changes, warnings) = patched(&active, json!({"confidence": 1.5, "status": "resolved"})).unwrap();
         let one = Confidence::clamped(1.0).0;
-        assert_eq!(changes, [FieldChange::Status(Status::Resolved), FieldChange::Confidence(one)]);
+        assert_eq!(
+            changes,
+            [FieldChange::Status(Status::Resolved), FieldChange::Confidence(one)]
+        );
         assert_eq!(warnings[0].code, "confidence_clamped");
     }
 
     #[test]
     fn what_is_archived_or_no_observation_is_not_patched_m7_5_39() {
         let archived = entry(EntryKind::Observation, Status::Archived);
-        assert_eq!(patched(&archived, json!({"status": "active"})).unwrap_err().code, "archived");
+        assert_eq!(
+            patched(&archived, json!({"status": "active"})).unwrap_err().code,
+            "archived"
+        );
         let note = entry(EntryKind::Note, Status::Active);
-        assert_eq!(patched(&note, json!({"content": "x"})).unwrap_err().code, "kind_invalid");
+        assert_eq!(
+            patched(&note, json!({"content": "x"})).unwrap_err().code,
+            "kind_invalid"
+        );
     }
 
     #[test]

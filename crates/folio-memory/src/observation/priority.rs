@@ -9,7 +9,8 @@ impl TypeRegistry {
     /// What entries of the type `name` are treated as; an unknown type is an insight.
     #[must_use]
     pub fn class_of(&self, name: Option<&str>) -> Class {
-        name.and_then(|name| self.get(name)).map_or(Class::Insight, |known| known.class)
+        name.and_then(|name| self.get(name))
+            .map_or(Class::Insight, |known| known.class)
     }
 
     /// The names of the registered types of `class`, sorted.
@@ -23,7 +24,10 @@ impl TypeRegistry {
 pub fn by_priority(types: &TypeRegistry, a: &Entry, b: &Entry) -> Ordering {
     let class = |entry: &Entry| types.class_of(entry.fields.type_name.as_deref());
     let confidence = |entry: &Entry| entry.fields.confidence.map_or(0.0, |confidence| confidence.value());
-    class(a).cmp(&class(b)).then_with(|| confidence(b).total_cmp(&confidence(a))).then_with(|| b.handle.cmp(&a.handle))
+    class(a)
+        .cmp(&class(b))
+        .then_with(|| confidence(b).total_cmp(&confidence(a)))
+        .then_with(|| b.handle.cmp(&a.handle))
 }
 
 #[cfg(test)]
@@ -40,13 +44,18 @@ mod tests {
         fields.type_name = Some(type_name.to_owned());
         fields.confidence = Some(Confidence::clamped(confidence).0);
         let (id, page) = (EntryId::derived(&[type_name]), PageId::derived(&["p"]));
-        let new = NewEntry { id, page, kind: EntryKind::Observation, fields };
+        let new = NewEntry {
+            id,
+            page,
+            kind: EntryKind::Observation,
+            fields,
+        };
         Entry::added(new, EntryHandle(handle), Seq(handle), Timestamp::default())
     }
 
     #[test]
     fn class_then_confidence_then_newest_m7_2_14() {
-        let mut entries = vec![
+        let mut entries = [
             entry(1, "pattern_detected", 1.0),
             entry(2, "observation", 0.9),
             entry(3, "never_registered", 0.9),

@@ -57,7 +57,15 @@ impl Default for TypeRegistry {
         ];
         let types = built_in
             .into_iter()
-            .map(|(name, class)| (name.to_owned(), ObservationType { class, default_ttl: WEEK }))
+            .map(|(name, class)| {
+                (
+                    name.to_owned(),
+                    ObservationType {
+                        class,
+                        default_ttl: WEEK,
+                    },
+                )
+            })
             .collect();
         Self { types }
     }
@@ -80,6 +88,8 @@ impl TypeRegistry {
     pub fn is_well_formed(name: &str) -> bool {
         name.len() <= 64
             && name.starts_with(|c: char| c.is_ascii_lowercase())
-            && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
     }
 }

@@ -69,7 +69,11 @@ pub struct ItemPatch {
 #[must_use]
 pub fn page_of(space: &SpaceName, thread: &ThreadKey) -> (PageId, PageFields) {
     let id = PageId::derived(&["scratchbook", space.as_str(), &thread.0]);
-    let mut fields = PageFields::new(PageRole::Scratchbook, format!("Scratchbook of {thread}"), Owner::agent());
+    let mut fields = PageFields::new(
+        PageRole::Scratchbook,
+        format!("Scratchbook of {thread}"),
+        Owner::agent(),
+    );
     fields.thread = Some(thread.clone());
     (id, fields)
 }
@@ -81,15 +85,30 @@ pub fn page_of(space: &SpaceName, thread: &ThreadKey) -> (PageId, PageFields) {
 /// The first field that is wrong: a kind that is no item, nothing in it, too long, progress out of range, a bad tag.
 pub fn draft(input: ItemInput, trust: Trust) -> Result<EntryFields, Invalid> {
     if !is_item(input.kind) {
-        return Err(Invalid::new("kind_invalid", "kind", format!("{} is not note, todo or task", input.kind)));
+        return Err(Invalid::new(
+            "kind_invalid",
+            "kind",
+            format!("{} is not note, todo or task", input.kind),
+        ));
     }
     let mut fields = EntryFields::new(input.kind, Owner::agent(), trust);
-    let title = input.title.unwrap_or_else(|| input.body.lines().find(|l| !l.trim().is_empty()).unwrap_or("").to_owned());
+    let title = input.title.unwrap_or_else(|| {
+        input
+            .body
+            .lines()
+            .find(|l| !l.trim().is_empty())
+            .unwrap_or("")
+            .to_owned()
+    });
     fields.title = checked_title(&title)?;
     fields.body = checked_body(input.body)?;
     fields.tags = Tag::parse_all(input.tags.iter().map(String::as_str))?;
     if input.kind != EntryKind::Task && (input.phase.is_some() || input.progress.is_some()) {
-        return Err(Invalid::new("field_not_of_kind", "phase", format!("only a task has phase and progress, this is a {}", input.kind)));
+        return Err(Invalid::new(
+            "field_not_of_kind",
+            "phase",
+            format!("only a task has phase and progress, this is a {}", input.kind),
+        ));
     }
     fields.phase = input.phase;
     fields.progress = input.progress.map(checked_progress).transpose()?;
@@ -104,7 +123,11 @@ pub fn draft(input: ItemInput, trust: Trust) -> Result<EntryFields, Invalid> {
 pub fn patch(item: &Entry, patch: ItemPatch) -> Result<Vec<FieldChange>, Invalid> {
     let mut changes = Vec::new();
     if item.fields.status == Status::Archived {
-        return Err(Invalid::new("archived", "status", format!("{} is archived, which is final; add a new item", item.handle)));
+        return Err(Invalid::new(
+            "archived",
+            "status",
+            format!("{} is archived, which is final; add a new item", item.handle),
+        ));
     }
     if let Some(title) = patch.title {
         changes.push(FieldChange::Title(checked_title(&title)?));
@@ -113,8 +136,13 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<Vec<FieldChange>, Invalid
         changes.push(FieldChange::Body(checked_body(body)?));
     }
     if let Some(text) = patch.status {
-        let status = Status::parse_in(&text, item.kind.family())
-            .ok_or_else(|| Invalid::new("status_invalid", "status", format!("a {} cannot be {text:?}", item.kind)))?;
+        let status = Status::parse_in(&text, item.kind.family()).ok_or_else(|| {
+            Invalid::new(
+                "status_invalid",
+                "status",
+                format!("a {} cannot be {text:?}", item.kind),
+            )
+        })?;
         changes.push(FieldChange::Status(status));
     }
     if let Some(tags) = patch.tags {
@@ -145,10 +173,17 @@ fn is_item(kind: EntryKind) -> bool {
 fn checked_title(title: &str) -> Result<String, Invalid> {
     let line = title.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.is_empty() {
-        return Err(Invalid::new("title_empty", "title", "there is neither a title nor a body"));
+        return Err(Invalid::new(
+            "title_empty",
+            "title",
+            "there is neither a title nor a body",
+        ));
     }
     if line.len() > MAX_TITLE_BYTES {
-        let end = (0..=MAX_TITLE_BYTES - 3).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
+        let end = (0..=MAX_TITLE_BYTES - 3)
+            .rev()
+            .find(|at| line.is_char_boundary(*at))
+            .unwrap_or(0);
         return Ok(format!("{}…", &line[..end]));
     }
     Ok(line)
@@ -156,7 +191,11 @@ fn checked_title(title: &str) -> Result<String, Invalid> {
 
 fn checked_body(body: String) -> Result<String, Invalid> {
     if body.len() > MAX_BODY_BYTES {
-        return Err(Invalid::new("body_too_large", "body", format!("{} bytes are more than {MAX_BODY_BYTES}", body.len())));
+        return Err(Invalid::new(
+            "body_too_large",
+            "body",
+            format!("{} bytes are more than {MAX_BODY_BYTES}", body.len()),
+        ));
     }
     Ok(body)
 }
@@ -165,7 +204,11 @@ fn checked_progress(progress: f64) -> Result<f64, Invalid> {
     if (0.0..=1.0).contains(&progress) {
         Ok(progress)
     } else {
-        Err(Invalid::new("progress_invalid", "progress", format!("{progress} is not from 0 to 1")))
+        Err(Invalid::new(
+            "progress_invalid",
+            "progress",
+            format!("{progress} is not from 0 to 1"),
+        ))
     }
 }
 
@@ -174,32 +217,54 @@ mod tests {
     use super::*;
 
     fn input(kind: EntryKind, title: &str) -> ItemInput {
-        ItemInput { kind, title: Some(title.to_owned()), body: String::new(), tags: Vec::new(), phase: None, progress: None }
+        ItemInput {
+            kind,
+            title: Some(title.to_owned()),
+            body: String::new(),
+            tags: Vec::new(),
+            phase: None,
+            progress: None,
+        }
     }
 
     #[test]
     fn threads_with_similar_names_have_different_books_m7_4_38() {
         let space = SpaceName::main();
-        let ids: Vec<_> = ["a/b", "a_b", "a b", "線程"].map(|t| page_of(&space, &ThreadKey(t.to_owned())).0).into();
+        let ids: Vec<_> = ["a/b", "a_b", "a b", "線程"]
+            .map(|t| page_of(&space, &ThreadKey(t.to_owned())).0)
+            .into();
         assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), 4);
     }
 
     #[test]
     fn the_first_line_of_the_body_serves_as_title() {
-        let item = ItemInput { title: None, body: "\n  first\nsecond".to_owned(), ..input(EntryKind::Note, "") };
+        let item = ItemInput {
+            title: None,
+            body: "\n  first\nsecond".to_owned(),
+            ..input(EntryKind::Note, "")
+        };
         assert_eq!(draft(item, Trust::User).unwrap().title, "first");
     }
 
     #[test]
     fn only_a_task_has_progress_and_only_from_0_to_1() {
-        let todo = ItemInput { progress: Some(0.5), ..input(EntryKind::Todo, "x") };
+        let todo = ItemInput {
+            progress: Some(0.5),
+            ..input(EntryKind::Todo, "x")
+        };
         assert_eq!(draft(todo, Trust::User).unwrap_err().code, "field_not_of_kind");
-        let task = ItemInput { progress: Some(1.5), ..input(EntryKind::Task, "x") };
+        let task = ItemInput {
+            progress: Some(1.5),
+            ..input(EntryKind::Task, "x")
+        };
         assert_eq!(draft(task, Trust::User).unwrap_err().code, "progress_invalid");
     }
 
     #[test]
     fn an_observation_is_no_item() {
-        assert_eq!(draft(input(EntryKind::Observation, "x"), Trust::User).unwrap_err().code, "kind_invalid");
+        assert_eq!(
+            draft(input(EntryKind::Observation, "x"), Trust::User).unwrap_err().code,
+            "kind_invalid"
+        );
     }
 }

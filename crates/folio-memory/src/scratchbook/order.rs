@@ -9,12 +9,14 @@ use crate::time::Timestamp;
 /// before blocked; then notes, the newest first; then what is settled, the last touched first. Total.
 #[must_use]
 pub fn by_urgency(now: Timestamp, a: &Entry, b: &Entry) -> Ordering {
-    urgency(now, a).cmp(&urgency(now, b)).then_with(|| match urgency(now, a) {
-        // Work is done in the order in which it was thought of.
-        Urgency::Pinned(_) | Urgency::Task(_) | Urgency::Todo(_) => a.handle.cmp(&b.handle),
-        Urgency::Note => b.handle.cmp(&a.handle),
-        Urgency::Settled => b.updated_seq.cmp(&a.updated_seq).then_with(|| b.handle.cmp(&a.handle)),
-    })
+    urgency(now, a)
+        .cmp(&urgency(now, b))
+        .then_with(|| match urgency(now, a) {
+            // Work is done in the order in which it was thought of.
+            Urgency::Pinned(_) | Urgency::Task(_) | Urgency::Todo(_) => a.handle.cmp(&b.handle),
+            Urgency::Note => b.handle.cmp(&a.handle),
+            Urgency::Settled => b.updated_seq.cmp(&a.updated_seq).then_with(|| b.handle.cmp(&a.handle)),
+        })
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -52,13 +54,18 @@ mod tests {
     fn item(handle: u64, kind: EntryKind, status: Status, pin_rank: Option<u32>) -> Entry {
         let mut fields = EntryFields::new(kind, Owner::agent(), Trust::User);
         (fields.status, fields.pin_rank) = (status, pin_rank);
-        let new = NewEntry { id: EntryId::derived(&["e"]), page: PageId::derived(&["p"]), kind, fields };
+        let new = NewEntry {
+            id: EntryId::derived(&["e"]),
+            page: PageId::derived(&["p"]),
+            kind,
+            fields,
+        };
         Entry::added(new, EntryHandle(handle), Seq(handle), Timestamp::default())
     }
 
     #[test]
     fn pins_then_work_begun_then_open_then_notes_then_what_is_done() {
-        let mut items = vec![
+        let mut items = [
             item(1, EntryKind::Note, Status::Active, None),
             item(2, EntryKind::Todo, Status::Done, None),
             item(3, EntryKind::Todo, Status::Open, None),

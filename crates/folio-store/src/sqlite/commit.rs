@@ -251,7 +251,7 @@ impl<'c> Plan<'_, '_, 'c> {
         if let Some(index) = self.pages.by_id.get(&id) {
             return Ok(Some(*index));
         }
-        let found = page::place_of(self.scope.conn, self.space, id)?;
+        let found = self.scope.page(self.space, id)?;
         Ok(found.map(|place| self.pages.add(id, PlannedPage { place, new: None, page: None, is_changed: false })))
     }
 
@@ -332,8 +332,7 @@ impl PlannedPage<'_> {
                 page::insert(conn, self.place, parent, page, &page_fields_json(&page.fields)?)
             }
             (None, Some(page)) if self.is_changed => {
-                page::update(conn, self.place.space(), page, &page_fields_json(&page.fields)?)?;
-                journal::touch(conn, Touched::Page, self.place, seq)
+                page::update(conn, self.place.space(), page, &page_fields_json(&page.fields)?)
             }
             (None, _) => Ok(()),
         }

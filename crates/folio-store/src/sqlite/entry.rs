@@ -143,6 +143,36 @@ pub(super) fn filters(fields: &EntryFields) -> (bool, Option<i64>, bool, Option<
     )
 }
 
+/// Whether the columns by which lists filter say what `entry` says.
+pub(super) fn has_columns(conn: &Connection, place: Place, entry: &Entry) -> Result<bool, Failure> {
+    let sql = "SELECT count(*) FROM entry WHERE place = ?1 AND id = ?2 AND kind = ?3 AND type IS ?4 AND status = ?5
+               AND owner = ?6 AND pinned = ?7 AND expires_at IS ?8 AND superseded = ?9 AND confidence IS ?10";
+    let fields = &entry.fields;
+    let (pinned, expires_at, superseded, confidence) = filters(fields);
+    let found: i64 = conn.prepare_cached(sql)?.query_row(
+        params![
+            place,
+            entry.id.to_bytes(),
+            entry.kind.as_str(),
+            fields.type_name,
+            fields.status.as_str(),
+            fields.owner.as_str(),
+            pinned,
+            expires_at,
+            superseded,
+            confidence,
+        ],
+        |row| row.get(0),
+    )?;
+    Ok(found == 1)
+}
+
+/// Whether the entry at `place` can be found by `tag`.
+pub(super) fn is_tagged(conn: &Connection, place: Place, tag: &Tag) -> Result<bool, Failure> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM entry_tag WHERE tag = ?1 AND entry = ?2)";
+    Ok(conn.prepare_cached(sql)?.query_row(params![tag.as_str(), place], |row| row.get(0))?)
+}
+
 fn insert_tags(conn: &Connection, place: Place, tags: &[Tag]) -> Result<(), Failure> {
     if tags.is_empty() {
         return Ok(());

@@ -16,7 +16,6 @@ use crate::store::{Journal, LogRow, Revision};
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Touched {
     Entry,
-    Page,
     Run,
 }
 
@@ -24,7 +23,6 @@ impl Touched {
     pub(super) fn letter(self) -> &'static str {
         match self {
             Self::Entry => "e",
-            Self::Page => "p",
             Self::Run => "r",
         }
     }
@@ -65,6 +63,12 @@ pub(super) fn touch(conn: &Connection, what: Touched, place: Place, seq: Seq) ->
     let sql = "INSERT INTO touch (what, place, seq) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
     conn.prepare_cached(sql)?.execute(params![what.letter(), place, to_column(seq.0)])?;
     Ok(())
+}
+
+/// Whether commit `seq` is noted to have to do with what stands at `place`.
+pub(super) fn is_touched(conn: &Connection, what: Touched, place: Place, seq: Seq) -> Result<bool, Failure> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM touch WHERE what = ?1 AND place = ?2 AND seq = ?3)";
+    Ok(conn.prepare_cached(sql)?.query_row(params![what.letter(), place, to_column(seq.0)], |row| row.get(0))?)
 }
 
 /// The last commit that touched what stands at `place`; zero if none did.

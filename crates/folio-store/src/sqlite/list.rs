@@ -1,6 +1,6 @@
 //! Lists of entries: the filter as SQL, the exact total, and the cursor.
 
-use folio_memory::{Entry, EntryQuery, ListAnswer, Order, Seq, SpaceName, Timestamp};
+use folio_memory::{Entry, EntryKind, EntryQuery, ListAnswer, Order, Seq, SpaceName, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 use sha2::{Digest, Sha256};
@@ -48,9 +48,24 @@ pub(super) fn entries(
 
 /// Conditions in SQL, with their values.
 struct Filter {
+    /// Where rows are looked for when they are wanted in order.
+    ordered: Conditions,
+    /// Where rows are looked for when they are counted.
+    counted: Conditions,
+    /// What holds for the rows that are wanted.
+    wanted: Conditions,
+}
+
+#[derive(Default)]
+struct Conditions {
+    table: &'static str,
     sql: String,
     values: Vec<Value>,
 }
+
+const BY_NUMBER: &str = "entry";
+/// The index that knows everything that is filtered by, sorted by kind, then by page.
+const BY_KIND_AND_PAGE: &str = "entry INDEXED BY entry_list";
 
 impl Filter {
     /// Everything that `query` asks for but its context; `None` if nothing can match.
@@ -61,13 +76,24 @@ impl Filter {
         as_of: Seq,
         now: Timestamp,
     ) -> Result<Option<Self>, Failure> {
-        let mut filter = Self { sql: "place BETWEEN ? AND ?".to_owned(), values: Vec::new() };
-        filter.values.extend([place_value(Place::start(space)), place_value(Place::end(space))]);
-        if let Some(page) = query.page {
-            let Some(page) = page::place_of(conn, space, page)? else { return Ok(None) };
-            filter.and("page = ?", [place_value(page)]);
-        }
-        filter.and_any_of("kind", query.kinds.iter().map(|kind| kind.as_str()));
+        let page = match query.page.map(|page| page::place_of(conn, space, page)).transpose()? {
+            Some(None) => return Ok(None),
+            page => page.flatten(),
+        };
+        let is_tagged = !query.tags.is_empty() || !query.tags_any.is_empty();
+        let (ordered, counted) = if page.is_some() || !query.kinds.is_empty() {
+            (listed(space, query, page), listed(space, query, page))
+        } else if is_tagged {
+            // The tags lead to the numbers of the entries.
+            (numbered(space), numbered(space))
+        } else {
+            (numbered(space), listed(space, query, page))
+        };
+        Ok(Some(Self { ordered, counted, wanted: Self::wanted(query, as_of, now) }))
+    }
+
+    fn wanted(query: &EntryQuery, as_of: Seq, now: Timestamp) -> Conditions {
+        let mut filter = Conditions::default();
         filter.and_any_of("type", query.types.iter().map(String::as_str));
         filter.and_any_of("owner", query.owner.iter().map(folio_memory::Owner::as_str));
         if query.status.is_empty() {
@@ -98,22 +124,23 @@ impl Filter {
         if !query.include_superseded {
             filter.and("NOT superseded", []);
         }
-        Ok(Some(filter))
+        filter
     }
 
     /// The first `limit` entries after the one at `after`.
     fn first(&self, conn: &Connection, order: Order, after: Option<Place>, limit: usize) -> Result<Vec<Entry>, Failure> {
         let (beyond, direction) = direction(order);
-        let mut sql = format!("SELECT {COLUMNS} FROM entry WHERE {}", self.sql);
-        let mut values = self.values.clone();
+        let mut rest = Conditions::default();
         if let Some(after) = after {
-            sql += &format!(" AND place {beyond} ?");
-            values.push(place_value(after));
+            rest.and(&format!("place {beyond} ?"), [place_value(after)]);
         }
-        sql += &format!(" ORDER BY place {direction} LIMIT ?");
-        values.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let conditions = [&self.ordered, &self.wanted, &rest];
+        // Which ones these are is found in the index alone; only they are read.
+        let which = select("place", &conditions, &format!("ORDER BY place {direction} LIMIT {limit}"));
+        let sql = format!("SELECT {COLUMNS} FROM entry WHERE place IN ({which}) ORDER BY place {direction}");
         let mut statement = conn.prepare_cached(&sql)?;
-        let mut rows = statement.query(params_from_iter(values))?;
+        let mut rows = statement.query(params_from_iter(values(&conditions)))?;
         let mut entries = Vec::new();
         while let Some(row) = rows.next()? {
             entries.push(from_row(row)?);
@@ -123,8 +150,9 @@ impl Filter {
 
     /// How many entries there are.
     fn count(&self, conn: &Connection) -> Result<u64, Failure> {
-        let mut statement = conn.prepare_cached(&format!("SELECT count(*) FROM entry WHERE {}", self.sql))?;
-        Ok(super::place::from_column(statement.query_row(params_from_iter(&self.values), |row| row.get(0))?))
+        let conditions = [&self.counted, &self.wanted];
+        let mut statement = conn.prepare_cached(&select("count(*)", &conditions, ""))?;
+        Ok(super::place::from_column(statement.query_row(params_from_iter(values(&conditions)), |row| row.get(0))?))
     }
 
     /// The same two answers where only the whole entry tells whether it matches.
@@ -137,9 +165,10 @@ impl Filter {
         limit: usize,
     ) -> Result<(Vec<Entry>, u64), Failure> {
         let (_, direction) = direction(query.order);
-        let sql = format!("SELECT {COLUMNS} FROM entry WHERE {} ORDER BY place {direction}", self.sql);
+        let conditions = [&self.ordered, &self.wanted];
+        let sql = select(COLUMNS, &conditions, &format!("ORDER BY place {direction}"));
         let mut statement = conn.prepare_cached(&sql)?;
-        let mut rows = statement.query(params_from_iter(&self.values))?;
+        let mut rows = statement.query(params_from_iter(values(&conditions)))?;
         let (mut entries, mut total) = (Vec::new(), 0);
         while let Some(row) = rows.next()? {
             let place: Place = row.get(0)?;
@@ -158,9 +187,13 @@ impl Filter {
         }
         Ok((entries, total))
     }
+}
 
+impl Conditions {
     fn and(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
-        self.sql += " AND ";
+        if !self.sql.is_empty() {
+            self.sql += " AND ";
+        }
         self.sql += condition;
         self.values.extend(values);
     }
@@ -171,6 +204,35 @@ impl Filter {
             self.and(&condition, values.map(|value| value.to_owned().into()));
         }
     }
+}
+
+/// The entries of `space`, found by their numbers.
+fn numbered(space: SpaceId) -> Conditions {
+    let mut conditions = Conditions { table: BY_NUMBER, ..Conditions::default() };
+    conditions.and("place BETWEEN ? AND ?", [Place::start(space), Place::end(space)].map(place_value));
+    conditions
+}
+
+/// The entries of `space` of the kinds and on the page that `query` names, found in the index.
+fn listed(space: SpaceId, query: &EntryQuery, page: Option<Place>) -> Conditions {
+    let mut conditions = Conditions { table: BY_KIND_AND_PAGE, ..Conditions::default() };
+    let kinds = if query.kinds.is_empty() { &EntryKind::ALL[..] } else { &query.kinds };
+    conditions.and_any_of("kind", kinds.iter().map(|kind| kind.as_str()));
+    match page {
+        Some(page) => conditions.and("page = ?", [place_value(page)]),
+        None => conditions.and("page BETWEEN ? AND ?", [Place::start(space), Place::end(space)].map(place_value)),
+    }
+    conditions
+}
+
+fn select(what: &str, conditions: &[&Conditions], tail: &str) -> String {
+    let table = conditions.first().map_or(BY_NUMBER, |first| first.table);
+    let all: Vec<_> = conditions.iter().map(|some| some.sql.as_str()).filter(|sql| !sql.is_empty()).collect();
+    format!("SELECT {what} FROM {table} WHERE {} {tail}", all.join(" AND "))
+}
+
+fn values<'c>(conditions: &'c [&Conditions]) -> impl Iterator<Item = &'c Value> {
+    conditions.iter().flat_map(|some| &some.values)
 }
 
 const TAGGED: &str = "SELECT entry FROM entry_tag WHERE tag";

@@ -7,6 +7,7 @@ use rusqlite::Connection;
 use super::error::{Failure, damaged};
 use super::open::{Target, sync_folder_of};
 use crate::error::StoreError;
+use crate::store::OwnerId;
 
 /// "Foli" in the header marks a file as ours.
 const APPLICATION_ID: i64 = 0x466F_6C69;
@@ -100,20 +101,19 @@ pub(super) fn backup_path(file: &Path, found: u32) -> PathBuf {
     name.into()
 }
 
-/// Copies the file as it is now beside itself. A copy that is there already stays: it is the older, so the better one.
+/// Copies the file as it is now beside itself. A copy that is there already stays: whoever made it did so before he
+/// changed anything.
 fn back_up(conn: &Connection, file: &Path, found: u32) -> Result<(), Failure> {
     let backup = backup_path(file, found);
     if backup.exists() {
         return Ok(());
     }
     let mut unfinished = backup.clone().into_os_string();
-    unfinished.push(format!("-{}", std::process::id()));
+    unfinished.push(format!("-{}", OwnerId::random().0));
     let unfinished = PathBuf::from(unfinished);
     let copied = copy(conn, &unfinished, &backup);
-    if copied.is_err() {
-        // Whatever is left of it is of no use, and the failure to copy is what the caller should see.
-        std::fs::remove_file(&unfinished).unwrap_or_default();
-    }
+    // It has its name by now, or is of no use.
+    std::fs::remove_file(&unfinished).unwrap_or_default();
     copied
 }
 
@@ -126,7 +126,14 @@ fn copy(conn: &Connection, unfinished: &Path, backup: &Path) -> Result<(), Failu
     };
     conn.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()])?;
     std::fs::File::open(unfinished).and_then(|file| file.sync_all()).map_err(unavailable)?;
-    std::fs::rename(unfinished, backup).map_err(unavailable)?;
+    // A link, because a renamed file would take the place of the copy of another process.
+    match std::fs::hard_link(unfinished, backup) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        linked => linked.map_err(unavailable)?,
+    }
     sync_folder_of(backup).map_err(unavailable)?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,6 +28,7 @@ mod replay;
 mod run;
 mod wake;
 mod writer;
+pub mod yardstick;
 
 use std::fmt;
 use std::sync::Arc;

@@ -16,13 +16,13 @@ use crate::error::StoreError;
 pub const IN_MEMORY: &str = "memory:";
 
 /// Pages of 4 KiB after which the writer moves the write-ahead log into the file.
-const CHECKPOINT_AFTER_PAGES: u32 = 1_000;
+const CHECKPOINT_AFTER_PAGES: u32 = 2_000;
 
 /// Bytes that the write-ahead log keeps on disk after it was moved.
 const WAL_BYTES_KEPT: u32 = 8 * 1024 * 1024;
 
 /// How long a statement waits for another process before it gives up.
-const BUSY_WAIT: Duration = Duration::from_secs(10);
+pub(super) const BUSY_WAIT: Duration = Duration::from_secs(10);
 
 /// What is opened, and how.
 #[derive(Debug, Clone)]

@@ -5,17 +5,19 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use folio_memory::{RunId, Seq, SpaceName, Timestamp};
+use folio_memory::{PageId, RunId, Seq, SpaceName, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::error::{Failure, repeated};
 use super::lease::Owners;
 use super::place::{Place, SpaceId};
 use super::prepare::Prepared;
 use super::wake::Wake;
-use super::{commit, journal, run};
+use super::{commit, journal, page, run};
 use crate::commit::Committed;
 use crate::error::StoreError;
 use crate::store::OwnerId;
@@ -24,6 +26,11 @@ use crate::store::OwnerId;
 const JOBS_MAX: usize = 512;
 /// Bytes after which a transaction is closed.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
+/// How long the thread looks out for another job before it goes to sleep. Whoever writes one commit after the other
+/// brings the next within this time, and finds the thread awake: falling asleep and being woken takes as long.
+const AWAKE: Duration = Duration::from_micros(60);
+/// Pages of which it is remembered where they stand.
+const PAGES_KNOWN: usize = 4096;
 
 /// Where an answer goes.
 pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
@@ -69,16 +76,26 @@ pub(super) struct Writer {
     location: String,
     owners: Arc<Owners>,
     wake: Arc<Wake>,
-    /// Spaces never go away, so what is known of them stays true.
-    spaces: HashMap<SpaceName, SpaceId>,
+    known: Known,
 }
 
-/// What is known within one transaction, in which nobody else can write.
+/// What need not be looked up again.
+#[derive(Debug, Default)]
+struct Known {
+    /// Spaces and pages never go away, so what is known of them stays true, unless the transaction that made them fails.
+    spaces: HashMap<SpaceName, SpaceId>,
+    pages: HashMap<(SpaceId, PageId), Place>,
+    /// True as long as no other process writes.
+    ends: HashMap<SpaceId, Ends>,
+    /// Changes when another process has written.
+    data_version: Option<i64>,
+}
+
+/// What can be done within one transaction, in which nobody else can write.
 #[derive(Debug)]
 pub(super) struct Scope<'w> {
     pub(super) conn: &'w Connection,
-    spaces: &'w mut HashMap<SpaceName, SpaceId>,
-    ends: HashMap<SpaceId, Ends>,
+    known: &'w mut Known,
     has_committed: bool,
 }
 
@@ -94,12 +111,12 @@ pub(super) struct Ends {
 
 impl Writer {
     pub(super) fn new(conn: Connection, location: String, owners: Arc<Owners>, wake: Arc<Wake>) -> Self {
-        Self { conn, location, owners, wake, spaces: HashMap::new() }
+        Self { conn, location, owners, wake, known: Known::default() }
     }
 
     /// Works until nobody can send jobs any more.
     pub(super) fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
-        while let Some(first) = jobs.blocking_recv() {
+        while let Some(first) = next_soon(&mut jobs).or_else(|| jobs.blocking_recv()) {
             self.work_off(first, &mut jobs);
         }
     }
@@ -152,7 +169,7 @@ impl Writer {
         waiting: &mut mpsc::Receiver<Job>,
         done: &mut Vec<(Job, Result<Done, Failure>)>,
     ) -> Result<bool, Failure> {
-        let mut scope = Scope::new(&self.conn, &mut self.spaces);
+        let mut scope = Scope::new(&self.conn, &mut self.known)?;
         let mut bytes = 0;
         let mut next = Some(first);
         while let Some(job) = next {
@@ -174,7 +191,8 @@ impl Writer {
 
     fn alone(&mut self, job: &Job) -> Result<Done, Failure> {
         execute(&self.conn, "BEGIN IMMEDIATE")?;
-        let done = job.apply(&mut Scope::new(&self.conn, &mut self.spaces), &self.owners);
+        let scope = Scope::new(&self.conn, &mut self.known);
+        let done = scope.and_then(|mut scope| job.apply(&mut scope, &self.owners));
         let done = done.and_then(|done| {
             execute(&self.conn, "COMMIT")?;
             Ok(done)
@@ -186,8 +204,8 @@ impl Writer {
     }
 
     fn roll_back(&mut self) {
-        // A space that was made in this transaction is not there any more.
-        self.spaces.clear();
+        // What was made in this transaction is not there any more.
+        self.known = Known::default();
         if !self.conn.is_autocommit() {
             // Should this fail, the next BEGIN does, and its caller hears why.
             execute(&self.conn, "ROLLBACK").unwrap_or_default();
@@ -244,20 +262,40 @@ impl Job {
 }
 
 impl<'w> Scope<'w> {
-    fn new(conn: &'w Connection, spaces: &'w mut HashMap<SpaceName, SpaceId>) -> Self {
-        Self { conn, spaces, ends: HashMap::new(), has_committed: false }
+    fn new(conn: &'w Connection, known: &'w mut Known) -> Result<Self, Failure> {
+        let version = conn.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
+        if known.data_version != Some(version) {
+            known.data_version = Some(version);
+            known.ends.clear();
+        }
+        Ok(Self { conn, known, has_committed: false })
     }
 
     /// The row of the space called `name`, if it has one.
     pub(super) fn space(&mut self, name: &SpaceName) -> Result<Option<SpaceId>, Failure> {
-        if let Some(space) = self.spaces.get(name) {
+        if let Some(space) = self.known.spaces.get(name) {
             return Ok(Some(*space));
         }
         let space = space_id(self.conn, name)?;
         if let Some(space) = space {
-            self.spaces.insert(name.clone(), space);
+            self.known.spaces.insert(name.clone(), space);
         }
         Ok(space)
+    }
+
+    /// Where the page called `id` stands.
+    pub(super) fn page(&mut self, space: SpaceId, id: PageId) -> Result<Option<Place>, Failure> {
+        if let Some(place) = self.known.pages.get(&(space, id)) {
+            return Ok(Some(*place));
+        }
+        let place = page::place_of(self.conn, space, id)?;
+        if let Some(place) = place {
+            if self.known.pages.len() >= PAGES_KNOWN {
+                self.known.pages.clear();
+            }
+            self.known.pages.insert((space, id), place);
+        }
+        Ok(place)
     }
 
     /// The row that the next new space gets.
@@ -270,13 +308,13 @@ impl<'w> Scope<'w> {
     pub(super) fn add_space(&mut self, name: &SpaceName, space: SpaceId) -> Result<(), Failure> {
         let sql = "INSERT INTO space (id, name) VALUES (?1, ?2)";
         self.conn.prepare_cached(sql)?.execute((space, name.as_str()))?;
-        self.spaces.insert(name.clone(), space);
+        self.known.spaces.insert(name.clone(), space);
         Ok(())
     }
 
     /// The last numbers given in `space`.
     pub(super) fn ends(&mut self, space: SpaceId) -> Result<Ends, Failure> {
-        if let Some(ends) = self.ends.get(&space) {
+        if let Some(ends) = self.known.ends.get(&space) {
             return Ok(*ends);
         }
         let (head, at) = journal::last(self.conn, space)?.unwrap_or((Seq(0), Timestamp::MIN));
@@ -287,14 +325,26 @@ impl<'w> Scope<'w> {
             pages: last_number(self.conn, "SELECT max(place) FROM page WHERE place BETWEEN ?1 AND ?2", space)?,
             runs: last_number(self.conn, "SELECT max(place) FROM run WHERE place BETWEEN ?1 AND ?2", space)?,
         };
-        self.ends.insert(space, ends);
+        self.known.ends.insert(space, ends);
         Ok(ends)
     }
 
     /// Notes a commit after which the last numbers are `ends`.
     pub(super) fn committed(&mut self, space: SpaceId, ends: Ends) {
-        self.ends.insert(space, ends);
+        self.known.ends.insert(space, ends);
         self.has_committed = true;
+    }
+}
+
+/// A job that comes within the next moment.
+fn next_soon(jobs: &mut mpsc::Receiver<Job>) -> Option<Job> {
+    let start = Instant::now();
+    loop {
+        match jobs.try_recv() {
+            Ok(job) => return Some(job),
+            Err(mpsc::error::TryRecvError::Empty) if start.elapsed() < AWAKE => std::thread::yield_now(),
+            Err(_) => return None,
+        }
     }
 }
 

@@ -73,9 +73,10 @@ impl Workspace {
         let mut fields = scratchbook::draft(input, trust_of(actor))?;
         fields.source = source_of(actor);
         let (page, page_fields) = scratchbook::page_of(self.space(), thread);
-        let new = NewEntry { id: EntryId::draw(&*self.inner.ids, self.now()), page, kind, fields };
+        let now = self.now();
+        let new = NewEntry { id: EntryId::draw(&*self.inner.ids, now), page, kind, fields };
         let page = self.ensured(page, || page_fields).await?;
-        self.add(actor, page, Box::new(new), Vec::new(), idempotency_key).await
+        self.add(actor, page, Box::new(new), now, idempotency_key).await
     }
 
     /// Changes an item. Without `expected_version` the last writer of a field wins.

@@ -6,7 +6,7 @@ use folio_memory::id::{EntryRef, Ref};
 use folio_memory::observation::{self, Class, ObservationInput, ObservationPatch, by_priority};
 use folio_memory::{
     Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, ListAnswer, NewEntry, Owner, PageFields, PageId,
-    PageRole, Seq, SpaceName, Warning,
+    PageRole, Seq, SpaceName, Timestamp, Warning,
 };
 
 use super::{Workspace, WorkspaceError, Write, Written, source_of, trust_of};
@@ -19,6 +19,8 @@ pub const MAX_ACTIVE: usize = 100;
 pub struct DraftedObservation {
     /// The change that adds it. Needs the scratch page: see [`Workspace::scratch_page`].
     pub new: Box<NewEntry>,
+    /// The instant from which its lifetime counts: the commit's own.
+    pub at: Timestamp,
     /// What was put right.
     pub warnings: Vec<Warning>,
 }
@@ -56,7 +58,7 @@ impl Workspace {
             kind: EntryKind::Observation,
             fields: draft.fields,
         };
-        Ok(DraftedObservation { new: Box::new(new), warnings: draft.warnings })
+        Ok(DraftedObservation { new: Box::new(new), at: now, warnings: draft.warnings })
     }
 
     /// Adds an observation to the scratch page of the space. Its source is the actor, whatever the
@@ -71,9 +73,11 @@ impl Workspace {
         input: ObservationInput,
         idempotency_key: Option<String>,
     ) -> Result<Written, WorkspaceError> {
-        let DraftedObservation { new, warnings } = self.draft_observation(input, source_of(actor), trust_of(actor))?;
+        let drafted = self.draft_observation(input, source_of(actor), trust_of(actor))?;
         let (_, page) = self.scratch_page().await?;
-        self.add(actor, page, new, warnings, idempotency_key).await
+        let mut written = self.add(actor, page, drafted.new, drafted.at, idempotency_key).await?;
+        written.warnings.splice(0..0, drafted.warnings);
+        Ok(written)
     }
 
     /// Adds one entry, and its page before it if that is not there.
@@ -82,13 +86,12 @@ impl Workspace {
         actor: &Actor,
         page: Option<Change>,
         new: Box<NewEntry>,
-        mut warnings: Vec<Warning>,
+        at: Timestamp,
         idempotency_key: Option<String>,
     ) -> Result<Written, WorkspaceError> {
         let changes = page.into_iter().chain([Change::AddEntry(new)]).collect();
-        let recorded = self.record(actor, Write { idempotency_key, ..Write::of(changes) }).await?;
-        let committed = recorded.committed;
-        warnings.extend(recorded.warnings);
+        let recorded = self.record(actor, Write { at: Some(at), idempotency_key, ..Write::of(changes) }).await?;
+        let (committed, warnings) = (recorded.committed, recorded.warnings);
         let added = recorded.record.changes.into_iter().find_map(|change| match change {
             Change::AddEntry(new) => Some(*new),
             _ => None,

@@ -94,9 +94,10 @@ impl Workspace {
         fields.tags = Tag::parse_all(tags.iter().map(String::as_str))?;
         fields.iteration = page.fields.iteration;
         fields.source = source_of(actor);
-        let id = EntryId::draw(&*self.inner.ids, self.now());
+        let now = self.now();
+        let id = EntryId::draw(&*self.inner.ids, now);
         let new = NewEntry { id, page: page.id, kind: EntryKind::Log, fields };
-        self.add(actor, None, Box::new(new), Vec::new(), idempotency_key).await
+        self.add(actor, None, Box::new(new), now, idempotency_key).await
     }
 
     /// The last `n` entries of a page, oldest of them first. Gives 1,000 at most.

@@ -1,8 +1,6 @@
 //! The one place from which a commit leaves for the store.
 
-use folio_engine::Event;
-use folio_memory::{Actor, Change, Warning};
-use serde_json::Value;
+use folio_memory::{Actor, Change, Timestamp, Warning};
 
 use super::{Workspace, WorkspaceError, redact};
 use crate::commit::{Blob, Commit, Committed, Expected, Record, RunAppend};
@@ -13,6 +11,8 @@ use crate::error::StoreError;
 pub struct Write {
     /// Changes of memory, in order.
     pub changes: Vec<Change>,
+    /// When; the present instant if nothing is said. Whoever computed with an instant gives it here.
+    pub at: Option<Timestamp>,
     /// What happened in a run.
     pub run: Option<RunAppend>,
     /// What must hold, or nothing is written.
@@ -58,7 +58,7 @@ impl Workspace {
         let record = Record { run: write.run, reason: write.reason, ..Record::of(write.changes) };
         let mut commit = Commit {
             space: self.inner.space.clone(),
-            at: self.now(),
+            at: write.at.unwrap_or_else(|| self.now()),
             actor: actor.clone(),
             idempotency_key: write.idempotency_key,
             expected: write.expected,
@@ -88,22 +88,5 @@ impl Workspace {
         }
         redact::clean_commit(&mut commit);
         Ok(self.inner.store.commit(commit).await?)
-    }
-
-    /// Replaces the secrets of an event, as writing it would: for who folds an event before it is
-    /// written. Says what it replaced.
-    pub fn clean_event(&self, event: &mut Event) -> Vec<Warning> {
-        redact::clean_event(event)
-    }
-
-    /// Replaces the secrets in a text.
-    pub fn clean_text(&self, text: &mut String) {
-        redact::Cleaner::default().text(text, "text");
-    }
-
-    /// The value without its secrets; `None` if it has none, which costs no allocation.
-    #[must_use]
-    pub fn cleaned_value(&self, value: &Value) -> Option<Value> {
-        redact::cleaned_value(value)
     }
 }

@@ -77,8 +77,11 @@ fn is_meant(kind: &Kind, matched: &str) -> bool {
     }
     match kind {
         // `"http://host","who@where"`: the scanner ends an address at white space, not at a quote.
-        // `{user}:{password}` and `$USER:$PASS` are templates of an address.
-        Kind::UrlCredentials => !matched.contains(['"', '<', '>', '`', '{', '$']) && !matched.ends_with(':'),
+        // `{user}:{password}`, `$USER:$PASS` and `user:password` are templates of an address.
+        Kind::UrlCredentials => {
+            let password = matched.rsplit(':').next().unwrap_or_default();
+            !matched.contains(['"', '<', '>', '`', '{', '$']) && !["", "pass", "password"].contains(&password)
+        }
         // `sk-learn-contrib-examples` is a name. Keys have digits.
         Kind::OpenAiKey => matched.bytes().any(|byte| byte.is_ascii_digit()),
         _ => true,
@@ -187,15 +190,6 @@ impl Cleaner {
         }
         Some(clean)
     }
-}
-
-/// `value` without its secrets; `None` if it has none.
-pub(crate) fn cleaned_value(value: &Value) -> Option<Value> {
-    has_secret(value).then(|| {
-        let mut clean = value.clone();
-        Cleaner::default().value(&mut clean, "value");
-        clean
-    })
 }
 
 /// Whether anything in `value` is a secret; looks only.

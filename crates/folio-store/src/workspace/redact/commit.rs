@@ -124,7 +124,8 @@ fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed: &Renamed)
         Event::AttemptFailed { failure, .. } => cleaner.text(&mut failure.message, "failure"),
         Event::Finished { result, .. } => clean_result(cleaner, result, renamed),
         Event::CancelRequested { by, .. } => cleaner.text(by, "by"),
-        Event::Started { .. } | Event::Resumed { .. } => {}
+        Event::Started { call, .. } => cleaner.text(call, "call"),
+        Event::Resumed { .. } => {}
     }
 }
 

@@ -118,7 +118,8 @@ impl Detector for Assigned {
     fn detect(&self, input: &str, out: &mut Vec<Match>) {
         for name in self.name.find_iter(input) {
             let (start, value) = value_at(input, name.end());
-            if SECRET_BYTES.contains(&value.len()) && looks_random(value) {
+            let is_type = name.as_str().trim_end().ends_with(':') && is_name(value) && !is_quoted(input, start);
+            if SECRET_BYTES.contains(&value.len()) && looks_random(value) && !is_type {
                 out.push(Match::new(self.kind(), start, start + value.len()));
             }
         }
@@ -139,6 +140,17 @@ fn value_at(input: &str, at: usize) -> (usize, &str) {
     };
     let len = value.find(|c: char| c.is_whitespace() || end.contains(&c)).unwrap_or(value.len());
     (input.len() - value.len(), &value[..len])
+}
+
+fn is_quoted(input: &str, start: usize) -> bool {
+    input[..start].ends_with(['"', '\''])
+}
+
+/// Whether `value` is made of words as names in programs are: `WIN32_ERROR`, `super::Password3`.
+fn is_name(value: &str) -> bool {
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    let one_case = !(value.contains(char::is_lowercase) && value.contains(char::is_uppercase));
+    value.contains("::") || (value.contains('_') && one_case && digits <= 2)
 }
 
 /// Whether `text` is a secret because it stands under `key` in an object.

@@ -1,0 +1,81 @@
+//! The way from one format to the next, with steps made up for the test.
+
+use super::*;
+use crate::sqlite::{OpenOptions, SqliteStore};
+
+/// A step that changes what is there.
+const CHANGING: Migration = Migration { sql: "UPDATE space SET name = name || '-2'", changes_data: true };
+/// A step that only adds.
+const ADDING: Migration = Migration { sql: "CREATE TABLE extra (id INTEGER PRIMARY KEY) STRICT", changes_data: false };
+/// A step that cannot be taken.
+const BROKEN: Migration = Migration { sql: "UPDATE space SET name = 'half'; UPDATE nothing SET x = 1", changes_data: true };
+
+/// A file of the present format with the space `main` in it.
+fn old_file(folder: &Path) -> Target {
+    let options = OpenOptions::at(folder.join("folio.db"));
+    drop(SqliteStore::open(&options).unwrap());
+    let target = Target::of(&options);
+    let conn = target.prepare().unwrap();
+    conn.execute("INSERT INTO space (id, name) VALUES (1, 'main')", []).unwrap();
+    target
+}
+
+fn steps(more: &[Migration]) -> Vec<Migration> {
+    [MIGRATIONS, more].concat()
+}
+
+fn space(conn: &Connection) -> String {
+    conn.query_row("SELECT name FROM space", [], |row| row.get(0)).unwrap()
+}
+
+fn format(conn: &Connection) -> usize {
+    conn.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0)).unwrap().try_into().unwrap()
+}
+
+fn backup_of(target: &Target) -> PathBuf {
+    backup_path(target.file.as_deref().unwrap(), 1)
+}
+
+#[test]
+fn a_step_that_changes_data_keeps_a_copy_of_the_file_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = old_file(folder.path());
+    let conn = target.prepare_with(&steps(&[ADDING, CHANGING])).unwrap();
+    assert_eq!((space(&conn).as_str(), format(&conn)), ("main-2", MIGRATIONS.len() + 2));
+    let backup = Connection::open(backup_of(&target)).unwrap();
+    assert_eq!((space(&backup).as_str(), format(&backup)), ("main", MIGRATIONS.len()));
+    assert!(identify(&backup, "the copy", MIGRATIONS).is_ok(), "the copy can be opened by the version that wrote it");
+}
+
+#[test]
+fn a_step_that_only_adds_keeps_no_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = old_file(folder.path());
+    target.prepare_with(&steps(&[ADDING])).unwrap();
+    assert!(!backup_of(&target).exists());
+}
+
+#[test]
+fn a_step_that_fails_leaves_the_file_at_its_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = old_file(folder.path());
+    target.prepare_with(&steps(&[ADDING, BROKEN])).unwrap_err();
+    let conn = target.prepare().unwrap();
+    assert_eq!((space(&conn).as_str(), format(&conn)), ("main", MIGRATIONS.len()));
+    assert!(conn.execute("SELECT * FROM extra", []).is_err());
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|f| f.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().contains("backup-v1-")), "{left:?}");
+}
+
+#[test]
+fn two_processes_that_migrate_at_once_take_every_step_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = old_file(folder.path());
+    let steps = steps(&[CHANGING]);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| target.prepare_with(&steps).unwrap());
+        }
+    });
+    assert_eq!(space(&target.prepare_with(&steps).unwrap()), "main-2");
+}

@@ -1,0 +1,182 @@
+use super::*;
+
+#[tokio::test]
+async fn the_first_observation_brings_the_scratch_page_with_it_and_later_ones_do_not() {
+    let f = fixture();
+    let first = f.add("one").await;
+    let second = f.add("two").await;
+    assert_eq!(first.page, second.page);
+    assert_eq!(f.store.log().iter().map(|row| row.record.changes.len()).collect::<Vec<_>>(), [2, 1]);
+    assert_eq!(f.workspace.page(Ref::Id(first.page)).await.unwrap().fields.role, PageRole::ScratchPage);
+
+    let stranger = Workspace::new(
+        f.workspace.store().clone(),
+        f.workspace.clock().clone(),
+        f.workspace.ids().clone(),
+        SpaceName::main(),
+    );
+    stranger.add_observation(&person(), saying("three"), None).await.unwrap();
+    assert_eq!(f.store.log()[2].record.changes.len(), 1, "another process looks before it adds the page");
+}
+
+#[tokio::test]
+async fn what_is_answered_is_what_is_stored() {
+    let f = fixture();
+    let written = f.add("one").await;
+    assert_eq!(f.workspace.entry(Ref::Id(written.id)).await.unwrap(), written);
+}
+
+#[tokio::test]
+async fn the_source_is_who_wrote_and_never_what_was_sent_m7_3_31() {
+    let f = fixture();
+    let tool = Actor::new(Role::Tool, "wine_search");
+    let written = f.workspace.add_observation(&tool, saying("x"), None).await.unwrap().entry;
+    assert_eq!(written.fields.source.tool.as_deref(), Some("wine_search"));
+    assert_eq!(written.fields.trust, Trust::ToolInternal);
+    let by_person = f.add("y").await;
+    assert_eq!((by_person.fields.source.tool, by_person.fields.trust), (None, Trust::User));
+}
+
+#[tokio::test]
+async fn the_same_key_twice_adds_once_and_says_so() {
+    let f = fixture();
+    let key = || Some("k".to_owned());
+    let first = f.workspace.add_observation(&person(), saying("x"), key()).await.unwrap();
+    let second = f.workspace.add_observation(&person(), saying("x"), key()).await.unwrap();
+    assert!(!first.replayed && second.replayed);
+    assert_eq!(first.entry, second.entry);
+    assert_eq!(f.store.log().len(), 1);
+}
+
+#[tokio::test]
+async fn a_secret_does_not_reach_the_store_and_the_writer_is_told() {
+    let f = fixture();
+    let token = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
+    let written = f.workspace.add_observation(&person(), saying(&format!("use {token}")), None).await.unwrap();
+    assert_eq!(written.entry.fields.body, "use [redacted:github_token]");
+    assert_eq!(written.warnings[0].code, "secret_redacted");
+    assert!(!format!("{:?}", f.store.log()).contains(&token));
+
+    let patch = ObservationPatch { content: Some(token.clone()), ..ObservationPatch::default() };
+    let patched = f.workspace.update_observation(&person(), Ref::Id(written.entry.id), patch, None).await.unwrap();
+    assert_eq!(patched.entry.fields.body, "[redacted:github_token]");
+    assert!(!format!("{:?}", f.store.log()).contains(&token));
+}
+
+#[tokio::test]
+async fn a_lifetime_of_zero_is_recorded_and_never_queried_m7_1_3() {
+    let f = fixture();
+    let gone = f.workspace.add_observation(&person(), input(json!({"content": "x", "ttl_minutes": 0})), None).await;
+    assert_eq!(gone.unwrap().entry.state(f.workspace.now()), State::Expired);
+    assert_eq!(f.workspace.observations(EntryQuery::default()).await.unwrap().items, []);
+}
+
+#[tokio::test]
+async fn a_patch_without_a_precondition_wins_over_a_rival_and_keeps_what_the_rival_did_m7_4_33() {
+    let f = fixture();
+    let entry = f.add("x").await;
+    let rival = Change::PatchEntry {
+        entry: entry.id,
+        fields: vec![FieldChange::Title("from the rival".to_owned())],
+        expected_version: None,
+    };
+    f.store.rivals.lock().unwrap().push(Commit {
+        space: SpaceName::main(),
+        at: f.workspace.now(),
+        actor: person(),
+        idempotency_key: None,
+        expected: Vec::new(),
+        record: Record::of(vec![rival]),
+        blobs: Vec::new(),
+    });
+    let patch = ObservationPatch { status: Some("resolved".to_owned()), ..ObservationPatch::default() };
+    let written = f.workspace.update_observation(&person(), Ref::Id(entry.id), patch, None).await.unwrap().entry;
+    assert_eq!((written.version, written.fields.title.as_str()), (3, "from the rival"));
+    assert_eq!(written.fields.status, Status::Resolved);
+}
+
+#[tokio::test]
+async fn a_stale_version_is_refused_unless_the_wish_is_granted_already_m7_4_34() {
+    let f = fixture();
+    let entry = Ref::Id(f.add("x").await.id);
+    let patch = |status: &str| ObservationPatch { status: Some(status.to_owned()), ..ObservationPatch::default() };
+    f.workspace.update_observation(&person(), entry, patch("resolved"), Some(1)).await.unwrap();
+    let again = f.workspace.update_observation(&person(), entry, patch("resolved"), Some(1)).await.unwrap();
+    assert_eq!(again.entry.version, 2);
+    let stale = f.workspace.update_observation(&person(), entry, patch("active"), Some(1)).await.unwrap_err();
+    assert_eq!(stale.kind(), ErrorKind::Conflict);
+}
+
+#[tokio::test]
+async fn archived_is_final_and_archiving_twice_is_archiving_once_m7_5_39() {
+    let f = fixture();
+    let entry = Ref::Id(f.add("x").await.id);
+    let reason = Some("done with it".to_owned());
+    assert_eq!(f.workspace.archive(&person(), entry, reason).await.unwrap().entry.version, 2);
+    assert_eq!(f.workspace.archive(&person(), entry, None).await.unwrap().entry.version, 2);
+    assert_eq!(f.store.log()[1].record.reason.as_deref(), Some("done with it"));
+    let patch = ObservationPatch { status: Some("active".to_owned()), ..ObservationPatch::default() };
+    let error = f.workspace.update_observation(&person(), entry, patch, None).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert_eq!(f.workspace.observations(EntryQuery::default()).await.unwrap().total, 0);
+}
+
+#[tokio::test]
+async fn a_tool_changes_only_what_it_wrote_itself() {
+    let f = fixture();
+    let (mine, other) = (Actor::new(Role::Tool, "mine"), Actor::new(Role::Tool, "other"));
+    let entry = Ref::Id(f.workspace.add_observation(&mine, saying("x"), None).await.unwrap().entry.id);
+    assert_eq!(f.workspace.archive(&other, entry, None).await.unwrap_err().kind(), ErrorKind::Conflict);
+    f.workspace.archive(&mine, entry, None).await.unwrap();
+}
+
+#[tokio::test]
+async fn active_observations_come_by_class_and_skip_what_is_settled_m7_2_14() {
+    let f = fixture();
+    for (content, kind, confidence) in [
+        ("note", "observation", 0.9),
+        ("own", "weather", 1.0),
+        ("alert", "risk_alert", 0.2),
+        ("ask", "pending_confirmation", 0.5),
+    ] {
+        let input = input(json!({"content": content, "type": kind, "confidence": confidence}));
+        f.workspace.add_observation(&person(), input, None).await.unwrap();
+    }
+    let settled = f.add("settled").await;
+    f.workspace.complete_item(&person(), Ref::Id(settled.id)).await.unwrap();
+    let texts = async |limit| -> Vec<String> {
+        let answer = f.workspace.active_observations(limit).await.unwrap();
+        assert_eq!(answer.total, 4);
+        answer.items.into_iter().map(|entry| entry.fields.body).collect()
+    };
+    assert_eq!(texts(100).await, ["alert", "ask", "own", "note"]);
+    assert_eq!(texts(2).await, ["alert", "ask"]);
+    assert_eq!(texts(0).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn an_alert_is_active_however_many_newer_observations_there_are() {
+    let f = fixture();
+    f.workspace.add_observation(&person(), input(json!({"content": "alert", "type": "alert"})), None).await.unwrap();
+    for _ in 0..1_100 {
+        f.add("noise").await;
+    }
+    let answer = f.workspace.active_observations(1_000).await.unwrap();
+    assert_eq!(answer.items.len(), MAX_ACTIVE);
+    assert_eq!(answer.items[0].fields.body, "alert");
+}
+
+#[tokio::test]
+async fn a_commit_for_another_space_is_refused() {
+    let f = fixture();
+    let commit = Commit {
+        space: SpaceName::parse("other").unwrap(),
+        at: f.workspace.now(),
+        actor: person(),
+        idempotency_key: None,
+        expected: Vec::new(),
+        record: Record::of(Vec::new()),
+        blobs: Vec::new(),
+    };
+    assert_eq!(f.workspace.commit(commit).await.unwrap_err().kind(), ErrorKind::Invalid);
+}

@@ -1,0 +1,257 @@
+//! Files that are old, new, damaged, or none of ours.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use folio_memory::id::Ref;
+use folio_memory::{Change, EntryHandle, EntryQuery, Seq};
+use folio_store::sqlite::{OpenOptions, SqliteStore};
+use folio_store::{Blob, Commit, ErrorKind, Record, Store, StoreError};
+use folio_testkit::contract::scene::{Scene, patch, tag};
+use rusqlite::Connection;
+
+/// A file as the first published version made it, as SQL.
+const FORMAT_1: &str = include_str!("fixtures/format-1.sql");
+
+fn open(path: &Path) -> Result<Arc<SqliteStore>, StoreError> {
+    SqliteStore::open(&OpenOptions::at(path))
+}
+
+/// What the store at `path` says when it is opened.
+fn refusal(path: &Path) -> StoreError {
+    open(path).expect_err("it cannot be opened")
+}
+
+#[tokio::test]
+async fn a_file_of_format_1_opens_and_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("folio.db");
+    Connection::open(&path).unwrap().execute_batch(FORMAT_1).unwrap();
+    let scene = Scene::on(open(&path).unwrap());
+    assert_eq!(scene.store.check().await.unwrap().problems, Vec::<String>::new());
+    let entry = scene.store.entry(&scene.space, Ref::Handle(EntryHandle(1))).await.unwrap();
+    assert_eq!((entry.fields.title.as_str(), entry.version), ("An old note", 2));
+    let head = scene.head().await;
+    assert_eq!(scene.commit(Vec::new()).await.seq, Seq(head.0 + 1));
+}
+
+#[test]
+fn a_newer_file_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("folio.db");
+    drop(open(&path).unwrap());
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let error = refusal(&path);
+    assert!(matches!(error, StoreError::TooNew { found: 99, .. }), "{error:?}");
+    assert!(error.to_string().ends_with("folio.db has format 99; this version of folio knows formats up to 1"), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_file_of_another_program_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("other.db");
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE bookmarks (url TEXT)").unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let error = refusal(&path);
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().contains("other.db is an SQLite file of another program"), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was made beside it");
+}
+
+#[test]
+fn what_is_no_database_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes.txt");
+    std::fs::write(&path, "Some notes of mine. ".repeat(500)).unwrap();
+    let error = refusal(&path);
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(error.to_string().ends_with("notes.txt is damaged: it is not an SQLite file"), "{error}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap().len(), 10_000);
+}
+
+#[test]
+fn an_empty_file_becomes_a_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("folio.db");
+    std::fs::write(&path, "").unwrap();
+    open(&path).unwrap();
+}
+
+#[test]
+fn what_cannot_be_opened_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "x").unwrap();
+    let message = |path: &Path| {
+        let error = refusal(path);
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+        error.to_string()
+    };
+    assert!(message(folder.path()).ends_with("it is a folder, not a file"), "{}", message(folder.path()));
+    let below = message(&file.join("folio.db"));
+    assert!(below.ends_with("something on the way to it is a file, not a folder"), "{below}");
+    let nowhere = message(Path::new("/proc/folio/folio.db"));
+    assert!(nowhere.starts_with("cannot create /proc/folio"), "{nowhere}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_may_not_be_written_to_says_so() {
+    use std::os::unix::fs::PermissionsExt;
+    if rustix::process::geteuid().is_root() {
+        // Nothing is forbidden to root.
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o500)).unwrap();
+    let error = refusal(&folder.path().join("folio.db"));
+    assert!(error.to_string().ends_with("permission denied"), "{error}");
+}
+
+#[test]
+fn a_name_that_looks_like_an_address_is_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["file:x?vfs=memdb", "a b%20c#d?mode=ro", "ü 線.db", "-journal"] {
+        drop(open(&folder.path().join(name)).unwrap());
+        assert!(folder.path().join(name).is_file(), "{name}");
+    }
+}
+
+/// A store with some hundred entries, closed.
+async fn filled(path: &Path) {
+    let scene = Scene::on(open(path).unwrap());
+    let page = scene.a_page().await;
+    for number in 0..300 {
+        let mut note = scene.note(page, &format!("note {number}"));
+        note.fields.body = "some text that fills the pages of the file ".repeat(10);
+        note.fields.tags = vec![tag("t")];
+        let id = note.id;
+        scene.add(note).await;
+        if number % 10 == 0 {
+            scene.commit(vec![patch(id, vec![folio_memory::FieldChange::PinRank(Some(1))])]).await;
+        }
+    }
+    let blobs = vec![Blob::new((0..200_000_u32).flat_map(u32::to_le_bytes).collect())];
+    scene.store.commit(Commit { blobs, ..scene.commit_of(Record::of(Vec::new())) }).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_told_and_nothing_panics() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole.db");
+    filled(&whole).await;
+    let bytes = std::fs::read(&whole).unwrap();
+    let pages = bytes.len() / 4096;
+    let mut found = 0;
+    for round in 0..40 {
+        // Every round another stretch of another page.
+        let (page, offset, length) = (1 + round * 7919 % (pages - 1), round * 131 % 3500, 1 + round * 37 % 500);
+        let mut damaged = bytes.clone();
+        for byte in &mut damaged[page * 4096 + offset..][..length] {
+            *byte = byte.wrapping_mul(31).wrapping_add(u8::try_from(round + 1).unwrap());
+        }
+        let path = folder.path().join(format!("{round}.db"));
+        std::fs::write(&path, damaged).unwrap();
+        let store = match open(&path) {
+            Ok(store) => store,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+                found += 1;
+                continue;
+            }
+        };
+        let problems = match store.check().await {
+            Ok(checkup) => checkup.problems,
+            Err(error) => vec![error.to_string()],
+        };
+        found += u32::from(!problems.is_empty());
+        read_everything(&Scene::on(store)).await;
+    }
+    // What lies in the unused part of a page does no harm.
+    assert!(found > 30, "only {found} damages were found");
+}
+
+/// Whatever can be read is read; whatever cannot is told.
+async fn read_everything(scene: &Scene) {
+    let told = |error: StoreError| assert!(matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound), "{error:?}");
+    for number in 1..=301 {
+        let entry = scene.store.entry(&scene.space, Ref::Handle(EntryHandle(number))).await;
+        entry.map(drop).unwrap_or_else(told);
+    }
+    let query = EntryQuery { tags: vec![tag("t")], limit: 1000, ..EntryQuery::default() };
+    scene.list(&query).await.map(drop).unwrap_or_else(told);
+    scene.store.changes(&scene.space, Seq(0), u32::MAX).await.map(drop).unwrap_or_else(told);
+    scene.try_commit(Vec::new()).await.map(drop).unwrap_or_else(told);
+}
+
+#[tokio::test]
+async fn rows_that_do_not_follow_from_the_log_are_found() {
+    let damages = [
+        "UPDATE entry SET fields = replace(fields, 'note 7\"', 'note 8\"')",
+        "UPDATE entry SET status = 'resolved' WHERE place & 255 = 9",
+        "UPDATE entry SET version = version + 1 WHERE place & 255 = 9",
+        "DELETE FROM entry WHERE place & 255 = 9",
+        "DELETE FROM entry_tag WHERE entry & 255 = 9",
+        "INSERT INTO entry_tag (tag, entry) SELECT 'other', max(place) FROM entry",
+        "DELETE FROM touch WHERE seq IN (SELECT max(seq) FROM touch)",
+        "DELETE FROM log WHERE place & 255 = 9",
+        "UPDATE log SET at = at - 1 WHERE place & 255 = 9",
+        "UPDATE log SET record = replace(record, '\"v\":1', '\"v\":2') WHERE place & 255 = 9",
+        "UPDATE page SET fields = replace(fields, 'open', 'closed')",
+        "UPDATE blob SET bytes = zeroblob(10)",
+        "UPDATE blob SET size = 10",
+        "UPDATE run SET place = place + 1",
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("folio.db");
+    filled(&path).await;
+    Scene::on(open(&path).unwrap()).a_run("a run").await;
+    for damage in damages {
+        let damaged = folder.path().join("damaged.db");
+        std::fs::copy(&path, &damaged).unwrap();
+        let changed = Connection::open(&damaged).unwrap().execute(damage, []).unwrap();
+        assert!(changed > 0, "{damage}");
+        let problems = open(&damaged).unwrap().check().await.unwrap().problems;
+        assert!(!problems.is_empty(), "{damage}: not found");
+        assert!(problems.len() <= 20);
+    }
+    assert_eq!(open(&path).unwrap().check().await.unwrap().problems, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_may_not_grow_refuses_what_is_too_large_and_only_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("folio.db");
+    let limited = OpenOptions { bytes_max: Some(1024 * 1024), ..OpenOptions::at(&path) };
+    let scene = Arc::new(Scene::on(SqliteStore::open(&limited).unwrap()));
+    let page = scene.a_page().await;
+    let noise: Vec<u8> = (0..400_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()).collect();
+    let large = Commit { blobs: vec![Blob::new(noise)], ..scene.commit_of(Record::of(Vec::new())) };
+    // Many small ones and some that cannot be, all at once: they share transactions, but not their fate.
+    let tasks: Vec<_> = (0..60)
+        .map(|number| {
+            let (scene, large) = (Arc::clone(&scene), large.clone());
+            tokio::spawn(async move {
+                if number % 6 == 0 {
+                    let error = scene.store.commit(large).await.expect_err("too large");
+                    assert!(error.to_string().ends_with("the disk is full; free some space and try again"), "{error}");
+                    assert_eq!(error.kind(), ErrorKind::Unavailable);
+                } else {
+                    scene.commit(vec![Change::AddEntry(Box::new(scene.note(page, "small")))]).await;
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(scene.head().await, Seq(51));
+    assert_eq!(scene.store.check().await.unwrap().problems, Vec::<String>::new());
+    drop(scene);
+    let scene = Scene::on(open(&path).unwrap());
+    let large = Commit { space: scene.space.clone(), ..large };
+    assert_eq!(scene.store.commit(large).await.expect("there is space again").seq, Seq(52));
+}

@@ -1,0 +1,287 @@
+//! Lists of entries: filters, totals, cursors.
+
+use std::time::Duration;
+
+use folio_memory::{
+    Change, Confidence, Entry, EntryKind, EntryQuery, FieldChange, Lifetime, Order, Owner, PageId, Seq, Status,
+};
+use folio_store::ErrorKind;
+use serde_json::json;
+
+use super::Home;
+use super::scene::{Scene, patch, tag};
+
+/// And says how many there are (M7.2.11).
+pub async fn nothing_said_gives_the_newest_ten(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    for number in 1..=12 {
+        scene.add(scene.note(page, &number.to_string())).await;
+    }
+    let answer = scene.list(&EntryQuery::default()).await.expect("a list");
+    let titles: Vec<_> = answer.items.iter().map(|e| e.fields.title.as_str()).collect();
+    assert_eq!(titles, ["12", "11", "10", "9", "8", "7", "6", "5", "4", "3"]);
+    assert_eq!((answer.returned, answer.total, answer.as_of), (10, 12, Seq(13)));
+    assert!(answer.next.is_some());
+    let oldest = EntryQuery { order: Order::Oldest, limit: 2, ..EntryQuery::default() };
+    assert_eq!(scene.titles(&oldest).await, ["1", "2"]);
+}
+
+/// A page with one entry of each sort.
+async fn varied(scene: &Scene) -> (PageId, PageId) {
+    let (first, second) = (scene.a_page().await, scene.a_page().await);
+    let mut alert = scene.entry(first, EntryKind::Observation, "alert");
+    alert.fields.type_name = Some("risk_alert".to_owned());
+    alert.fields.tags = vec![tag("x"), tag("y")];
+    alert.fields.confidence = Some(Confidence::clamped(0.9).0);
+    let mut hunch = scene.entry(first, EntryKind::Observation, "hunch");
+    hunch.fields.type_name = Some("observation".to_owned());
+    hunch.fields.tags = vec![tag("x")];
+    hunch.fields.confidence = Some(Confidence::clamped(0.2).0);
+    let mut task = scene.entry(second, EntryKind::Task, "task");
+    task.fields.owner = Owner::user();
+    task.fields.tags = vec![tag("z")];
+    let mut done = scene.entry(second, EntryKind::Task, "done");
+    done.fields.status = Status::Done;
+    let mut gone = scene.note(second, "gone");
+    gone.fields.status = Status::Archived;
+    for new in [alert, hunch, task, done, gone] {
+        scene.add(new).await;
+    }
+    (first, second)
+}
+
+/// Lists inside a field mean any, fields together mean all (M7.2.12).
+pub async fn every_filter_restricts_and_all_hold_together(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let (first, second) = varied(&scene).await;
+    let none = EntryQuery::default;
+    let cases: Vec<(&str, EntryQuery, &[&str])> = vec![
+        ("nothing", none(), &["done", "task", "hunch", "alert"]),
+        ("page", EntryQuery { page: Some(first), ..none() }, &["hunch", "alert"]),
+        ("kinds", EntryQuery { kinds: vec![EntryKind::Task, EntryKind::Note], ..none() }, &["done", "task"]),
+        ("type", EntryQuery { types: vec!["risk_alert".to_owned()], ..none() }, &["alert"]),
+        ("status", EntryQuery { status: vec![Status::Archived, Status::Done], ..none() }, &["gone", "done"]),
+        ("owner", EntryQuery { owner: vec![Owner::user()], ..none() }, &["task"]),
+        ("all tags", EntryQuery { tags: vec![tag("x"), tag("y")], ..none() }, &["alert"]),
+        ("any tag", EntryQuery { tags_any: vec![tag("y"), tag("z")], ..none() }, &["task", "alert"]),
+        ("no tag", EntryQuery { tags_none: vec![tag("x")], ..none() }, &["done", "task"]),
+        ("confidence", EntryQuery { min_confidence: Some(0.9), ..none() }, &["alert"]),
+        ("since", EntryQuery { since: Some(Seq(4)), ..none() }, &["done", "task"]),
+        ("together", EntryQuery { page: Some(second), kinds: vec![EntryKind::Task], status: vec![Status::Open], ..none() }, &["task"]),
+        ("tags and kind", EntryQuery { tags: vec![tag("x")], kinds: vec![EntryKind::Task], ..none() }, &[]),
+    ];
+    for (name, query, wanted) in cases {
+        assert_eq!(scene.titles(&query).await, wanted, "{name}");
+        assert_eq!(scene.list(&query).await.expect("a list").total, wanted.len() as u64, "{name}");
+    }
+}
+
+/// Rather than being an error (M7.2.13).
+pub async fn an_unknown_value_matches_nothing(home: &dyn Home) {
+    let scene = Scene::of(home);
+    varied(&scene).await;
+    let none = EntryQuery::default;
+    let queries = [
+        EntryQuery { page: Some(PageId::derived(&["nowhere"])), ..none() },
+        EntryQuery { types: vec!["no_such_type".to_owned()], ..none() },
+        EntryQuery { owner: vec![Owner::parse("role:nobody").expect("an owner")], ..none() },
+        EntryQuery { tags: vec![tag("x"), tag("nothing")], ..none() },
+        EntryQuery { min_confidence: Some(f64::NAN), ..none() },
+        EntryQuery { since: Some(Seq(u64::MAX)), ..none() },
+        EntryQuery { context: vec![("a.b".to_owned(), json!(1))], ..none() },
+    ];
+    for query in queries {
+        let answer = scene.list(&query).await.expect("a list");
+        assert_eq!((answer.total, answer.items.len(), answer.next), (0, 0, None), "{query:?}");
+    }
+}
+
+/// At the very instant (M7.1.1).
+pub async fn expired_and_replaced_ones_come_only_when_asked_for(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    let mut brief = scene.note(page, "brief");
+    brief.fields.lifetime = Lifetime::Until(scene.now().plus(Duration::from_secs(60)));
+    scene.add(brief).await;
+    let old = scene.add(scene.note(page, "old")).await;
+    let new = scene.add(scene.note(page, "new")).await;
+    scene.commit(vec![patch(old, vec![FieldChange::SupersededBy(Some(new))])]).await;
+    let all = EntryQuery { include_expired: true, include_superseded: true, ..EntryQuery::default() };
+    scene.clock.advance(Duration::from_nanos(59_999_999_999));
+    assert_eq!(scene.titles(&EntryQuery::default()).await, ["new", "brief"]);
+    scene.clock.advance(Duration::from_nanos(1));
+    assert_eq!(scene.titles(&EntryQuery::default()).await, ["new"]);
+    assert_eq!(scene.list(&EntryQuery::default()).await.expect("a list").total, 1);
+    assert_eq!(scene.titles(&all).await, ["new", "old", "brief"]);
+}
+
+/// Until it is unpinned (M7.1.7).
+pub async fn a_pinned_entry_does_not_expire(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    let mut pinned = scene.note(page, "pinned");
+    pinned.fields.lifetime = Lifetime::Until(scene.now());
+    pinned.fields.pin_rank = Some(0);
+    let id = scene.add(pinned).await;
+    assert_eq!(scene.titles(&EntryQuery::default()).await, ["pinned"]);
+    scene.commit(vec![patch(id, vec![FieldChange::PinRank(None)])]).await;
+    assert!(scene.titles(&EntryQuery::default()).await.is_empty());
+}
+
+/// Dotted, and equal as values (M7.2.18).
+pub async fn context_is_matched_by_path(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    for (title, context) in [("a", json!({"goal": {"id": 7}})), ("b", json!({"goal": {"id": "7"}})), ("c", json!(7))] {
+        let mut note = scene.note(page, title);
+        note.fields.context = Some(context);
+        scene.add(note).await;
+    }
+    let of = |path: &str, value| EntryQuery { context: vec![(path.to_owned(), value)], limit: 1, ..EntryQuery::default() };
+    assert_eq!(scene.titles(&of("goal.id", json!(7))).await, ["a"]);
+    assert_eq!(scene.titles(&of("goal.id", json!("7"))).await, ["b"]);
+    assert_eq!(scene.titles(&of("goal", json!({"id": 7}))).await, ["a"]);
+    assert!(scene.titles(&of("goal.name", json!(null))).await.is_empty());
+}
+
+/// Whatever is written meanwhile (M7.2.15).
+pub async fn pages_of_a_list_neither_repeat_nor_skip(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    for number in 1..=25 {
+        let mut note = scene.note(page, &number.to_string());
+        note.fields.context = Some(json!({"even": number % 2 == 0}));
+        scene.add(note).await;
+    }
+    let even = vec![("even".to_owned(), json!(true))];
+    let mut added = 25;
+    for (order, context, wanted) in [
+        (Order::Newest, Vec::new(), (1..=25).rev().collect::<Vec<u32>>()),
+        (Order::Oldest, Vec::new(), (1..=26).collect()),
+        (Order::Newest, even.clone(), (1..=12).rev().map(|n| n * 2).collect()),
+        (Order::Oldest, even, (1..=12).map(|n| n * 2).collect()),
+    ] {
+        let mut query = EntryQuery { order, context, limit: 4, ..EntryQuery::default() };
+        let mut seen = Vec::new();
+        let mut totals = Vec::new();
+        loop {
+            let answer = scene.list(&query).await.expect("a list");
+            seen.extend(answer.items.iter().map(|entry| entry.fields.title.parse::<u32>().expect("a number")));
+            totals.push(answer.total);
+            query.cursor = answer.next;
+            if query.cursor.is_none() {
+                break;
+            }
+            if added == seen.len() + 21 {
+                added += 1;
+                scene.add(scene.note(page, &added.to_string())).await;
+            }
+        }
+        let length = seen.len() as u64;
+        assert_eq!(seen, wanted, "{order:?}");
+        assert!(totals.iter().all(|total| *total == length), "{totals:?}");
+    }
+}
+
+/// Of another space, too.
+pub async fn a_cursor_of_another_query_is_refused(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let other = scene.other_space("other");
+    let page = scene.a_page().await;
+    for _ in 0..3 {
+        scene.add(scene.note(page, "n")).await;
+    }
+    let query = EntryQuery { limit: 1, ..EntryQuery::default() };
+    let cursor = scene.list(&query).await.expect("a list").next;
+    let more = EntryQuery { limit: 2, cursor: cursor.clone(), ..query.clone() };
+    assert_eq!(scene.list(&more).await.expect("another limit is the same query").items.len(), 2);
+    let narrower = EntryQuery { page: Some(page), cursor: cursor.clone(), ..query.clone() };
+    assert_eq!(scene.list(&narrower).await.expect_err("another query").kind(), ErrorKind::Invalid);
+    let same = EntryQuery { cursor, ..query.clone() };
+    assert_eq!(other.list(&same).await.expect_err("another space").kind(), ErrorKind::Invalid);
+    for text in ["", "x", "a.b.c", "0.0.0.0", "💥"] {
+        let broken = EntryQuery { cursor: Some(text.to_owned()), ..query.clone() };
+        assert_eq!(scene.list(&broken).await.expect_err("no cursor").kind(), ErrorKind::Invalid, "{text}");
+    }
+}
+
+/// The filter is written down twice: as rules of the model and as the store's own. They agree on every mixture.
+pub async fn the_store_lists_what_the_model_says(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let pages = [scene.a_page().await, scene.a_page().await];
+    let mut noise = Noise(7);
+    let mut changes = Vec::new();
+    for number in 0..120 {
+        let kind = [EntryKind::Note, EntryKind::Task, EntryKind::Observation][noise.below(3)];
+        let mut new = scene.entry(pages[noise.below(2)], kind, &number.to_string());
+        new.fields.type_name = [None, Some("alert".to_owned()), Some("insight".to_owned())][noise.below(3)].clone();
+        new.fields.status = [Status::Active, Status::Resolved, Status::Archived, Status::Open][noise.below(4)];
+        new.fields.tags = ["a", "b", "c"].iter().filter(|_| noise.below(2) == 0).map(|text| tag(text)).collect();
+        new.fields.owner = [Owner::agent(), Owner::user()][noise.below(2)].clone();
+        new.fields.pin_rank = [None, None, Some(1)][noise.below(3)];
+        new.fields.confidence = [None, Some(Confidence::clamped(0.3).0), Some(Confidence::DEFAULT)][noise.below(3)];
+        let expiry = scene.now().plus(Duration::from_secs(noise.below(3) as u64));
+        new.fields.lifetime = [Lifetime::Unlimited, Lifetime::Until(expiry)][noise.below(2)];
+        new.fields.superseded_by = [None, None, Some(new.id)][noise.below(3)];
+        new.fields.context = [None, Some(json!({"goal": "g"}))][noise.below(2)].clone();
+        changes.push(Change::AddEntry(Box::new(new)));
+    }
+    for some in changes.chunks(40) {
+        scene.commit(some.to_vec()).await;
+    }
+    scene.clock.advance(Duration::from_secs(1));
+    let everything = EntryQuery {
+        status: Status::ALL.to_vec(),
+        include_expired: true,
+        include_superseded: true,
+        limit: 1000,
+        order: Order::Oldest,
+        ..EntryQuery::default()
+    };
+    let all = scene.list(&everything).await.expect("a list").items;
+    assert_eq!(all.len(), 120);
+    for _ in 0..150 {
+        let query = random_query(&mut noise, &pages);
+        let wanted: Vec<&Entry> = all.iter().filter(|entry| query.matches(entry, scene.now())).collect();
+        let answer = scene.list(&query).await.expect("a list");
+        assert_eq!(answer.total, wanted.len() as u64, "{query:?}");
+        assert_eq!(answer.items.iter().collect::<Vec<_>>(), wanted, "{query:?}");
+    }
+}
+
+fn random_query(noise: &mut Noise, pages: &[PageId; 2]) -> EntryQuery {
+    let tags = |noise: &mut Noise, among: usize| match noise.below(among) {
+        0 => vec![tag("a")],
+        1 => vec![tag("a"), tag("b")],
+        _ => Vec::new(),
+    };
+    EntryQuery {
+        page: [None, None, Some(pages[0])][noise.below(3)],
+        kinds: [vec![], vec![EntryKind::Task], vec![EntryKind::Task, EntryKind::Note]][noise.below(3)].clone(),
+        types: [vec![], vec![], vec!["alert".to_owned()]][noise.below(3)].clone(),
+        status: [vec![], vec![Status::Active, Status::Archived], vec![Status::Open]][noise.below(3)].clone(),
+        owner: [vec![], vec![], vec![Owner::user()]][noise.below(3)].clone(),
+        tags: tags(noise, 6),
+        tags_any: tags(noise, 6),
+        tags_none: tags(noise, 6),
+        context: [vec![], vec![], vec![("goal".to_owned(), json!("g"))]][noise.below(3)].clone(),
+        min_confidence: [None, None, Some(0.3), Some(0.4)][noise.below(4)],
+        since: [None, None, Some(Seq(3))][noise.below(3)],
+        include_expired: noise.below(2) == 0,
+        include_superseded: noise.below(2) == 0,
+        order: Order::Oldest,
+        limit: 1000,
+        cursor: None,
+    }
+}
+
+/// A small generator, so that the mixture is the same in every run.
+struct Noise(u64);
+
+impl Noise {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap_or(0) % end
+    }
+}

@@ -1,0 +1,356 @@
+//! The log: numbering, keys, refusals, waiting.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use folio_memory::{Change, EntryId, FieldChange, Seq, Timestamp};
+use folio_store::{Commit, ErrorKind, Expected, Record, StoreError};
+use serde_json::{Value, json};
+
+use super::Home;
+use super::scene::{Scene, patch};
+
+/// Two spaces count for themselves.
+pub async fn commits_are_numbered_from_one_without_gaps(home: &dyn Home) {
+    let main = Scene::of(home);
+    let other = main.other_space("other");
+    assert_eq!(main.head().await, Seq(0));
+    for number in 1..=5 {
+        assert_eq!(main.commit(Vec::new()).await.seq, Seq(number));
+        assert_eq!(main.head().await, Seq(number));
+    }
+    assert_eq!(other.commit(Vec::new()).await.seq, Seq(1));
+    assert_eq!(main.commit(Vec::new()).await.seq, Seq(6));
+}
+
+/// Writers that share a transaction do not share a number.
+pub async fn concurrent_commits_get_every_number_once(home: &dyn Home) {
+    let scene = Arc::new(Scene::of(home));
+    let page = scene.a_page().await;
+    let writers = (0..16).map(|writer| {
+        let scene = Arc::clone(&scene);
+        tokio::spawn(async move {
+            let mut seqs = Vec::new();
+            for turn in 0..10 {
+                let note = scene.note(page, &format!("{writer}/{turn}"));
+                seqs.push(scene.commit(vec![Change::AddEntry(Box::new(note))]).await);
+            }
+            seqs
+        })
+    });
+    let mut seqs = BTreeSet::new();
+    let mut handles = BTreeSet::new();
+    for writer in writers.collect::<Vec<_>>() {
+        let committed = writer.await.expect("a writer");
+        assert!(committed.is_sorted_by_key(|c| c.seq), "a writer's commits are in its order");
+        seqs.extend(committed.iter().map(|c| c.seq.0));
+        handles.extend(committed.iter().map(|c| c.entries[0].handle.0));
+    }
+    assert_eq!(seqs, (2..=161).collect());
+    assert_eq!(handles, (1..=160).collect());
+    let rows = scene.store.changes(&scene.space, Seq(0), 1000).await.expect("changes");
+    assert_eq!(rows.iter().map(|row| row.seq.0).collect::<Vec<_>>(), (1..=161).collect::<Vec<_>>());
+}
+
+/// Not even the part before the change that cannot be.
+pub async fn a_refused_commit_changes_nothing(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let unknown = patch(EntryId::derived(&["nobody"]), vec![FieldChange::Title("x".to_owned())]);
+    // The very first commit of a space, too.
+    let page = scene.page(folio_memory::PageRole::Note);
+    let note = scene.note(page.id, "lost");
+    let changes = vec![Change::EnsurePage(Box::new(page.clone())), Change::AddEntry(Box::new(note.clone())), unknown];
+    let error = scene.try_commit(changes).await.expect_err("an entry that is not there");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert_eq!(scene.head().await, Seq(0));
+    assert!(matches!(
+        scene.store.entry(&scene.space, folio_memory::id::Ref::Id(note.id)).await,
+        Err(StoreError::NotFound { what: "entry", .. })
+    ));
+    let committed = scene.commit(vec![Change::EnsurePage(Box::new(page)), Change::AddEntry(Box::new(note))]).await;
+    assert_eq!((committed.seq, committed.entries[0].handle.0), (Seq(1), 1), "nor was a number used");
+}
+
+/// Refusals and successes may share a transaction.
+pub async fn a_commit_that_is_refused_takes_no_number_from_those_beside_it(home: &dyn Home) {
+    let scene = Arc::new(Scene::of(home));
+    let page = scene.a_page().await;
+    let tasks: Vec<_> = (0..40)
+        .map(|number| {
+            let scene = Arc::clone(&scene);
+            tokio::spawn(async move {
+                let note = Change::AddEntry(Box::new(scene.note(page, "a note")));
+                let lost = patch(EntryId::derived(&["nobody"]), Vec::new());
+                let changes = if number % 2 == 0 { vec![note] } else { vec![note, lost] };
+                scene.try_commit(changes).await.is_ok()
+            })
+        })
+        .collect();
+    let mut written = 0;
+    for task in tasks {
+        written += u64::from(task.await.expect("a writer"));
+    }
+    assert_eq!((written, scene.head().await), (20, Seq(21)));
+    assert_eq!(scene.list(&folio_memory::EntryQuery::default()).await.expect("a list").total, 20);
+}
+
+/// Asked again, later, with other content: the first one counts.
+pub async fn the_same_key_does_nothing_and_answers_as_before(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let page = scene.page(folio_memory::PageRole::Note);
+    let changes =
+        vec![Change::EnsurePage(Box::new(page.clone())), Change::AddEntry(Box::new(scene.note(page.id, "once")))];
+    let first = scene.commit_as("turn-1/0", changes.clone()).await.expect("a commit");
+    scene.clock.advance(Duration::from_secs(5));
+    scene.commit(Vec::new()).await;
+    let again = scene.commit_as("turn-1/0", changes).await.expect("the same commit");
+    assert!(again.replayed && !first.replayed);
+    assert_eq!(folio_store::Committed { replayed: false, ..again }, first);
+    assert_eq!(scene.head().await, Seq(2));
+    let other = scene.commit_as("turn-1/1", vec![Change::AddEntry(Box::new(scene.note(page.id, "twice")))]).await;
+    assert_eq!(other.expect("another key").seq, Seq(3));
+}
+
+/// The retry of a driver whose commit was written but not answered.
+pub async fn a_key_is_honoured_even_when_what_was_expected_no_longer_holds(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let commit = Commit {
+        idempotency_key: Some("step-1".to_owned()),
+        expected: vec![Expected::SpaceHead(Seq(0))],
+        ..scene.commit_of(Record::of(Vec::new()))
+    };
+    scene.store.commit(commit.clone()).await.expect("a commit");
+    assert!(scene.store.commit(commit).await.expect("the same commit").replayed);
+}
+
+/// Also when both are in the same transaction.
+pub async fn concurrent_commits_with_one_key_happen_once(home: &dyn Home) {
+    let scene = Arc::new(Scene::of(home));
+    let page = scene.a_page().await;
+    let tasks: Vec<_> = (0..20)
+        .map(|_| {
+            let scene = Arc::clone(&scene);
+            tokio::spawn(async move {
+                let changes = vec![Change::AddEntry(Box::new(scene.note(page, "once")))];
+                scene.commit_as("the-key", changes).await.expect("a commit")
+            })
+        })
+        .collect();
+    let mut answers = Vec::new();
+    for task in tasks {
+        answers.push(task.await.expect("a writer"));
+    }
+    assert_eq!(answers.iter().filter(|answer| !answer.replayed).count(), 1);
+    assert!(answers.iter().all(|answer| answer.seq == Seq(2) && answer.entries == answers[0].entries));
+    assert_eq!(scene.head().await, Seq(2));
+}
+
+/// The same key elsewhere is another key.
+pub async fn a_key_belongs_to_its_space(home: &dyn Home) {
+    let main = Scene::of(home);
+    let other = main.other_space("other");
+    main.commit_as("key", Vec::new()).await.expect("a commit");
+    assert!(!other.commit_as("key", Vec::new()).await.expect("a commit").replayed);
+}
+
+/// A clock that is set back does not turn the log around.
+pub async fn instants_never_run_backwards(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let late = scene.now();
+    assert_eq!(scene.commit(Vec::new()).await.at, late);
+    scene.clock.set(Timestamp::from_millis(5));
+    assert_eq!(scene.commit(Vec::new()).await.at, late);
+    let id = scene.a_note("dated").await;
+    assert_eq!(scene.read(id).await.created_at, late);
+    assert_eq!(scene.other_space("other").commit(Vec::new()).await.at, Timestamp::from_millis(5));
+}
+
+/// With everything that came along.
+pub async fn the_log_gives_back_what_was_committed(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let page = scene.page(folio_memory::PageRole::Note);
+    let mut note = scene.note(page.id, "t");
+    note.fields.context = Some(json!({"deep": {"list": [1, 2.5, null, true, "ü\u{0}"]}}));
+    note.fields.confidence = Some(folio_memory::Confidence::clamped(0.1 + 0.2).0);
+    let changes = vec![Change::EnsurePage(Box::new(page)), Change::AddEntry(Box::new(note))];
+    let record = Record { reason: Some("because".to_owned()), ..Record::of(changes) };
+    let commit = Commit { idempotency_key: Some("k".to_owned()), ..scene.commit_of(record.clone()) };
+    let (actor, at) = (commit.actor.clone(), commit.at);
+    scene.store.commit(commit).await.expect("a commit");
+    let rows = scene.store.changes(&scene.space, Seq(0), 10).await.expect("changes");
+    assert_eq!(rows.len(), 1);
+    assert_eq!((rows[0].seq, rows[0].at, &rows[0].actor), (Seq(1), at, &actor));
+    assert_eq!((rows[0].idempotency_key.as_deref(), &rows[0].record), (Some("k"), &record));
+}
+
+/// And end with an empty one.
+pub async fn changes_come_in_pages(home: &dyn Home) {
+    let scene = Scene::of(home);
+    for _ in 0..7 {
+        scene.commit(Vec::new()).await;
+    }
+    let mut since = Seq(0);
+    let mut lengths = Vec::new();
+    loop {
+        let rows = scene.store.changes(&scene.space, since, 3).await.expect("changes");
+        lengths.push(rows.len());
+        match rows.last() {
+            Some(row) => since = row.seq,
+            None => break,
+        }
+    }
+    assert_eq!((lengths, since), (vec![3, 3, 1, 0], Seq(7)));
+    assert!(scene.store.changes(&scene.space, Seq(u64::MAX), 3).await.expect("changes").is_empty());
+}
+
+/// A reason alone may be worth keeping.
+pub async fn an_empty_commit_is_a_commit(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let record = Record { reason: Some("looked, found nothing".to_owned()), ..Record::of(Vec::new()) };
+    assert_eq!(scene.store.commit(scene.commit_of(record)).await.expect("a commit").seq, Seq(1));
+}
+
+/// Compare and write.
+pub async fn a_space_that_has_grown_is_a_conflict(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let expecting = |head| Commit {
+        expected: vec![Expected::SpaceHead(Seq(head))],
+        ..scene.commit_of(Record::of(Vec::new()))
+    };
+    scene.store.commit(expecting(0)).await.expect("the first commit");
+    let error = scene.store.commit(expecting(0)).await.expect_err("the space has grown");
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    scene.store.commit(expecting(1)).await.expect("the second commit");
+}
+
+/// Rather than writing what nobody can ever read.
+pub async fn a_value_that_could_not_be_read_back_is_refused(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    let mut note = scene.note(page, "deep");
+    note.fields.metadata = Some((0..300).fold(Value::Null, |inner, _| Value::Array(vec![inner])));
+    let error = scene.try_commit(vec![Change::AddEntry(Box::new(note))]).await.expect_err("too deep");
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert_eq!(scene.store.changes(&scene.space, Seq(0), 10).await.expect("changes").len(), 1);
+}
+
+/// And not before it.
+pub async fn waiting_ends_with_the_commit_that_it_waits_for(home: &dyn Home) {
+    let scene = Arc::new(Scene::of(home));
+    scene.commit(Vec::new()).await;
+    let waiting = {
+        let scene = Arc::clone(&scene);
+        tokio::spawn(async move { scene.store.wait(&scene.space, Seq(1)).await })
+    };
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    assert!(!waiting.is_finished());
+    scene.commit(Vec::new()).await;
+    let head = soon(waiting).await.expect("a waiter").expect("the head");
+    assert_eq!(head, Seq(2));
+}
+
+/// However many there are.
+pub async fn waiting_ends_at_once_if_there_is_something_already(home: &dyn Home) {
+    let scene = Scene::of(home);
+    for _ in 0..3 {
+        scene.commit(Vec::new()).await;
+    }
+    assert_eq!(soon(scene.store.wait(&scene.space, Seq(1))).await.expect("the head"), Seq(3));
+}
+
+/// What happens elsewhere is no answer.
+pub async fn waiting_is_for_one_space_only(home: &dyn Home) {
+    let scene = Arc::new(Scene::of(home));
+    let other = scene.other_space("other");
+    let waiting = {
+        let scene = Arc::clone(&scene);
+        tokio::spawn(async move { scene.store.wait(&scene.space, Seq(0)).await })
+    };
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    other.commit(Vec::new()).await;
+    tokio::time::sleep(Duration::from_millis(40)).await;
+    assert!(!waiting.is_finished());
+    scene.commit(Vec::new()).await;
+    assert_eq!(soon(waiting).await.expect("a waiter").expect("the head"), Seq(1));
+}
+
+/// Readers go on while a writer writes, and never see half a commit.
+pub async fn a_reader_who_knows_of_a_commit_sees_all_of_it(home: &dyn Home) {
+    let scene = Arc::new(Scene::of(home));
+    let page = scene.a_page().await;
+    let writer = {
+        let scene = Arc::clone(&scene);
+        tokio::spawn(async move {
+            for _ in 0..60 {
+                let two = [(); 2].map(|()| Change::AddEntry(Box::new(scene.note(page, "half of two"))));
+                scene.commit(two.into()).await;
+            }
+        })
+    };
+    while !writer.is_finished() {
+        let head = scene.head().await;
+        let answer = scene.list(&folio_memory::EntryQuery::default()).await.expect("a list");
+        assert!(answer.as_of >= head);
+        assert_eq!(answer.total, (answer.as_of.0 - 1) * 2);
+        let rows = scene.store.changes(&scene.space, Seq(0), 1000).await.expect("changes");
+        assert!(rows.len() as u64 >= answer.as_of.0);
+    }
+    writer.await.expect("the writer");
+}
+
+/// Closing is no loss.
+pub async fn what_was_acknowledged_is_there_after_closing_and_opening(home: &dyn Home) {
+    if !home.is_shared() {
+        return;
+    }
+    let scene = Scene::of(home);
+    let id = scene.a_note("kept").await;
+    let entry = scene.read(id).await;
+    drop(scene);
+    let scene = Scene::of(home);
+    assert_eq!(scene.head().await, Seq(2));
+    assert_eq!(scene.read(id).await, entry);
+    assert_eq!(scene.commit(Vec::new()).await.seq, Seq(3));
+}
+
+/// As two processes do.
+pub async fn another_store_on_the_same_data_sees_and_wakes(home: &dyn Home) {
+    if !home.is_shared() {
+        return;
+    }
+    let here = Scene::of(home);
+    let there = Scene { ids: crate::SeededIds::new(2), ..Scene::of(home) };
+    for number in 0..20 {
+        let waiting = {
+            let (store, space) = (Arc::clone(&there.store), there.space.clone());
+            tokio::spawn(async move { store.wait(&space, Seq(number)).await })
+        };
+        here.commit(Vec::new()).await;
+        assert_eq!(soon(waiting).await.expect("a waiter").expect("the head"), Seq(number + 1));
+    }
+    let page = here.a_page().await;
+    let id = there.add(there.note(page, "from there")).await;
+    assert_eq!(here.read(id).await.fields.title, "from there");
+    assert_eq!(here.commit(Vec::new()).await.seq, Seq(23));
+}
+
+/// After a bit of everything.
+pub async fn a_healthy_store_is_found_healthy(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let id = scene.a_note("a note").await;
+    scene.commit(vec![patch(id, vec![FieldChange::Tags(vec![super::scene::tag("a"), super::scene::tag("b")])])]).await;
+    scene.commit(vec![patch(id, vec![FieldChange::Tags(vec![super::scene::tag("b")])])]).await;
+    scene.other_space("other").a_note("elsewhere").await;
+    scene.a_run("a run").await;
+    let blob = folio_store::Blob::new(b"body".repeat(1000));
+    scene.store.commit(Commit { blobs: vec![blob], ..scene.commit_of(Record::of(Vec::new())) }).await.expect("a commit");
+    let checkup = scene.store.check().await.expect("a check-up");
+    assert_eq!(checkup.problems, Vec::<String>::new());
+    assert!(!checkup.checked.is_empty());
+}
+
+/// What should happen in milliseconds, however busy the machine is.
+async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(10), future).await.expect("it should have happened long ago")
+}

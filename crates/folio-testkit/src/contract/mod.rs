@@ -1,0 +1,150 @@
+//! What every store promises, as cases that any store can be put through.
+//!
+//! A store's tests say where its data lives ([`Home`]) and call [`store_contract!`](crate::store_contract), which makes
+//! a test of every case.
+
+pub mod blobs;
+pub mod entries;
+pub mod lists;
+pub mod log;
+pub mod pages;
+pub mod runs;
+pub mod scene;
+
+use std::sync::Arc;
+
+use folio_store::Store;
+
+/// Where the data of one test lives.
+pub trait Home: Send + Sync {
+    /// Opens the store. Every further call leads to the same data if [`Self::is_shared`], else to fresh ones.
+    fn open(&self) -> Arc<dyn Store>;
+
+    /// Whether the data can be opened twice.
+    fn is_shared(&self) -> bool;
+}
+
+/// Makes a test of every case of the contract, for the stores that live in `$home`.
+#[macro_export]
+macro_rules! store_contract {
+    ($home:expr) => {
+        $crate::store_contract!(@cases $home, log: [
+            commits_are_numbered_from_one_without_gaps,
+            concurrent_commits_get_every_number_once,
+            a_refused_commit_changes_nothing,
+            a_commit_that_is_refused_takes_no_number_from_those_beside_it,
+            the_same_key_does_nothing_and_answers_as_before,
+            a_key_is_honoured_even_when_what_was_expected_no_longer_holds,
+            concurrent_commits_with_one_key_happen_once,
+            a_key_belongs_to_its_space,
+            instants_never_run_backwards,
+            the_log_gives_back_what_was_committed,
+            changes_come_in_pages,
+            an_empty_commit_is_a_commit,
+            a_space_that_has_grown_is_a_conflict,
+            a_value_that_could_not_be_read_back_is_refused,
+            waiting_ends_with_the_commit_that_it_waits_for,
+            waiting_ends_at_once_if_there_is_something_already,
+            waiting_is_for_one_space_only,
+            a_reader_who_knows_of_a_commit_sees_all_of_it,
+            what_was_acknowledged_is_there_after_closing_and_opening,
+            another_store_on_the_same_data_sees_and_wakes,
+            a_healthy_store_is_found_healthy,
+        ]);
+        $crate::store_contract!(@cases $home, entries: [
+            an_entry_reads_back_as_it_was_added,
+            handles_count_up_and_are_found,
+            the_handles_of_one_space_mean_nothing_in_another,
+            a_patch_sets_fields_and_counts_the_revision,
+            patches_of_different_fields_both_hold,
+            a_stale_version_is_refused_with_the_one_it_has,
+            a_stale_version_is_accepted_if_all_is_as_wished,
+            a_patch_that_changes_nothing_is_no_revision,
+            archived_is_final,
+            what_is_not_there_cannot_be_changed,
+            an_id_is_given_once,
+            things_added_earlier_in_a_commit_can_be_used_in_it,
+            history_tells_every_revision_in_order,
+            a_replay_answers_with_the_versions_of_then,
+            links_are_found_from_both_ends_and_kept_once,
+            a_link_needs_both_its_ends,
+            unusual_texts_come_back_byte_by_byte,
+        ]);
+        $crate::store_contract!(@cases $home, lists: [
+            nothing_said_gives_the_newest_ten,
+            every_filter_restricts_and_all_hold_together,
+            an_unknown_value_matches_nothing,
+            expired_and_replaced_ones_come_only_when_asked_for,
+            a_pinned_entry_does_not_expire,
+            context_is_matched_by_path,
+            pages_of_a_list_neither_repeat_nor_skip,
+            a_cursor_of_another_query_is_refused,
+            the_store_lists_what_the_model_says,
+        ]);
+        $crate::store_contract!(@cases $home, pages: [
+            a_page_is_made_once,
+            concurrent_writers_make_one_page,
+            pages_are_found_by_role_parent_run_and_thread,
+            pages_come_in_the_order_in_which_they_were_added,
+            the_status_of_a_page_is_a_revision,
+            a_page_needs_its_parent,
+            a_page_of_another_space_is_not_there,
+        ]);
+        $crate::store_contract!(@cases $home, runs: [
+            a_run_begins_with_its_first_event,
+            a_journal_gives_its_events_in_order_from_anywhere,
+            a_run_cannot_start_twice_or_go_on_before_it_starts,
+            a_journal_that_has_grown_is_a_conflict,
+            runs_are_listed_newest_first,
+            a_run_has_one_driver,
+            claiming_again_keeps_the_fence,
+            who_gave_a_run_up_cannot_write_to_it,
+            an_old_fence_gives_nothing_up,
+            a_dead_driver_is_replaced_at_once,
+            a_driver_that_was_replaced_is_told_so,
+            anybody_may_ask_something_of_a_run,
+        ]);
+        $crate::store_contract!(@cases $home, blobs: [
+            a_body_reads_back,
+            a_body_is_kept_once,
+            a_body_belongs_to_its_space,
+            a_body_under_a_wrong_name_is_refused,
+        ]);
+    };
+    (@cases $home:expr, $module:ident: [$($case:ident),* $(,)?]) => {
+        mod $module {
+            #[allow(unused_imports, clippy::allow_attributes, reason = "what the expression for the home names")]
+            use super::*;
+
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    $crate::contract::$module::$case(&$home).await;
+                }
+            )*
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    /// A case that is written but not listed would never run.
+    #[test]
+    fn every_case_is_listed() {
+        let listed = include_str!("mod.rs");
+        let files = [
+            include_str!("log.rs"),
+            include_str!("entries.rs"),
+            include_str!("lists.rs"),
+            include_str!("pages.rs"),
+            include_str!("runs.rs"),
+            include_str!("blobs.rs"),
+        ];
+        for line in files.iter().flat_map(|file| file.lines()) {
+            if let Some(rest) = line.strip_prefix("pub async fn ") {
+                let name = rest.split('(').next().unwrap();
+                assert!(listed.contains(&format!(" {name},")), "{name} is not listed in store_contract!");
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! A store that fails when a test wants it to.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use folio_memory::id::{EntryRef, PageRef, RunRef};
+use folio_memory::{Entry, EntryId, EntryQuery, Link, ListAnswer, Page, PageQuery, RunId, Seq, SpaceName, Timestamp};
+use folio_store::store::Checkup;
+use folio_store::{
+    BlobHash, Commit, Committed, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store, StoreError,
+};
+
+/// How a commit fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing is written, and the caller is told that the outcome is unknown.
+    NotWritten,
+    /// It is written, and the caller is told that the outcome is unknown.
+    WrittenUnanswered,
+    /// From this commit on, everything fails and nothing is written: the store is gone.
+    Gone,
+}
+
+/// A store that fails the commits that it is told to fail, and passes everything else on.
+#[derive(Debug)]
+pub struct FaultyStore {
+    inner: Arc<dyn Store>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    commits: u64,
+    faults: BTreeMap<u64, Fault>,
+    is_gone: bool,
+}
+
+impl FaultyStore {
+    /// A store that does what `inner` does, for now.
+    #[must_use]
+    pub fn new(inner: Arc<dyn Store>) -> Self {
+        Self { inner, state: Mutex::default() }
+    }
+
+    /// Fails the commit with this number, counted from 1 over all spaces and whatever became of those before.
+    pub fn fail(&self, commit: u64, fault: Fault) {
+        self.state().faults.insert(commit, fault);
+    }
+
+    /// Fails the next commit.
+    pub fn fail_next(&self, fault: Fault) {
+        let next = self.commits() + 1;
+        self.fail(next, fault);
+    }
+
+    /// How many commits were asked for so far.
+    #[must_use]
+    pub fn commits(&self) -> u64 {
+        self.state().commits
+    }
+
+    /// Fails nothing any more.
+    pub fn heal(&self) {
+        let mut state = self.state();
+        state.faults.clear();
+        state.is_gone = false;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What happens to the next commit.
+    fn next_fault(&self) -> Option<Fault> {
+        let mut state = self.state();
+        state.commits += 1;
+        let number = state.commits;
+        let fault = state.faults.remove(&number);
+        state.is_gone |= fault == Some(Fault::Gone);
+        if state.is_gone { Some(Fault::Gone) } else { fault }
+    }
+
+    fn failure(&self, doing: &'static str) -> StoreError {
+        let reason = "the test wants it to fail".to_owned();
+        StoreError::Unavailable { doing, location: self.inner.location(), reason, source: None }
+    }
+
+    /// The store behind this one, unless it is gone.
+    fn reach(&self, doing: &'static str) -> Result<&dyn Store, StoreError> {
+        if self.state().is_gone { Err(self.failure(doing)) } else { Ok(&*self.inner) }
+    }
+}
+
+const READING: &str = "read from";
+const WRITING: &str = "write to";
+
+#[async_trait]
+impl Store for FaultyStore {
+    fn location(&self) -> String {
+        self.inner.location()
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
+        match self.next_fault() {
+            None => self.inner.commit(commit).await,
+            Some(Fault::NotWritten | Fault::Gone) => Err(self.failure(WRITING)),
+            Some(Fault::WrittenUnanswered) => {
+                // Whatever it came to, the caller does not hear it.
+                drop(self.inner.commit(commit).await);
+                Err(self.failure(WRITING))
+            }
+        }
+    }
+
+    async fn head(&self, space: &SpaceName) -> Result<Seq, StoreError> {
+        self.reach(READING)?.head(space).await
+    }
+
+    async fn changes(&self, space: &SpaceName, since: Seq, limit: u32) -> Result<Vec<LogRow>, StoreError> {
+        self.reach(READING)?.changes(space, since, limit).await
+    }
+
+    async fn wait(&self, space: &SpaceName, since: Seq) -> Result<Seq, StoreError> {
+        self.reach(READING)?.wait(space, since).await
+    }
+
+    async fn entries(
+        &self,
+        space: &SpaceName,
+        query: &EntryQuery,
+        now: Timestamp,
+    ) -> Result<ListAnswer<Entry>, StoreError> {
+        self.reach(READING)?.entries(space, query, now).await
+    }
+
+    async fn entry(&self, space: &SpaceName, entry: EntryRef) -> Result<Entry, StoreError> {
+        self.reach(READING)?.entry(space, entry).await
+    }
+
+    async fn history(&self, space: &SpaceName, entry: EntryId) -> Result<Vec<Revision>, StoreError> {
+        self.reach(READING)?.history(space, entry).await
+    }
+
+    async fn pages(&self, space: &SpaceName, query: &PageQuery) -> Result<Vec<Page>, StoreError> {
+        self.reach(READING)?.pages(space, query).await
+    }
+
+    async fn page(&self, space: &SpaceName, page: PageRef) -> Result<Page, StoreError> {
+        self.reach(READING)?.page(space, page).await
+    }
+
+    async fn links(&self, space: &SpaceName, end: &str) -> Result<Vec<Link>, StoreError> {
+        self.reach(READING)?.links(space, end).await
+    }
+
+    async fn blob(&self, space: &SpaceName, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {
+        self.reach(READING)?.blob(space, hash).await
+    }
+
+    async fn runs(&self, space: &SpaceName, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
+        self.reach(READING)?.runs(space, query).await
+    }
+
+    async fn run(&self, space: &SpaceName, run: RunRef) -> Result<RunRow, StoreError> {
+        self.reach(READING)?.run(space, run).await
+    }
+
+    async fn journal(&self, space: &SpaceName, run: RunId, since: Seq) -> Result<Journal, StoreError> {
+        self.reach(READING)?.journal(space, run, since).await
+    }
+
+    async fn claim_run(&self, space: &SpaceName, run: RunId, owner: &OwnerId) -> Result<u64, StoreError> {
+        self.reach(WRITING)?.claim_run(space, run, owner).await
+    }
+
+    async fn release_run(&self, space: &SpaceName, run: RunId, fence: u64) -> Result<(), StoreError> {
+        self.reach(WRITING)?.release_run(space, run, fence).await
+    }
+
+    async fn check(&self) -> Result<Checkup, StoreError> {
+        self.reach(READING)?.check().await
+    }
+}

@@ -1,0 +1,58 @@
+//! A clock that stands still until a test moves it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use folio_memory::{Clock, Timestamp};
+
+/// A clock that stands still until a test moves it. Clones are the same clock.
+#[derive(Debug, Clone)]
+pub struct SimClock {
+    nanos: Arc<AtomicI64>,
+}
+
+impl SimClock {
+    /// A clock that shows `now`.
+    #[must_use]
+    pub fn at(now: Timestamp) -> Self {
+        Self { nanos: Arc::new(AtomicI64::new(now.as_nanos())) }
+    }
+
+    /// Moves on by `by`.
+    pub fn advance(&self, by: Duration) {
+        self.set(self.now().plus(by));
+    }
+
+    /// Shows `now`, which may be earlier than before, as with any clock that people can set.
+    pub fn set(&self, now: Timestamp) {
+        self.nanos.store(now.as_nanos(), Ordering::SeqCst);
+    }
+}
+
+impl Default for SimClock {
+    /// A clock that shows 2026-01-01T00:00:00Z.
+    fn default() -> Self {
+        Self::at(Timestamp::from_millis(1_767_225_600_000))
+    }
+}
+
+impl Clock for SimClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(self.nanos.load(Ordering::SeqCst))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clone_is_the_same_clock() {
+        let clock = SimClock::default();
+        let other = clock.clone();
+        assert_eq!(clock.now().to_string(), "2026-01-01T00:00:00Z");
+        clock.advance(Duration::from_secs(60));
+        assert_eq!(other.now().to_string(), "2026-01-01T00:01:00Z");
+    }
+}
