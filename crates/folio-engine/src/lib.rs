@@ -20,5 +20,5 @@ pub mod template;
 
 pub use event::Event;
 pub use node::{NodeId, NodeState};
-pub use run::{Action, CallAction, CallAnswer, CallOutcome, Limits, NodeKind, NodeView, Run};
 pub use result::{Evidence, Failure, Finding, NodeResult, Outcome, Output, Severity, StopReason, Verdict};
+pub use run::{Action, CallAction, CallAnswer, CallOutcome, Limits, NodeKind, NodeView, Run};

@@ -23,7 +23,12 @@ impl NodeId {
     /// The child called `slug` in version `plan_version` of `self`'s plan; `item_key` for a child of a `for_each`.
     #[must_use]
     pub fn child(self, plan_version: u32, slug: &str, item_key: &str) -> Self {
-        Self::hash(&[&self.0.to_be_bytes(), &plan_version.to_be_bytes(), slug.as_bytes(), item_key.as_bytes()])
+        Self::hash(&[
+            &self.0.to_be_bytes(),
+            &plan_version.to_be_bytes(),
+            slug.as_bytes(),
+            item_key.as_bytes(),
+        ])
     }
 
     fn hash(parts: &[&[u8]]) -> Self {
@@ -70,7 +75,9 @@ impl Serialize for NodeId {
 
 impl<'de> Deserialize<'de> for NodeId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -109,8 +116,14 @@ pub enum Move {
 
 impl NodeState {
     /// Every state.
-    pub const ALL: [Self; 6] =
-        [Self::Created, Self::Executing, Self::Parked, Self::RunningChildren, Self::Cancelling, Self::Terminal];
+    pub const ALL: [Self; 6] = [
+        Self::Created,
+        Self::Executing,
+        Self::Parked,
+        Self::RunningChildren,
+        Self::Cancelling,
+        Self::Terminal,
+    ];
 
     /// Every allowed transition. What is not in this table does not happen.
     pub const TRANSITIONS: [(Self, Move, Self); 15] = [
@@ -137,7 +150,10 @@ impl NodeState {
     /// Where `by` leads from here; `None` if it is not allowed.
     #[must_use]
     pub fn next(self, by: Move) -> Option<Self> {
-        Self::TRANSITIONS.iter().find(|(from, how, _)| *from == self && *how == by).map(|(_, _, to)| *to)
+        Self::TRANSITIONS
+            .iter()
+            .find(|(from, how, _)| *from == self && *how == by)
+            .map(|(_, _, to)| *to)
     }
 
     /// The name as it is written.
@@ -185,7 +201,10 @@ mod tests {
     #[test]
     fn the_table_is_deterministic_and_every_state_can_end() {
         for (index, (from, by, _)) in NodeState::TRANSITIONS.iter().enumerate() {
-            let again = NodeState::TRANSITIONS.iter().skip(index + 1).any(|(f, b, _)| f == from && b == by);
+            let again = NodeState::TRANSITIONS
+                .iter()
+                .skip(index + 1)
+                .any(|(f, b, _)| f == from && b == by);
             assert!(!again, "{from:?} {by:?} stands twice");
         }
         for state in NodeState::ALL {

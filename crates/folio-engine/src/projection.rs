@@ -14,7 +14,9 @@
 //! ```
 
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Status};
-use folio_memory::{Change, EntryId, FieldChange, NewEntry, NewPage, PageFields, PageId, PageRole, RunId, Source, Trust};
+use folio_memory::{
+    Change, EntryId, FieldChange, NewEntry, NewPage, PageFields, PageId, PageRole, RunId, Source, Trust,
+};
 use serde_json::{Value, json};
 
 use crate::event::Event;
@@ -76,21 +78,45 @@ pub fn branch_page(run: &Run, node: NodeId) -> PageId {
 /// What `event`, which was just applied to `run`, writes. In an order in which every page comes before its entries.
 #[must_use]
 pub fn changes(run: &Run, event: &Event) -> Vec<Change> {
-    let mut pages = Projection { run, changes: Vec::new() };
+    let mut pages = Projection {
+        run,
+        changes: Vec::new(),
+    };
     match event {
         Event::RunStarted { .. } => pages.run_started(),
         Event::Expanded { node, .. } => pages.expanded(*node),
         Event::Started { node, attempt, .. } => pages.started(*node, *attempt),
-        Event::AttemptFailed { node, attempt, failure, retry_at } => {
+        Event::AttemptFailed {
+            node,
+            attempt,
+            failure,
+            retry_at,
+        } => {
             let body = format!("{}\n\nThe next attempt is not before {retry_at}.", failure.message);
             let id = ["attempt", &node.to_string(), &attempt.to_string()].join("/");
-            pages.log(branch_page(run, *node), &id, &format!("Attempt {attempt} failed"), body, None, Owner::executor());
+            pages.log(
+                branch_page(run, *node),
+                &id,
+                &format!("Attempt {attempt} failed"),
+                body,
+                None,
+                Owner::executor(),
+            );
         }
         Event::Finished { node, result } => pages.finished(*node, result),
         Event::CancelRequested { node, by } => {
-            let what = node.and_then(|node| run.node(node)).map_or("the run".to_owned(), |view| view.path.to_owned());
+            let what = node
+                .and_then(|node| run.node(node))
+                .map_or("the run".to_owned(), |view| view.path.to_owned());
             let id = format!("cancel/{}", run.cancel_requests());
-            pages.log(main_page(run.id()), &id, "Cancellation", format!("{by} asked to stop {what}."), None, Owner::planner());
+            pages.log(
+                main_page(run.id()),
+                &id,
+                "Cancellation",
+                format!("{by} asked to stop {what}."),
+                None,
+                Owner::planner(),
+            );
         }
         Event::Resumed { .. } => {}
     }
@@ -113,7 +139,15 @@ struct Projection<'r> {
 }
 
 impl Projection<'_> {
-    fn page(&mut self, id: PageId, role: PageRole, title: &str, parent: Option<PageId>, owner: Owner, branch: Option<&str>) {
+    fn page(
+        &mut self,
+        id: PageId,
+        role: PageRole,
+        title: &str,
+        parent: Option<PageId>,
+        owner: Owner,
+        branch: Option<&str>,
+    ) {
         let mut fields = PageFields::new(role, title, owner);
         fields.parent = parent;
         fields.run = Some(self.run.id());
@@ -123,7 +157,11 @@ impl Projection<'_> {
     }
 
     fn source(&self, node: Option<NodeId>) -> Source {
-        Source { run: Some(self.run.id()), node: node.map(|node| node.to_string()), ..Source::default() }
+        Source {
+            run: Some(self.run.id()),
+            node: node.map(|node| node.to_string()),
+            ..Source::default()
+        }
     }
 
     /// Adds a block to a log. `id` is unique in the run.
@@ -135,21 +173,61 @@ impl Projection<'_> {
         fields.iteration = Some(ITERATION);
         fields.source = self.source(None);
         let id = entry_of(self.run.id(), &["log", id]);
-        self.changes.push(Change::AddEntry(Box::new(NewEntry { id, page, kind: EntryKind::Log, fields })));
+        self.changes.push(Change::AddEntry(Box::new(NewEntry {
+            id,
+            page,
+            kind: EntryKind::Log,
+            fields,
+        })));
     }
 
     fn run_started(&mut self) {
         let run = self.run.id();
-        let title = if self.run.plan().title.is_empty() { self.run.goal().to_owned() } else { self.run.plan().title.clone() };
-        self.page(workspace_page(run), PageRole::Workspace, &title, None, Owner::planner(), None);
-        self.page(main_page(run), PageRole::ScratchpadRoot, "Main scratchpad", Some(workspace_page(run)), Owner::planner(), None);
-        self.page(plan_page(run), PageRole::Plan, "Plan", Some(workspace_page(run)), Owner::planner(), None);
+        let title = if self.run.plan().title.is_empty() {
+            self.run.goal().to_owned()
+        } else {
+            self.run.plan().title.clone()
+        };
+        self.page(
+            workspace_page(run),
+            PageRole::Workspace,
+            &title,
+            None,
+            Owner::planner(),
+            None,
+        );
+        self.page(
+            main_page(run),
+            PageRole::ScratchpadRoot,
+            "Main scratchpad",
+            Some(workspace_page(run)),
+            Owner::planner(),
+            None,
+        );
+        self.page(
+            plan_page(run),
+            PageRole::Plan,
+            "Plan",
+            Some(workspace_page(run)),
+            Owner::planner(),
+            None,
+        );
         let inputs = self.run.inputs().as_object().filter(|inputs| !inputs.is_empty());
         let parts = inputs.map(|inputs| {
-            let lines: Vec<String> = inputs.iter().map(|(name, value)| format!("input {name}: {}", preview(value))).collect();
+            let lines: Vec<String> = inputs
+                .iter()
+                .map(|(name, value)| format!("input {name}: {}", preview(value)))
+                .collect();
             json!({ "artifacts": lines })
         });
-        self.log(main_page(run), "goal", "Goal", self.run.goal().to_owned(), parts, Owner::planner());
+        self.log(
+            main_page(run),
+            "goal",
+            "Goal",
+            self.run.goal().to_owned(),
+            parts,
+            Owner::planner(),
+        );
     }
 
     fn expanded(&mut self, node: NodeId) {
@@ -157,13 +235,24 @@ impl Projection<'_> {
         match view.kind {
             NodeKind::Plan => {
                 let is_root = view.parent.is_none();
-                let page = if is_root { plan_page(self.run.id()) } else { self.branch(&view) };
+                let page = if is_root {
+                    plan_page(self.run.id())
+                } else {
+                    self.branch(&view)
+                };
                 let steps = self.run.children(node);
                 let titles: Vec<String> = steps.iter().map(|step| self.run.title(step.id)).collect();
                 if is_root {
                     let body = format!("{} steps are planned.", titles.len());
                     let parts = json!({ "remaining": titles });
-                    self.log(main_page(self.run.id()), "plan/1", "Iteration 1: plan", body, Some(parts), Owner::planner());
+                    self.log(
+                        main_page(self.run.id()),
+                        "plan/1",
+                        "Iteration 1: plan",
+                        body,
+                        Some(parts),
+                        Owner::planner(),
+                    );
                 }
                 for step in steps {
                     self.add_steps(page, &step);
@@ -174,8 +263,19 @@ impl Projection<'_> {
                 let title = format!("{}: {} items", self.run.title(node), children.len());
                 let names: Vec<String> = children.iter().take(64).map(|child| self.run.title(child.id)).collect();
                 let parts = (!names.is_empty()).then(|| json!({ "actions": names }));
-                let owner = if view.depth <= 1 { Owner::planner() } else { Owner::executor() };
-                self.log(branch_page(self.run, node), &format!("items/{node}"), &title, String::new(), parts, owner);
+                let owner = if view.depth <= 1 {
+                    Owner::planner()
+                } else {
+                    Owner::executor()
+                };
+                self.log(
+                    branch_page(self.run, node),
+                    &format!("items/{node}"),
+                    &title,
+                    String::new(),
+                    parts,
+                    owner,
+                );
                 self.patch_step(&view, Status::InProgress, None);
             }
             NodeKind::Parallel | NodeKind::Sequence => self.patch_step(&view, Status::InProgress, None),
@@ -194,7 +294,12 @@ impl Projection<'_> {
         fields.source = self.source(Some(step.id));
         fields.parts = Some(self.step_parts(step));
         let id = self.step_entry(step);
-        self.changes.push(Change::AddEntry(Box::new(NewEntry { id, page, kind: EntryKind::Step, fields })));
+        self.changes.push(Change::AddEntry(Box::new(NewEntry {
+            id,
+            page,
+            kind: EntryKind::Step,
+            fields,
+        })));
         if matches!(step.kind, NodeKind::Parallel | NodeKind::Sequence) {
             for member in self.run.children(step.id) {
                 self.add_steps(page, &member);
@@ -204,13 +309,21 @@ impl Projection<'_> {
 
     /// Whether `view` is a step of a plan. What stands in the body of a `for_each` is not: its items are branches.
     fn has_step(&self, view: &NodeView<'_>) -> bool {
-        let mut parents = std::iter::successors(view.parent.and_then(|id| self.run.node(id)), |above| self.run.node(above.parent?));
-        parents.find(|above| matches!(above.kind, NodeKind::Plan | NodeKind::ForEach)).is_some_and(|above| above.kind == NodeKind::Plan)
+        let mut parents = std::iter::successors(view.parent.and_then(|id| self.run.node(id)), |above| {
+            self.run.node(above.parent?)
+        });
+        parents
+            .find(|above| matches!(above.kind, NodeKind::Plan | NodeKind::ForEach))
+            .is_some_and(|above| above.kind == NodeKind::Plan)
     }
 
     fn step_parts(&self, view: &NodeView<'_>) -> Value {
-        let parents = std::iter::successors(view.parent.and_then(|id| self.run.node(id)), |above| self.run.node(above.parent?));
-        let depth = parents.take_while(|above| matches!(above.kind, NodeKind::Parallel | NodeKind::Sequence)).count();
+        let parents = std::iter::successors(view.parent.and_then(|id| self.run.node(id)), |above| {
+            self.run.node(above.parent?)
+        });
+        let depth = parents
+            .take_while(|above| matches!(above.kind, NodeKind::Parallel | NodeKind::Sequence))
+            .count();
         json!({ "kind": view.kind.as_str(), "depth": depth, "path": view.path })
     }
 
@@ -229,16 +342,33 @@ impl Projection<'_> {
             parts["outcome"] = Value::from(outcome.as_str());
             fields.push(FieldChange::Parts(Some(parts)));
         }
-        self.changes.push(Change::PatchEntry { entry: self.step_entry(view), fields, expected_version: None });
+        self.changes.push(Change::PatchEntry {
+            entry: self.step_entry(view),
+            fields,
+            expected_version: None,
+        });
     }
 
     /// Makes the branch of a task, below the branch of the task around it.
     fn branch(&mut self, view: &NodeView<'_>) -> PageId {
         let page = branch_page(self.run, view.id);
-        let parent = view.parent.map_or(workspace_page(self.run.id()), |parent| branch_page(self.run, parent));
+        let parent = view
+            .parent
+            .map_or(workspace_page(self.run.id()), |parent| branch_page(self.run, parent));
         let title = self.run.title(view.id);
-        let owner = if view.kind == NodeKind::Plan { Owner::planner() } else { Owner::executor() };
-        self.page(page, PageRole::ScratchpadExec, &title, Some(parent), owner, Some(view.path));
+        let owner = if view.kind == NodeKind::Plan {
+            Owner::planner()
+        } else {
+            Owner::executor()
+        };
+        self.page(
+            page,
+            PageRole::ScratchpadExec,
+            &title,
+            Some(parent),
+            owner,
+            Some(view.path),
+        );
         page
     }
 
@@ -286,12 +416,29 @@ impl Projection<'_> {
             parts.insert("results".to_owned(), json!([shown]));
         }
         if view.kind != NodeKind::Plan && !result.evidence.is_empty() {
-            parts.insert("evidence".to_owned(), json!(result.evidence.iter().take(20).map(evidence_line).collect::<Vec<_>>()));
+            parts.insert(
+                "evidence".to_owned(),
+                json!(result.evidence.iter().take(20).map(evidence_line).collect::<Vec<_>>()),
+            );
         }
         let parts = (!parts.is_empty()).then_some(Value::Object(parts));
-        let owner = if view.kind == NodeKind::Plan { Owner::planner() } else { Owner::executor() };
-        self.log(page, &format!("result/{}", view.id), &title, result.notes.clone(), parts, owner);
-        self.changes.push(Change::SetPageStatus { page, status: result.status.to_string() });
+        let owner = if view.kind == NodeKind::Plan {
+            Owner::planner()
+        } else {
+            Owner::executor()
+        };
+        self.log(
+            page,
+            &format!("result/{}", view.id),
+            &title,
+            result.notes.clone(),
+            parts,
+            owner,
+        );
+        self.changes.push(Change::SetPageStatus {
+            page,
+            status: result.status.to_string(),
+        });
     }
 
     /// One line for each child: `look-inside: ok, 3 marks`.
@@ -304,7 +451,12 @@ impl Projection<'_> {
                 let result = child.result?;
                 let notes = result.notes.lines().next().unwrap_or_default();
                 let separator = if notes.is_empty() { "" } else { ": " };
-                Some(format!("{} {}{separator}{}", child.slug(), result.status, cut(notes, 160)))
+                Some(format!(
+                    "{} {}{separator}{}",
+                    child.slug(),
+                    result.status,
+                    cut(notes, 160)
+                ))
             })
             .collect();
         if children.len() > 64 {
@@ -316,10 +468,24 @@ impl Projection<'_> {
     fn run_finished(&mut self, result: &NodeResult) {
         let run = self.run.id();
         let parts = json!({ "results": self.roll_up(NodeId::root(run)) });
-        self.log(main_page(run), "roll-up/1", "Branch roll-up", result.notes.clone(), Some(parts), Owner::planner());
+        self.log(
+            main_page(run),
+            "roll-up/1",
+            "Branch roll-up",
+            result.notes.clone(),
+            Some(parts),
+            Owner::planner(),
+        );
 
         let summary = summary_page(run);
-        self.page(summary, PageRole::IterationSummary, "Iteration 1", Some(main_page(run)), Owner::planner(), None);
+        self.page(
+            summary,
+            PageRole::IterationSummary,
+            "Iteration 1",
+            Some(main_page(run)),
+            Owner::planner(),
+            None,
+        );
         let mut fields = EntryFields::new(EntryKind::Summary, Owner::planner(), Trust::ToolInternal);
         fields.title = format!("Iteration 1: {}", result.status);
         fields.body = self.summary(result);
@@ -327,21 +493,44 @@ impl Projection<'_> {
         fields.iteration = Some(ITERATION);
         fields.source = self.source(None);
         let id = entry_of(run, &["summary", "1"]);
-        self.changes.push(Change::AddEntry(Box::new(NewEntry { id, page: summary, kind: EntryKind::Summary, fields })));
+        self.changes.push(Change::AddEntry(Box::new(NewEntry {
+            id,
+            page: summary,
+            kind: EntryKind::Summary,
+            fields,
+        })));
 
         if let Some((title, body)) = self.run.report() {
             let page = report_page(run);
-            self.page(page, PageRole::Note, &title, Some(workspace_page(run)), Owner::planner(), None);
+            self.page(
+                page,
+                PageRole::Note,
+                &title,
+                Some(workspace_page(run)),
+                Owner::planner(),
+                None,
+            );
             self.log(page, "report", "", body, None, Owner::planner());
-            self.changes.push(Change::SetPageStatus { page, status: result.status.to_string() });
+            self.changes.push(Change::SetPageStatus {
+                page,
+                status: result.status.to_string(),
+            });
         }
         for page in [summary, plan_page(run), main_page(run), workspace_page(run)] {
-            self.changes.push(Change::SetPageStatus { page, status: result.status.to_string() });
+            self.changes.push(Change::SetPageStatus {
+                page,
+                status: result.status.to_string(),
+            });
         }
     }
 
     fn summary(&self, result: &NodeResult) -> String {
-        let counts: Vec<String> = self.run.counts().iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
+        let counts: Vec<String> = self
+            .run
+            .counts()
+            .iter()
+            .map(|(outcome, count)| format!("{count} {outcome}"))
+            .collect();
         let mut text = format!("{} nodes: {}.", self.run.len(), counts.join(", "));
         if !result.notes.is_empty() {
             text.push_str("\n\n");
@@ -352,13 +541,26 @@ impl Projection<'_> {
 
     /// The steps of the root's plan that are not done.
     fn remaining(&self) -> Vec<String> {
-        let not_done = |view: &NodeView<'_>| !view.result.is_some_and(|r| matches!(r.status, Outcome::Ok | Outcome::Partial));
-        self.run.children(NodeId::root(self.run.id())).iter().filter(|view| not_done(view)).map(|view| self.run.title(view.id)).collect()
+        let not_done = |view: &NodeView<'_>| {
+            !view
+                .result
+                .is_some_and(|r| matches!(r.status, Outcome::Ok | Outcome::Partial))
+        };
+        self.run
+            .children(NodeId::root(self.run.id()))
+            .iter()
+            .filter(|view| not_done(view))
+            .map(|view| self.run.title(view.id))
+            .collect()
     }
 }
 
 fn evidence_line(evidence: &crate::result::Evidence) -> String {
-    let span = evidence.span.as_deref().map(|span| format!(":{span}")).unwrap_or_default();
+    let span = evidence
+        .span
+        .as_deref()
+        .map(|span| format!(":{span}"))
+        .unwrap_or_default();
     format!("{} {}{span}", evidence.kind, evidence.id)
 }
 
@@ -375,11 +577,18 @@ fn preview(value: &Value) -> String {
     match value {
         Value::String(text) => cut(text, PREVIEW_CHARS),
         other => {
-            let mut text = CutWriter { text: String::new(), left: PREVIEW_CHARS * 4 };
+            let mut text = CutWriter {
+                text: String::new(),
+                left: PREVIEW_CHARS * 4,
+            };
             // The only error is "enough".
             let complete = serde_json::to_writer(&mut text, other).is_ok();
             let shown = cut(&text.text, PREVIEW_CHARS);
-            if complete || shown.ends_with('…') { shown } else { format!("{shown}…") }
+            if complete || shown.ends_with('…') {
+                shown
+            } else {
+                format!("{shown}…")
+            }
         }
     }
 }

@@ -263,13 +263,20 @@ impl NodeResult {
     /// A failure.
     #[must_use]
     pub fn failed(severity: Severity, reason: StopReason, notes: impl Into<String>) -> Self {
-        Self { severity: Some(severity), stop_reason: Some(reason), ..Self::new(Outcome::Failed, notes) }
+        Self {
+            severity: Some(severity),
+            stop_reason: Some(reason),
+            ..Self::new(Outcome::Failed, notes)
+        }
     }
 
     /// Something that was not begun or not finished, and why.
     #[must_use]
     pub fn stopped(status: Outcome, reason: StopReason, notes: impl Into<String>) -> Self {
-        Self { stop_reason: Some(reason), ..Self::new(status, notes) }
+        Self {
+            stop_reason: Some(reason),
+            ..Self::new(status, notes)
+        }
     }
 
     /// Whether it failed so that going on cannot help.

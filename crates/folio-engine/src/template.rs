@@ -198,12 +198,7 @@ impl Templates {
             .map_err(|error| TemplateError::of_rendering(&error, &source.rewritten, scope))
     }
 
-    fn value(
-        &self,
-        value: &Value,
-        scope: &Scope,
-        room: &mut usize,
-    ) -> Result<Value, TemplateError> {
+    fn value(&self, value: &Value, scope: &Scope, room: &mut usize) -> Result<Value, TemplateError> {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => Ok(value.clone()),
             Value::String(text) => {

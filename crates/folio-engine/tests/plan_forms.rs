@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use folio_engine::plan::{
-    Check, InputError, Join, Known, OnHard, Plan, Step, Work, check_inputs, from_value, parse,
-    schema,
+    Check, InputError, Join, Known, OnHard, Plan, Step, Work, check_inputs, from_value, parse, schema,
 };
 use serde_json::{Value, json};
 
@@ -19,10 +18,7 @@ fn plan(text: &str) -> Plan {
 fn satisfies_the_schema(value: &Value) {
     let schema: Value = serde_json::from_str(schema()).unwrap();
     let validator = jsonschema::draft202012::new(&schema).unwrap();
-    let errors: Vec<String> = validator
-        .iter_errors(value)
-        .map(|error| error.to_string())
-        .collect();
+    let errors: Vec<String> = validator.iter_errors(value).map(|error| error.to_string()).collect();
     assert_eq!(errors, Vec::<String>::new(), "{value:#}");
 }
 
@@ -39,11 +35,7 @@ fn a_nested_array_is_a_plan() {
     satisfies_the_schema(&json!(["t1", "t2", ["t3", "t4"], "t5"]));
     let objects = plan(&tasks.to_string());
     for plan in [&words, &objects] {
-        let ids: Vec<Option<&str>> = plan
-            .steps
-            .iter()
-            .map(|step| step.id().map(AsRef::as_ref))
-            .collect();
+        let ids: Vec<Option<&str>> = plan.steps.iter().map(|step| step.id().map(AsRef::as_ref)).collect();
         assert_eq!(ids, [Some("t1"), Some("t2"), None, Some("t5")]);
         let Step::Parallel(group) = &plan.steps[2] else {
             panic!("{:?}", plan.steps[2])
@@ -62,10 +54,7 @@ fn a_nested_array_is_a_plan() {
     };
     assert_eq!(first.criteria[0].check, Check::Judge);
     assert_eq!(
-        (
-            first.criteria[0].id.as_str(),
-            first.criteria[0].text.as_str()
-        ),
+        (first.criteria[0].id.as_str(), first.criteria[0].text.as_str()),
         ("c1", "it is done")
     );
 }
@@ -75,34 +64,22 @@ const REVIEW: &str = include_str!("plan_support/review.yaml");
 #[test]
 fn a_plan_reads_as_it_was_meant() {
     let plan = plan(REVIEW);
-    let Step::Task(list) = &plan.steps[0] else {
-        panic!()
-    };
+    let Step::Task(list) = &plan.steps[0] else { panic!() };
     assert_eq!(list.retry.max_attempts, 3);
     assert_eq!(list.timeout, Some(Duration::from_secs(90)));
-    let Step::ForEach(look) = &plan.steps[1] else {
-        panic!()
-    };
+    let Step::ForEach(look) = &plan.steps[1] else { panic!() };
     assert_eq!(
         (look.item_name.as_str(), look.max_items, look.on_item),
         ("file", 100, OnHard::Continue)
     );
     assert_eq!(look.title, "look");
-    let Step::Task(body) = &look.body else {
-        panic!()
-    };
-    assert_eq!(
-        (body.id.as_str(), body.title.as_str()),
-        ("look", "Look at {{ file }}")
-    );
+    let Step::Task(body) = &look.body else { panic!() };
+    assert_eq!((body.id.as_str(), body.title.as_str()), ("look", "Look at {{ file }}"));
     assert_eq!(body.observe[0].tags, ["todo"]);
     let Step::Parallel(group) = &plan.steps[2] else {
         panic!()
     };
-    assert_eq!(
-        (group.on_hard, group.join),
-        (OnHard::Cancel, Join::Quorum(1))
-    );
+    assert_eq!((group.on_hard, group.join), (OnHard::Cancel, Join::Quorum(1)));
     assert_eq!(plan.criteria[1].id, "c2");
     assert!(!plan.criteria[1].required);
     assert_eq!(plan.budget.deadline, Some(Duration::from_secs(1800)));
@@ -120,8 +97,7 @@ fn what_is_written_back_is_the_same_plan_and_satisfies_the_schema() {
 
 #[test]
 fn yaml_and_json_say_the_same() {
-    let yaml =
-        "steps:\n- id: a\n  do:\n    tool: list\n    args: {path: 'ä 😀', n: 1.5}\n- [b, c]\n";
+    let yaml = "steps:\n- id: a\n  do:\n    tool: list\n    args: {path: 'ä 😀', n: 1.5}\n- [b, c]\n";
     let json = "{\"steps\":\t[{\"id\": \"a\", \"do\": {\"tool\": \"list\", \"args\": {\"path\": \"\\u00e4 \\ud83d\\ude00\", \"n\": 1.5}}},\n\t[\"b\", \"c\"]]}";
     assert_eq!(plan(yaml), plan(json));
 }
@@ -145,9 +121,7 @@ fn anchors_and_flow_style_are_plain_yaml() {
 
 #[test]
 fn a_title_or_a_short_description_is_enough_for_an_id() {
-    let plan = plan(
-        "[{title: 'List all files!'}, {description: Count them}, {id: x, description: 'A\n\nlong one'}]",
-    );
+    let plan = plan("[{title: 'List all files!'}, {description: Count them}, {id: x, description: 'A\n\nlong one'}]");
     let both: Vec<(Option<&str>, &str)> = plan
         .steps
         .iter()
@@ -181,9 +155,7 @@ fn every_check_can_be_written_short_and_long() {
     let with_input = json!({"inputs": {"repo": null}, "steps": text});
     satisfies_the_schema(&with_input);
     let plan = plan(&with_input.to_string());
-    let Step::Task(task) = &plan.steps[0] else {
-        panic!()
-    };
+    let Step::Task(task) = &plan.steps[0] else { panic!() };
     let lines: Vec<String> = task
         .criteria
         .iter()

@@ -11,10 +11,7 @@ fn graph(text: &str) -> String {
     let graph = Graph::of(&plan.steps);
     let name = |at: usize| graph.nodes[at].slug.to_string();
     let lines = graph.nodes.iter().map(|node| {
-        let parent = node
-            .parent
-            .map(|at| format!(" in {}", name(at)))
-            .unwrap_or_default();
+        let parent = node.parent.map(|at| format!(" in {}", name(at))).unwrap_or_default();
         let waits: Vec<String> = node.waits.iter().map(|&at| name(at)).collect();
         let needed = if node.needed { "*" } else { "" };
         format!("{}{needed}{parent} after [{}]", node.slug, waits.join(", "))
@@ -102,9 +99,7 @@ fn what_templates_name_is_needed_also_from_inside_a_sub_plan() {
 #[test]
 fn two_thousand_steps_have_one_wait_each_and_are_read_quickly() {
     let steps: Vec<String> = (0..2_000)
-        .map(|n| {
-            format!("  - {{id: s{n}, do: {{tool: list, args: {{path: '{{{{ inputs.p }}}}'}}}}}}")
-        })
+        .map(|n| format!("  - {{id: s{n}, do: {{tool: list, args: {{path: '{{{{ inputs.p }}}}'}}}}}}"))
         .collect();
     let text = format!("inputs: {{p: path}}\nsteps:\n{}\n", steps.join("\n"));
     let begun = now();
@@ -119,17 +114,10 @@ fn two_thousand_steps_have_one_wait_each_and_are_read_quickly() {
             .all(|(at, node)| node.waits == [at])
     );
     // Generous: it takes well under a second without optimisation.
-    assert!(
-        begun.elapsed() < Duration::from_secs(20),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a test may measure how long it takes"
-)]
+#[expect(clippy::disallowed_methods, reason = "a test may measure how long it takes")]
 fn now() -> Instant {
     Instant::now()
 }

@@ -11,10 +11,7 @@ fn tools() -> Known {
         writes,
     };
     let tools = BTreeMap::from([
-        (
-            "grep".to_owned(),
-            tool(&["pattern"], &["path", "limit"], false),
-        ),
+        ("grep".to_owned(), tool(&["pattern"], &["path", "limit"], false)),
         ("list".to_owned(), tool(&[], &["path"], false)),
         ("write".to_owned(), tool(&["path", "text"], &[], true)),
         ("shell".to_owned(), tool(&["argv"], &[], true)),
@@ -27,9 +24,7 @@ fn tools() -> Known {
 
 #[track_caller]
 fn mistakes(text: &str) -> String {
-    parse(text, &tools())
-        .expect_err("the plan has mistakes")
-        .to_string()
+    parse(text, &tools()).expect_err("the plan has mistakes").to_string()
 }
 
 /// The codes and places only.
@@ -101,10 +96,7 @@ fn a_mistake_in_one_task_does_not_hide_those_of_another() {
 #[test]
 fn a_name_is_not_called_unknown_if_it_is_that_of_a_step_whose_id_is_refused() {
     let text = "steps:\n  - {id: 'Not A Slug', title: a}\n  - {id: b, needs: [not-a-slug, gone], description: '{{ results.not-a-slug.notes }}'}\n";
-    assert_eq!(
-        codes(text),
-        ["P008 2:10 steps[0].id", "P010 3:33 steps[1].needs[1]"]
-    );
+    assert_eq!(codes(text), ["P008 2:10 steps[0].id", "P010 3:33 steps[1].needs[1]"]);
 }
 
 #[test]
@@ -175,9 +167,7 @@ fn plans_groups_and_sequences_are_not_empty() {
     assert_eq!(codes("[]"), ["P013 1:1 "]);
     assert_eq!(codes(""), ["P013 1:1 "]);
     assert_eq!(
-        codes(
-            "[{parallel: []}, {sequence: []}, [], {id: a, plan: []}, {id: b, plan: {steps: []}}]"
-        ),
+        codes("[{parallel: []}, {sequence: []}, [], {id: a, plan: []}, {id: b, plan: {steps: []}}]"),
         [
             "P013 1:13 [0].parallel",
             "P013 1:29 [1].sequence",
@@ -191,15 +181,10 @@ fn plans_groups_and_sequences_are_not_empty() {
 #[test]
 fn a_plan_may_not_be_larger_than_the_limits() {
     let branches: Vec<String> = (0..65).map(|n| format!("b{n}")).collect();
-    assert_eq!(
-        codes(&format!("[[{}]]", branches.join(", "))),
-        ["P014 1:2 [0]"]
-    );
+    assert_eq!(codes(&format!("[[{}]]", branches.join(", "))), ["P014 1:2 [0]"]);
     let items = vec!["1"; 65].join(", ");
     assert_eq!(
-        codes(&format!(
-            "[{{id: a, for_each: [{items}], do: {{tool: list}}}}]"
-        )),
+        codes(&format!("[{{id: a, for_each: [{items}], do: {{tool: list}}}}]")),
         ["P014 1:20 [0].for_each"]
     );
     assert_eq!(
@@ -225,10 +210,7 @@ fn a_plan_may_not_be_larger_than_the_limits() {
         },
         tools: None,
     };
-    assert_eq!(
-        parse("[a, {id: b, plan: [c]}]", &narrow).unwrap_err().0[0].code,
-        "P014"
-    );
+    assert_eq!(parse("[a, {id: b, plan: [c]}]", &narrow).unwrap_err().0[0].code, "P014");
 }
 
 #[test]
@@ -263,13 +245,7 @@ fn tools_and_their_arguments_must_exist() {
         1:143 [3].do.args: P006 expected an object with the tool's arguments, found a list
         "#
     );
-    assert!(
-        parse(
-            "[{id: a, do: {tool: anything, args: {x: 1}}}]",
-            &Known::default()
-        )
-        .is_ok()
-    );
+    assert!(parse("[{id: a, do: {tool: anything, args: {x: 1}}}]", &Known::default()).is_ok());
 }
 
 #[test]
@@ -321,10 +297,7 @@ fn items_are_known_in_the_body_and_nowhere_else() {
         codes(
             "[{id: a, for_each: [1], as: file, step: {id: b, description: '{{ file }} {{ index }} {{ item }}', plan: [{id: c, description: '{{ file }}'}]}}, {id: d, description: '{{ file }}'}]"
         ),
-        [
-            "P019 1:62 [0].step.description",
-            "P019 1:166 [1].description"
-        ]
+        ["P019 1:62 [0].step.description", "P019 1:166 [1].description"]
     );
     assert!(parse("[{id: a, title: 'Look at {{ item }}', for_each: [1], do: {tool: list, args: {path: '{{ item }}'}}, observe: {type: t, content: '{{ result.output }} {{ item }}'}}]", &tools()).is_ok());
 }
@@ -355,9 +328,7 @@ fn branches_that_race_may_not_write() {
         )
     };
     assert_eq!(
-        codes(&plan(
-            "{id: b, plan: [{id: c, do: {tool: shell, args: {argv: [ls]}}}]}"
-        )),
+        codes(&plan("{id: b, plan: [{id: c, do: {tool: shell, args: {argv: [ls]}}}]}")),
         ["P022 1:9 [0].join"]
     );
     assert!(parse(&plan("{id: b, do: {tool: list}}"), &tools()).is_ok());
@@ -365,14 +336,8 @@ fn branches_that_race_may_not_write() {
 
 #[test]
 fn a_quorum_can_be_reached() {
-    assert_eq!(
-        codes("[{parallel: [a, b], join: quorum(0)}]"),
-        ["P027 1:27 [0].join"]
-    );
-    assert_eq!(
-        codes("[{parallel: [a, b], join: {quorum: 3}}]"),
-        ["P027 1:27 [0].join"]
-    );
+    assert_eq!(codes("[{parallel: [a, b], join: quorum(0)}]"), ["P027 1:27 [0].join"]);
+    assert_eq!(codes("[{parallel: [a, b], join: {quorum: 3}}]"), ["P027 1:27 [0].join"]);
     assert_eq!(
         codes("[{parallel: [a, b], join: quorum(many)}]"),
         ["P007 1:27 [0].join"]

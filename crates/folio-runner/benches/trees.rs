@@ -19,7 +19,12 @@ use serde_json::{Value, json};
 
 fn runner_on(path: &Path) -> Runner {
     let store = SqliteStore::open(&OpenOptions::at(path)).expect("a temporary folder can be written");
-    let workspace = Workspace::new(store, Arc::new(SystemClock), Arc::new(RandomIds::default()), SpaceName::main());
+    let workspace = Workspace::new(
+        store,
+        Arc::new(SystemClock),
+        Arc::new(RandomIds::default()),
+        SpaceName::main(),
+    );
     Runner::new(workspace, Registry::with_builtins(), RunnerOptions::default())
 }
 
@@ -32,7 +37,11 @@ fn tree(branching: u32, depth: u32) -> Value {
     let members: Vec<Value> = (0..branching)
         .map(|n| {
             let id = format!("n{n}");
-            if depth == 1 { leaf(&id) } else { json!({"id": id, "plan": {"steps": tree(branching, depth - 1)}}) }
+            if depth == 1 {
+                leaf(&id)
+            } else {
+                json!({"id": id, "plan": {"steps": tree(branching, depth - 1)}})
+            }
         })
         .collect();
     json!([{ "parallel": members }])
@@ -43,21 +52,40 @@ fn chain(steps: u32) -> Value {
 }
 
 fn wide(groups: u32, members: u32) -> Value {
-    (0..groups).map(|g| json!({"parallel": (0..members).map(|m| leaf(&format!("g{g}-{m}"))).collect::<Vec<_>>()})).collect()
+    (0..groups)
+        .map(|g| json!({"parallel": (0..members).map(|m| leaf(&format!("g{g}-{m}"))).collect::<Vec<_>>()}))
+        .collect()
 }
 
 fn new_run(steps: &Value) -> NewRun {
     let plan = json!({"title": "bench", "budget": {"nodes": 100_000, "depth": 8, "children": 1_000, "concurrency": 64}, "steps": steps});
-    let known = Known { limits: plan::Limits { children: 1_000, ..plan::Limits::default() }, ..Known::default() };
+    let known = Known {
+        limits: plan::Limits {
+            children: 1_000,
+            ..plan::Limits::default()
+        },
+        ..Known::default()
+    };
     let plan = plan::from_value(&plan, &known).unwrap_or_else(|errors| panic!("{errors}"));
-    NewRun { plan, goal: None, inputs: BTreeMap::new(), folder: None, actor: Actor::new(Role::Human, "bench") }
+    NewRun {
+        plan,
+        goal: None,
+        inputs: BTreeMap::new(),
+        folder: None,
+        shell: Default::default(),
+        actor: Actor::new(Role::Human, "bench"),
+    }
 }
 
 fn runs(criterion: &mut Criterion) {
     let runtime = tokio::runtime::Runtime::new().expect("threads can be started");
     let mut group = criterion.benchmark_group("run");
     group.sample_size(10);
-    let shapes = [("tree_4_5_of_1365", tree(4, 5)), ("wide_10_by_100_of_1001", wide(10, 100)), ("chain_of_2000", chain(2_000))];
+    let shapes = [
+        ("tree_4_5_of_1365", tree(4, 5)),
+        ("wide_10_by_100_of_1001", wide(10, 100)),
+        ("chain_of_2000", chain(2_000)),
+    ];
     for (name, steps) in shapes {
         let new = new_run(&steps);
         group.bench_function(name, |bencher| {

@@ -67,7 +67,7 @@ impl Drive {
         let roots = grants::roots_of(&run)?;
         let run_folder = grants::run_folder(shared.options.run_folders.as_deref(), &run);
         let mut context = ToolContext::new(roots, run_folder);
-        context.shell = Arc::new(shared.options.shell.clone());
+        context.shell = Arc::new(grants::shell_of(&run));
         context.environment = Arc::new(shared.options.environment.clone());
         context.results = Arc::new(JournalResults {
             store: Arc::clone(shared.workspace.store()),
@@ -83,7 +83,16 @@ impl Drive {
         };
         let head = Arc::new(AtomicU64::new(head.0));
         let (under_way, pending) = (UnderWay::default(), FuturesUnordered::new());
-        let mut drive = Self { shared, run, head, fence, context, memory, under_way, pending };
+        let mut drive = Self {
+            shared,
+            run,
+            head,
+            fence,
+            context,
+            memory,
+            under_way,
+            pending,
+        };
         let in_flight = drive.run.in_flight();
         if !in_flight.is_empty() {
             let mut batch = Batch::default();
@@ -109,7 +118,10 @@ impl Drive {
                 drop(watcher);
                 return Ok(result.clone());
             }
-            let wake = self.run.wakes_at().map(|at| at.since(self.shared.workspace.clock().now()));
+            let wake = self
+                .run
+                .wakes_at()
+                .map(|at| at.since(self.shared.workspace.clock().now()));
             tokio::select! {
                 biased;
                 Some(first) = self.pending.next() => done.push(first),
@@ -160,8 +172,15 @@ impl Drive {
             }
             let now = self.shared.workspace.clock().now();
             let concurrency = self.concurrency();
-            let outside = derive(&mut self.run, &self.shared.registry, &self.under_way, concurrency, now, &mut batch)
-                .map_err(|source| self.journal_error(source))?;
+            let outside = derive(
+                &mut self.run,
+                &self.shared.registry,
+                &self.under_way,
+                concurrency,
+                now,
+                &mut batch,
+            )
+            .map_err(|source| self.journal_error(source))?;
             if !batch.is_empty() {
                 self.commit(batch, std::mem::take(&mut outcomes)).await?;
             }
@@ -188,21 +207,25 @@ impl Drive {
             Outcome::Call(performed, found) => {
                 self.under_way.calls.remove(&performed.node);
                 let node = performed.node;
-                let mut event = self.run.conclude(node, performed.outcome.clone(), found, performed.duration, now);
-                self.shared.clean(&mut event);
+                let mut event = self
+                    .run
+                    .conclude(node, performed.outcome.clone(), found, performed.duration, now);
+                let _said_in_the_event = self.shared.workspace.clean_event(&mut event);
                 let (ruled, problems) = match &event {
                     Event::Finished { result, .. } => ruled(&self.run, node, result),
                     _ => (Vec::new(), Vec::new()),
                 };
                 let writes = performed.writes.clone();
                 let more = self.memory.changes(&self.run, node, writes, ruled, problems);
-                batch.record(&mut self.run, now, event, more).map_err(|source| self.journal_error(source))
+                batch
+                    .record(&mut self.run, now, event, more)
+                    .map_err(|source| self.journal_error(source))
             }
             Outcome::Node(node, found) => {
                 self.under_way.checks.remove(node);
                 match self.run.verified(*node, found) {
                     Some(mut event) => {
-                        self.shared.clean(&mut event);
+                        let _said_in_the_event = self.shared.workspace.clean_event(&mut event);
                         self.record(batch, event)
                     }
                     None => Ok(()),
@@ -213,7 +236,9 @@ impl Drive {
 
     fn record(&mut self, batch: &mut Batch, event: Event) -> Result<(), RunnerError> {
         let now = self.shared.workspace.clock().now();
-        batch.record(&mut self.run, now, event, Vec::new()).map_err(|source| self.journal_error(source))
+        batch
+            .record(&mut self.run, now, event, Vec::new())
+            .map_err(|source| self.journal_error(source))
     }
 
     /// Makes `batch` durable and begins its calls.
@@ -238,8 +263,15 @@ impl Drive {
                     }
                     let now = self.shared.workspace.clock().now();
                     let concurrency = self.concurrency();
-                    let outside = derive(&mut self.run, &self.shared.registry, &self.under_way, concurrency, now, &mut batch)
-                        .map_err(|source| self.journal_error(source))?;
+                    let outside = derive(
+                        &mut self.run,
+                        &self.shared.registry,
+                        &self.under_way,
+                        concurrency,
+                        now,
+                        &mut batch,
+                    )
+                    .map_err(|source| self.journal_error(source))?;
                     for hash in outside.load {
                         self.load(&hash).await?;
                     }
@@ -261,14 +293,28 @@ impl Drive {
     async fn write(&mut self, batch: Batch) -> Result<(), StoreError> {
         let workspace = &self.shared.workspace;
         let (id, head) = (self.run.id(), Seq(self.head.load(Ordering::Acquire)));
-        let append = RunAppend { run: id, events: batch.events, status: status_of(&self.run), title: None };
+        let append = RunAppend {
+            run: id,
+            events: batch.events,
+            status: status_of(&self.run),
+            title: None,
+        };
         let commit = Commit {
             space: workspace.space().clone(),
             at: workspace.clock().now(),
             actor: Actor::new(Role::Planner, "runner").in_run(id),
             idempotency_key: None,
-            expected: vec![Expected::RunHead { run: id, head, fence: Some(self.fence) }],
-            record: Record { format: RECORD_FORMAT, changes: batch.changes, run: Some(append), reason: None },
+            expected: vec![Expected::RunHead {
+                run: id,
+                head,
+                fence: Some(self.fence),
+            }],
+            record: Record {
+                format: RECORD_FORMAT,
+                changes: batch.changes,
+                run: Some(append),
+                reason: None,
+            },
             blobs: batch.blobs,
         };
         let committed = workspace.commit(commit).await.map_err(store_error)?;
@@ -279,21 +325,37 @@ impl Drive {
     fn begin(&mut self, call: folio_engine::CallAction) {
         let cancel = CancellationToken::new();
         self.under_way.calls.insert(call.node, cancel.clone());
-        let context = ToolContext { cancel, ..self.context.clone() };
+        let context = ToolContext {
+            cancel,
+            ..self.context.clone()
+        };
         let (registry, id) = (self.shared.registry.clone(), self.run.id());
-        self.pending.push(Box::pin(async move { Done::Call(perform::call(registry, context, id, call).await) }));
+        self.pending.push(Box::pin(async move {
+            Done::Call(perform::call(registry, context, id, call).await)
+        }));
     }
 
     fn concurrency(&self) -> usize {
-        self.shared.options.concurrency.unwrap_or(self.run.limits().concurrency).max(1) as usize
+        self.shared
+            .options
+            .concurrency
+            .unwrap_or(self.run.limits().concurrency)
+            .max(1) as usize
     }
 
     /// Takes in what others wrote to the journal.
     async fn catch_up(&mut self) -> Result<(), RunnerError> {
         let since = Seq(self.head.load(Ordering::Acquire));
-        let journal = self.shared.workspace.store().journal(self.shared.workspace.space(), self.run.id(), since).await?;
+        let journal = self
+            .shared
+            .workspace
+            .store()
+            .journal(self.shared.workspace.space(), self.run.id(), since)
+            .await?;
         for (at, event) in &journal.events {
-            self.run.apply(*at, event).map_err(|source| self.journal_error(source))?;
+            self.run
+                .apply(*at, event)
+                .map_err(|source| self.journal_error(source))?;
         }
         self.head.fetch_max(journal.head.0, Ordering::AcqRel);
         Ok(())
@@ -302,7 +364,10 @@ impl Drive {
     /// Reads an output that is kept beside the journal.
     async fn load(&mut self, hash: &str) -> Result<(), RunnerError> {
         let workspace = &self.shared.workspace;
-        let bytes = workspace.store().blob(workspace.space(), &BlobHash(hash.to_owned())).await?;
+        let bytes = workspace
+            .store()
+            .blob(workspace.space(), &BlobHash(hash.to_owned()))
+            .await?;
         let value: Value = serde_json::from_slice(&bytes).map_err(|error| StoreError::Corrupt {
             location: workspace.store().location(),
             reason: format!("the body {hash} is not JSON"),
@@ -313,14 +378,19 @@ impl Drive {
     }
 
     fn journal_error(&self, source: folio_engine::run::JournalError) -> RunnerError {
-        RunnerError::Journal { run: self.run.id(), source }
+        RunnerError::Journal {
+            run: self.run.id(),
+            source,
+        }
     }
 }
 
 /// Replaces handles of pages by their ids. A page that is not there stays a handle, and is rejected later.
 async fn resolve_pages(workspace: &Workspace, writes: &mut Writes) -> Result<(), RunnerError> {
     for append in &mut writes.page_appends {
-        let PageTarget::Handle(handle) = &append.page else { continue };
+        let PageTarget::Handle(handle) = &append.page else {
+            continue;
+        };
         let Ok(reference) = handle.parse() else { continue };
         match workspace.store().page(workspace.space(), reference).await {
             Ok(page) => append.page = PageTarget::Handle(page.id.to_string()),

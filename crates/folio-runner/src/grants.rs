@@ -1,10 +1,10 @@
-//! Which folders a run may use: its inputs of kind `path`, and a folder of its own to write to.
+//! What a run may use: the folders that its inputs name, one of its own to write to, the commands that were allowed.
 
 use std::path::{Path, PathBuf};
 
 use folio_engine::Run;
 use folio_engine::plan::{InputKind, Plan};
-use folio_tools::{Access, Root, Roots, RunFolder};
+use folio_tools::{Access, Root, Roots, RunFolder, ShellPolicy};
 use serde_json::Value;
 
 use crate::error::RunnerError;
@@ -21,13 +21,22 @@ pub(crate) fn roots_of(run: &Run) -> Result<Roots, RunnerError> {
         paths.push(("here".to_owned(), PathBuf::from(folder)));
     }
     let opened = paths.into_iter().map(|(name, path)| {
-        let folder = if path.is_file() { path.parent().unwrap_or(Path::new("/")).to_owned() } else { path };
+        let folder = if path.is_file() {
+            path.parent().unwrap_or(Path::new("/")).to_owned()
+        } else {
+            path
+        };
         let shown = folder.display().to_string();
-        Root::open(name, &folder, Access::Read)
-            .map_err(|error| RunnerError::Folder { path: shown, reason: reason_of(&error) })
+        Root::open(name, &folder, Access::Read).map_err(|error| RunnerError::Folder {
+            path: shown,
+            reason: reason_of(&error),
+        })
     });
     let roots: Vec<Root> = opened.collect::<Result<_, _>>()?;
-    Roots::new(roots).map_err(|error| RunnerError::Folder { path: "inputs".to_owned(), reason: reason_of(&error) })
+    Roots::new(roots).map_err(|error| RunnerError::Folder {
+        path: "inputs".to_owned(),
+        reason: reason_of(&error),
+    })
 }
 
 /// The inputs of kind `path`, by name.
@@ -39,9 +48,19 @@ fn path_inputs(plan: &Plan, inputs: &Value) -> Vec<(String, PathBuf)> {
         .collect()
 }
 
+/// The commands that the run's submitter allowed; none if the journal does not say.
+pub(crate) fn shell_of(run: &Run) -> ShellPolicy {
+    run.variable()
+        .get("shell")
+        .and_then(|policy| serde_json::from_value(policy.clone()).ok())
+        .unwrap_or_default()
+}
+
 /// The run's own folder below `parent`; without a parent, writing is refused.
 pub(crate) fn run_folder(parent: Option<&Path>, run: &Run) -> RunFolder {
-    parent.map_or_else(RunFolder::none, |parent| RunFolder::at(parent.join(run.id().to_string())))
+    parent.map_or_else(RunFolder::none, |parent| {
+        RunFolder::at(parent.join(run.id().to_string()))
+    })
 }
 
 fn reason_of(error: &dyn std::error::Error) -> String {

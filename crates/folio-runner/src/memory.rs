@@ -6,7 +6,8 @@ use folio_engine::{NodeId, Outcome, Output, Run, projection};
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Tag};
 use folio_memory::observation::{ObservationInput, TypeRegistry, draft};
 use folio_memory::{
-    Change, Clock, EntryId, IdSource, NewEntry, NewPage, PageFields, PageId, PageRole, Source, SpaceName, Timestamp, Trust,
+    Change, Clock, EntryId, IdSource, NewEntry, NewPage, PageFields, PageId, PageRole, Source, SpaceName, Timestamp,
+    Trust,
 };
 use folio_tools::{PageAppend, PageTarget};
 use serde_json::Value;
@@ -25,11 +26,22 @@ pub(crate) struct MemoryWriter {
 impl MemoryWriter {
     /// The changes for a call of `node` that ended. Malformed items are left out one by one and said in a block of the
     /// branch's log; they never change the outcome (seed 002).
-    pub(crate) fn changes(&self, run: &Run, node: NodeId, writes: Writes, ruled: Vec<Value>, problems: Vec<String>) -> Vec<Change> {
+    pub(crate) fn changes(
+        &self,
+        run: &Run,
+        node: NodeId,
+        writes: Writes,
+        ruled: Vec<Value>,
+        problems: Vec<String>,
+    ) -> Vec<Change> {
         let now = self.clock.now();
         let mut changes = Vec::new();
         let mut rejected = problems;
-        let channels = [("observations", writes.observations), ("scratch_page_writes", writes.scratch_page_writes), ("observe", ruled)];
+        let channels = [
+            ("observations", writes.observations),
+            ("scratch_page_writes", writes.scratch_page_writes),
+            ("observe", ruled),
+        ];
         let mut kept: Vec<Value> = Vec::new();
         for (channel, items) in channels {
             for (index, item) in items.into_iter().enumerate() {
@@ -59,7 +71,15 @@ impl MemoryWriter {
         changes
     }
 
-    fn observation(&self, run: &Run, node: NodeId, tool: &str, channel: &str, item: Value, now: Timestamp) -> Result<NewEntry, String> {
+    fn observation(
+        &self,
+        run: &Run,
+        node: NodeId,
+        tool: &str,
+        channel: &str,
+        item: Value,
+        now: Timestamp,
+    ) -> Result<NewEntry, String> {
         let input: ObservationInput = serde_json::from_value(item).map_err(|error| error.to_string())?;
         let source = Source {
             tool: Some(tool.to_owned()).filter(|tool| !tool.is_empty()),
@@ -68,17 +88,34 @@ impl MemoryWriter {
             channel: Some(channel.to_owned()),
             turn: None,
         };
-        let draft = draft(input, &self.types, Trust::ToolInternal, source, now).map_err(|invalid| invalid.to_string())?;
+        let draft =
+            draft(input, &self.types, Trust::ToolInternal, source, now).map_err(|invalid| invalid.to_string())?;
         let page = scratch_page_id(&self.space);
-        Ok(NewEntry { id: EntryId::draw(&*self.ids, now), page, kind: EntryKind::Observation, fields: draft.fields })
+        Ok(NewEntry {
+            id: EntryId::draw(&*self.ids, now),
+            page,
+            kind: EntryKind::Observation,
+            fields: draft.fields,
+        })
     }
 
     fn scratch_page(&self) -> Change {
         let fields = PageFields::new(PageRole::ScratchPage, "Scratch page", Owner::agent());
-        Change::EnsurePage(Box::new(NewPage { id: scratch_page_id(&self.space), fields }))
+        Change::EnsurePage(Box::new(NewPage {
+            id: scratch_page_id(&self.space),
+            fields,
+        }))
     }
 
-    fn append(&self, run: &Run, node: NodeId, append: PageAppend, now: Timestamp, changes: &mut Vec<Change>, rejected: &mut Vec<String>) {
+    fn append(
+        &self,
+        run: &Run,
+        node: NodeId,
+        append: PageAppend,
+        now: Timestamp,
+        changes: &mut Vec<Change>,
+        rejected: &mut Vec<String>,
+    ) {
         let tags = match Tag::parse_all(append.tags.iter().map(String::as_str)) {
             Ok(tags) => tags,
             Err(invalid) => return rejected.push(format!("page_append: {invalid}")),
@@ -97,20 +134,45 @@ impl MemoryWriter {
             }
             PageTarget::Handle(handle) => match handle.parse::<PageId>() {
                 Ok(id) => id,
-                Err(_) => return rejected.push(format!("page_append: {handle:?} is not a page of this run; name it by its title")),
+                Err(_) => {
+                    return rejected.push(format!(
+                        "page_append: {handle:?} is not a page of this run; name it by its title"
+                    ));
+                }
             },
         };
         changes.push(self.log(page, run, node, &append.title, append.body, tags, now));
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a log block has these parts; a struct would be filled in once")]
-    fn log(&self, page: PageId, run: &Run, node: NodeId, title: &str, body: String, tags: Vec<Tag>, now: Timestamp) -> Change {
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a log block has these parts; a struct would be filled in once"
+    )]
+    fn log(
+        &self,
+        page: PageId,
+        run: &Run,
+        node: NodeId,
+        title: &str,
+        body: String,
+        tags: Vec<Tag>,
+        now: Timestamp,
+    ) -> Change {
         let mut fields = EntryFields::new(EntryKind::Log, Owner::executor(), Trust::ToolInternal);
         title.clone_into(&mut fields.title);
         fields.body = body;
         fields.tags = tags;
-        fields.source = Source { run: Some(run.id()), node: Some(node.to_string()), ..Source::default() };
-        Change::AddEntry(Box::new(NewEntry { id: EntryId::draw(&*self.ids, now), page, kind: EntryKind::Log, fields }))
+        fields.source = Source {
+            run: Some(run.id()),
+            node: Some(node.to_string()),
+            ..Source::default()
+        };
+        Change::AddEntry(Box::new(NewEntry {
+            id: EntryId::draw(&*self.ids, now),
+            page,
+            kind: EntryKind::Log,
+            fields,
+        }))
     }
 }
 
@@ -122,7 +184,9 @@ fn scratch_page_id(space: &SpaceName) -> PageId {
 /// What a finished node's `observe:` rules say; nothing for a node that has no output to speak of.
 pub(crate) fn ruled(run: &Run, node: NodeId, result: &folio_engine::NodeResult) -> (Vec<Value>, Vec<String>) {
     match &result.output {
-        Output::Inline(value) if matches!(result.status, Outcome::Ok | Outcome::Partial) => run.observations(node, result, value),
+        Output::Inline(value) if matches!(result.status, Outcome::Ok | Outcome::Partial) => {
+            run.observations(node, result, value)
+        }
         _ => (Vec::new(), Vec::new()),
     }
 }

@@ -23,7 +23,10 @@ pub(crate) fn move_large_output(run: &mut Run, event: &mut Event, blobs: &mut Ve
     }
     let blob = Blob::new(value.to_string().into_bytes());
     run.supply(&blob.hash.0, Arc::clone(value));
-    result.output = Output::Blob { hash: blob.hash.0.clone(), bytes: blob.bytes.len() as u64 };
+    result.output = Output::Blob {
+        hash: blob.hash.0.clone(),
+        bytes: blob.bytes.len() as u64,
+    };
     blobs.push(blob);
 }
 
@@ -34,7 +37,10 @@ fn fits(value: &Value, max: usize) -> bool {
     }
     impl io::Write for Counter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.left = self.left.checked_sub(bytes.len()).ok_or_else(|| io::Error::other("too large"))?;
+            self.left = self
+                .left
+                .checked_sub(bytes.len())
+                .ok_or_else(|| io::Error::other("too large"))?;
             Ok(bytes.len())
         }
         fn flush(&mut self) -> io::Result<()> {
@@ -62,8 +68,11 @@ impl ResultSource for JournalResults {
         if let Some(hash) = node.strip_prefix("blob:") {
             return self.blob(hash).await;
         }
-        let journal =
-            self.store.journal(&self.space, self.run, folio_memory::Seq(0)).await.map_err(|error| error.to_string())?;
+        let journal = self
+            .store
+            .journal(&self.space, self.run, folio_memory::Seq(0))
+            .await
+            .map_err(|error| error.to_string())?;
         let mut run = Run::new(self.run, Arc::clone(&self.templates));
         for (at, event) in &journal.events {
             run.apply(*at, event).map_err(|error| error.to_string())?;
@@ -83,7 +92,11 @@ impl ResultSource for JournalResults {
 
 impl JournalResults {
     async fn blob(&self, hash: &str) -> Result<Vec<u8>, String> {
-        let bytes = self.store.blob(&self.space, &BlobHash(hash.to_owned())).await.map_err(|error| error.to_string())?;
+        let bytes = self
+            .store
+            .blob(&self.space, &BlobHash(hash.to_owned()))
+            .await
+            .map_err(|error| error.to_string())?;
         // An output that is a text reads as that text, not as its JSON form.
         Ok(match serde_json::from_slice::<Value>(&bytes) {
             Ok(value) => as_text(&value).into_bytes(),

@@ -53,7 +53,12 @@ pub(crate) async fn call(registry: Registry, context: ToolContext, run: RunId, a
         Ended::TimedOut => (CallOutcome::Failed(timed_out(&action.tool, timeout)), Writes::default()),
         Ended::Stopped => (CallOutcome::Stopped, Writes::default()),
     };
-    Performed { node: action.node, outcome, writes, duration: began.elapsed() }
+    Performed {
+        node: action.node,
+        outcome,
+        writes,
+        duration: began.elapsed(),
+    }
 }
 
 enum Ended {
@@ -93,7 +98,17 @@ fn timed_out(tool: &str, timeout: Duration) -> Failure {
 
 fn outcome_of(response: ToolResponse, tool: &str) -> (CallOutcome, Writes) {
     let is_ok = response.is_ok();
-    let ToolResponse { outputs, notes, error, observations, scratch_page_writes, page_appends, evidence, truncated, .. } = response;
+    let ToolResponse {
+        outputs,
+        notes,
+        error,
+        observations,
+        scratch_page_writes,
+        page_appends,
+        evidence,
+        truncated,
+        ..
+    } = response;
     // What a failed call noticed is worth keeping; what it was told to write is not done.
     let writes = Writes {
         observations,
@@ -105,14 +120,31 @@ fn outcome_of(response: ToolResponse, tool: &str) -> (CallOutcome, Writes) {
         if error.kind == FailureKind::Cancelled {
             return (CallOutcome::Stopped, writes);
         }
-        let hints = if error.hints.is_empty() { String::new() } else { format!(" ({})", error.hints.join("; ")) };
+        let hints = if error.hints.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", error.hints.join("; "))
+        };
         let (reason, may_retry) = what_next(error.kind);
         let message = format!("{}{hints}", error.message);
-        return (CallOutcome::Failed(Failure { code: error.code, message, reason, may_retry }), writes);
+        return (
+            CallOutcome::Failed(Failure {
+                code: error.code,
+                message,
+                reason,
+                may_retry,
+            }),
+            writes,
+        );
     }
     if !is_ok {
         let message = format!("{tool} failed without saying why");
-        let failure = Failure { code: "failed".to_owned(), message, reason: StopReason::RetriesExhausted, may_retry: true };
+        let failure = Failure {
+            code: "failed".to_owned(),
+            message,
+            reason: StopReason::RetriesExhausted,
+            may_retry: true,
+        };
         return (CallOutcome::Failed(failure), writes);
     }
     let notes = match truncated {
@@ -120,7 +152,14 @@ fn outcome_of(response: ToolResponse, tool: &str) -> (CallOutcome, Writes) {
         None => notes,
     };
     let evidence = evidence.into_iter().map(evidence_of).collect();
-    (CallOutcome::Answered(CallAnswer { output: Arc::new(outputs), notes, evidence }), writes)
+    (
+        CallOutcome::Answered(CallAnswer {
+            output: Arc::new(outputs),
+            notes,
+            evidence,
+        }),
+        writes,
+    )
 }
 
 /// The stop reason that a kind of failure leads to, and whether another attempt may help.
@@ -136,7 +175,12 @@ fn what_next(kind: FailureKind) -> (StopReason, bool) {
 }
 
 fn evidence_of(evidence: EvidenceRef) -> Evidence {
-    Evidence { kind: evidence.kind, id: evidence.id, hash: evidence.hash, span: evidence.span }
+    Evidence {
+        kind: evidence.kind,
+        id: evidence.id,
+        hash: evidence.hash,
+        span: evidence.span,
+    }
 }
 
 /// Makes the checks that the engine asked for, one after the other.
@@ -158,7 +202,10 @@ pub(crate) async fn checks(
             attempt: 1,
         };
         let response = registry.call(&request, &context).await;
-        found.push(CheckFinding { criterion: check.criterion, finding: finding_of(check.tool, check.exit, &response) });
+        found.push(CheckFinding {
+            criterion: check.criterion,
+            finding: finding_of(check.tool, check.exit, &response),
+        });
     }
     found
 }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use folio_engine::event::FORMAT;
 use folio_engine::plan::{self, Plan};
 use folio_engine::template::{Scope, Templates};
-use folio_engine::{Event, NodeId, NodeResult, Output, Run, projection};
+use folio_engine::{Event, NodeId, NodeResult, Run, projection};
 use folio_memory::id::{Ref, RunHandle};
 use folio_memory::{Actor, Role, RunId, Seq};
 use folio_store::commit::RECORD_FORMAT;
-use folio_store::{Commit, Expected, OwnerId, Record, RunAppend, RunQuery, RunRow, StoreError};
 use folio_store::workspace::Workspace;
+use folio_store::{Commit, Expected, OwnerId, Record, RunAppend, RunQuery, RunRow, StoreError};
 use folio_tools::{Registry, ShellPolicy};
 use serde_json::{Value, json};
 
@@ -25,8 +25,6 @@ use crate::steps::model_tasks;
 pub struct RunnerOptions {
     /// Calls of one run that are under way at one moment; `None`: as its plan says.
     pub concurrency: Option<u32>,
-    /// Which commands the tool `shell` may run.
-    pub shell: ShellPolicy,
     /// The whole environment of programs that tools start.
     pub environment: Vec<(String, String)>,
     /// The folder below which each run has one to write to; `None`: runs cannot write files.
@@ -44,6 +42,9 @@ pub struct NewRun {
     pub inputs: BTreeMap<String, Value>,
     /// The folder that it is submitted from: what a path means in a plan without an input of kind `path`.
     pub folder: Option<PathBuf>,
+    /// Which commands its tool `shell` may run. Recorded with the run: whoever takes it up later neither widens nor
+    /// narrows what its submitter allowed.
+    pub shell: ShellPolicy,
     /// Who submits it.
     pub actor: Actor,
 }
@@ -66,23 +67,17 @@ pub(crate) struct Shared {
 impl Shared {
     /// The run as its journal says, and where the journal ends.
     pub(crate) async fn fold(&self, id: RunId) -> Result<(Run, Seq), RunnerError> {
-        let journal = self.workspace.store().journal(self.workspace.space(), id, Seq(0)).await?;
+        let journal = self
+            .workspace
+            .store()
+            .journal(self.workspace.space(), id, Seq(0))
+            .await?;
         let mut run = Run::new(id, Arc::clone(&self.templates));
         for (at, event) in &journal.events {
-            run.apply(*at, event).map_err(|source| RunnerError::Journal { run: id, source })?;
+            run.apply(*at, event)
+                .map_err(|source| RunnerError::Journal { run: id, source })?;
         }
         Ok((run, journal.head))
-    }
-
-    /// Takes secrets out of a result before anything sees it, so that what later steps read is what the journal says.
-    pub(crate) fn clean(&self, event: &mut Event) {
-        let Event::Finished { result, .. } = event else { return };
-        self.workspace.clean_text(&mut result.notes);
-        if let Output::Inline(value) = &result.output
-            && let Some(clean) = self.workspace.cleaned_value(value)
-        {
-            result.output = Output::Inline(Arc::new(clean));
-        }
     }
 }
 
@@ -92,7 +87,15 @@ impl Runner {
     pub fn new(workspace: Workspace, registry: Registry, options: RunnerOptions) -> Self {
         let templates = Arc::new(Templates::new());
         let owner = OwnerId::random();
-        Self { shared: Arc::new(Shared { workspace, registry, options, templates, owner }) }
+        Self {
+            shared: Arc::new(Shared {
+                workspace,
+                registry,
+                options,
+                templates,
+                owner,
+            }),
+        }
     }
 
     /// The workspace that its runs live in.
@@ -117,14 +120,23 @@ impl Runner {
         if !tasks.is_empty() {
             return Err(RunnerError::NeedsModel { tasks });
         }
-        let inputs = plan::check_inputs(&new.plan, &new.inputs)
-            .map_err(|errors| RunnerError::Inputs { problems: errors.iter().map(ToString::to_string).collect() })?;
+        let inputs = plan::check_inputs(&new.plan, &new.inputs).map_err(|errors| RunnerError::Inputs {
+            problems: errors.iter().map(ToString::to_string).collect(),
+        })?;
         let inputs: BTreeMap<String, Value> = inputs.into_iter().collect();
         let workspace = &self.shared.workspace;
         let now = workspace.clock().now();
         let id = RunId::draw(&**workspace.ids(), now);
-        let scope = Scope { inputs: Arc::new(json!(inputs)), ..Scope::default() };
-        let filled = |text: &str| self.shared.templates.render_text(text, &scope).unwrap_or_else(|_| text.to_owned());
+        let scope = Scope {
+            inputs: Arc::new(json!(inputs)),
+            ..Scope::default()
+        };
+        let filled = |text: &str| {
+            self.shared
+                .templates
+                .render_text(text, &scope)
+                .unwrap_or_else(|_| text.to_owned())
+        };
         let title = filled(&new.plan.title);
         let goal = match new.goal {
             Some(goal) => goal,
@@ -132,7 +144,10 @@ impl Runner {
             None => filled(&new.plan.goal),
         };
         let mut plan = new.plan;
-        plan.title = [title, goal.clone()].into_iter().find(|text| !text.trim().is_empty()).unwrap_or_else(|| "Untitled".to_owned());
+        plan.title = [title, goal.clone()]
+            .into_iter()
+            .find(|text| !text.trim().is_empty())
+            .unwrap_or_else(|| "Untitled".to_owned());
         let title = plan.title.clone();
         let limits = folio_engine::Limits::of(&plan);
         let folder = new.folder.map(|folder| folder.display().to_string());
@@ -142,19 +157,30 @@ impl Runner {
             plan: json!(plan),
             inputs,
             deadline: Some(now.plus(limits.deadline)),
-            run: json!({"id": id.to_string(), "folder": folder, "started_at": now.to_string()}),
+            run: json!({"id": id.to_string(), "folder": folder, "started_at": now.to_string(), "shell": new.shell}),
         };
         let mut run = Run::new(id, Arc::clone(&self.shared.templates));
-        run.apply(now, &event).map_err(|source| RunnerError::Journal { run: id, source })?;
+        run.apply(now, &event)
+            .map_err(|source| RunnerError::Journal { run: id, source })?;
         let changes = projection::changes(&run, &event);
-        let append = RunAppend { run: id, events: vec![event], status: Some("running".to_owned()), title: Some(title) };
+        let append = RunAppend {
+            run: id,
+            events: vec![event],
+            status: Some("running".to_owned()),
+            title: Some(title),
+        };
         let commit = Commit {
             space: workspace.space().clone(),
             at: now,
             actor: new.actor.in_run(id),
             idempotency_key: None,
             expected: Vec::new(),
-            record: Record { format: RECORD_FORMAT, changes, run: Some(append), reason: None },
+            record: Record {
+                format: RECORD_FORMAT,
+                changes,
+                run: Some(append),
+                reason: None,
+            },
             blobs: Vec::new(),
         };
         let committed = workspace.commit(commit).await.map_err(store_error)?;
@@ -174,7 +200,10 @@ impl Runner {
             return Ok(result.clone());
         }
         drop(folded);
-        let fence = workspace.store().claim_run(workspace.space(), run, &self.shared.owner).await?;
+        let fence = workspace
+            .store()
+            .claim_run(workspace.space(), run, &self.shared.owner)
+            .await?;
         let driven = async { Drive::open(Arc::clone(&self.shared), run, fence).await?.run().await };
         let result = driven.await;
         // A failure to give it up is not worth a second error: the claim ends with this process.
@@ -195,18 +224,33 @@ impl Runner {
             if folded.result().is_some() {
                 return Ok(());
             }
-            let event = Event::CancelRequested { node, by: by.to_owned() };
+            let event = Event::CancelRequested {
+                node,
+                by: by.to_owned(),
+            };
             let now = workspace.clock().now();
-            folded.apply(now, &event).map_err(|source| RunnerError::Journal { run, source })?;
+            folded
+                .apply(now, &event)
+                .map_err(|source| RunnerError::Journal { run, source })?;
             let changes = projection::changes(&folded, &event);
-            let append = RunAppend { run, events: vec![event], status: None, title: None };
+            let append = RunAppend {
+                run,
+                events: vec![event],
+                status: None,
+                title: None,
+            };
             let commit = Commit {
                 space: workspace.space().clone(),
                 at: now,
                 actor: Actor::new(Role::Human, by).in_run(run),
                 idempotency_key: None,
                 expected: vec![Expected::RunHead { run, head, fence: None }],
-                record: Record { format: RECORD_FORMAT, changes, run: Some(append), reason: None },
+                record: Record {
+                    format: RECORD_FORMAT,
+                    changes,
+                    run: Some(append),
+                    reason: None,
+                },
                 blobs: Vec::new(),
             };
             match workspace.commit(commit).await.map_err(store_error) {
@@ -239,7 +283,10 @@ impl Runner {
     /// `Store`.
     pub async fn unfinished(&self) -> Result<Vec<RunRow>, RunnerError> {
         let workspace = &self.shared.workspace;
-        let query = RunQuery { status: vec!["running".to_owned()], ..RunQuery::default() };
+        let query = RunQuery {
+            status: vec!["running".to_owned()],
+            ..RunQuery::default()
+        };
         let mut rows = workspace.store().runs(workspace.space(), &query).await?;
         rows.retain(|row| !row.driven);
         rows.reverse();
@@ -252,7 +299,12 @@ impl Runner {
     ///
     /// `Store`.
     pub async fn row(&self, run: Ref<RunId, RunHandle>) -> Result<RunRow, RunnerError> {
-        Ok(self.shared.workspace.store().run(self.shared.workspace.space(), run).await?)
+        Ok(self
+            .shared
+            .workspace
+            .store()
+            .run(self.shared.workspace.space(), run)
+            .await?)
     }
 }
 
@@ -260,8 +312,24 @@ impl Runner {
 #[must_use]
 pub fn known_tools(registry: &Registry) -> plan::Known {
     let tools = registry.specs().map(|spec| {
-        let of = |required: bool| spec.args.iter().filter(|a| a.required == required).map(|a| a.name.clone()).collect();
-        (spec.name.clone(), plan::KnownTool { required: of(true), optional: of(false), writes: spec.writes })
+        let of = |required: bool| {
+            spec.args
+                .iter()
+                .filter(|a| a.required == required)
+                .map(|a| a.name.clone())
+                .collect()
+        };
+        (
+            spec.name.clone(),
+            plan::KnownTool {
+                required: of(true),
+                optional: of(false),
+                writes: spec.writes,
+            },
+        )
     });
-    plan::Known { tools: Some(tools.collect()), ..plan::Known::default() }
+    plan::Known {
+        tools: Some(tools.collect()),
+        ..plan::Known::default()
+    }
 }

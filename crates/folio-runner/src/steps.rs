@@ -27,7 +27,13 @@ impl Batch {
     }
 
     /// Applies `event` and takes up what it writes to the run's pages, and `more` behind that.
-    pub(crate) fn record(&mut self, run: &mut Run, at: Timestamp, mut event: Event, more: Vec<Change>) -> Result<(), JournalError> {
+    pub(crate) fn record(
+        &mut self,
+        run: &mut Run,
+        at: Timestamp,
+        mut event: Event,
+        more: Vec<Change>,
+    ) -> Result<(), JournalError> {
         move_large_output(run, &mut event, &mut self.blobs);
         run.apply(at, &event)?;
         self.changes.extend(projection::changes(run, &event));

@@ -22,7 +22,12 @@ impl Watch {
     /// Follows `run`, of which nothing has been read yet.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, space: SpaceName, run: RunId) -> Self {
-        Self { store, space, run: Run::new(run, Arc::new(Templates::new())), head: Seq(0) }
+        Self {
+            store,
+            space,
+            run: Run::new(run, Arc::new(Templates::new())),
+            head: Seq(0),
+        }
     }
 
     /// The run as far as it was read.
@@ -67,7 +72,9 @@ impl Watch {
         let journal = self.store.journal(&self.space, self.run.id(), self.head).await?;
         for (at, event) in &journal.events {
             let run = self.run.id();
-            self.run.apply(*at, event).map_err(|source| RunnerError::Journal { run, source })?;
+            self.run
+                .apply(*at, event)
+                .map_err(|source| RunnerError::Journal { run, source })?;
         }
         self.head = self.head.max(journal.head);
         Ok(journal.events)

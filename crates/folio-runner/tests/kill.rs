@@ -50,7 +50,12 @@ report: {title: End, body: 'counted {{ results.sum.output.value }}'}
 
 fn runner_on(path: &Path) -> Runner {
     let store = SqliteStore::open(&OpenOptions::at(path)).unwrap();
-    let workspace = Workspace::new(store, Arc::new(SystemClock), Arc::new(RandomIds::default()), SpaceName::main());
+    let workspace = Workspace::new(
+        store,
+        Arc::new(SystemClock),
+        Arc::new(RandomIds::default()),
+        SpaceName::main(),
+    );
     Runner::new(workspace, Registry::with_builtins(), RunnerOptions::default())
 }
 
@@ -61,7 +66,17 @@ async fn child() {
     let runner = runner_on(Path::new(&path));
     let plan = folio_engine::plan::parse(PLAN, &runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
     let actor = Actor::new(Role::Human, "test");
-    let (run, _) = runner.submit(NewRun { plan, goal: None, inputs: BTreeMap::new(), folder: None, actor }).await.unwrap();
+    let (run, _) = runner
+        .submit(NewRun {
+            plan,
+            goal: None,
+            inputs: BTreeMap::new(),
+            folder: None,
+            shell: Default::default(),
+            actor,
+        })
+        .await
+        .unwrap();
     runner.drive(run).await.unwrap();
 }
 
@@ -90,25 +105,60 @@ async fn remains(runner: &Runner, id: RunId) -> Remains {
     let run = runner.load(id).await.unwrap();
     let nodes = run.tree().into_iter().map(|node| {
         let result = node.result.expect("a run that has ended has results");
-        (node.path.to_owned(), json!([result.status, result.notes, result.output, result.attempts]))
+        (
+            node.path.to_owned(),
+            json!([result.status, result.notes, result.output, result.attempts]),
+        )
     });
-    let pages = store.pages(space, &PageQuery { run: Some(id), ..PageQuery::default() }).await.unwrap();
+    let pages = store
+        .pages(
+            space,
+            &PageQuery {
+                run: Some(id),
+                ..PageQuery::default()
+            },
+        )
+        .await
+        .unwrap();
     let mut entries = Vec::new();
     for page in &pages {
-        let query = EntryQuery { page: Some(page.id), order: Order::Oldest, limit: 1_000, ..EntryQuery::default() };
+        let query = EntryQuery {
+            page: Some(page.id),
+            order: Order::Oldest,
+            limit: 1_000,
+            ..EntryQuery::default()
+        };
         for entry in store.entries(space, &query, now).await.unwrap().items {
             let fields = entry.fields;
             let branch = page.fields.branch_id.as_deref().unwrap_or_default();
-            entries.push(format!("{} {branch} {} {} {} {:?}", page.fields.role, fields.status, fields.title, fields.body, fields.parts));
+            entries.push(format!(
+                "{} {branch} {} {} {} {:?}",
+                page.fields.role, fields.status, fields.title, fields.body, fields.parts
+            ));
         }
     }
     entries.sort();
-    let observations = workspace.observations(EntryQuery { limit: 1_000, ..EntryQuery::default() }).await.unwrap().items;
+    let observations = workspace
+        .observations(EntryQuery {
+            limit: 1_000,
+            ..EntryQuery::default()
+        })
+        .await
+        .unwrap()
+        .items;
     let mut observations: Vec<String> = observations.into_iter().map(|entry| entry.fields.body).collect();
     observations.sort();
     Remains {
         nodes: nodes.collect(),
-        pages: pages.iter().map(|p| format!("{} {:?} {} {}", p.fields.role, p.fields.branch_id, p.fields.title, p.fields.status)).collect(),
+        pages: pages
+            .iter()
+            .map(|p| {
+                format!(
+                    "{} {:?} {} {}",
+                    p.fields.role, p.fields.branch_id, p.fields.title, p.fields.status
+                )
+            })
+            .collect(),
         entries,
         observations,
     }
@@ -138,7 +188,11 @@ async fn calls_again(runner: &Runner, id: RunId) -> (usize, Vec<NodeId>) {
 
 async fn only_run(runner: &Runner) -> Option<RunId> {
     let workspace = runner.workspace();
-    let rows = workspace.store().runs(workspace.space(), &RunQuery::default()).await.unwrap();
+    let rows = workspace
+        .store()
+        .runs(workspace.space(), &RunQuery::default())
+        .await
+        .unwrap();
     assert!(rows.len() <= 1);
     rows.first().map(|row| row.id)
 }
@@ -176,17 +230,31 @@ async fn a_run_killed_at_any_moment_goes_on_and_comes_to_the_same_end() {
         } else {
             in_the_middle += 1;
         }
-        tokio::time::timeout(Duration::from_secs(60), runner.drive(run)).await.expect("a dead process's run is taken over").unwrap();
-        assert_eq!(remains(&runner, run).await, expected, "killed at moment {moment} of {MOMENTS}");
+        tokio::time::timeout(Duration::from_secs(60), runner.drive(run))
+            .await
+            .expect("a dead process's run is taken over")
+            .unwrap();
+        assert_eq!(
+            remains(&runner, run).await,
+            expected,
+            "killed at moment {moment} of {MOMENTS}"
+        );
         let (again, unexpected) = calls_again(&runner, run).await;
         assert_eq!(unexpected, [], "killed at moment {moment} of {MOMENTS}");
         called_again += again;
         let checkup = runner.workspace().store().check().await.unwrap();
-        assert_eq!(checkup.problems, Vec::<String>::new(), "killed at moment {moment} of {MOMENTS}");
+        assert_eq!(
+            checkup.problems,
+            Vec::<String>::new(),
+            "killed at moment {moment} of {MOMENTS}"
+        );
     }
     println!(
         "killed {MOMENTS} times: {before_start} before the run existed, {in_the_middle} in the middle, {after_end} after its end; \
          {called_again} calls in flight were made again, no other"
     );
-    assert!(in_the_middle > MOMENTS / 2, "most moments missed the run: {before_start} too early, {after_end} too late");
+    assert!(
+        in_the_middle > MOMENTS / 2,
+        "most moments missed the run: {before_start} too early, {after_end} too late"
+    );
 }

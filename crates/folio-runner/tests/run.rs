@@ -16,6 +16,7 @@ use folio_tools::{Registry, ShellPolicy};
 use serde_json::{Value, json};
 
 struct House {
+    shell: ShellPolicy,
     runner: Runner,
     folder: tempfile::TempDir,
 }
@@ -28,7 +29,11 @@ impl House {
     fn with(options: RunnerOptions) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let runner = runner_on(&folder.path().join("folio.db"), options);
-        Self { runner, folder }
+        Self {
+            shell: ShellPolicy::default(),
+            runner,
+            folder,
+        }
     }
 
     async fn submit(&self, plan: &str) -> Result<RunId, RunnerError> {
@@ -38,6 +43,7 @@ impl House {
             goal: None,
             inputs: BTreeMap::new(),
             folder: Some(self.folder.path().to_owned()),
+            shell: self.shell.clone(),
             actor: Actor::new(Role::Human, "test"),
         };
         Ok(self.runner.submit(new).await?.0)
@@ -50,13 +56,24 @@ impl House {
 
     async fn output(&self, run: RunId, path: &str) -> Value {
         let run = self.runner.load(run).await.unwrap();
-        json!(run.node_at(path).unwrap_or_else(|| panic!("no node {path}")).result.unwrap().output)
+        json!(
+            run.node_at(path)
+                .unwrap_or_else(|| panic!("no node {path}"))
+                .result
+                .unwrap()
+                .output
+        )
     }
 }
 
 fn runner_on(path: &Path, options: RunnerOptions) -> Runner {
     let store = SqliteStore::open(&OpenOptions::at(path)).unwrap();
-    let workspace = Workspace::new(store, Arc::new(SystemClock), Arc::new(RandomIds::default()), SpaceName::main());
+    let workspace = Workspace::new(
+        store,
+        Arc::new(SystemClock),
+        Arc::new(RandomIds::default()),
+        SpaceName::main(),
+    );
     Runner::new(workspace, Registry::with_builtins(), options)
 }
 
@@ -86,12 +103,28 @@ async fn the_pages_of_a_run_are_the_tree_of_seed_000() {
     let house = House::new();
     let (run, _) = house.run(ECHO).await;
     let workspace = house.runner.workspace();
-    let query = PageQuery { run: Some(run), ..PageQuery::default() };
+    let query = PageQuery {
+        run: Some(run),
+        ..PageQuery::default()
+    };
     let pages = workspace.store().pages(workspace.space(), &query).await.unwrap();
-    let title_of = |id| pages.iter().find(|page| Some(page.id) == id).map_or("-", |page| page.fields.title.as_str());
+    let title_of = |id| {
+        pages
+            .iter()
+            .find(|page| Some(page.id) == id)
+            .map_or("-", |page| page.fields.title.as_str())
+    };
     let tree: Vec<String> = pages
         .iter()
-        .map(|page| format!("{} < {} ({}, {})", page.fields.title, title_of(page.fields.parent), page.fields.role, page.fields.status))
+        .map(|page| {
+            format!(
+                "{} < {} ({}, {})",
+                page.fields.title,
+                title_of(page.fields.parent),
+                page.fields.role,
+                page.fields.status
+            )
+        })
         .collect();
     assert_eq!(
         tree,
@@ -151,10 +184,18 @@ async fn a_command_is_refused_unless_it_is_allowed() {
     let plan = "steps: [{id: hi, do: {tool: shell, args: {argv: [echo, hi]}}}]";
     let house = House::new();
     let (run, result) = house.run(plan).await;
-    assert_eq!((result.status, result.stop_reason), (Outcome::Failed, Some(StopReason::PolicyDenied)), "{run}");
+    assert_eq!(
+        (result.status, result.stop_reason),
+        (Outcome::Failed, Some(StopReason::PolicyDenied)),
+        "{run}"
+    );
 
     let environment = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
-    let house = House::with(RunnerOptions { shell: ShellPolicy::AllowAll, environment, ..RunnerOptions::default() });
+    let mut house = House::with(RunnerOptions {
+        environment,
+        ..RunnerOptions::default()
+    });
+    house.shell = ShellPolicy::AllowAll;
     let (_, result) = house.run(plan).await;
     assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
 }
@@ -162,9 +203,15 @@ async fn a_command_is_refused_unless_it_is_allowed() {
 #[tokio::test]
 async fn a_call_that_takes_too_long_is_stopped() {
     let house = House::new();
-    let (_, result) = house.run("steps: [{id: slow, timeout: 50ms, do: {tool: wait, args: {ms: 60000}}}]").await;
+    let (_, result) = house
+        .run("steps: [{id: slow, timeout: 50ms, do: {tool: wait, args: {ms: 60000}}}]")
+        .await;
     assert_eq!(result.status, Outcome::Failed);
-    assert!(result.notes.contains("longer than its limit of 50ms"), "{}", result.notes);
+    assert!(
+        result.notes.contains("longer than its limit of 50ms"),
+        "{}",
+        result.notes
+    );
 }
 
 #[tokio::test]
@@ -180,7 +227,9 @@ async fn a_running_run_can_be_stopped_by_somebody_else() {
     while watch.run().in_flight().is_empty() {
         watch.next().await.unwrap();
     }
-    assert!(matches!(other.drive(run).await, Err(RunnerError::Store(error)) if error.kind() == folio_store::ErrorKind::Conflict));
+    assert!(
+        matches!(other.drive(run).await, Err(RunnerError::Store(error)) if error.kind() == folio_store::ErrorKind::Conflict)
+    );
     other.cancel(run, None, "somebody").await.unwrap();
     let result = driving.await.unwrap().unwrap();
     assert_eq!(result.status, Outcome::Cancelled);
@@ -194,14 +243,23 @@ async fn a_run_that_has_ended_is_not_driven_again() {
     let (run, result) = house.run(ECHO).await;
     let head = house.runner.workspace().store().head(&SpaceName::main()).await.unwrap();
     assert_eq!(house.runner.drive(run).await.unwrap(), result);
-    assert_eq!(house.runner.workspace().store().head(&SpaceName::main()).await.unwrap(), head);
+    assert_eq!(
+        house.runner.workspace().store().head(&SpaceName::main()).await.unwrap(),
+        head
+    );
 }
 
 #[tokio::test]
 async fn a_plan_that_needs_a_model_is_refused_by_the_names_of_its_tasks() {
     let house = House::new();
-    let error = house.submit("steps: [think, {id: do-it, plan: {steps: [decide]}}]").await.unwrap_err();
-    assert!(matches!(&error, RunnerError::NeedsModel { tasks } if tasks == &["decide", "think"]), "{error}");
+    let error = house
+        .submit("steps: [think, {id: do-it, plan: {steps: [decide]}}]")
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(&error, RunnerError::NeedsModel { tasks } if tasks == &["decide", "think"]),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -225,10 +283,24 @@ async fn the_main_scratchpad_is_a_page_that_reads_from_the_roles() {
     let house = House::new();
     let (run, _) = house.run(ECHO).await;
     let workspace = house.runner.workspace();
-    let query = PageQuery { run: Some(run), roles: vec![PageRole::ScratchpadRoot], ..PageQuery::default() };
+    let query = PageQuery {
+        run: Some(run),
+        roles: vec![PageRole::ScratchpadRoot],
+        ..PageQuery::default()
+    };
     let pages = workspace.store().pages(workspace.space(), &query).await.unwrap();
-    let entries = EntryQuery { page: Some(pages[0].id), order: folio_memory::Order::Oldest, limit: 100, ..EntryQuery::default() };
-    let entries = workspace.store().entries(workspace.space(), &entries, workspace.now()).await.unwrap().items;
+    let entries = EntryQuery {
+        page: Some(pages[0].id),
+        order: folio_memory::Order::Oldest,
+        limit: 100,
+        ..EntryQuery::default()
+    };
+    let entries = workspace
+        .store()
+        .entries(workspace.space(), &entries, workspace.now())
+        .await
+        .unwrap()
+        .items;
     let titles: Vec<&str> = entries.iter().map(|entry| entry.fields.title.as_str()).collect();
     assert_eq!(titles, ["Goal", "Iteration 1: plan", "Branch roll-up"]);
 }

@@ -1,1 +1,24 @@
-//! Folio over HTTP.
+//! Folio over HTTP: a JSON interface under `/v1`, runs as they happen, and a small page to watch them.
+//!
+//! Parses, checks who may ask, and presents; it holds no rules and converts to wire types of its own. It prints
+//! nothing and reads no environment: who starts it says where it listens and when it stops.
+//!
+//! - [`server`]: bind, serve, stop
+//! - `http`: routes, wire types, problems, the guard before them all
+//! - `ui`: the page, embedded
+//!
+//! ```no_run
+//! # async fn example(runner: folio::runner::Runner) -> Result<(), folio_server::ServeError> {
+//! use folio_server::{ServeOptions, Server};
+//!
+//! let server = Server::bind(&ServeOptions::default(), runner).await?;
+//! let url = server.url();
+//! server.run(std::future::pending()).await
+//! # }
+//! ```
+
+mod http;
+pub mod server;
+mod ui;
+
+pub use server::{ServeError, ServeOptions, Server};

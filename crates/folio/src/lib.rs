@@ -1,1 +1,81 @@
-//! Durable, token-budgeted working memory for agents, and a recursive planner and executor that live in it.
+//! Durable working memory for agents, and a recursive planner and executor that live in it.
+//!
+//! This is the one crate to add. [`Folio::open`] opens a store; [`Folio::workspace`] gives one space of
+//! it, through which everything is written and read:
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! use folio::{Actor, Folio, ObservationInput, Role, SpaceName};
+//!
+//! let folio = Folio::open("memory:").await?;
+//! let space = folio.workspace(SpaceName::main());
+//! let input = ObservationInput { content: "likes Burgundy".to_owned(), ..Default::default() };
+//! let written = space.add_observation(&Actor::new(Role::Tool, "wine_search"), input, None).await?;
+//! assert_eq!(written.entry.handle.to_string(), "e1");
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The crates behind it are here under their own names: [`memory`], [`engine`], [`store`], [`model`],
+//! [`tools`], [`runner`].
+
+mod open;
+
+use std::sync::Arc;
+
+pub use folio_engine as engine;
+pub use folio_memory as memory;
+pub use folio_model as model;
+pub use folio_runner as runner;
+pub use folio_store as store;
+pub use folio_tools as tools;
+
+pub use folio_memory::observation::{ObservationInput, ObservationPatch};
+pub use folio_memory::scratchbook::{ItemInput, ItemPatch};
+pub use folio_memory::{Actor, Entry, EntryQuery, Page, Role, SpaceName, ThreadKey, Timestamp};
+pub use folio_store::{StoreError, Workspace, WorkspaceError};
+pub use open::OpenError;
+
+use folio_memory::{Clock, IdSource};
+use folio_store::{RandomIds, Store, SystemClock};
+
+/// An open store. Cheap to clone; closed when the last clone and the last workspace are gone.
+#[derive(Debug, Clone)]
+pub struct Folio {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+}
+
+impl Folio {
+    /// Opens the store that `url` names, and makes it if it is not there.
+    ///
+    /// - `sqlite:PATH`: one file; its folders are made as well
+    /// - `memory:`: nothing is kept when it is closed
+    ///
+    /// # Errors
+    ///
+    /// If `url` names no kind of store that this build has, or the store cannot be opened.
+    pub async fn open(url: &str) -> Result<Self, OpenError> {
+        Ok(Self::on(open::open(url)?))
+    }
+
+    /// A store of your own making, with the clock and the ids of the system.
+    #[must_use]
+    pub fn on(store: Arc<dyn Store>) -> Self {
+        Self { store, clock: Arc::new(SystemClock), ids: Arc::new(RandomIds::default()) }
+    }
+
+    /// The space called `space`. It begins to exist when something is written to it.
+    #[must_use]
+    pub fn workspace(&self, space: SpaceName) -> Workspace {
+        Workspace::new(Arc::clone(&self.store), Arc::clone(&self.clock), Arc::clone(&self.ids), space)
+    }
+
+    /// The store itself.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+}

@@ -107,9 +107,7 @@ mod tests {
             factor: 2.0,
             delay_max: Duration::from_secs(5),
         };
-        let seconds: Vec<u64> = (1..=5)
-            .map(|attempt| retry.pause_before(attempt).as_secs())
-            .collect();
+        let seconds: Vec<u64> = (1..=5).map(|attempt| retry.pause_before(attempt).as_secs()).collect();
         assert_eq!(seconds, [0, 1, 2, 4, 5]);
         assert_eq!(retry.pause_before(u32::MAX).as_secs(), 5);
         assert_eq!(Retry::default().pause_before(u32::MAX), Duration::ZERO);

@@ -69,10 +69,7 @@ impl Check {
             }
             Self::FileExists { path } => format!("the file {path} exists"),
             Self::Regex { pattern, of: None } => format!("the result matches `{pattern}`"),
-            Self::Regex {
-                pattern,
-                of: Some(of),
-            } => format!("{of} matches `{pattern}`"),
+            Self::Regex { pattern, of: Some(of) } => format!("{of} matches `{pattern}`"),
             Self::JsonSchema { of: None, .. } => "the output satisfies its schema".to_owned(),
             Self::JsonSchema { of: Some(of), .. } => format!("{of} satisfies its schema"),
             Self::ResultNonempty => "the result is not empty".to_owned(),
@@ -104,10 +101,7 @@ impl Serialize for Check {
             Self::Judge => return serializer.serialize_str("judge"),
             Self::ResultNonempty => return serializer.serialize_str("result_nonempty"),
             Self::Human => return serializer.serialize_str("human"),
-            Self::Command { .. }
-            | Self::FileExists { .. }
-            | Self::Regex { .. }
-            | Self::JsonSchema { .. } => {}
+            Self::Command { .. } | Self::FileExists { .. } | Self::Regex { .. } | Self::JsonSchema { .. } => {}
         }
         let mut map = serializer.serialize_map(Some(1))?;
         match self {

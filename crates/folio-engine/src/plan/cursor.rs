@@ -25,10 +25,7 @@ impl<'a> At<'a> {
     }
 
     pub(super) fn below_key(&self, node: &'a Node, key: &str) -> Self {
-        let is_plain = !key.is_empty()
-            && key
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+        let is_plain = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
         let path = match (self.path.as_str(), is_plain) {
             ("", true) => key.to_owned(),
             (path, true) => format!("{path}.{key}"),
@@ -93,12 +90,7 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    pub(super) fn add(
-        &mut self,
-        at: &At<'_>,
-        code: &'static str,
-        message: impl Into<String>,
-    ) -> &mut PlanError {
+    pub(super) fn add(&mut self, at: &At<'_>, code: &'static str, message: impl Into<String>) -> &mut PlanError {
         self.errors.push(PlanError {
             code,
             place: at.node.place,
@@ -136,28 +128,14 @@ impl Faults {
             if known.contains(&key) {
                 continue;
             }
-            let recommended = || {
-                known
-                    .iter()
-                    .copied()
-                    .filter(|name| !super::keys::is_alias(name))
-            };
+            let recommended = || known.iter().copied().filter(|name| !super::keys::is_alias(name));
             let here = at.below_key(&entry.value, key);
-            let error = self.add(
-                &here,
-                code::UNKNOWN_KEY,
-                format!("{what} has no key `{key}`"),
-            );
+            let error = self.add(&here, code::UNKNOWN_KEY, format!("{what} has no key `{key}`"));
             error.place = entry.place;
             error.hint = super::keys::advice(key, what)
                 .map(str::to_owned)
                 .or_else(|| did_you_mean(key, recommended()))
-                .or_else(|| {
-                    Some(format!(
-                        "there is {}",
-                        recommended().collect::<Vec<_>>().join(", ")
-                    ))
-                });
+                .or_else(|| Some(format!("there is {}", recommended().collect::<Vec<_>>().join(", "))));
         }
     }
 }

@@ -62,12 +62,8 @@ pub(super) fn cycles(graph: &Graph) -> Vec<Cycle> {
                 }
                 Some(next) if marks[next.index()] == Mark::New => enter = Some(next),
                 Some(next) if marks[next.index()] == Mark::Open => {
-                    let from = trail
-                        .iter()
-                        .position(|(moment, _)| *moment == next)
-                        .unwrap_or(0);
-                    let moments: Vec<Moment> =
-                        trail[from..].iter().map(|(moment, _)| *moment).collect();
+                    let from = trail.iter().position(|(moment, _)| *moment == next).unwrap_or(0);
+                    let moments: Vec<Moment> = trail[from..].iter().map(|(moment, _)| *moment).collect();
                     let cycle = describe(graph, &moments);
                     if !found
                         .iter()
@@ -91,10 +87,7 @@ fn after(graph: &Graph, moment: Moment) -> Vec<Moment> {
             waits.chain(node.parent.map(Moment::Start)).collect()
         }
         Moment::End(at) => {
-            let children = graph.nodes[at]
-                .children
-                .iter()
-                .map(|&child| Moment::End(child));
+            let children = graph.nodes[at].children.iter().map(|&child| Moment::End(child));
             children.chain([Moment::Start(at)]).collect()
         }
     }

@@ -100,8 +100,7 @@ impl<'a> Decoder<'a> {
             }
             Tree::Object(_) => {}
             Tree::Null => {
-                self.faults
-                    .add(at, code::EMPTY, "there is no plan in the text");
+                self.faults.add(at, code::EMPTY, "there is no plan in the text");
                 return plan;
             }
             Tree::Bool(_) | Tree::Number(_) | Tree::String(_) => {
@@ -128,13 +127,10 @@ impl<'a> Decoder<'a> {
         match self.field(at, "steps") {
             Some(steps) => plan.steps = self.steps(&steps),
             None => {
-                self.faults
-                    .missing(at, "steps", "a plan is a list of steps");
+                self.faults.missing(at, "steps", "a plan is a list of steps");
             }
         }
-        plan.report = self
-            .field(at, "report")
-            .and_then(|report| self.report(&report));
+        plan.report = self.field(at, "report").and_then(|report| self.report(&report));
         plan.output = self.field(at, "output").map(|output| output.node.to_json());
         plan
     }
@@ -161,26 +157,18 @@ impl<'a> Decoder<'a> {
             return inputs;
         };
         let Tree::Object(entries) = &at.node.tree else {
-            self.faults
-                .wrong_type(&at, "an object with one entry for each input");
+            self.faults.wrong_type(&at, "an object with one entry for each input");
             return inputs;
         };
         for entry in entries {
             let here = at.below_key(&entry.value, &entry.key);
-            let is_identifier = entry
-                .key
-                .starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-                && entry
-                    .key
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || c == '_');
+            let is_identifier = entry.key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+                && entry.key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
             if !is_identifier {
                 let message = format!("`{}` cannot be the name of an input", entry.key);
                 let error = self.faults.bad_value(&here, message);
                 error.place = entry.place;
-                error.with_hint(
-                    "use letters, digits and `_`, so that a template can say `inputs.name`",
-                );
+                error.with_hint("use letters, digits and `_`, so that a template can say `inputs.name`");
             }
             inputs.insert(entry.key.clone(), self.input(&here));
         }
@@ -217,10 +205,8 @@ impl<'a> Decoder<'a> {
             // `name:` with nothing after it is a required text.
             Tree::Null => {}
             Tree::Bool(_) | Tree::Number(_) | Tree::List(_) => {
-                self.faults.wrong_type(
-                    at,
-                    "a type such as `string`, or `{type, description, default}`",
-                );
+                self.faults
+                    .wrong_type(at, "a type such as `string`, or `{type, description, default}`");
             }
         }
         input

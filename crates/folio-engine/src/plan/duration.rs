@@ -28,15 +28,10 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
     while !rest.is_empty() {
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
         let (number, tail) = rest.split_at(digits);
-        let letters = tail
-            .find(|c: char| !c.is_ascii_lowercase())
-            .unwrap_or(tail.len());
+        let letters = tail.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(letters);
         let (_, unit_ms) = UNITS_MS.iter().find(|(name, _)| *name == unit)?;
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "a day in milliseconds is far below 2^52"
-        )]
+        #[expect(clippy::cast_precision_loss, reason = "a day in milliseconds is far below 2^52")]
         let part = whole_ms(number.parse::<f64>().ok()? * *unit_ms as f64)?;
         total_ms = total_ms.checked_add(part)?;
         rest = tail.trim_start();
@@ -51,10 +46,7 @@ pub(super) fn from_seconds(seconds: f64) -> Option<Duration> {
 
 fn whole_ms(ms: f64) -> Option<u64> {
     let rounded = ms.round();
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "ten years in milliseconds are below 2^52"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "ten years in milliseconds are below 2^52")]
     let in_range = (0.0..=LONGEST_MS as f64).contains(&rounded);
     // 0.1 s is 100.00000000000001 ms in binary; half a millisecond is not.
     #[expect(
@@ -76,21 +68,12 @@ pub(super) fn format(duration: Duration) -> String {
     format!("{}{unit}", ms / u128::from(unit_ms))
 }
 
-pub(super) fn serialize<S: Serializer>(
-    duration: &Duration,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
+pub(super) fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&format(*duration))
 }
 
-#[expect(
-    clippy::ref_option,
-    reason = "serde hands over a reference to the field"
-)]
-pub(super) fn serialize_option<S: Serializer>(
-    duration: &Option<Duration>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
+#[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
+pub(super) fn serialize_option<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
     match duration {
         Some(duration) => serialize(duration, serializer),
         None => serializer.serialize_none(),
@@ -130,12 +113,7 @@ mod tests {
     fn a_written_duration_reads_back() {
         for ms in [0, 1, 999, 1_000, 90_000, 3_600_000, 86_400_000, LONGEST_MS] {
             let duration = Duration::from_millis(ms);
-            assert_eq!(
-                parse(&format(duration)),
-                Some(duration),
-                "{}",
-                format(duration)
-            );
+            assert_eq!(parse(&format(duration)), Some(duration), "{}", format(duration));
         }
     }
 }

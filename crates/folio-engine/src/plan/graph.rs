@@ -66,17 +66,12 @@ impl Graph {
     /// A step with `needs` reads what they name and what is in it; a step without reads everything earlier.
     pub fn reads(&self, reader: usize, target: usize) -> bool {
         if let Some(needs) = self.nodes[reader].step.needs() {
-            return self
-                .and_above(target)
-                .any(|at| needs.contains(&self.nodes[at].slug));
+            return self.and_above(target).any(|at| needs.contains(&self.nodes[at].slug));
         }
         let above_target: Vec<usize> = self.and_above(target).collect();
         for at in self.and_above(reader) {
             let parent = self.nodes[at].parent;
-            if let Some(&beside) = above_target
-                .iter()
-                .find(|&&other| self.nodes[other].parent == parent)
-            {
+            if let Some(&beside) = above_target.iter().find(|&&other| self.nodes[other].parent == parent) {
                 return beside < at && self.is_ordered(parent);
             }
         }
@@ -132,18 +127,12 @@ impl Graph {
 
     fn resolve_needs(&self, by_slug: &HashMap<Slug, usize>) -> Vec<Option<Vec<usize>>> {
         let resolve = |needs: &[Slug]| {
-            let mut found: Vec<usize> = needs
-                .iter()
-                .filter_map(|slug| by_slug.get(slug).copied())
-                .collect();
+            let mut found: Vec<usize> = needs.iter().filter_map(|slug| by_slug.get(slug).copied()).collect();
             found.sort_unstable();
             found.dedup();
             found
         };
-        self.nodes
-            .iter()
-            .map(|node| node.step.needs().map(resolve))
-            .collect()
+        self.nodes.iter().map(|node| node.step.needs().map(resolve)).collect()
     }
 
     fn set_waits(&mut self, needs: &[Option<Vec<usize>>]) {
@@ -204,10 +193,7 @@ impl Graph {
             }
             let waits = self.nodes[at].waits.clone();
             let mut implied = vec![false; self.nodes.len()];
-            let mut open: Vec<usize> = waits
-                .iter()
-                .flat_map(|&wait| self.nodes[wait].waits.clone())
-                .collect();
+            let mut open: Vec<usize> = waits.iter().flat_map(|&wait| self.nodes[wait].waits.clone()).collect();
             while let Some(next) = open.pop() {
                 if !std::mem::replace(&mut implied[next], true) {
                     open.extend_from_slice(&self.nodes[next].waits);

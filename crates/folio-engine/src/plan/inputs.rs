@@ -75,15 +75,10 @@ impl InputKind {
                 _ => return None,
             },
             Self::List if !text.trim_start().starts_with('[') => {
-                let items = text
-                    .split(',')
-                    .map(str::trim)
-                    .filter(|item| !item.is_empty());
+                let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
                 items.map(Value::from).collect()
             }
-            Self::Integer | Self::Number | Self::List | Self::Object => {
-                serde_json::from_str(text.trim()).ok()?
-            }
+            Self::Integer | Self::Number | Self::List | Self::Object => serde_json::from_str(text.trim()).ok()?,
         };
         self.accepts(&value).then_some(value)
     }
@@ -96,10 +91,7 @@ impl InputKind {
 /// # Errors
 ///
 /// Every input that is missing, unknown or of another type, in the order of their names.
-pub fn check_inputs(
-    plan: &Plan,
-    given: &BTreeMap<String, Value>,
-) -> Result<Map<String, Value>, Vec<InputError>> {
+pub fn check_inputs(plan: &Plan, given: &BTreeMap<String, Value>) -> Result<Map<String, Value>, Vec<InputError>> {
     let mut inputs = Map::new();
     let mut errors = Vec::new();
     for (name, spec) in &plan.inputs {
@@ -143,11 +135,7 @@ pub fn check_inputs(
             hint,
         });
     }
-    if errors.is_empty() {
-        Ok(inputs)
-    } else {
-        Err(errors)
-    }
+    if errors.is_empty() { Ok(inputs) } else { Err(errors) }
 }
 
 fn shown(value: &Value) -> String {

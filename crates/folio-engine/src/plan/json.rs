@@ -7,9 +7,7 @@ use serde_json::Number;
 
 use super::Place;
 use super::errors::PlanError;
-use super::spanned::{
-    DEPTH_MAX, Entry, Node, Reading, START, Tree, duplicate_key, too_deep, unreadable,
-};
+use super::spanned::{DEPTH_MAX, Entry, Node, Reading, START, Tree, duplicate_key, too_deep, unreadable};
 
 pub(super) fn read(text: &str) -> Result<Reading, PlanError> {
     let mut reader = Reader {
@@ -24,10 +22,7 @@ pub(super) fn read(text: &str) -> Result<Reading, PlanError> {
             root,
             errors: reader.errors,
         }),
-        Some(c) => Err(unreadable(
-            reader.place,
-            format!("`{c}` after the end of the plan"),
-        )),
+        Some(c) => Err(unreadable(reader.place, format!("`{c}` after the end of the plan"))),
     }
 }
 
@@ -56,10 +51,7 @@ impl Reader<'_> {
     }
 
     fn skip_space(&mut self) {
-        while self
-            .peek()
-            .is_some_and(|c| matches!(c, ' ' | '\t' | '\n' | '\r'))
-        {
+        while self.peek().is_some_and(|c| matches!(c, ' ' | '\t' | '\n' | '\r')) {
             self.next();
         }
     }
@@ -152,10 +144,7 @@ impl Reader<'_> {
             "null" => Ok(Tree::Null),
             "true" => Ok(Tree::Bool(true)),
             "false" => Ok(Tree::Bool(false)),
-            _ => Err(unreadable(
-                place,
-                format!("expected a value, found `{word}`"),
-            )),
+            _ => Err(unreadable(place, format!("expected a value, found `{word}`"))),
         }
     }
 
@@ -169,8 +158,7 @@ impl Reader<'_> {
             digits.push(c);
             self.next();
         }
-        serde_json::from_str(&digits)
-            .map_err(|_| unreadable(place, format!("`{digits}` is not a number")))
+        serde_json::from_str(&digits).map_err(|_| unreadable(place, format!("`{digits}` is not a number")))
     }
 
     fn string(&mut self) -> Result<String, PlanError> {
@@ -184,10 +172,7 @@ impl Reader<'_> {
                 Some('"') => return Ok(text),
                 Some('\\') => text.push(self.escape(place)?),
                 Some(c) if c < ' ' => {
-                    return Err(unreadable(
-                        place,
-                        "a line break or control character inside a text",
-                    ));
+                    return Err(unreadable(place, "a line break or control character inside a text"));
                 }
                 Some(c) => text.push(c),
             }
@@ -204,26 +189,22 @@ impl Reader<'_> {
             Some('t') => '\t',
             Some('u') => {
                 let first = self.hex(place)?;
-                let code =
-                    if (0xD800..0xDC00).contains(&first) && self.rest.as_str().starts_with("\\u") {
-                        self.next();
-                        self.next();
-                        let second = self.hex(place)?;
-                        match second.checked_sub(0xDC00) {
-                            Some(low) if low < 0x400 => 0x10000 + ((first - 0xD800) << 10) + low,
-                            _ => first,
-                        }
-                    } else {
-                        first
-                    };
+                let code = if (0xD800..0xDC00).contains(&first) && self.rest.as_str().starts_with("\\u") {
+                    self.next();
+                    self.next();
+                    let second = self.hex(place)?;
+                    match second.checked_sub(0xDC00) {
+                        Some(low) if low < 0x400 => 0x10000 + ((first - 0xD800) << 10) + low,
+                        _ => first,
+                    }
+                } else {
+                    first
+                };
                 // Half of a pair is no character; every reader of JSON that does not fail shows this one.
                 char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
             }
             _ => {
-                return Err(unreadable(
-                    place,
-                    "`\\` before something that it does not go with",
-                ));
+                return Err(unreadable(place, "`\\` before something that it does not go with"));
             }
         })
     }
@@ -232,8 +213,7 @@ impl Reader<'_> {
         let mut code = 0;
         for _ in 0..4 {
             let digit = self.next().and_then(|c| c.to_digit(16));
-            code = code * 16
-                + digit.ok_or_else(|| unreadable(place, "`\\u` needs four hexadecimal digits"))?;
+            code = code * 16 + digit.ok_or_else(|| unreadable(place, "`\\u` needs four hexadecimal digits"))?;
         }
         Ok(code)
     }
@@ -247,10 +227,8 @@ mod tests {
 
     #[test]
     fn json_with_escapes_and_surrogate_pairs_is_read() {
-        let text =
-            "{\"a\": [1, -2.5, 1e3, true, null], \"b\\/\": \"\\ud83d\\ude00 \\u00e4 \\ud83d\\n\"}";
-        let expected: serde_json::Value =
-            serde_json::from_str(&text.replace(" \\ud83d\\n", " \\n")).unwrap();
+        let text = "{\"a\": [1, -2.5, 1e3, true, null], \"b\\/\": \"\\ud83d\\ude00 \\u00e4 \\ud83d\\n\"}";
+        let expected: serde_json::Value = serde_json::from_str(&text.replace(" \\ud83d\\n", " \\n")).unwrap();
         let mut read = read(text).unwrap().root.to_json();
         assert_eq!(read["b/"], "😀 ä \u{fffd}\n");
         read["b/"] = expected["b/"].clone();
@@ -275,12 +253,7 @@ mod tests {
             let error = read(text).unwrap_err();
             assert_eq!(error.place.to_string(), place, "{text:?}: {error}");
         }
-        assert!(
-            read(&"[".repeat(100_000))
-                .unwrap_err()
-                .message
-                .contains("nested")
-        );
+        assert!(read(&"[".repeat(100_000)).unwrap_err().message.contains("nested"));
     }
 
     proptest! {

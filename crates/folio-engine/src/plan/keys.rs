@@ -125,12 +125,8 @@ pub(super) fn advice(key: &str, what: &str) -> Option<&'static str> {
         "required" if what == "an input" => "an input without a `default` is required",
         "tool" | "args" if what == "a task" => "a call is written `do: {tool: …, args: …}`",
         "depends_on" | "dependencies" | "after" => "write `needs`",
-        "if" | "when" if what == "a task" => {
-            "a step is not conditional; let a model decide, or filter a `for_each`"
-        }
-        "steps" if what == "a task" => {
-            "a sub-plan is written `plan: {steps: […]}`, a sequence `sequence: […]`"
-        }
+        "if" | "when" if what == "a task" => "a step is not conditional; let a model decide, or filter a `for_each`",
+        "steps" if what == "a task" => "a sub-plan is written `plan: {steps: […]}`, a sequence `sequence: […]`",
         "tasks" => "write `steps`",
         "items" | "in" | "over" if what == "a for_each" => "the list itself stands at `for_each`",
         _ => return None,
@@ -196,10 +192,7 @@ mod tests {
         let validator = jsonschema::draft202012::new(&schema).unwrap();
         let written = include_str!("../../tests/plan_support/review.yaml");
         let value = super::super::spanned::read(written).unwrap().root.to_json();
-        let errors: Vec<String> = validator
-            .iter_errors(&value)
-            .map(|error| error.to_string())
-            .collect();
+        let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
         assert_eq!(errors, Vec::<String>::new());
     }
 

@@ -1,10 +1,7 @@
 //! "Did you mean …?"
 
 /// The candidate that was most likely meant by `written`, if one is close.
-pub(super) fn nearest<'a>(
-    written: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub(super) fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let written_folded = fold(written);
     let allowed = (written_folded.chars().count() / 3).clamp(1, 3);
     candidates
@@ -15,10 +12,7 @@ pub(super) fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-pub(super) fn did_you_mean<'a>(
-    written: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<String> {
+pub(super) fn did_you_mean<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(written, candidates).map(|candidate| format!("did you mean `{candidate}`?"))
 }
 

@@ -74,11 +74,7 @@ pub fn from_value(value: &Value, known: &Known) -> Result<Plan, PlanErrors> {
     check(&Node::of_json(value), Vec::new(), Some(known))
 }
 
-fn check(
-    root: &Node,
-    mut errors: Vec<PlanError>,
-    known: Option<&Known>,
-) -> Result<Plan, PlanErrors> {
+fn check(root: &Node, mut errors: Vec<PlanError>, known: Option<&Known>) -> Result<Plan, PlanErrors> {
     let mut draft = decode(root);
     if let Some(known) = known {
         validate(&mut draft, root, known);

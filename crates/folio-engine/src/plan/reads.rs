@@ -66,9 +66,7 @@ pub(super) fn sites(step: &Step) -> Vec<Site<'_>> {
                 Value::String(text) if !is_template(text) && !is_reference(text) => {
                     return Vec::new();
                 }
-                Value::String(reference) if !is_template(reference) => {
-                    Source::Expression(reference)
-                }
+                Value::String(reference) if !is_template(reference) => Source::Expression(reference),
                 other => Source::Value(other),
             };
             vec![Site {
@@ -107,12 +105,9 @@ pub(super) fn closing_sites(plan: &Plan) -> Vec<Site<'_>> {
 
 /// The template of a sub-plan's output, seen from its task.
 pub(super) fn sub_plan_sites(plan: &SubPlan) -> Vec<Site<'_>> {
-    output_site(
-        plan.output.as_ref(),
-        &[Segment::Key("plan"), Segment::Key("output")],
-    )
-    .into_iter()
-    .collect()
+    output_site(plan.output.as_ref(), &[Segment::Key("plan"), Segment::Key("output")])
+        .into_iter()
+        .collect()
 }
 
 fn output_site<'a>(output: Option<&'a Value>, path: &[Segment]) -> Option<Site<'a>> {
@@ -142,13 +137,7 @@ fn task_sites(task: &Task) -> Vec<Site<'_>> {
         });
     }
     for (at, observe) in task.observe.iter().enumerate() {
-        let path = |key| {
-            [
-                Segment::Key("observe"),
-                Segment::Index(at),
-                Segment::Key(key),
-            ]
-        };
+        let path = |key| [Segment::Key("observe"), Segment::Index(at), Segment::Key(key)];
         let sees = if observe.for_each.is_some() {
             Sees::OwnItems
         } else {
@@ -160,10 +149,7 @@ fn task_sites(task: &Task) -> Vec<Site<'_>> {
             path.push(Segment::Index(position));
             sites.extend(text(&path, tag, sees));
         }
-        for (key, value) in [
-            ("confidence", &observe.confidence),
-            ("context", &observe.context),
-        ] {
+        for (key, value) in [("confidence", &observe.confidence), ("context", &observe.context)] {
             if let Some(value) = value {
                 sites.push(Site {
                     path: path(key).to_vec(),
@@ -195,11 +181,7 @@ fn criteria_sites<'a>(criteria: &'a [Criterion], sites: &mut Vec<Site<'a>>) {
             path.extend_from_slice(keys);
             path
         };
-        sites.extend(text(
-            &path(&[Segment::Key("text")]),
-            &criterion.text,
-            Sees::OwnResult,
-        ));
+        sites.extend(text(&path(&[Segment::Key("text")]), &criterion.text, Sees::OwnResult));
         let check = |keys: &[Segment]| {
             let mut path = path(&[Segment::Key("check")]);
             path.extend_from_slice(keys);
@@ -208,20 +190,12 @@ fn criteria_sites<'a>(criteria: &'a [Criterion], sites: &mut Vec<Site<'a>>) {
         match &criterion.check {
             Check::Command { argv, .. } => {
                 for (position, word) in argv.iter().enumerate() {
-                    let keys = [
-                        Segment::Key("command"),
-                        Segment::Key("argv"),
-                        Segment::Index(position),
-                    ];
+                    let keys = [Segment::Key("command"), Segment::Key("argv"), Segment::Index(position)];
                     sites.extend(text(&check(&keys), word, Sees::OwnResult));
                 }
             }
             Check::FileExists { path } => {
-                sites.extend(text(
-                    &check(&[Segment::Key("file_exists")]),
-                    path,
-                    Sees::OwnResult,
-                ));
+                sites.extend(text(&check(&[Segment::Key("file_exists")]), path, Sees::OwnResult));
             }
             Check::Regex { of: Some(of), .. } => {
                 let path = check(&[Segment::Key("regex"), Segment::Key("of")]);
@@ -263,24 +237,14 @@ pub(super) fn outer_results(step: &Step) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for site in sites(step) {
         // A template that cannot be read is reported where the plan is checked; here it reads nothing.
-        names.extend(
-            site.source
-                .references()
-                .map(|read| read.results)
-                .unwrap_or_default(),
-        );
+        names.extend(site.source.references().map(|read| read.results).unwrap_or_default());
     }
     let mut inner = BTreeSet::new();
     if let Step::Task(task) = step
         && let Work::Plan(plan) = &task.work
     {
         for site in sub_plan_sites(plan) {
-            inner.extend(
-                site.source
-                    .references()
-                    .map(|read| read.results)
-                    .unwrap_or_default(),
-            );
+            inner.extend(site.source.references().map(|read| read.results).unwrap_or_default());
         }
     }
     let mut defined = BTreeSet::new();

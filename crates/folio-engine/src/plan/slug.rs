@@ -39,9 +39,7 @@ impl Slug {
         if well_formed {
             Ok(Self(text.to_owned()))
         } else {
-            Err(SlugError {
-                given: text.to_owned(),
-            })
+            Err(SlugError { given: text.to_owned() })
         }
     }
 
@@ -131,9 +129,6 @@ mod tests {
         assert_eq!(slug("  Don't -- panic ").as_deref(), Some("dont-panic"));
         assert_eq!(slug("t1").as_deref(), Some("t1"));
         assert_eq!(slug("日本語"), None);
-        assert_eq!(
-            slug(&format!("{}--b", "a".repeat(63))).map(|s| s.len()),
-            Some(63)
-        );
+        assert_eq!(slug(&format!("{}--b", "a".repeat(63))).map(|s| s.len()), Some(63));
     }
 }

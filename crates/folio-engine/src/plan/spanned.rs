@@ -41,10 +41,7 @@ pub(super) struct Entry {
 impl Node {
     pub(super) fn get(&self, key: &str) -> Option<&Self> {
         match &self.tree {
-            Tree::Object(entries) => entries
-                .iter()
-                .find(|entry| entry.key == key)
-                .map(|entry| &entry.value),
+            Tree::Object(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value),
             _ => None,
         }
     }
@@ -57,9 +54,7 @@ impl Node {
             Tree::String(text) => Value::String(text.clone()),
             Tree::List(items) => items.iter().map(Self::to_json).collect(),
             Tree::Object(entries) => {
-                let entries = entries
-                    .iter()
-                    .map(|entry| (entry.key.clone(), entry.value.to_json()));
+                let entries = entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json()));
                 Value::Object(entries.collect::<Map<_, _>>())
             }
         }
@@ -113,10 +108,7 @@ pub(super) struct Reading {
 /// Reads YAML or JSON.
 pub(super) fn read(text: &str) -> Result<Reading, PlanError> {
     if text.len() > TEXT_BYTES_MAX {
-        let message = format!(
-            "the plan has {} bytes; at most {TEXT_BYTES_MAX} are read",
-            text.len()
-        );
+        let message = format!("the plan has {} bytes; at most {TEXT_BYTES_MAX} are read", text.len());
         return Err(unreadable(START, message));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

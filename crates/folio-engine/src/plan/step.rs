@@ -277,26 +277,11 @@ impl Serialize for Task {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("id", &self.id)?;
         map.serialize_entry("title", &self.title)?;
-        entry_unless(
-            &mut map,
-            self.description.is_empty(),
-            "description",
-            &self.description,
-        )?;
+        entry_unless(&mut map, self.description.is_empty(), "description", &self.description)?;
         entry_unless(&mut map, self.reason.is_empty(), "reason", &self.reason)?;
-        entry_unless(
-            &mut map,
-            self.criteria.is_empty(),
-            "criteria",
-            &self.criteria,
-        )?;
+        entry_unless(&mut map, self.criteria.is_empty(), "criteria", &self.criteria)?;
         entry_unless(&mut map, self.needs.is_none(), "needs", &self.needs)?;
-        entry_unless(
-            &mut map,
-            self.executor.is_none(),
-            "executor",
-            &self.executor,
-        )?;
+        entry_unless(&mut map, self.executor.is_none(), "executor", &self.executor)?;
         entry_unless(&mut map, !self.optional, "optional", &self.optional)?;
         entry_unless(&mut map, !self.atomic, "atomic", &self.atomic)?;
         match &self.work {
@@ -320,12 +305,7 @@ impl Serialize for Group {
         entry_unless(&mut map, self.id.is_none(), "id", &self.id)?;
         entry_unless(&mut map, self.title.is_empty(), "title", &self.title)?;
         map.serialize_entry("parallel", &self.steps)?;
-        entry_unless(
-            &mut map,
-            self.on_hard == OnHard::default(),
-            "on_hard",
-            &self.on_hard,
-        )?;
+        entry_unless(&mut map, self.on_hard == OnHard::default(), "on_hard", &self.on_hard)?;
         entry_unless(&mut map, self.join == Join::default(), "join", &self.join)?;
         entry_unless(&mut map, !self.optional, "optional", &self.optional)?;
         map.end()
@@ -352,18 +332,8 @@ impl Serialize for ForEach {
         map.serialize_entry("as", &self.item_name)?;
         map.serialize_entry("step", &self.body)?;
         map.serialize_entry("max_items", &self.max_items)?;
-        entry_unless(
-            &mut map,
-            self.on_item == OnHard::default(),
-            "on_item",
-            &self.on_item,
-        )?;
-        entry_unless(
-            &mut map,
-            self.concurrency.is_none(),
-            "concurrency",
-            &self.concurrency,
-        )?;
+        entry_unless(&mut map, self.on_item == OnHard::default(), "on_item", &self.on_item)?;
+        entry_unless(&mut map, self.concurrency.is_none(), "concurrency", &self.concurrency)?;
         entry_unless(&mut map, !self.optional, "optional", &self.optional)?;
         entry_unless(&mut map, self.needs.is_none(), "needs", &self.needs)?;
         map.end()

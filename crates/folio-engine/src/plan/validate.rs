@@ -66,22 +66,13 @@ impl<'a> Validator<'a> {
         }
         let limit = self.known.limits.steps;
         if self.steps > limit {
-            let message = format!(
-                "the plan has {} steps; at most {limit} are allowed",
-                self.steps
-            );
+            let message = format!("the plan has {} steps; at most {limit} are allowed", self.steps);
             self.faults.add(&steps_at, code::OVER_CAP, message);
         }
     }
 
     /// Checks the steps of one plan and the plans inside them.
-    fn scope(
-        &mut self,
-        steps: &[Step],
-        outer: Option<&Frame<'_>>,
-        variables: &[String],
-        depth: u32,
-    ) -> Graph {
+    fn scope(&mut self, steps: &[Step], outer: Option<&Frame<'_>>, variables: &[String], depth: u32) -> Graph {
         let graph = Graph::of(steps);
         self.unique_ids(&graph);
         self.needs(&graph);
@@ -119,8 +110,7 @@ impl<'a> Validator<'a> {
 
     fn not_empty(&mut self, steps: &[Step], at: &At<'a>, what: &str) {
         if steps.is_empty() && at.items().is_some() {
-            self.faults
-                .add(at, code::EMPTY, format!("{what} has no steps"));
+            self.faults.add(at, code::EMPTY, format!("{what} has no steps"));
         }
     }
 
@@ -131,19 +121,13 @@ impl<'a> Validator<'a> {
             let Some(origin) = self.origins.of(&node.step) else {
                 continue;
             };
-            match first
-                .get(id.as_str())
-                .and_then(|step| self.origins.of(step))
-            {
+            match first.get(id.as_str()).and_then(|step| self.origins.of(step)) {
                 None => {
                     first.insert(id.as_str(), &node.step);
                 }
                 Some(earlier) => {
                     let at = origin.follow_near(&[Segment::Key("id")]);
-                    let message = format!(
-                        "the id `{id}` is already that of the step at {}",
-                        earlier.node.place
-                    );
+                    let message = format!("the id `{id}` is already that of the step at {}", earlier.node.place);
                     let error = self.faults.add(&at, code::DUPLICATE_ID, message);
                     if origin
                         .follow(&[Segment::Key("id")])
@@ -164,8 +148,7 @@ impl<'a> Validator<'a> {
             .map(AsRef::as_ref)
             .collect();
         for node in &graph.nodes {
-            let (Some(needs), Some(origin)) = (node.step.needs(), self.origins.of(&node.step))
-            else {
+            let (Some(needs), Some(origin)) = (node.step.needs(), self.origins.of(&node.step)) else {
                 continue;
             };
             let needs_at = origin.follow_near(&[Segment::Key("needs")]);
@@ -178,16 +161,13 @@ impl<'a> Validator<'a> {
                     continue;
                 }
                 if self.ids.contains(need.as_str()) {
-                    let message =
-                        format!("`{need}` is a step of another plan; `needs` stays within its own");
+                    let message = format!("`{need}` is a step of another plan; `needs` stays within its own");
                     let error = self.faults.add(&at, code::FOREIGN_NEED, message);
                     error.with_hint("need the step that contains it, or that this step is part of");
                 } else if !self.origins.may_be_lost(need.as_str()) {
-                    let error = self.faults.add(
-                        &at,
-                        code::UNKNOWN_NEED,
-                        format!("there is no step `{need}`"),
-                    );
+                    let error = self
+                        .faults
+                        .add(&at, code::UNKNOWN_NEED, format!("there is no step `{need}`"));
                     error.hint = did_you_mean(need.as_str(), here.iter().copied());
                 }
             }

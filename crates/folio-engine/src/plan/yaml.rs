@@ -8,8 +8,7 @@ use serde_json::Number;
 use super::Place;
 use super::errors::PlanError;
 use super::spanned::{
-    DEPTH_MAX, Entry, NODES_MAX, Node, Reading, START, Tree, duplicate_key, too_deep, too_many,
-    unreadable,
+    DEPTH_MAX, Entry, NODES_MAX, Node, Reading, START, Tree, duplicate_key, too_deep, too_many, unreadable,
 };
 
 pub(super) fn read(text: &str) -> Result<Reading, PlanError> {
@@ -26,10 +25,7 @@ pub(super) fn read(text: &str) -> Result<Reading, PlanError> {
             Event::DocumentStart(_) => {
                 documents += 1;
                 if documents > 1 {
-                    return Err(unreadable(
-                        at,
-                        "a second document begins here; a plan is one document",
-                    ));
+                    return Err(unreadable(at, "a second document begins here; a plan is one document"));
                 }
             }
             Event::SequenceStart(anchor, _) => builder.open(at, anchor, Tree::List(Vec::new()))?,
@@ -129,10 +125,7 @@ impl Builder {
                 }
                 self.put(node, 0, size)
             }
-            None => Err(unreadable(
-                at,
-                "this alias refers to nothing, or to what it is part of",
-            )),
+            None => Err(unreadable(at, "this alias refers to nothing, or to what it is part of")),
         }
     }
 
@@ -157,17 +150,11 @@ impl Builder {
             let Tree::String(key) = node.tree else {
                 return Err(unreadable(
                     at,
-                    format!(
-                        "a key must be a text, not {}; put it in quotes",
-                        node.kind()
-                    ),
+                    format!("a key must be a text, not {}; put it in quotes", node.kind()),
                 ));
             };
             if key == "<<" {
-                return Err(unreadable(
-                    at,
-                    "`<<` does not merge here; write the keys out",
-                ));
+                return Err(unreadable(at, "`<<` does not merge here; write the keys out"));
             }
             open.key = Some((key, at));
             return Ok(());
@@ -232,10 +219,7 @@ fn number(text: &str) -> Result<Option<Number>, String> {
     let based = text
         .strip_prefix("0x")
         .map(|digits| u64::from_str_radix(digits, 16))
-        .or_else(|| {
-            text.strip_prefix("0o")
-                .map(|digits| u64::from_str_radix(digits, 8))
-        });
+        .or_else(|| text.strip_prefix("0o").map(|digits| u64::from_str_radix(digits, 8)));
     if let Some(Ok(whole)) = based {
         return Ok(Some(whole.into()));
     }
@@ -319,20 +303,13 @@ mod tests {
 
     #[test]
     fn an_anchor_can_be_repeated_but_not_without_end() {
-        assert_eq!(
-            value("a: &x [1, 2]\nb: *x"),
-            json!({"a": [1, 2], "b": [1, 2]})
-        );
+        assert_eq!(value("a: &x [1, 2]\nb: *x"), json!({"a": [1, 2], "b": [1, 2]}));
         let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for level in 1..9 {
             let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
             bomb.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
         }
-        assert!(
-            refused(&bomb).contains("more than 200000 values"),
-            "{}",
-            refused(&bomb)
-        );
+        assert!(refused(&bomb).contains("more than 200000 values"), "{}", refused(&bomb));
         assert!(refused("a: &x [*x]").contains("alias"));
     }
 

@@ -29,7 +29,12 @@ impl Run {
     /// The result of a node all of whose children have one. `found` is what the runner found when it was asked to check.
     pub(super) fn aggregate(&self, index: usize, found: Option<&[CheckFinding]>) -> Aggregation {
         let node = &self.nodes[index];
-        let event = |result| Aggregation::Done(Box::new(Event::Finished { node: node.id, result: Box::new(result) }));
+        let event = |result| {
+            Aggregation::Done(Box::new(Event::Finished {
+                node: node.id,
+                result: Box::new(result),
+            }))
+        };
         let mut result = self.roll_up(index);
         if node.kind != NodeKind::Plan {
             return event(result);
@@ -86,7 +91,9 @@ impl Run {
         if criteria.is_empty() {
             return Ok(());
         }
-        let scope = self.criteria_scope(index, criteria, result, value).map_err(Aggregation::Needs)?;
+        let scope = self
+            .criteria_scope(index, criteria, result, value)
+            .map_err(Aggregation::Needs)?;
         let calls = self.check_calls(criteria, &scope);
         if found.is_none() && !calls.is_empty() {
             return Err(Aggregation::Verify(calls));
@@ -102,34 +109,59 @@ impl Run {
     /// step is, `partial` if some are, else failed; and it is soft, unless somebody reads it.
     fn roll_up(&self, index: usize) -> NodeResult {
         let node = &self.nodes[index];
-        let results = || node.children.iter().filter_map(|child| Some((&self.nodes[*child], self.nodes[*child].result.as_ref()?)));
-        let required = || results().filter(|(child, result)| !child.optional && !spared(node.enough_ok(), result)).map(|(_, r)| r);
+        let results = || {
+            node.children
+                .iter()
+                .filter_map(|child| Some((&self.nodes[*child], self.nodes[*child].result.as_ref()?)))
+        };
+        let required = || {
+            results()
+                .filter(|(child, result)| !child.optional && !spared(node.enough_ok(), result))
+                .map(|(_, r)| r)
+        };
         let worst = required().map(|result| result.status).max().unwrap_or(Outcome::Ok);
         let any_ok = required().any(|result| matches!(result.status, Outcome::Ok | Outcome::Partial));
         let mut result = NodeResult::new(worst, self.roll_up_notes(index));
         if let Some(cancel) = node.cancel {
-            result.status = if cancel == Cancel::ByDeadline && any_ok { Outcome::Partial } else { Outcome::Cancelled };
+            result.status = if cancel == Cancel::ByDeadline && any_ok {
+                Outcome::Partial
+            } else {
+                Outcome::Cancelled
+            };
             result.stop_reason = Some(cancel.reason());
         } else if node.kind == NodeKind::Plan {
             if worst > Outcome::Partial {
                 result.status = if any_ok { Outcome::Partial } else { Outcome::Failed };
             }
             if result.status == Outcome::Failed {
-                let reason = required().find_map(|child| child.stop_reason).unwrap_or(StopReason::UpstreamFailed);
+                let reason = required()
+                    .find_map(|child| child.stop_reason)
+                    .unwrap_or(StopReason::UpstreamFailed);
                 result.severity = Some(self.severity_of(index, StopReason::UpstreamFailed));
                 result.stop_reason = Some(reason);
             }
         } else if worst == Outcome::Failed {
             let hard = required().any(NodeResult::is_hard);
-            result.severity = Some(if hard { Severity::Hard } else { self.severity_of(index, StopReason::UpstreamFailed) });
-            result.stop_reason = required().find(|r| r.status == Outcome::Failed).and_then(|r| r.stop_reason);
+            result.severity = Some(if hard {
+                Severity::Hard
+            } else {
+                self.severity_of(index, StopReason::UpstreamFailed)
+            });
+            result.stop_reason = required()
+                .find(|r| r.status == Outcome::Failed)
+                .and_then(|r| r.stop_reason);
         } else if worst != Outcome::Ok {
             result.stop_reason = required().filter(|r| r.status == worst).find_map(|r| r.stop_reason);
         }
         result.evidence = node
             .children
             .iter()
-            .map(|child| Evidence { kind: "node".to_owned(), id: self.nodes[*child].id.to_string(), hash: None, span: None })
+            .map(|child| Evidence {
+                kind: "node".to_owned(),
+                id: self.nodes[*child].id.to_string(),
+                hash: None,
+                span: None,
+            })
             .collect();
         result
     }
@@ -140,14 +172,24 @@ impl Run {
         if children.is_empty() {
             return "nothing to do".to_owned();
         }
-        let of = |status| children.iter().filter(move |c| self.nodes[**c].result.as_ref().is_some_and(|r| r.status == status));
-        let counts: Vec<String> = [Outcome::Ok, Outcome::Partial, Outcome::Failed, Outcome::Skipped, Outcome::Cancelled]
-            .into_iter()
-            .filter_map(|status| {
-                let count = of(status).count();
-                (count > 0).then(|| format!("{count} {status}"))
-            })
-            .collect();
+        let of = |status| {
+            children
+                .iter()
+                .filter(move |c| self.nodes[**c].result.as_ref().is_some_and(|r| r.status == status))
+        };
+        let counts: Vec<String> = [
+            Outcome::Ok,
+            Outcome::Partial,
+            Outcome::Failed,
+            Outcome::Skipped,
+            Outcome::Cancelled,
+        ]
+        .into_iter()
+        .filter_map(|status| {
+            let count = of(status).count();
+            (count > 0).then(|| format!("{count} {status}"))
+        })
+        .collect();
         let mut notes = counts.join(", ");
         for child in of(Outcome::Failed).take(3) {
             let child = &self.nodes[*child];
@@ -184,5 +226,9 @@ fn push_note(notes: &mut String, more: &str) {
 
 fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
-    if line.chars().count() <= 200 { line.to_owned() } else { line.chars().take(199).chain(['…']).collect() }
+    if line.chars().count() <= 200 {
+        line.to_owned()
+    } else {
+        line.chars().take(199).chain(['…']).collect()
+    }
 }

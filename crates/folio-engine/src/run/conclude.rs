@@ -41,7 +41,9 @@ impl Run {
     /// The checks that the runner has to make on the answer to a call, before [`Run::conclude`].
     #[must_use]
     pub fn checks_of_call(&self, node: NodeId, answer: &CallAnswer) -> Vec<CheckCall> {
-        let Some((index, task)) = self.task(node) else { return Vec::new() };
+        let Some((index, task)) = self.task(node) else {
+            return Vec::new();
+        };
         let result = NodeResult::new(Outcome::Ok, answer.notes.clone());
         self.criteria_scope(index, &task.criteria, &result, &answer.output)
             .map(|scope| self.check_calls(&task.criteria, &scope))
@@ -62,18 +64,32 @@ impl Run {
         now: Timestamp,
     ) -> Event {
         let Some((index, task)) = self.task(node) else {
-            return finished(node, NodeResult::failed(Severity::Hard, StopReason::InvalidInput, "there is no such task"));
+            return finished(
+                node,
+                NodeResult::failed(Severity::Hard, StopReason::InvalidInput, "there is no such task"),
+            );
         };
         let attempt = self.nodes[index].attempt;
         let cancel = self.nodes[index].cancel;
         let result = match outcome {
             CallOutcome::Stopped => {
                 let reason = cancel.map_or(StopReason::CancelledByUser, super::tree::Cancel::reason);
-                NodeResult::stopped(Outcome::Cancelled, reason, "stopped while it was at work; it may have taken effect")
+                NodeResult::stopped(
+                    Outcome::Cancelled,
+                    reason,
+                    "stopped while it was at work; it may have taken effect",
+                )
             }
-            CallOutcome::Failed(failure) if cancel.is_none() && failure.may_retry && attempt < task.retry.max_attempts => {
+            CallOutcome::Failed(failure)
+                if cancel.is_none() && failure.may_retry && attempt < task.retry.max_attempts =>
+            {
                 let retry_at = now.plus(task.retry.pause_before(attempt + 1));
-                return Event::AttemptFailed { node, attempt, failure, retry_at };
+                return Event::AttemptFailed {
+                    node,
+                    attempt,
+                    failure,
+                    retry_at,
+                };
             }
             CallOutcome::Failed(failure) => {
                 let severity = self.severity_of(index, failure.reason);
@@ -82,7 +98,14 @@ impl Run {
             CallOutcome::Answered(answer) => self.answered(index, task, answer, found),
         };
         let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        finished(node, NodeResult { attempts: attempt, duration_us, ..result })
+        finished(
+            node,
+            NodeResult {
+                attempts: attempt,
+                duration_us,
+                ..result
+            },
+        )
     }
 
     fn answered(&self, index: usize, task: &Task, answer: CallAnswer, found: &[CheckFinding]) -> NodeResult {
@@ -100,15 +123,28 @@ impl Run {
 
     /// Brings the status of an `ok` result in line with its verdicts.
     pub(super) fn judge(&self, index: usize, criteria: &[Criterion], result: &mut NodeResult) {
-        let text = |id: &str| criteria.iter().find(|c| c.id == id).map_or(String::new(), |c| format!(" ({})", c.text));
+        let text = |id: &str| {
+            criteria
+                .iter()
+                .find(|c| c.id == id)
+                .map_or(String::new(), |c| format!(" ({})", c.text))
+        };
         let mut gaps = Vec::new();
         let mut doubts = Vec::new();
         for verdict in result.verdicts.iter().filter(|verdict| verdict.required) {
             match &verdict.finding {
                 Finding::Met => {}
-                Finding::Unmet(gap) => gaps.push(format!("{}{} is not met: {gap}", verdict.criterion, text(&verdict.criterion))),
+                Finding::Unmet(gap) => gaps.push(format!(
+                    "{}{} is not met: {gap}",
+                    verdict.criterion,
+                    text(&verdict.criterion)
+                )),
                 Finding::Unverifiable(why) => {
-                    doubts.push(format!("{}{} could not be checked: {why}", verdict.criterion, text(&verdict.criterion)));
+                    doubts.push(format!(
+                        "{}{} could not be checked: {why}",
+                        verdict.criterion,
+                        text(&verdict.criterion)
+                    ));
                 }
             }
         }
@@ -130,8 +166,15 @@ impl Run {
     /// Whether going on can help after node `index` failed for `reason`.
     pub(super) fn severity_of(&self, index: usize, reason: StopReason) -> Severity {
         let node = &self.nodes[index];
-        let harmful = matches!(reason, StopReason::PolicyDenied | StopReason::OutcomeUnknown | StopReason::Unsatisfiable);
-        if harmful || (node.needed && !node.optional) { Severity::Hard } else { Severity::Soft }
+        let harmful = matches!(
+            reason,
+            StopReason::PolicyDenied | StopReason::OutcomeUnknown | StopReason::Unsatisfiable
+        );
+        if harmful || (node.needed && !node.optional) {
+            Severity::Hard
+        } else {
+            Severity::Soft
+        }
     }
 
     /// The observations that a task's `observe:` makes of its result, as a tool would have written them.
@@ -140,7 +183,9 @@ impl Run {
     #[must_use]
     pub fn observations(&self, node: NodeId, result: &NodeResult, output: &Value) -> (Vec<Value>, Vec<String>) {
         let (mut made, mut problems) = (Vec::new(), Vec::new());
-        let Some((index, task)) = self.task(node) else { return (made, problems) };
+        let Some((index, task)) = self.task(node) else {
+            return (made, problems);
+        };
         for (position, rule) in task.observe.iter().enumerate() {
             if let Err(problem) = self.observe(index, rule, result, output, &mut made) {
                 problems.push(format!("observe[{position}]: {problem}"));
@@ -149,7 +194,14 @@ impl Run {
         (made, problems)
     }
 
-    fn observe(&self, index: usize, rule: &Observe, result: &NodeResult, output: &Value, made: &mut Vec<Value>) -> Result<(), String> {
+    fn observe(
+        &self,
+        index: usize,
+        rule: &Observe,
+        result: &NodeResult,
+        output: &Value,
+        made: &mut Vec<Value>,
+    ) -> Result<(), String> {
         let own = Arc::new(result_value(self.view(index).slug(), Some(result), output));
         let references = references_of_rule(rule);
         let scope = self
@@ -158,11 +210,16 @@ impl Run {
         let Some(list) = &rule.for_each else {
             return self.observe_one(rule, &scope, made);
         };
-        let items = self.templates.list(&Value::from(list.as_str()), &scope).map_err(|e| e.to_string())?;
+        let items = self
+            .templates
+            .list(&Value::from(list.as_str()), &scope)
+            .map_err(|e| e.to_string())?;
         for (position, item) in items.into_iter().enumerate() {
             let mut scope = scope.clone();
             scope.variables.push(("item".to_owned(), Arc::new(item)));
-            scope.variables.push(("index".to_owned(), Arc::new(Value::from(position))));
+            scope
+                .variables
+                .push(("index".to_owned(), Arc::new(Value::from(position))));
             self.observe_one(rule, &scope, made)?;
         }
         Ok(())
@@ -183,7 +240,10 @@ impl Run {
         observation.insert("tags".to_owned(), Value::from(tags.map_err(|e| e.to_string())?));
         for (name, value) in [("confidence", &rule.confidence), ("context", &rule.context)] {
             if let Some(value) = value {
-                observation.insert(name.to_owned(), templates.render_value(value, scope).map_err(|e| e.to_string())?);
+                observation.insert(
+                    name.to_owned(),
+                    templates.render_value(value, scope).map_err(|e| e.to_string())?,
+                );
             }
         }
         if let Some(minutes) = rule.ttl_minutes {
@@ -204,15 +264,24 @@ impl Run {
 }
 
 fn finished(node: NodeId, result: NodeResult) -> Event {
-    Event::Finished { node, result: Box::new(result) }
+    Event::Finished {
+        node,
+        result: Box::new(result),
+    }
 }
 
 fn references_of_rule(rule: &Observe) -> template::References {
     let mut all = template::References::default();
-    let texts = std::iter::once(rule.content.clone()).chain(rule.tags.iter().cloned()).map(Value::from);
+    let texts = std::iter::once(rule.content.clone())
+        .chain(rule.tags.iter().cloned())
+        .map(Value::from);
     let values = texts.chain(rule.confidence.clone()).chain(rule.context.clone());
     let found = values.map(|value| template::references(&value));
-    let expressions = rule.when.iter().chain(&rule.for_each).map(|e| template::references_of_expression(e));
+    let expressions = rule
+        .when
+        .iter()
+        .chain(&rule.for_each)
+        .map(|e| template::references_of_expression(e));
     for found in found.chain(expressions).flatten() {
         all.results.extend(found.results);
         all.all_results |= found.all_results;

@@ -40,17 +40,27 @@ impl Run {
         criteria
             .iter()
             .filter_map(|criterion| {
-                let call = |tool, args, exit| CheckCall { criterion: criterion.id.clone(), tool, args, exit };
+                let call = |tool, args, exit| CheckCall {
+                    criterion: criterion.id.clone(),
+                    tool,
+                    args,
+                    exit,
+                };
                 match &criterion.check {
                     Check::FileExists { path } => {
                         let path = self.templates.render_text(path, scope).ok()?;
                         Some(call("list", json!({"path": path, "max": 1}), 0))
                     }
                     Check::Command { argv, exit } => {
-                        let argv: Result<Vec<_>, _> = argv.iter().map(|a| self.templates.render_text(a, scope)).collect();
+                        let argv: Result<Vec<_>, _> =
+                            argv.iter().map(|a| self.templates.render_text(a, scope)).collect();
                         Some(call("shell", json!({"argv": argv.ok()?}), *exit))
                     }
-                    Check::Judge | Check::Human | Check::Regex { .. } | Check::JsonSchema { .. } | Check::ResultNonempty => None,
+                    Check::Judge
+                    | Check::Human
+                    | Check::Regex { .. }
+                    | Check::JsonSchema { .. }
+                    | Check::ResultNonempty => None,
                 }
             })
             .collect()
@@ -84,7 +94,10 @@ impl Run {
         found: &[CheckFinding],
     ) -> Finding {
         let referred = |of: &Option<String>| match of {
-            Some(reference) => self.templates.eval(reference, scope).map_err(|e| Finding::Unverifiable(e.to_string())),
+            Some(reference) => self
+                .templates
+                .eval(reference, scope)
+                .map_err(|e| Finding::Unverifiable(e.to_string())),
             None => Ok(output.clone()),
         };
         match &criterion.check {
@@ -115,7 +128,10 @@ impl Run {
             Check::FileExists { .. } | Check::Command { .. } => found
                 .iter()
                 .find(|finding| finding.criterion == criterion.id)
-                .map_or_else(|| Finding::Unverifiable("the check was not carried out".to_owned()), |f| f.finding.clone()),
+                .map_or_else(
+                    || Finding::Unverifiable("the check was not carried out".to_owned()),
+                    |f| f.finding.clone(),
+                ),
             Check::Judge => Finding::Unverifiable("there is no model to judge it".to_owned()),
             Check::Human => Finding::Unverifiable("nobody was asked".to_owned()),
         }
@@ -141,7 +157,9 @@ fn references_of(criteria: &[Criterion]) -> References {
         let found = match &criterion.check {
             Check::FileExists { path } => template::references_of_text(path),
             Check::Command { argv, .. } => template::references(&Value::from(argv.clone())),
-            Check::Regex { of: Some(of), .. } | Check::JsonSchema { of: Some(of), .. } => template::references_of_expression(of),
+            Check::Regex { of: Some(of), .. } | Check::JsonSchema { of: Some(of), .. } => {
+                template::references_of_expression(of)
+            }
             _ => continue,
         };
         // What cannot be read was refused with the plan; here it makes the criterion unverifiable.
@@ -170,7 +188,14 @@ fn matches_schema(schema: &Value, value: &Value) -> Finding {
         Ok(validator) => validator,
         Err(error) => return Finding::Unverifiable(format!("the schema cannot be used: {error}")),
     };
-    let gaps: Vec<String> =
-        validator.iter_errors(value).take(5).map(|e| format!("{}: {e}", e.instance_path())).collect();
-    if gaps.is_empty() { Finding::Met } else { Finding::Unmet(gaps.join("; ")) }
+    let gaps: Vec<String> = validator
+        .iter_errors(value)
+        .take(5)
+        .map(|e| format!("{}: {e}", e.instance_path()))
+        .collect();
+    if gaps.is_empty() {
+        Finding::Met
+    } else {
+        Finding::Unmet(gaps.join("; "))
+    }
 }

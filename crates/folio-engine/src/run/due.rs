@@ -55,7 +55,11 @@ impl CallAction {
     /// The event that records its beginning.
     #[must_use]
     pub fn started(&self) -> Event {
-        Event::Started { node: self.node, attempt: self.attempt, call: self.in_words() }
+        Event::Started {
+            node: self.node,
+            attempt: self.attempt,
+            call: self.in_words(),
+        }
     }
 
     /// The call in one line that a person can read, at most 300 characters.
@@ -65,7 +69,9 @@ impl CallAction {
             Value::Object(map) => map
                 .iter()
                 .map(|(name, value)| {
-                    let text = value.as_str().map_or_else(|| shortened_json(value), |t| shortened(t, 80));
+                    let text = value
+                        .as_str()
+                        .map_or_else(|| shortened_json(value), |t| shortened(t, 80));
                     format!(" {name}={text}")
                 })
                 .collect(),
@@ -80,7 +86,9 @@ impl CallAction {
 fn shortened_json(value: &Value) -> String {
     match value {
         Value::Array(items) if items.len() > 8 => format!("[{} items]", items.len()),
-        Value::Array(items) if items.iter().any(|i| i.is_array() || i.is_object()) => format!("[{} items]", items.len()),
+        Value::Array(items) if items.iter().any(|i| i.is_array() || i.is_object()) => {
+            format!("[{} items]", items.len())
+        }
         Value::Object(map) => format!("{{{}}}", map.keys().take(8).cloned().collect::<Vec<_>>().join(", ")),
         other => shortened(&other.to_string(), 80),
     }
@@ -107,17 +115,31 @@ impl Run {
             return Vec::new();
         }
         if self.deadline.is_some_and(|deadline| now >= deadline) && self.nodes[0].cancel.is_none() {
-            return vec![Action::Record(Event::CancelRequested { node: None, by: Self::DEADLINE.to_owned() })];
+            return vec![Action::Record(Event::CancelRequested {
+                node: None,
+                by: Self::DEADLINE.to_owned(),
+            })];
         }
-        let mut actions: Vec<Action> = self.skipped.iter().map(|index| Action::Record(self.skipping(*index))).collect();
+        let mut actions: Vec<Action> = self
+            .skipped
+            .iter()
+            .map(|index| Action::Record(self.skipping(*index)))
+            .collect();
         actions.extend(self.settled.iter().map(|index| match self.aggregate(*index, None) {
             Aggregation::Done(event) => Action::Record(*event),
             Aggregation::Needs(BodyNeeded(hash)) => Action::Load(hash),
-            Aggregation::Verify(calls) => Action::Verify { node: self.nodes[*index].id, calls },
+            Aggregation::Verify(calls) => Action::Verify {
+                node: self.nodes[*index].id,
+                calls,
+            },
         }));
         actions.extend(self.stopping.iter().map(|index| Action::Stop(self.nodes[*index].id)));
         let mut free = slots;
-        let parked = self.parked.iter().take_while(|(at, _)| *at <= now).map(|(_, index)| index);
+        let parked = self
+            .parked
+            .iter()
+            .take_while(|(at, _)| *at <= now)
+            .map(|(_, index)| index);
         for index in self.ready.iter().chain(parked) {
             if self.nodes[*index].kind != NodeKind::Call {
                 actions.push(self.opening(*index));
@@ -140,25 +162,42 @@ impl Run {
             return None;
         }
         let retry = self.parked.first().map(|(at, _)| *at);
-        let deadline = self.deadline.filter(|_| self.nodes.first().is_some_and(|root| root.cancel.is_none()));
+        let deadline = self
+            .deadline
+            .filter(|_| self.nodes.first().is_some_and(|root| root.cancel.is_none()));
         retry.into_iter().chain(deadline).min()
     }
 
     fn failing(&self, index: usize, reason: StopReason, notes: impl Into<String>) -> Event {
         let result = NodeResult::failed(self.severity_of(index, reason), reason, notes);
-        Event::Finished { node: self.nodes[index].id, result: Box::new(result) }
+        Event::Finished {
+            node: self.nodes[index].id,
+            result: Box::new(result),
+        }
     }
 
     fn skipping(&self, index: usize) -> Event {
         let node = &self.nodes[index];
         let result = match node.cancel {
-            Some(cancel) if node.attempt > 0 => {
-                NodeResult::stopped(Outcome::Cancelled, cancel.reason(), "stopped while it was at work; it may have taken effect")
-            }
+            Some(cancel) if node.attempt > 0 => NodeResult::stopped(
+                Outcome::Cancelled,
+                cancel.reason(),
+                "stopped while it was at work; it may have taken effect",
+            ),
             Some(cancel) => NodeResult::stopped(Outcome::Cancelled, cancel.reason(), "stopped before it began"),
-            None => NodeResult::stopped(Outcome::Skipped, StopReason::UpstreamFailed, "not begun, because an earlier step failed"),
+            None => NodeResult::stopped(
+                Outcome::Skipped,
+                StopReason::UpstreamFailed,
+                "not begun, because an earlier step failed",
+            ),
         };
-        Event::Finished { node: node.id, result: Box::new(NodeResult { attempts: node.attempt, ..result }) }
+        Event::Finished {
+            node: node.id,
+            result: Box::new(NodeResult {
+                attempts: node.attempt,
+                ..result
+            }),
+        }
     }
 
     /// What to do with a node that is not a call and may begin.
@@ -178,7 +217,13 @@ impl Run {
                 };
                 let items = match self.templates.list(&for_each.over, &scope) {
                     Ok(items) => items,
-                    Err(error) => return Action::Record(self.failing(index, StopReason::InvalidInput, format!("its list cannot be made: {error}"))),
+                    Err(error) => {
+                        return Action::Record(self.failing(
+                            index,
+                            StopReason::InvalidInput,
+                            format!("its list cannot be made: {error}"),
+                        ));
+                    }
                 };
                 let max = for_each.max_items.min(self.limits.items_max.unwrap_or(u32::MAX)) as usize;
                 if items.len() > max {
@@ -192,10 +237,16 @@ impl Run {
             }
             Some(Step::Task(task)) => match &task.work {
                 Work::Plan(_) if self.levels_above(index) >= self.limits.depth_max => {
-                    let notes = format!("its plan would be level {} of plans within plans; the limit is {}", self.levels_above(index) + 1, self.limits.depth_max);
+                    let notes = format!(
+                        "its plan would be level {} of plans within plans; the limit is {}",
+                        self.levels_above(index) + 1,
+                        self.limits.depth_max
+                    );
                     Action::Record(self.failing(index, StopReason::BudgetDepth, notes))
                 }
-                Work::Plan(plan) if too_many(plan.steps.len()) => Action::Record(self.over_nodes(index, plan.steps.len())),
+                Work::Plan(plan) if too_many(plan.steps.len()) => {
+                    Action::Record(self.over_nodes(index, plan.steps.len()))
+                }
                 Work::Plan(_) => expanded(Vec::new()),
                 Work::Model | Work::Do(_) => {
                     let notes = "it has neither `do:` nor `plan:`, and no model is configured to decide what to do";
@@ -207,14 +258,20 @@ impl Run {
     }
 
     fn over_nodes(&self, index: usize, more: usize) -> Event {
-        let notes = format!("{more} more nodes beside {} are more than the budget of {}", self.nodes.len(), self.limits.nodes_max);
+        let notes = format!(
+            "{more} more nodes beside {} are more than the budget of {}",
+            self.nodes.len(),
+            self.limits.nodes_max
+        );
         self.failing(index, StopReason::BudgetNodes, notes)
     }
 
     /// How many plans `index` is inside of, the root's being the first.
     fn levels_above(&self, index: usize) -> u32 {
         let parents = std::iter::successors(self.nodes[index].parent, |parent| self.nodes[*parent].parent);
-        let plans = parents.filter(|parent| self.nodes[*parent].kind == NodeKind::Plan).count();
+        let plans = parents
+            .filter(|parent| self.nodes[*parent].kind == NodeKind::Plan)
+            .count();
         u32::try_from(plans).unwrap_or(u32::MAX)
     }
 
@@ -232,19 +289,34 @@ impl Run {
 
     fn call_of(&self, index: usize, task: &Task) -> Result<CallAction, Refusal> {
         let Work::Do(call) = &task.work else {
-            return Err(Refusal::Template(StopReason::InvalidInput, "it is not a call".to_owned()));
+            return Err(Refusal::Template(
+                StopReason::InvalidInput,
+                "it is not a call".to_owned(),
+            ));
         };
         let node = &self.nodes[index];
         let invalid = |error: template::TemplateError| {
             // A name that the plan check found is missing now only if the step that gives it has no result to give.
-            Refusal::Template(StopReason::InvalidInput, format!("its arguments cannot be made: {error}"))
+            Refusal::Template(
+                StopReason::InvalidInput,
+                format!("its arguments cannot be made: {error}"),
+            )
         };
         let references = template::references(&call.args).map_err(invalid)?;
-        let scope = self.scope(index, &references, Vec::new()).map_err(|BodyNeeded(hash)| Refusal::Body(hash))?;
+        let scope = self
+            .scope(index, &references, Vec::new())
+            .map_err(|BodyNeeded(hash)| Refusal::Body(hash))?;
         let args = self.templates.render_value(&call.args, &scope).map_err(invalid)?;
         let again = node.state == crate::node::NodeState::Executing;
         let attempt = if again { node.attempt } else { node.attempt + 1 };
-        Ok(CallAction { node: node.id, attempt, again, tool: call.tool.clone(), args, timeout: task.timeout })
+        Ok(CallAction {
+            node: node.id,
+            attempt,
+            again,
+            tool: call.tool.clone(),
+            args,
+            timeout: task.timeout,
+        })
     }
 
     /// The event that records a call of an opaque tool that had begun when its driver died (E9.12).
@@ -252,7 +324,10 @@ impl Run {
     pub fn outcome_unknown(&self, node: NodeId) -> Event {
         let notes = "it had begun when its driver died, and nobody knows whether it took effect; it was not made again";
         let result = NodeResult::failed(Severity::Hard, StopReason::OutcomeUnknown, notes);
-        Event::Finished { node, result: Box::new(result) }
+        Event::Finished {
+            node,
+            result: Box::new(result),
+        }
     }
 }
 

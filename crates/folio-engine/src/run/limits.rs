@@ -42,7 +42,16 @@ impl Limits {
     /// count against the default number: somebody wrote every one of them down.
     #[must_use]
     pub fn of(plan: &Plan) -> Self {
-        let Budget { depth, nodes, children, items, concurrency, replans: _, deadline, output_bytes } = plan.budget.clone();
+        let Budget {
+            depth,
+            nodes,
+            children,
+            items,
+            concurrency,
+            replans: _,
+            deadline,
+            output_bytes,
+        } = plan.budget.clone();
         let default = Self::default();
         Self {
             depth_max: depth.unwrap_or(default.depth_max),

@@ -37,7 +37,10 @@ impl Run {
         references: &References,
         more: Vec<(String, Arc<Value>)>,
     ) -> Result<Scope, BodyNeeded> {
-        let inner = self.nodes[index].children.first().and_then(|child| self.nodes[*child].frame);
+        let inner = self.nodes[index]
+            .children
+            .first()
+            .and_then(|child| self.nodes[*child].frame);
         self.scope_in(inner.or(self.nodes[index].frame), references, more)
     }
 
@@ -70,13 +73,19 @@ impl Run {
                 }
             }
         }
-        Ok(Scope { inputs: Arc::clone(&self.inputs), variables, results })
+        Ok(Scope {
+            inputs: Arc::clone(&self.inputs),
+            variables,
+            results,
+        })
     }
 
     /// What a node is called, its template filled in as far as that can be done now.
     #[must_use]
     pub fn title(&self, node: NodeId) -> String {
-        let Ok(index) = self.index(node) else { return String::new() };
+        let Ok(index) = self.index(node) else {
+            return String::new();
+        };
         let title = self.nodes[index].step.as_ref().map_or("", Step::title);
         let slug = || self.view(index).slug().to_owned();
         if title.is_empty() {
@@ -86,7 +95,10 @@ impl Run {
             return title.to_owned();
         }
         let references = template::references_of_text(title).unwrap_or_default();
-        let rendered = self.scope(index, &references, Vec::new()).ok().map(|scope| self.templates.render_text(title, &scope));
+        let rendered = self
+            .scope(index, &references, Vec::new())
+            .ok()
+            .map(|scope| self.templates.render_text(title, &scope));
         match rendered {
             Some(Ok(title)) if !title.trim().is_empty() => title.split_whitespace().collect::<Vec<_>>().join(" "),
             _ => slug(),
@@ -100,18 +112,30 @@ impl Run {
     pub fn report(&self) -> Option<(String, String)> {
         let report = self.plan.report.as_ref()?;
         let scope = self.report_scope().ok()?;
-        let title = self.templates.render_text(&report.title, &scope).unwrap_or_else(|_| report.title.clone());
-        let title = if title.trim().is_empty() { "Report".to_owned() } else { title };
-        let body = self.templates.render_text(&report.body, &scope).unwrap_or_else(|error| {
-            let outcome = self.result().map(|result| result.notes.clone()).unwrap_or_default();
-            format!("The report could not be written: {error}\n\nWhat the run came to: {outcome}\n")
-        });
+        let title = self
+            .templates
+            .render_text(&report.title, &scope)
+            .unwrap_or_else(|_| report.title.clone());
+        let title = if title.trim().is_empty() {
+            "Report".to_owned()
+        } else {
+            title
+        };
+        let body = self
+            .templates
+            .render_text(&report.body, &scope)
+            .unwrap_or_else(|error| {
+                let outcome = self.result().map(|result| result.notes.clone()).unwrap_or_default();
+                format!("The report could not be written: {error}\n\nWhat the run came to: {outcome}\n")
+            });
         Some((title, body))
     }
 
     /// What the report sees: the inside of the root's plan. An error if an output has to be read first.
     pub(super) fn report_scope(&self) -> Result<Scope, BodyNeeded> {
-        let Some(report) = &self.plan.report else { return Ok(Scope::default()) };
+        let Some(report) = &self.plan.report else {
+            return Ok(Scope::default());
+        };
         let mut references = template::references_of_text(&report.body).unwrap_or_default();
         let title = template::references_of_text(&report.title).unwrap_or_default();
         references.results.extend(title.results);
@@ -138,7 +162,11 @@ impl Run {
             return Ok(Arc::clone(made));
         }
         let output = self.output_of(index)?;
-        let made = Arc::new(result_value(self.view(index).slug(), self.nodes[index].result.as_ref(), &output));
+        let made = Arc::new(result_value(
+            self.view(index).slug(),
+            self.nodes[index].result.as_ref(),
+            &output,
+        ));
         Ok(Arc::clone(self.nodes[index].in_scope.get_or_init(|| made)))
     }
 
@@ -155,7 +183,10 @@ impl Run {
                 Some(Output::Inline(value)) => Ok(Arc::clone(value)),
             },
             NodeKind::ForEach => {
-                let outputs = node.children.iter().map(|child| self.output_of(*child).map(|v| (*v).clone()));
+                let outputs = node
+                    .children
+                    .iter()
+                    .map(|child| self.output_of(*child).map(|v| (*v).clone()));
                 Ok(Arc::new(Value::Array(outputs.collect::<Result<_, _>>()?)))
             }
             NodeKind::Parallel | NodeKind::Sequence => {

@@ -202,14 +202,23 @@ impl Run {
     /// The children of a node, in plan order.
     #[must_use]
     pub fn children(&self, id: NodeId) -> Vec<NodeView<'_>> {
-        let Some(index) = self.by_id.get(&id) else { return Vec::new() };
-        self.nodes[*index].children.iter().map(|child| self.view(*child)).collect()
+        let Some(index) = self.by_id.get(&id) else {
+            return Vec::new();
+        };
+        self.nodes[*index]
+            .children
+            .iter()
+            .map(|child| self.view(*child))
+            .collect()
     }
 
     /// The node whose path of slugs is `path`.
     #[must_use]
     pub fn node_at(&self, path: &str) -> Option<NodeView<'_>> {
-        self.nodes.iter().position(|node| &*node.path == path).map(|index| self.view(index))
+        self.nodes
+            .iter()
+            .position(|node| &*node.path == path)
+            .map(|index| self.view(index))
     }
 
     /// The nodes whose call began and has no outcome.
@@ -256,7 +265,14 @@ impl Run {
             return Err(JournalError::Start);
         }
         match event {
-            Event::RunStarted { format, goal, plan, inputs, deadline, run } => {
+            Event::RunStarted {
+                format,
+                goal,
+                plan,
+                inputs,
+                deadline,
+                run,
+            } => {
                 if *format > FORMAT {
                     return Err(JournalError::TooNew { found: *format });
                 }
@@ -266,7 +282,8 @@ impl Run {
             Event::Started { node, attempt, call } => {
                 let index = self.step_to(*node, Move::Start)?;
                 self.ready.remove(&index);
-                self.parked.remove(&(self.nodes[index].retry_at.unwrap_or_default(), index));
+                self.parked
+                    .remove(&(self.nodes[index].retry_at.unwrap_or_default(), index));
                 self.executing.insert(index);
                 let node = &mut self.nodes[index];
                 node.attempt = *attempt;
@@ -289,7 +306,11 @@ impl Run {
             }
             Event::CancelRequested { node, by } => {
                 let index = node.map_or(Ok(0), |id| self.index(id))?;
-                let why = if by == Self::DEADLINE { Cancel::ByDeadline } else { Cancel::ByUser };
+                let why = if by == Self::DEADLINE {
+                    Cancel::ByDeadline
+                } else {
+                    Cancel::ByUser
+                };
                 self.cancel_requests += 1;
                 self.cancel(index, why);
                 Ok(())
@@ -327,7 +348,13 @@ impl Run {
         self.limits = Limits::of(&plan);
         self.plan = Arc::new(plan);
         goal.clone_into(&mut self.goal);
-        self.inputs = Arc::new(inputs.iter().map(|(k, v)| (k.clone(), v.clone())).collect::<serde_json::Map<_, _>>().into());
+        self.inputs = Arc::new(
+            inputs
+                .iter()
+                .map(|(k, v)| (k.clone(), v.clone()))
+                .collect::<serde_json::Map<_, _>>()
+                .into(),
+        );
         self.run_variable = Arc::new(run.clone());
         self.deadline = deadline;
         self.started_at = Some(at);
@@ -341,7 +368,11 @@ impl Run {
     fn step_to(&mut self, id: NodeId, by: Move) -> Result<usize, JournalError> {
         let index = self.index(id)?;
         let state = self.nodes[index].state;
-        let refused = |event| JournalError::Transition { node: id, state: state.as_str(), event };
+        let refused = |event| JournalError::Transition {
+            node: id,
+            state: state.as_str(),
+            event,
+        };
         let next = state.next(by).ok_or_else(|| {
             refused(match by {
                 Move::Expand => "expanded",
@@ -430,16 +461,28 @@ impl Run {
     fn make_plan(&mut self, owner: usize, steps: &[Step]) {
         let frame = self.add_frame(self.nodes[owner].frame, Vec::new());
         let graph = Graph::of(steps);
-        self.make_graph(owner, frame, &graph, |parent, slug| (parent.child(1, slug.as_str(), ""), slug.to_string()));
+        self.make_graph(owner, frame, &graph, |parent, slug| {
+            (parent.child(1, slug.as_str(), ""), slug.to_string())
+        });
     }
 
     fn add_frame(&mut self, outer: Option<usize>, variables: Vec<(String, Arc<Value>)>) -> usize {
-        self.frames.push(Frame { outer, by_slug: HashMap::new(), variables });
+        self.frames.push(Frame {
+            outer,
+            by_slug: HashMap::new(),
+            variables,
+        });
         self.frames.len() - 1
     }
 
     /// Makes every node of `graph`. `name` gives id and last part of the path for a node directly below `owner`.
-    fn make_graph(&mut self, owner: usize, frame: usize, graph: &Graph, name: impl Fn(NodeId, &Slug) -> (NodeId, String)) -> usize {
+    fn make_graph(
+        &mut self,
+        owner: usize,
+        frame: usize,
+        graph: &Graph,
+        name: impl Fn(NodeId, &Slug) -> (NodeId, String),
+    ) -> usize {
         let first = self.nodes.len();
         for (position, planned) in graph.nodes.iter().enumerate() {
             let parent = planned.parent.map_or(owner, |parent| first + parent);
@@ -450,8 +493,19 @@ impl Run {
                 (parent_id.child(1, planned.slug.as_str(), ""), planned.slug.to_string())
             };
             let above = &self.nodes[parent].path;
-            let path = if above.is_empty() { Arc::from(last) } else { Arc::from(format!("{above}/{last}")) };
-            let index = self.add_node(id, Some(parent), Some(frame), NodeKind::of(&planned.step), Some(planned.step.clone()), path);
+            let path = if above.is_empty() {
+                Arc::from(last)
+            } else {
+                Arc::from(format!("{above}/{last}"))
+            };
+            let index = self.add_node(
+                id,
+                Some(parent),
+                Some(frame),
+                NodeKind::of(&planned.step),
+                Some(planned.step.clone()),
+                path,
+            );
             debug_assert_eq!(index, first + position);
             self.nodes[index].needed = planned.needed;
             // A member of a group waits for the group to begin, too.
@@ -480,7 +534,11 @@ impl Run {
             // Two equal items are two children: the second is told apart by its count.
             let canonical = item.to_string();
             let count = seen.entry(canonical.clone()).and_modify(|n| *n += 1).or_insert(0);
-            let key = if *count == 0 { canonical } else { format!("{canonical}#{count}") };
+            let key = if *count == 0 {
+                canonical
+            } else {
+                format!("{canonical}#{count}")
+            };
             let variables = vec![
                 (for_each.item_name.clone(), Arc::new(item.clone())),
                 ("index".to_owned(), Arc::new(Value::from(position))),
@@ -545,7 +603,10 @@ impl Run {
             }
         }
         let container = &self.nodes[parent];
-        if container.enough_ok().is_some_and(|enough| container.children_ok >= enough) {
+        if container
+            .enough_ok()
+            .is_some_and(|enough| container.children_ok >= enough)
+        {
             self.cancel_children(parent, Cancel::ByParent);
         }
         self.settle_if_done(parent);

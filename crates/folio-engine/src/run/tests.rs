@@ -35,14 +35,22 @@ struct Sim {
 /// `echo` answers with its arguments; `fail` fails; `deny` is refused; `flaky` fails until its second attempt.
 fn answer(call: &CallAction) -> CallOutcome {
     let failed = |reason, may_retry| {
-        let failure = Failure { code: "failed".to_owned(), message: format!("{} failed", call.tool), reason, may_retry };
+        let failure = Failure {
+            code: "failed".to_owned(),
+            message: format!("{} failed", call.tool),
+            reason,
+            may_retry,
+        };
         CallOutcome::Failed(failure)
     };
     match call.tool.as_str() {
         "fail" => failed(StopReason::RetriesExhausted, true),
         "deny" => failed(StopReason::PolicyDenied, false),
         "flaky" if call.attempt < 2 => failed(StopReason::RetriesExhausted, true),
-        _ => CallOutcome::Answered(CallAnswer { output: Arc::new(call.args.clone()), ..CallAnswer::default() }),
+        _ => CallOutcome::Answered(CallAnswer {
+            output: Arc::new(call.args.clone()),
+            ..CallAnswer::default()
+        }),
     }
 }
 
@@ -65,12 +73,21 @@ impl Sim {
         };
         let inputs: BTreeMap<String, Value> = serde_json::from_value(inputs).unwrap();
         let goal = plan.goal.clone();
-        sim.record(Event::RunStarted { format: FORMAT, goal, plan: json!(plan), inputs, deadline: None, run: Value::Null });
+        sim.record(Event::RunStarted {
+            format: FORMAT,
+            goal,
+            plan: json!(plan),
+            inputs,
+            deadline: None,
+            run: Value::Null,
+        });
         sim
     }
 
     fn record(&mut self, event: Event) {
-        self.run.apply(self.now, &event).unwrap_or_else(|error| panic!("{error}: {event:?}"));
+        self.run
+            .apply(self.now, &event)
+            .unwrap_or_else(|error| panic!("{error}: {event:?}"));
         // What is written down must be read back as the same.
         let text = serde_json::to_string(&event).unwrap();
         assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
@@ -81,7 +98,12 @@ impl Sim {
     fn derive(&mut self) {
         loop {
             let slots = self.concurrency - self.under_way.len();
-            let Some(action) = self.run.due(self.now, slots).into_iter().find(|action| !matches!(action, Action::Stop(_))) else {
+            let Some(action) = self
+                .run
+                .due(self.now, slots)
+                .into_iter()
+                .find(|action| !matches!(action, Action::Stop(_)))
+            else {
                 return;
             };
             match action {
@@ -95,7 +117,10 @@ impl Sim {
                 Action::Verify { node, calls } => {
                     let found: Vec<CheckFinding> = calls
                         .into_iter()
-                        .map(|call| CheckFinding { criterion: call.criterion, finding: crate::result::Finding::Met })
+                        .map(|call| CheckFinding {
+                            criterion: call.criterion,
+                            finding: crate::result::Finding::Met,
+                        })
                         .collect();
                     let event = self.run.verified(node, &found).unwrap();
                     self.record(event);
@@ -111,12 +136,17 @@ impl Sim {
         if self.under_way.is_empty() {
             return false;
         }
-        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.seed = self
+            .seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         let index = usize::try_from(self.seed >> 33).unwrap() % self.under_way.len();
         let call = self.under_way.remove(index);
         let cancelled = self.run.node(call.node).unwrap().state == NodeState::Cancelling;
         let outcome = if cancelled { CallOutcome::Stopped } else { answer(&call) };
-        let event = self.run.conclude(call.node, outcome, &[], Duration::from_millis(1), self.now);
+        let event = self
+            .run
+            .conclude(call.node, outcome, &[], Duration::from_millis(1), self.now);
         self.record(event);
         true
     }
@@ -128,7 +158,10 @@ impl Sim {
                 return self;
             }
             if !self.end_one() {
-                self.now = self.run.wakes_at().expect("a run that is owed nothing and waits for nothing has ended");
+                self.now = self
+                    .run
+                    .wakes_at()
+                    .expect("a run that is owed nothing and waits for nothing has ended");
             }
         }
         panic!("the run does not end");
@@ -146,7 +179,9 @@ impl Sim {
             seed: 7,
         };
         for (at, event) in journal {
-            sim.run.apply(*at, event).unwrap_or_else(|error| panic!("{error}: {event:?}"));
+            sim.run
+                .apply(*at, event)
+                .unwrap_or_else(|error| panic!("{error}: {event:?}"));
         }
         sim.journal = journal.to_vec();
         let in_flight = sim.run.in_flight();
@@ -162,12 +197,18 @@ impl Sim {
     }
 
     fn severity(&self, path: &str) -> Option<Severity> {
-        self.run.node_at(path).and_then(|node| node.result).and_then(|result| result.severity)
+        self.run
+            .node_at(path)
+            .and_then(|node| node.result)
+            .and_then(|result| result.severity)
     }
 
     fn args(&self, path: &str) -> Value {
         let found = self.calls.iter().find(|(called, _)| called == path);
-        found.unwrap_or_else(|| panic!("{path} was not called: {:?}", self.calls)).1.clone()
+        found
+            .unwrap_or_else(|| panic!("{path} was not called: {:?}", self.calls))
+            .1
+            .clone()
     }
 
     /// Every node with what it came to, times aside.
@@ -201,7 +242,11 @@ fn the_seed_array_runs_in_order_with_its_inner_array_in_parallel() {
     let task = |id: &str| json!({"id": id, "do": {"tool": "echo", "args": {}}});
     let plan = json!([task("t1"), task("t2"), [task("t3"), task("t4")], task("t5")]).to_string();
     let sim = Sim::new(&plan).driven_on();
-    let order: Vec<&str> = sim.calls.iter().map(|(path, _)| path.rsplit('/').next().unwrap()).collect();
+    let order: Vec<&str> = sim
+        .calls
+        .iter()
+        .map(|(path, _)| path.rsplit('/').next().unwrap())
+        .collect();
     assert_eq!(order, ["t1", "t2", "t3", "t4", "t5"]);
 }
 
@@ -294,7 +339,10 @@ fn a_failure_that_nobody_reads_is_soft_and_the_rest_goes_on_e9_4() {
           - {id: b, do: {tool: echo, args: {}}}",
     )
     .driven_on();
-    assert_eq!((sim.severity("a"), sim.status("b"), sim.status("")), (Some(Severity::Soft), Outcome::Ok, Outcome::Partial));
+    assert_eq!(
+        (sim.severity("a"), sim.status("b"), sim.status("")),
+        (Some(Severity::Soft), Outcome::Ok, Outcome::Partial)
+    );
 }
 
 #[test]
@@ -305,7 +353,10 @@ fn an_optional_step_cannot_spoil_its_plan_e9_4() {
           - {id: b, do: {tool: echo, args: {}}}",
     )
     .driven_on();
-    assert_eq!((sim.status("a"), sim.status("b"), sim.status("")), (Outcome::Failed, Outcome::Ok, Outcome::Ok));
+    assert_eq!(
+        (sim.status("a"), sim.status("b"), sim.status("")),
+        (Outcome::Failed, Outcome::Ok, Outcome::Ok)
+    );
 }
 
 #[test]
@@ -317,7 +368,10 @@ fn a_hard_child_does_not_make_the_task_around_it_hard_e9_4() {
           - {id: after, do: {tool: echo, args: {}}}",
     )
     .driven_on();
-    assert_eq!((sim.status("sub/y"), sim.severity("sub"), sim.status("after")), (Outcome::Skipped, Some(Severity::Soft), Outcome::Ok));
+    assert_eq!(
+        (sim.status("sub/y"), sim.severity("sub"), sim.status("after")),
+        (Outcome::Skipped, Some(Severity::Soft), Outcome::Ok)
+    );
 }
 
 #[test]
@@ -353,7 +407,10 @@ criteria: [{text: at least three, check: {json_schema: {schema: {properties: {n:
     )
     .driven_on();
     let result = sim.run.result().unwrap();
-    assert_eq!((result.status, json!(result.output)), (Outcome::Ok, json!({"inline": {"n": 3}})));
+    assert_eq!(
+        (result.status, json!(result.output)),
+        (Outcome::Ok, json!({"inline": {"n": 3}}))
+    );
 }
 
 #[test]
@@ -369,7 +426,10 @@ fn observe_rules_make_one_observation_an_element_e9_6() {
     let node = sim.run.node_at("a").unwrap();
     let (made, problems) = sim.run.observations(node.id, node.result.unwrap(), &sim.args("a"));
     assert_eq!(problems, Vec::<String>::new());
-    assert_eq!(made, [json!({"type": "alert", "content": "look at x", "confidence": 0.8, "tags": ["secret"]})]);
+    assert_eq!(
+        made,
+        [json!({"type": "alert", "content": "look at x", "confidence": 0.8, "tags": ["secret"]})]
+    );
 }
 
 #[test]
@@ -392,7 +452,10 @@ fn a_journal_of_a_newer_version_is_refused_by_name_e9_9() {
         run: Value::Null,
     };
     let mut run = Run::new(RunId::derived(&["test"]), Arc::new(Templates::new()));
-    assert_eq!(run.apply(Timestamp::from_millis(0), &event), Err(JournalError::TooNew { found: FORMAT + 1 }));
+    assert_eq!(
+        run.apply(Timestamp::from_millis(0), &event),
+        Err(JournalError::TooNew { found: FORMAT + 1 })
+    );
 }
 
 #[test]
@@ -400,8 +463,15 @@ fn an_event_that_the_table_does_not_allow_changes_nothing() {
     let sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {}}}]").driven_on();
     let mut run = sim.run;
     let again = sim.journal.last().unwrap();
-    assert!(matches!(run.apply(again.0, &again.1), Err(JournalError::Transition { event: "finished", .. })));
+    assert!(matches!(
+        run.apply(again.0, &again.1),
+        Err(JournalError::Transition { event: "finished", .. })
+    ));
     let unknown = NodeId::root(RunId::derived(&["another"]));
-    let event = Event::Started { node: unknown, attempt: 1, call: String::new() };
+    let event = Event::Started {
+        node: unknown,
+        attempt: 1,
+        call: String::new(),
+    };
     assert_eq!(run.apply(again.0, &event), Err(JournalError::UnknownNode(unknown)));
 }

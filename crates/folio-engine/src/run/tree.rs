@@ -199,7 +199,10 @@ impl NodeView<'_> {
     /// The last slug of the path; `run` for the root.
     #[must_use]
     pub fn slug(&self) -> &str {
-        if self.path.is_empty() { "run" } else { self.path.rsplit('/').next().unwrap_or(self.path) }
+        if self.path.is_empty() {
+            "run"
+        } else {
+            self.path.rsplit('/').next().unwrap_or(self.path)
+        }
     }
 }
-

@@ -192,12 +192,8 @@ impl TemplateError {
 
 /// Where the path begins that goes on at `at`: the error of `a.b.c` may point to `.c` alone.
 fn start_of_path(source: &str, at: usize) -> usize {
-    let belongs = |c: char| {
-        c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '[' | ']' | '"' | '\'')
-    };
-    let starts_inside = source
-        .get(at..)
-        .is_some_and(|rest| rest.starts_with(['.', '[']));
+    let belongs = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '[' | ']' | '"' | '\'');
+    let starts_inside = source.get(at..).is_some_and(|rest| rest.starts_with(['.', '[']));
     match source.get(..at) {
         Some(before) if starts_inside => before.trim_end_matches(belongs).len(),
         _ => at,
@@ -237,9 +233,7 @@ fn some_of(names: &[String]) -> String {
 fn paths_in(piece: &str) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     let mut rest = piece;
-    while let Some(at) =
-        rest.find(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '"' || c == '\'')
-    {
+    while let Some(at) = rest.find(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '"' || c == '\'') {
         rest = &rest[at..];
         if let Some(quote) = rest.chars().next().filter(|c| matches!(c, '"' | '\'')) {
             rest = rest[1..].find(quote).map_or("", |end| &rest[end + 2..]);
@@ -306,12 +300,7 @@ fn first_missing(path: &[String], scope: &Scope) -> Option<Missing> {
                 }
             }
         }
-        name => match scope
-            .variables
-            .iter()
-            .rev()
-            .find(|(variable, _)| variable == name)
-        {
+        name => match scope.variables.iter().rev().find(|(variable, _)| variable == name) {
             Some((_, value)) => value,
             // With something after it, it is a name that the template itself defines, as of a loop.
             None if below.next().is_some() => return None,
@@ -333,10 +322,7 @@ fn first_missing(path: &[String], scope: &Scope) -> Option<Missing> {
     };
     for name in below {
         let (found, hint) = match value {
-            Value::Object(entries) => (
-                entries.get(name),
-                there_is(entries.keys().map(String::as_str)),
-            ),
+            Value::Object(entries) => (entries.get(name), there_is(entries.keys().map(String::as_str))),
             Value::Array(items) => {
                 let found = name.parse::<usize>().ok().and_then(|at| items.get(at));
                 (found, Some(format!("it is a list of {}", items.len())))

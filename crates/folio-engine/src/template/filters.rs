@@ -11,9 +11,7 @@ pub(super) fn add(environment: &mut Environment<'static>) {
     environment.add_filter("truncate_text", truncate_text);
     environment.add_filter("human_bytes", human_bytes);
     environment.add_filter("basename", |path: &str| basename(path).to_owned());
-    environment.add_filter("md_escape", |value: &Seen| {
-        as_text(value).map(|text| md_escape(&text))
-    });
+    environment.add_filter("md_escape", |value: &Seen| as_text(value).map(|text| md_escape(&text)));
 }
 
 fn as_text(value: &Seen) -> Result<String, Error> {

@@ -38,17 +38,13 @@ pub fn is_reference(text: &str) -> bool {
     let mut is_first = true;
     while !rest.is_empty() {
         rest = if let Some(tail) = rest.strip_prefix('.') {
-            let belongs = |c: char| {
-                c.is_ascii_alphanumeric() || c == '_' || (c == '-' && is_first && may_have_dash)
-            };
+            let belongs = |c: char| c.is_ascii_alphanumeric() || c == '_' || (c == '-' && is_first && may_have_dash);
             let length = tail.find(|c: char| !belongs(c)).unwrap_or(tail.len());
             if length == 0 {
                 return false;
             }
             &tail[length..]
-        } else if let Some((inside, tail)) =
-            rest.strip_prefix('[').and_then(|tail| tail.split_once(']'))
-        {
+        } else if let Some((inside, tail)) = rest.strip_prefix('[').and_then(|tail| tail.split_once(']')) {
             let is_quoted = |quote: char| {
                 inside.len() > 2
                     && inside.starts_with(quote)
@@ -126,32 +122,17 @@ impl Source {
     }
 
     /// What the template reads, given the names that it does not define itself.
-    pub(super) fn references(
-        self,
-        undeclared: HashSet<String>,
-        environment: &Environment<'_>,
-    ) -> References {
+    pub(super) fn references(self, undeclared: HashSet<String>, environment: &Environment<'_>) -> References {
         let built_in: BTreeSet<&str> = environment.globals().map(|(name, _)| name).collect();
         let uses_results = undeclared.contains("results");
         let uses_inputs = undeclared.contains("inputs");
         References {
-            inputs: if uses_inputs {
-                self.inputs
-            } else {
-                BTreeSet::new()
-            },
-            results: if uses_results {
-                self.results
-            } else {
-                BTreeSet::new()
-            },
+            inputs: if uses_inputs { self.inputs } else { BTreeSet::new() },
+            results: if uses_results { self.results } else { BTreeSet::new() },
             all_results: uses_results && self.all_results,
             variables: undeclared
                 .into_iter()
-                .filter(|name| {
-                    !matches!(name.as_str(), "results" | "inputs")
-                        && !built_in.contains(name.as_str())
-                })
+                .filter(|name| !matches!(name.as_str(), "results" | "inputs") && !built_in.contains(name.as_str()))
                 .collect(),
         }
     }
@@ -162,11 +143,7 @@ impl Source {
     }
 
     /// The template language itself notices an unknown filter only when it gets there.
-    pub(super) fn check_filters(
-        &self,
-        environment: &Environment<'_>,
-        template: &str,
-    ) -> Result<(), TemplateError> {
+    pub(super) fn check_filters(&self, environment: &Environment<'_>, template: &str) -> Result<(), TemplateError> {
         let exists = |name: &str, test: &str| {
             environment
                 .compile_expression_owned(format!("name is {test}"))

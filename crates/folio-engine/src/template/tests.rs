@@ -55,18 +55,12 @@ fn names_are_filled_in_and_lists_become_compact_json() {
         text("{{ results | length }} {{ 'results.nothing' }} {# results.gone #}"),
         "1 results.nothing "
     );
-    assert_eq!(
-        text("{% raw %}{{ results.gone }}{% endraw %}"),
-        "{{ results.gone }}"
-    );
+    assert_eq!(text("{% raw %}{{ results.gone }}{% endraw %}"), "{{ results.gone }}");
 }
 
 #[test]
 fn exactly_one_expression_keeps_its_type() {
-    assert_eq!(
-        value("{{ results.list-files.output.items }}"),
-        json!(["a.rs", "b.rs"])
-    );
+    assert_eq!(value("{{ results.list-files.output.items }}"), json!(["a.rs", "b.rs"]));
     assert_eq!(
         value(" {{- results.list-files.output -}} \n"),
         scope().results["list-files"]["output"]
@@ -81,14 +75,8 @@ fn exactly_one_expression_keeps_its_type() {
         value("{{ results.list-files.output.items | map('upper') | list }}"),
         json!(["A.RS", "B.RS"])
     );
-    assert_eq!(
-        value("{{ results.list-files.output.items[:1] }}"),
-        json!(["a.rs"])
-    );
-    assert_eq!(
-        value("{{ results.list-files.output.items[-1] }}"),
-        json!("b.rs")
-    );
+    assert_eq!(value("{{ results.list-files.output.items[:1] }}"), json!(["a.rs"]));
+    assert_eq!(value("{{ results.list-files.output.items[-1] }}"), json!("b.rs"));
 }
 
 #[test]
@@ -108,22 +96,15 @@ fn numbers_keep_every_digit() {
 
 #[test]
 fn strings_deep_inside_a_value_are_filled_in_and_keys_are_not() {
-    let given = json!({"{{ x }}": [1, {"paths": "{{ results.list-files.output.items }}", "n": "n={{ inputs.limit }}"}]});
+    let given =
+        json!({"{{ x }}": [1, {"paths": "{{ results.list-files.output.items }}", "n": "n={{ inputs.limit }}"}]});
     let filled = Templates::new().render_value(&given, &scope()).unwrap();
-    assert_eq!(
-        filled,
-        json!({"{{ x }}": [1, {"paths": ["a.rs", "b.rs"], "n": "n=5"}]})
-    );
+    assert_eq!(filled, json!({"{{ x }}": [1, {"paths": ["a.rs", "b.rs"], "n": "n=5"}]}));
 }
 
 #[test]
 fn an_error_says_which_expression_why_and_what_exists() {
-    let error = |template: &str| {
-        text(template)
-            .strip_prefix("! ")
-            .map(str::to_owned)
-            .unwrap_or_default()
-    };
+    let error = |template: &str| text(template).strip_prefix("! ").map(str::to_owned).unwrap_or_default();
     insta::assert_snapshot!(
         [
             "{{ inputs.repoo }}",
@@ -170,29 +151,17 @@ fn work_length_and_output_are_limited() {
             .unwrap_err()
             .kind
     };
-    let forever =
-        "{% for a in range(9999) %}{% for b in range(9999) %}{{ a }}{% endfor %}{% endfor %}";
+    let forever = "{% for a in range(9999) %}{% for b in range(9999) %}{{ a }}{% endfor %}{% endfor %}";
     assert_eq!(kind(forever), TemplateErrorKind::TooExpensive);
     let lines = "{% for a in range(9999) %}{{ 'x' * 9999 }}{% endfor %}";
     assert_eq!(kind(lines), TemplateErrorKind::TooLarge);
-    let doubled = format!(
-        "{{% set x = [1] %}}{}{{{{ x }}}}",
-        "{% set x = [x, x] %}".repeat(60)
-    );
+    let doubled = format!("{{% set x = [1] %}}{}{{{{ x }}}}", "{% set x = [x, x] %}".repeat(60));
     assert_eq!(kind(&doubled), TemplateErrorKind::TooLarge);
     assert_eq!(
         kind(&format!("{{{{ 1 }}}}{}", "x".repeat(TEMPLATE_BYTES_MAX))),
         TemplateErrorKind::TooLarge
     );
-    for piece in [
-        "-",
-        "not ",
-        "1 + ",
-        "1 ~ ",
-        "1 and ",
-        "1 if 1 else ",
-        "1 ** ",
-    ] {
+    for piece in ["-", "not ", "1 + ", "1 ~ ", "1 and ", "1 if 1 else ", "1 ** "] {
         assert_eq!(
             kind(&format!("{{{{ {}1 }}}}", piece.repeat(5_000))),
             TemplateErrorKind::TooLarge
@@ -209,20 +178,11 @@ fn work_length_and_output_are_limited() {
         );
     }
     assert_eq!(
-        kind(&format!(
-            "{{%if 1%}}{}{{%endif%}}",
-            "{%elif 1%}".repeat(300)
-        )),
+        kind(&format!("{{%if 1%}}{}{{%endif%}}", "{%elif 1%}".repeat(300))),
         TemplateErrorKind::TooLarge
     );
-    assert_eq!(
-        kind(&"{%set x=1%}".repeat(2_001)),
-        TemplateErrorKind::TooLarge
-    );
-    let nested = format!(
-        "{{% set x = [1] %}}{}{{{{ x }}}}",
-        "{% set x = [x] %}".repeat(1_900)
-    );
+    assert_eq!(kind(&"{%set x=1%}".repeat(2_001)), TemplateErrorKind::TooLarge);
+    let nested = format!("{{% set x = [1] %}}{}{{{{ x }}}}", "{% set x = [x] %}".repeat(1_900));
     assert_eq!(kind(&nested), TemplateErrorKind::Failed);
 }
 
@@ -256,11 +216,7 @@ fn references_are_what_a_template_reads_and_does_not_define() {
             .all_results
     );
     assert_eq!(
-        names(
-            &references_of_expression("results.a-b.output.items")
-                .unwrap()
-                .results
-        ),
+        names(&references_of_expression("results.a-b.output.items").unwrap().results),
         "a-b"
     );
 }
@@ -268,25 +224,14 @@ fn references_are_what_a_template_reads_and_does_not_define() {
 #[test]
 fn an_unknown_filter_or_test_is_found_without_running_the_template() {
     for (template, reason) in [
-        (
-            "{% if false %}{{ 1 | shout }}{% endif %}",
-            "there is no filter `shout`",
-        ),
+        ("{% if false %}{{ 1 | shout }}{% endif %}", "there is no filter `shout`"),
         ("{{ 1 is purple }}", "there is no test `purple`"),
         ("{{ 1 is not purple }}", "there is no test `purple`"),
-        (
-            "{% filter shout %}x{% endfilter %}",
-            "there is no filter `shout`",
-        ),
+        ("{% filter shout %}x{% endfilter %}", "there is no filter `shout`"),
     ] {
         assert_eq!(references_of_text(template).unwrap_err().reason, reason);
     }
-    assert!(
-        references_of_text(
-            "{{ [1] | map('string') | join('|') }} {{ 1 is defined and 2 is not odd }}"
-        )
-        .is_ok()
-    );
+    assert!(references_of_text("{{ [1] | map('string') | join('|') }} {{ 1 is defined and 2 is not odd }}").is_ok());
 }
 
 #[test]
@@ -297,17 +242,8 @@ fn a_list_comes_from_a_reference_an_expression_or_the_text_itself() {
             .map_err(|error| error.to_string())
     };
     let both = vec![json!("a.rs"), json!("b.rs")];
-    assert_eq!(
-        list(json!("results.list-files.output.items")),
-        Ok(both.clone())
-    );
-    assert_eq!(
-        list(json!("{{ results.list-files.output.items }}")),
-        Ok(both)
-    );
-    assert_eq!(
-        list(json!(["{{ inputs.limit }}", 2])),
-        Ok(vec![json!(5), json!(2)])
-    );
+    assert_eq!(list(json!("results.list-files.output.items")), Ok(both.clone()));
+    assert_eq!(list(json!("{{ results.list-files.output.items }}")), Ok(both));
+    assert_eq!(list(json!(["{{ inputs.limit }}", 2])), Ok(vec![json!(5), json!(2)]));
     insta::assert_snapshot!(list(json!("results.list-files.output")).unwrap_err(), @"`results.list-files.output`: it is an object, not a list; it has `big`, `count`, `items`, `low`, `ratio`");
 }

@@ -50,11 +50,7 @@ impl Object for Root {
             "inputs" => Some(Branch::of(&self.inputs)),
             "results" => Some(Seen::from_dyn_object(Arc::clone(&self.results))),
             name => {
-                let (_, value) = self
-                    .variables
-                    .iter()
-                    .rev()
-                    .find(|(variable, _)| variable == name)?;
+                let (_, value) = self.variables.iter().rev().find(|(variable, _)| variable == name)?;
                 Some(Branch::of(value))
             }
         }
@@ -70,12 +66,7 @@ impl Object for Results {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Values(
-            self.0
-                .keys()
-                .map(|slug| Seen::from(slug.as_str()))
-                .collect(),
-        )
+        Enumerator::Values(self.0.keys().map(|slug| Seen::from(slug.as_str())).collect())
     }
 }
 
@@ -147,17 +138,13 @@ impl Object for Branch {
     }
 
     fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Seen> {
-        Some(self.below(self.here().as_object()?.get(key)?, || {
-            Segment::Key(Arc::from(key))
-        }))
+        Some(self.below(self.here().as_object()?.get(key)?, || Segment::Key(Arc::from(key))))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         match self.here() {
             Value::Array(items) => Enumerator::Seq(items.len()),
-            Value::Object(entries) => {
-                Enumerator::Values(entries.keys().map(|key| Seen::from(key.as_str())).collect())
-            }
+            Value::Object(entries) => Enumerator::Values(entries.keys().map(|key| Seen::from(key.as_str())).collect()),
             _ => Enumerator::NonEnumerable,
         }
     }
@@ -221,10 +208,7 @@ pub(super) fn to_json(seen: &Seen, room: &mut usize, depth_left: usize) -> Resul
             seen.clone().try_iter()?;
             Value::Null
         }
-        _ => Value::String(
-            seen.as_str()
-                .map_or_else(|| seen.to_string(), str::to_owned),
-        ),
+        _ => Value::String(seen.as_str().map_or_else(|| seen.to_string(), str::to_owned)),
     };
     *room = room.checked_sub(json_bytes(&value)).ok_or_else(too_large)?;
     Ok(value)
@@ -237,12 +221,8 @@ fn number(seen: &Seen) -> Result<Number, Error> {
             .or_else(|_| i64::try_from(seen.clone()).map(Number::from))
     };
     if seen.is_integer() {
-        return whole().map_err(|_| {
-            Error::new(
-                ErrorKind::InvalidOperation,
-                format!("{seen} does not fit into 64 bits"),
-            )
-        });
+        return whole()
+            .map_err(|_| Error::new(ErrorKind::InvalidOperation, format!("{seen} does not fit into 64 bits")));
     }
     Number::from_f64(f64::try_from(seen.clone())?).ok_or_else(|| {
         Error::new(
@@ -269,11 +249,7 @@ pub(super) fn json_bytes(value: &Value) -> usize {
 }
 
 /// How a value appears in text: lists and objects as compact JSON.
-pub(super) fn format_value(
-    out: &mut Output<'_>,
-    state: &mut State<'_, '_>,
-    value: &Seen,
-) -> Result<(), Error> {
+pub(super) fn format_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Seen) -> Result<(), Error> {
     match value.kind() {
         ValueKind::None => out.write_str("null").map_err(Error::from),
         ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use folio_engine::plan::{
-    Budget, Call, Check, Criterion, ForEach, Group, InputKind, InputSpec, Join, Observe, OnHard,
-    PLAN_VERSION, Plan, Report, Retry, Sequence, Slug, Step, SubPlan, Task, Work,
+    Budget, Call, Check, Criterion, ForEach, Group, InputKind, InputSpec, Join, Observe, OnHard, PLAN_VERSION, Plan,
+    Report, Retry, Sequence, Slug, Step, SubPlan, Task, Work,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -70,17 +70,15 @@ fn detail() -> impl Strategy<Value = Detail> {
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
-    detail()
-        .prop_map(Shape::Task)
-        .prop_recursive(4, 24, 5, |inner| {
-            let many = prop::collection::vec(inner.clone(), 1..5);
-            prop_oneof![
-                (detail(), many.clone()).prop_map(|(detail, steps)| Shape::Planned(detail, steps)),
-                (detail(), many.clone()).prop_map(|(detail, steps)| Shape::Parallel(detail, steps)),
-                (detail(), many).prop_map(|(detail, steps)| Shape::Sequence(detail, steps)),
-                (detail(), inner).prop_map(|(detail, body)| Shape::ForEach(detail, Box::new(body))),
-            ]
-        })
+    detail().prop_map(Shape::Task).prop_recursive(4, 24, 5, |inner| {
+        let many = prop::collection::vec(inner.clone(), 1..5);
+        prop_oneof![
+            (detail(), many.clone()).prop_map(|(detail, steps)| Shape::Planned(detail, steps)),
+            (detail(), many.clone()).prop_map(|(detail, steps)| Shape::Parallel(detail, steps)),
+            (detail(), many).prop_map(|(detail, steps)| Shape::Sequence(detail, steps)),
+            (detail(), inner).prop_map(|(detail, body)| Shape::ForEach(detail, Box::new(body))),
+        ]
+    })
 }
 
 /// Any plan that has no mistakes.
@@ -93,19 +91,37 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
         Plan {
             version: PLAN_VERSION,
             title: if has(0) { detail.words.clone() } else { String::new() },
-            goal: if has(1) { "Look at {{ inputs.repo }}".to_owned() } else { String::new() },
+            goal: if has(1) {
+                "Look at {{ inputs.repo }}".to_owned()
+            } else {
+                String::new()
+            },
             description: if has(2) { detail.words.clone() } else { String::new() },
             inputs: BTreeMap::from([
-                ("repo".to_owned(), InputSpec { kind: InputKind::Path, description: String::new(), default: None }),
+                (
+                    "repo".to_owned(),
+                    InputSpec {
+                        kind: InputKind::Path,
+                        description: String::new(),
+                        default: None,
+                    },
+                ),
                 (
                     "limit".to_owned(),
-                    InputSpec { kind: InputKind::Number, description: detail.words.clone(), default: Some(json!(detail.number)) },
+                    InputSpec {
+                        kind: InputKind::Number,
+                        description: detail.words.clone(),
+                        default: Some(json!(detail.number)),
+                    },
                 ),
             ]),
             criteria: criteria(&detail),
             budget: budget(&detail),
             steps,
-            report: has(3).then(|| Report { title: String::new(), body: detail.words.clone() }),
+            report: has(3).then(|| Report {
+                title: String::new(),
+                body: detail.words.clone(),
+            }),
             output: last.map(|last| json!({"last": format!("{{{{ results.{last}.output }}}}"), "n": detail.number})),
         }
     })
@@ -147,18 +163,12 @@ impl Builder {
                 let seen = seen(task.needs.as_deref(), before, outer);
                 let steps = self.sequence(inner, &[], &seen);
                 task.atomic = false;
-                task.work = Work::Plan(SubPlan {
-                    steps,
-                    output: None,
-                });
+                task.work = Work::Plan(SubPlan { steps, output: None });
                 Step::Task(Arc::new(task))
             }
             Shape::Parallel(detail, inner) => {
                 let id = (detail.bits & 1 != 0).then(|| self.name());
-                let steps: Vec<Step> = inner
-                    .iter()
-                    .map(|shape| self.step(shape, before, outer))
-                    .collect();
+                let steps: Vec<Step> = inner.iter().map(|shape| self.step(shape, before, outer)).collect();
                 let branches = u32::try_from(steps.len()).unwrap();
                 let join = [
                     Join::AllSettled,
@@ -235,16 +245,8 @@ impl Builder {
         Task {
             id: self.name(),
             title: detail.words.clone(),
-            description: if has(6) {
-                detail.words.clone()
-            } else {
-                String::new()
-            },
-            reason: if has(7) {
-                detail.words.clone()
-            } else {
-                String::new()
-            },
+            description: if has(6) { detail.words.clone() } else { String::new() },
+            reason: if has(7) { detail.words.clone() } else { String::new() },
             criteria: criteria(detail),
             needs,
             executor: has(8).then(|| detail.words.clone()),
@@ -276,12 +278,7 @@ fn needs(detail: &Detail, before: &[Slug]) -> Option<Vec<Slug>> {
 }
 
 fn seen(needs: Option<&[Slug]>, before: &[Slug], outer: &[Slug]) -> Vec<Slug> {
-    needs
-        .unwrap_or(before)
-        .iter()
-        .chain(outer)
-        .cloned()
-        .collect()
+    needs.unwrap_or(before).iter().chain(outer).cloned().collect()
 }
 
 fn on_hard(detail: &Detail) -> OnHard {

@@ -15,10 +15,7 @@ impl<'a> Decoder<'a> {
             self.faults.wrong_type(&at, "a list of criteria");
             return Vec::new();
         };
-        let mut criteria: Vec<Criterion> = items
-            .iter()
-            .filter_map(|item| self.criterion(item))
-            .collect();
+        let mut criteria: Vec<Criterion> = items.iter().filter_map(|item| self.criterion(item)).collect();
         number_the_unnamed(&mut criteria);
         criteria
     }
@@ -68,8 +65,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn check(&mut self, at: &At<'a>) -> Check {
-        const EXPECTED: &str =
-            "`judge`, `human`, `result_nonempty`, or an object such as `{regex: …}`";
+        const EXPECTED: &str = "`judge`, `human`, `result_nonempty`, or an object such as `{regex: …}`";
         match &at.node.tree {
             Tree::String(name) if keys::CHECK.contains(&name.as_str()) => {
                 let error = self
@@ -99,10 +95,8 @@ impl<'a> Decoder<'a> {
                     [name] => self.machine_check(at, name),
                     [] if !entries.is_empty() => Check::Judge,
                     _ => {
-                        self.faults.bad_value(
-                            at,
-                            format!("a check is exactly one of {}", keys::CHECK.join(", ")),
-                        );
+                        self.faults
+                            .bad_value(at, format!("a check is exactly one of {}", keys::CHECK.join(", ")));
                         Check::Judge
                     }
                 }
@@ -132,10 +126,8 @@ impl<'a> Decoder<'a> {
                 path: self.text(&value).unwrap_or_default(),
             },
             "regex" if is_object => {
-                self.faults
-                    .unknown_keys(&value, keys::REGEX, "a regex check");
-                let pattern =
-                    self.required_text(&value, "pattern", "the expression that must match");
+                self.faults.unknown_keys(&value, keys::REGEX, "a regex check");
+                let pattern = self.required_text(&value, "pattern", "the expression that must match");
                 Check::Regex {
                     pattern,
                     of: self.text_field(&value, "of"),
@@ -170,8 +162,7 @@ impl<'a> Decoder<'a> {
     fn command(&mut self, at: &At<'a>) -> Check {
         let (argv_at, exit) = match &at.node.tree {
             Tree::Object(_) => {
-                self.faults
-                    .unknown_keys(at, keys::COMMAND, "a command check");
+                self.faults.unknown_keys(at, keys::COMMAND, "a command check");
                 let exit = self
                     .field(at, "exit")
                     .map(|exit| self.exit_code(&exit))
@@ -181,27 +172,19 @@ impl<'a> Decoder<'a> {
             _ => (Some(at.clone()), 0),
         };
         let Some(argv_at) = argv_at else {
-            self.faults
-                .missing(at, "argv", "the program and its arguments");
-            return Check::Command {
-                argv: Vec::new(),
-                exit,
-            };
+            self.faults.missing(at, "argv", "the program and its arguments");
+            return Check::Command { argv: Vec::new(), exit };
         };
         if matches!(argv_at.node.tree, Tree::String(_)) {
             let error = self
                 .faults
                 .wrong_type(&argv_at, "a list: the program and its arguments");
             error.with_hint("no shell is involved; write `[\"cargo\", \"test\"]`");
-            return Check::Command {
-                argv: Vec::new(),
-                exit,
-            };
+            return Check::Command { argv: Vec::new(), exit };
         }
         let argv = self.texts(&argv_at);
         if argv.is_empty() && argv_at.items().is_some() {
-            self.faults
-                .bad_value(&argv_at, "the command has no program");
+            self.faults.bad_value(&argv_at, "the command has no program");
         }
         Check::Command { argv, exit }
     }

@@ -18,8 +18,7 @@ impl<'a> Decoder<'a> {
             let Some(value) = at.key(name) else { continue };
             match &found {
                 Some(first) => {
-                    let message =
-                        format!("`{name}` says the same as `{key}` at {}", first.node.place);
+                    let message = format!("`{name}` says the same as `{key}` at {}", first.node.place);
                     self.faults.add(&value, code::DUPLICATE_KEY, message);
                 }
                 None => found = Some(value),
@@ -40,8 +39,7 @@ impl<'a> Decoder<'a> {
         match &at.node.tree {
             Tree::String(text) => Some(text.clone()),
             _ => {
-                let hint = matches!(at.node.tree, Tree::Number(_) | Tree::Bool(_))
-                    .then_some("put it in quotes");
+                let hint = matches!(at.node.tree, Tree::Number(_) | Tree::Bool(_)).then_some("put it in quotes");
                 self.faults.wrong_type(at, "a text").hint = hint.map(str::to_owned);
                 None
             }
@@ -62,8 +60,7 @@ impl<'a> Decoder<'a> {
             Some(value) => {
                 let text = self.text(&value).unwrap_or_default();
                 if text.is_empty() && matches!(value.node.tree, Tree::String(_)) {
-                    self.faults
-                        .bad_value(&value, format!("`{key}` is empty: {what}"));
+                    self.faults.bad_value(&value, format!("`{key}` is empty: {what}"));
                 }
                 text
             }
@@ -77,10 +74,7 @@ impl<'a> Decoder<'a> {
     /// A list of texts; a lone text is a list of one.
     pub(super) fn texts(&mut self, at: &At<'a>) -> Vec<String> {
         match at.items() {
-            Some(items) => items
-                .iter()
-                .map(|item| self.text(item).unwrap_or_default())
-                .collect(),
+            Some(items) => items.iter().map(|item| self.text(item).unwrap_or_default()).collect(),
             None if matches!(at.node.tree, Tree::String(_)) => self.text(at).into_iter().collect(),
             None => {
                 self.faults.wrong_type(at, "a list of texts");
@@ -126,8 +120,7 @@ impl<'a> Decoder<'a> {
         let whole = self.u64(at)?;
         let small = u32::try_from(whole).ok();
         if small.is_none() {
-            self.faults
-                .bad_value(at, format!("{whole} is more than {}", u32::MAX));
+            self.faults.bad_value(at, format!("{whole} is more than {}", u32::MAX));
         }
         small
     }
@@ -142,8 +135,7 @@ impl<'a> Decoder<'a> {
         let value = self.field(at, key)?;
         let number = self.u32(&value)?;
         if number == 0 {
-            self.faults
-                .bad_value(&value, format!("`{key}` must be at least 1"));
+            self.faults.bad_value(&value, format!("`{key}` must be at least 1"));
             return None;
         }
         Some(number)
@@ -153,32 +145,23 @@ impl<'a> Decoder<'a> {
         let value = self.field(at, key)?;
         let (found, written) = match &value.node.tree {
             Tree::String(text) => (duration::parse(text), text.clone()),
-            Tree::Number(number) => (
-                number.as_f64().and_then(duration::from_seconds),
-                number.to_string(),
-            ),
+            Tree::Number(number) => (number.as_f64().and_then(duration::from_seconds), number.to_string()),
             Tree::Null | Tree::Bool(_) | Tree::List(_) | Tree::Object(_) => {
                 self.faults.wrong_type(&value, "a duration such as `30s`");
                 return None;
             }
         };
         if found.is_none() {
-            let error = self.faults.add(
-                &value,
-                code::BAD_DURATION,
-                format!("{written:?} is not a duration"),
-            );
+            let error = self
+                .faults
+                .add(&value, code::BAD_DURATION, format!("{written:?} is not a duration"));
             error.with_hint("write `500ms`, `30s`, `5m`, `2h`, or a number of seconds");
         }
         found
     }
 
     /// One of a few words.
-    pub(super) fn one_of<T: Copy>(
-        &mut self,
-        at: &At<'a>,
-        choices: &[(&'static str, T)],
-    ) -> Option<T> {
+    pub(super) fn one_of<T: Copy>(&mut self, at: &At<'a>, choices: &[(&'static str, T)]) -> Option<T> {
         let text = self.text(at)?;
         let found = choices
             .iter()
@@ -186,8 +169,8 @@ impl<'a> Decoder<'a> {
             .map(|(_, choice)| *choice);
         if found.is_none() {
             let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-            let hint = did_you_mean(&text, names.iter().copied())
-                .unwrap_or_else(|| format!("there is {}", names.join(", ")));
+            let hint =
+                did_you_mean(&text, names.iter().copied()).unwrap_or_else(|| format!("there is {}", names.join(", ")));
             self.faults
                 .bad_value(at, format!("{text:?} is not one of the choices"))
                 .with_hint(hint);

@@ -38,10 +38,7 @@ impl<'a> Decoder<'a> {
             }
             Tree::Object(_) => {
                 const KINDS: [&str; 3] = ["parallel", "sequence", "for_each"];
-                let kinds: Vec<&str> = KINDS
-                    .into_iter()
-                    .filter(|kind| at.key(kind).is_some())
-                    .collect();
+                let kinds: Vec<&str> = KINDS.into_iter().filter(|kind| at.key(kind).is_some()).collect();
                 if let [first, second, ..] = kinds.as_slice() {
                     let message = format!("a step cannot be both `{first}` and `{second}`");
                     self.faults
@@ -56,10 +53,8 @@ impl<'a> Decoder<'a> {
                 }
             }
             Tree::Null | Tree::Bool(_) | Tree::Number(_) => {
-                self.faults.wrong_type(
-                    at,
-                    "a step: a task, a list of steps that run together, or a text",
-                );
+                self.faults
+                    .wrong_type(at, "a step: a task, a list of steps that run together, or a text");
                 self.broken_step(at)
             }
         }
@@ -74,8 +69,7 @@ impl<'a> Decoder<'a> {
     /// A name that nobody can have written, for a step whose own could not be read.
     pub(super) fn placeholder(&mut self) -> Slug {
         self.placeholders += 1;
-        Slug::parse(&format!("unreadable-step-{}", self.placeholders))
-            .expect("the placeholder is a slug")
+        Slug::parse(&format!("unreadable-step-{}", self.placeholders)).expect("the placeholder is a slug")
     }
 
     /// The id as it is written. One that is no slug is remembered, because others may name it.
@@ -95,8 +89,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn group(&mut self, at: &At<'a>) -> Step {
-        self.faults
-            .unknown_keys(at, keys::GROUP, "a parallel group");
+        self.faults.unknown_keys(at, keys::GROUP, "a parallel group");
         let id = self.optional_id(at);
         let group = Group {
             id,
@@ -146,23 +139,16 @@ impl<'a> Decoder<'a> {
         };
         match &value.node.tree {
             Tree::String(text) => {
-                let inside = text
-                    .strip_prefix("quorum(")
-                    .and_then(|rest| rest.strip_suffix(')'));
+                let inside = text.strip_prefix("quorum(").and_then(|rest| rest.strip_suffix(')'));
                 if let Some(k) = inside.and_then(|inside| inside.trim().parse().ok()) {
                     return Join::Quorum(k);
                 }
                 if text.starts_with("quorum") {
-                    let error = self
-                        .faults
-                        .bad_value(&value, format!("{text:?} does not say how many"));
+                    let error = self.faults.bad_value(&value, format!("{text:?} does not say how many"));
                     error.with_hint("write `quorum(2)`");
                     return Join::default();
                 }
-                let choices = [
-                    ("all_settled", Join::AllSettled),
-                    ("first_ok", Join::FirstOk),
-                ];
+                let choices = [("all_settled", Join::AllSettled), ("first_ok", Join::FirstOk)];
                 self.one_of(&value, &choices).unwrap_or_default()
             }
             Tree::Object(_) => {
@@ -170,8 +156,7 @@ impl<'a> Decoder<'a> {
                 match self.field(&value, "quorum") {
                     Some(k) => self.u32(&k).map(Join::Quorum).unwrap_or_default(),
                     None => {
-                        self.faults
-                            .missing(&value, "quorum", "how many branches must be ok");
+                        self.faults.missing(&value, "quorum", "how many branches must be ok");
                         Join::default()
                     }
                 }
@@ -185,11 +170,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn for_each(&mut self, at: &At<'a>) -> Step {
-        let known: Vec<&'static str> = keys::FOR_EACH
-            .iter()
-            .chain(keys::FOR_EACH_INLINE)
-            .copied()
-            .collect();
+        let known: Vec<&'static str> = keys::FOR_EACH.iter().chain(keys::FOR_EACH_INLINE).copied().collect();
         self.faults.unknown_keys(at, &known, "a for_each");
         let (id, title) = self.id_and_title(at, "a for_each");
         let over = match self.field(at, "for_each") {
@@ -208,9 +189,7 @@ impl<'a> Decoder<'a> {
             over,
             item_name: self.item_name(at),
             body,
-            max_items: self
-                .positive_field(at, "max_items")
-                .unwrap_or(MAX_ITEMS_DEFAULT),
+            max_items: self.positive_field(at, "max_items").unwrap_or(MAX_ITEMS_DEFAULT),
             on_item: self.on_hard(at, "on_item"),
             concurrency: self.positive_field(at, "concurrency"),
             optional: self.flag(at, "optional").unwrap_or_default(),
@@ -244,9 +223,7 @@ impl<'a> Decoder<'a> {
                 (body, own_title)
             }
             (None, None) => {
-                let error = self
-                    .faults
-                    .missing(at, "step", "what is done for each item");
+                let error = self.faults.missing(at, "step", "what is done for each item");
                 error.with_hint("write `step`, or `do`, `plan` or `description` beside `for_each`");
                 (self.broken_step(at), title)
             }
@@ -255,8 +232,8 @@ impl<'a> Decoder<'a> {
 
     fn item_name(&mut self, at: &At<'a>) -> String {
         const RESERVED: [&str; 14] = [
-            "inputs", "results", "result", "run", "goal", "index", "loop", "self", "true", "false",
-            "none", "not", "in", "is",
+            "inputs", "results", "result", "run", "goal", "index", "loop", "self", "true", "false", "none", "not",
+            "in", "is",
         ];
         let Some(value) = self.field(at, "as") else {
             return "item".to_owned();

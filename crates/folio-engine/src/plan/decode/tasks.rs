@@ -50,15 +50,11 @@ impl<'a> Decoder<'a> {
 
     /// The id follows from the title if it is not written, and the title from the description or the id.
     pub(super) fn id_and_title(&mut self, at: &At<'a>, what: &str) -> (Slug, String) {
-        let title = self
-            .text_field(at, "title")
-            .filter(|title| !title.is_empty());
-        let description = self
-            .field(at, "description")
-            .and_then(|value| match &value.node.tree {
-                Tree::String(text) => Some(text.clone()),
-                _ => None,
-            });
+        let title = self.text_field(at, "title").filter(|title| !title.is_empty());
+        let description = self.field(at, "description").and_then(|value| match &value.node.tree {
+            Tree::String(text) => Some(text.clone()),
+            _ => None,
+        });
         let short_description = description
             .as_ref()
             .filter(|text| !text.is_empty() && text.chars().count() <= TITLE_CHARS_MAX)
@@ -71,11 +67,8 @@ impl<'a> Decoder<'a> {
                     .or(short_description.map(String::as_str))
                     .and_then(Slug::from_title);
                 if derived.is_none() {
-                    self.faults.missing(
-                        at,
-                        "id",
-                        &format!("{what} needs an id, or a title to make one from"),
-                    );
+                    self.faults
+                        .missing(at, "id", &format!("{what} needs an id, or a title to make one from"));
                 }
                 derived
             }
@@ -110,8 +103,7 @@ impl<'a> Decoder<'a> {
         if task.timeout.is_some_and(|timeout| timeout.is_zero())
             && let Some(timeout) = at.key("timeout")
         {
-            self.faults
-                .bad_value(&timeout, "a timeout must be longer than zero");
+            self.faults.bad_value(&timeout, "a timeout must be longer than zero");
         }
         task.budget = self.budget(at);
         self.noted(at, Step::Task(Arc::new(task)))
@@ -120,21 +112,16 @@ impl<'a> Decoder<'a> {
     fn work(&mut self, at: &At<'a>, is_atomic: bool) -> Work {
         let (call, plan) = (self.field(at, "do"), self.field(at, "plan"));
         if let (Some(_), Some(plan)) = (&call, &plan) {
-            let error = self.faults.add(
-                plan,
-                code::TWO_WAYS,
-                "a task has either `do` or `plan`, not both",
-            );
+            let error = self
+                .faults
+                .add(plan, code::TWO_WAYS, "a task has either `do` or `plan`, not both");
             error.with_hint("make two tasks of it");
         }
         if let Some(plan) = &plan
             && is_atomic
         {
-            self.faults.add(
-                plan,
-                code::TWO_WAYS,
-                "a task that is `atomic` has no sub-plan",
-            );
+            self.faults
+                .add(plan, code::TWO_WAYS, "a task that is `atomic` has no sub-plan");
         }
         let call = call.map(|call| self.call(&call));
         // Read even if it does not count, so that its mistakes are told too.
@@ -156,9 +143,7 @@ impl<'a> Decoder<'a> {
         self.faults.unknown_keys(at, keys::CALL, "a call");
         let tool = self.required_text(at, "tool", "the name of the tool");
         let args = match self.field(at, "args") {
-            Some(args) if self.is_object(&args, "an object with the tool's arguments") => {
-                args.node.to_json()
-            }
+            Some(args) if self.is_object(&args, "an object with the tool's arguments") => args.node.to_json(),
             _ => Value::Object(serde_json::Map::new()),
         };
         Call { tool, args }
@@ -181,8 +166,7 @@ impl<'a> Decoder<'a> {
         let steps = match self.field(at, "steps") {
             Some(steps) => self.steps(&steps),
             None => {
-                self.faults
-                    .missing(at, "steps", "a sub-plan is a list of steps");
+                self.faults.missing(at, "steps", "a sub-plan is a list of steps");
                 Vec::new()
             }
         };
@@ -197,10 +181,7 @@ impl<'a> Decoder<'a> {
             return Vec::new();
         };
         match at.items() {
-            Some(items) => items
-                .iter()
-                .filter_map(|item| self.observation(item))
-                .collect(),
+            Some(items) => items.iter().filter_map(|item| self.observation(item)).collect(),
             None => self.observation(&at).into_iter().collect(),
         }
     }
@@ -209,51 +190,33 @@ impl<'a> Decoder<'a> {
         if !self.is_object(at, "an observation: `{type, content}`") {
             return None;
         }
-        self.faults
-            .unknown_keys(at, keys::OBSERVE, "an observation");
+        self.faults.unknown_keys(at, keys::OBSERVE, "an observation");
         let kind = self.required_text(at, "type", "what kind of observation it is");
         let content = self.required_text(at, "content", "what is observed");
         Some(Observe {
             kind,
             content,
-            confidence: self
-                .field(at, "confidence")
-                .and_then(|value| self.confidence(&value)),
-            tags: self
-                .field(at, "tags")
-                .map(|tags| self.texts(&tags))
-                .unwrap_or_default(),
-            ttl_minutes: self
-                .field(at, "ttl_minutes")
-                .and_then(|value| self.ttl_minutes(&value)),
-            context: self
-                .field(at, "context")
-                .and_then(|context| self.context(&context)),
+            confidence: self.field(at, "confidence").and_then(|value| self.confidence(&value)),
+            tags: self.field(at, "tags").map(|tags| self.texts(&tags)).unwrap_or_default(),
+            ttl_minutes: self.field(at, "ttl_minutes").and_then(|value| self.ttl_minutes(&value)),
+            context: self.field(at, "context").and_then(|context| self.context(&context)),
             for_each: self.text_field(at, "for_each"),
-            when: self
-                .field(at, "when")
-                .and_then(|when| self.condition(&when)),
+            when: self.field(at, "when").and_then(|when| self.condition(&when)),
         })
     }
 
     fn confidence(&mut self, at: &At<'a>) -> Option<Value> {
         match &at.node.tree {
             Tree::String(text) if is_template(text) => Some(Value::String(text.clone())),
-            Tree::Number(number)
-                if number
-                    .as_f64()
-                    .is_some_and(|number| (0.0..=1.0).contains(&number)) =>
-            {
+            Tree::Number(number) if number.as_f64().is_some_and(|number| (0.0..=1.0).contains(&number)) => {
                 Some(Value::Number(number.clone()))
             }
             Tree::Number(number) => {
-                self.faults
-                    .bad_value(at, format!("{number} is not between 0 and 1"));
+                self.faults.bad_value(at, format!("{number} is not between 0 and 1"));
                 None
             }
             _ => {
-                self.faults
-                    .wrong_type(at, "a number from 0 to 1, or a template of one");
+                self.faults.wrong_type(at, "a number from 0 to 1, or a template of one");
                 None
             }
         }
@@ -262,8 +225,7 @@ impl<'a> Decoder<'a> {
     fn ttl_minutes(&mut self, at: &At<'a>) -> Option<f64> {
         let minutes = self.number(at)?;
         if minutes <= 0.0 {
-            self.faults
-                .bad_value(at, "a lifetime must be longer than zero");
+            self.faults.bad_value(at, "a lifetime must be longer than zero");
             return None;
         }
         Some(minutes)
@@ -296,8 +258,7 @@ impl<'a> Decoder<'a> {
         if let Tree::Number(_) = &at.node.tree {
             retry.max_attempts = self.u32(&at).unwrap_or(1);
             if retry.max_attempts == 0 {
-                self.faults
-                    .bad_value(&at, "there must be at least 1 attempt");
+                self.faults.bad_value(&at, "there must be at least 1 attempt");
             }
             return retry;
         }
@@ -308,13 +269,9 @@ impl<'a> Decoder<'a> {
             return retry;
         }
         self.faults.unknown_keys(&at, keys::RETRY, "a retry");
-        retry.max_attempts = self
-            .positive_field(&at, "max_attempts")
-            .unwrap_or(retry.max_attempts);
+        retry.max_attempts = self.positive_field(&at, "max_attempts").unwrap_or(retry.max_attempts);
         retry.delay = self.duration_field(&at, "delay").unwrap_or(retry.delay);
-        retry.delay_max = self
-            .duration_field(&at, "delay_max")
-            .unwrap_or(retry.delay_max);
+        retry.delay_max = self.duration_field(&at, "delay_max").unwrap_or(retry.delay_max);
         if let Some(value) = self.field(&at, "factor")
             && let Some(factor) = self.number(&value)
         {
@@ -325,10 +282,8 @@ impl<'a> Decoder<'a> {
             if (1.0..=1000.0).contains(&factor) {
                 retry.factor = factor as f32;
             } else {
-                self.faults.bad_value(
-                    &value,
-                    format!("the factor {factor} is not between 1 and 1000"),
-                );
+                self.faults
+                    .bad_value(&value, format!("the factor {factor} is not between 1 and 1000"));
             }
         }
         retry
@@ -350,9 +305,7 @@ impl<'a> Decoder<'a> {
             concurrency: self.u32_field(&at, "concurrency"),
             replans: self.u32_field(&at, "replans"),
             deadline: self.duration_field(&at, "deadline"),
-            output_bytes: self
-                .field(&at, "output_bytes")
-                .and_then(|value| self.u64(&value)),
+            output_bytes: self.field(&at, "output_bytes").and_then(|value| self.u64(&value)),
         }
     }
 }

@@ -79,31 +79,18 @@ impl<'a> Validator<'a> {
     ) {
         match read {
             Err(error) => {
-                self.faults
-                    .add(at, code::TEMPLATE_SYNTAX, error.to_string());
+                self.faults.add(at, code::TEMPLATE_SYNTAX, error.to_string());
             }
             Ok(read) => self.names(&read, at, site, frame),
         }
     }
 
-    fn names(
-        &mut self,
-        read: &References,
-        at: &At<'a>,
-        site: &Site<'_>,
-        frame: Option<&Frame<'_>>,
-    ) {
+    fn names(&mut self, read: &References, at: &At<'a>, site: &Site<'_>, frame: Option<&Frame<'_>>) {
         let plan = self.plan;
-        for input in read
-            .inputs
-            .iter()
-            .filter(|input| !plan.inputs.contains_key(*input))
-        {
-            let error = self.faults.add(
-                at,
-                code::UNKNOWN_NAME,
-                format!("the plan has no input `{input}`"),
-            );
+        for input in read.inputs.iter().filter(|input| !plan.inputs.contains_key(*input)) {
+            let error = self
+                .faults
+                .add(at, code::UNKNOWN_NAME, format!("the plan has no input `{input}`"));
             error.hint = did_you_mean(input, plan.inputs.keys().map(String::as_str));
         }
         let Some(frame) = frame else {
@@ -112,9 +99,9 @@ impl<'a> Validator<'a> {
                 self.faults.add(at, code::NOT_VISIBLE, message);
             }
             for name in read.variables.iter().filter(|name| *name != "run") {
-                let error =
-                    self.faults
-                        .add(at, code::UNKNOWN_NAME, format!("there is no `{name}` here"));
+                let error = self
+                    .faults
+                    .add(at, code::UNKNOWN_NAME, format!("there is no `{name}` here"));
                 error.with_hint("only `inputs` and `run` are known before the plan has begun");
             }
             return;
@@ -141,10 +128,7 @@ impl<'a> Validator<'a> {
         if known.contains(&name) {
             return;
         }
-        let hint = if frame
-            .and_outer()
-            .any(|frame| index_of(frame.graph, name).is_some())
-        {
+        let hint = if frame.and_outer().any(|frame| index_of(frame.graph, name).is_some()) {
             format!("write `results.{name}`")
         } else if self.plan.inputs.contains_key(name) {
             format!("write `inputs.{name}`")
@@ -152,8 +136,7 @@ impl<'a> Validator<'a> {
             "a step's own `result` is known only in its `criteria` and `observe`".to_owned()
         } else {
             known.extend(["inputs", "results"]);
-            did_you_mean(name, known.iter().copied())
-                .unwrap_or_else(|| format!("there is {}", known.join(", ")))
+            did_you_mean(name, known.iter().copied()).unwrap_or_else(|| format!("there is {}", known.join(", ")))
         };
         self.faults
             .add(at, code::UNKNOWN_NAME, format!("there is no `{name}` here"))
@@ -212,10 +195,7 @@ fn why_hidden(graph: &Graph, reader: usize, target: usize) -> (String, Option<St
         );
     }
     if graph.and_above(reader).any(|at| at == target) {
-        return (
-            format!("`{name}` contains this step, so it has no result yet"),
-            None,
-        );
+        return (format!("`{name}` contains this step, so it has no result yet"), None);
     }
     if graph.nodes[reader].step.needs().is_some() {
         let hint = format!("add `{name}` to `needs`");
@@ -224,10 +204,7 @@ fn why_hidden(graph: &Graph, reader: usize, target: usize) -> (String, Option<St
             Some(hint),
         );
     }
-    let beside: Vec<Option<usize>> = graph
-        .and_above(target)
-        .map(|at| graph.nodes[at].parent)
-        .collect();
+    let beside: Vec<Option<usize>> = graph.and_above(target).map(|at| graph.nodes[at].parent).collect();
     let shared = graph
         .and_above(reader)
         .map(|at| graph.nodes[at].parent)
@@ -237,10 +214,7 @@ fn why_hidden(graph: &Graph, reader: usize, target: usize) -> (String, Option<St
         .is_some_and(|at| matches!(graph.nodes[at].step, Step::Parallel(_)));
     if is_parallel {
         let hint = format!("say `needs: [{name}]`, or move this step behind the group");
-        return (
-            format!("`{name}` runs at the same time as this step"),
-            Some(hint),
-        );
+        return (format!("`{name}` runs at the same time as this step"), Some(hint));
     }
     (
         format!("`{name}` comes after this step"),

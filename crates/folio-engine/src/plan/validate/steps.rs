@@ -77,11 +77,7 @@ impl<'a> Validator<'a> {
                 }
             }
             Join::FirstOk => {
-                let writers: Vec<String> = group
-                    .steps
-                    .iter()
-                    .filter_map(|branch| self.writer_in(branch))
-                    .collect();
+                let writers: Vec<String> = group.steps.iter().filter_map(|branch| self.writer_in(branch)).collect();
                 if writers.len() > 1 {
                     let message = format!(
                         "several branches may write ({}), and the one that loses may have written already",
@@ -127,13 +123,7 @@ impl<'a> Validator<'a> {
         }
         let variables = [for_each.item_name.clone(), "index".to_owned()];
         let body_at = origin.follow_near(&[Segment::Key("step")]);
-        self.inner_scope(
-            std::slice::from_ref(&for_each.body),
-            frame,
-            &variables,
-            depth,
-            &body_at,
-        );
+        self.inner_scope(std::slice::from_ref(&for_each.body), frame, &variables, depth, &body_at);
     }
 
     fn over(&mut self, over: &Value, max_items: u32, at: &At<'a>) {
@@ -141,10 +131,7 @@ impl<'a> Validator<'a> {
         match over {
             Value::Array(items) => {
                 if items.len() > max_items as usize {
-                    let message = format!(
-                        "the list has {} items, and `max_items` is {max_items}",
-                        items.len()
-                    );
+                    let message = format!("the list has {} items, and `max_items` is {max_items}", items.len());
                     self.faults.add(at, code::OVER_CAP, message);
                 }
             }
@@ -160,17 +147,13 @@ impl<'a> Validator<'a> {
                     }
                     _ => {
                         let message = format!("{text:?} is a text, not a list");
-                        self.faults
-                            .add(at, code::NOT_A_LIST, message)
-                            .with_hint(HINT);
+                        self.faults.add(at, code::NOT_A_LIST, message).with_hint(HINT);
                     }
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
                 let message = format!("expected a list, found {}", at.node.kind());
-                self.faults
-                    .add(at, code::NOT_A_LIST, message)
-                    .with_hint(HINT);
+                self.faults.add(at, code::NOT_A_LIST, message).with_hint(HINT);
             }
         }
     }
@@ -182,10 +165,7 @@ impl<'a> Validator<'a> {
         if let Some((name, spec)) = input
             && spec.kind != InputKind::List
         {
-            let message = format!(
-                "the input `{name}` is {}, not a list",
-                spec.kind.described()
-            );
+            let message = format!("the input `{name}` is {}, not a list", spec.kind.described());
             self.faults
                 .add(at, code::NOT_A_LIST, message)
                 .with_hint("give the input `type: list`");
@@ -202,11 +182,9 @@ impl<'a> Validator<'a> {
             return;
         }
         let Some(tool) = tools.get(&call.tool) else {
-            let error = self.faults.add(
-                &tool_at,
-                code::UNKNOWN_TOOL,
-                format!("unknown tool {:?}", call.tool),
-            );
+            let error = self
+                .faults
+                .add(&tool_at, code::UNKNOWN_TOOL, format!("unknown tool {:?}", call.tool));
             error.hint = did_you_mean(&call.tool, tools.keys().map(String::as_str));
             return;
         };
@@ -223,18 +201,8 @@ impl<'a> Validator<'a> {
             let message = format!("the tool `{}` needs the argument `{name}`", call.tool);
             self.faults.add(&args_at, code::MISSING_ARGUMENT, message);
         }
-        let known = || {
-            tool.required
-                .iter()
-                .chain(&tool.optional)
-                .map(String::as_str)
-        };
-        for name in call
-            .args
-            .as_object()
-            .into_iter()
-            .flat_map(|args| args.keys())
-        {
+        let known = || tool.required.iter().chain(&tool.optional).map(String::as_str);
+        for name in call.args.as_object().into_iter().flat_map(|args| args.keys()) {
             if known().any(|known| known == name) {
                 continue;
             }
@@ -244,9 +212,7 @@ impl<'a> Validator<'a> {
                 0 => "it takes none".to_owned(),
                 _ => format!("there is {}", known().collect::<Vec<_>>().join(", ")),
             });
-            self.faults
-                .add(&at, code::UNKNOWN_ARGUMENT, message)
-                .with_hint(hint);
+            self.faults.add(&at, code::UNKNOWN_ARGUMENT, message).with_hint(hint);
         }
     }
 
@@ -258,30 +224,16 @@ impl<'a> Validator<'a> {
                 path.extend_from_slice(keys);
                 origin.follow_near(&path)
             };
-            if criteria[..position]
-                .iter()
-                .any(|other| other.id == criterion.id)
-            {
-                let message = format!(
-                    "the id `{}` is already that of another criterion",
-                    criterion.id
-                );
-                self.faults.add(
-                    &at(&[Segment::Key("id")]),
-                    code::DUPLICATE_CRITERION,
-                    message,
-                );
+            if criteria[..position].iter().any(|other| other.id == criterion.id) {
+                let message = format!("the id `{}` is already that of another criterion", criterion.id);
+                self.faults
+                    .add(&at(&[Segment::Key("id")]), code::DUPLICATE_CRITERION, message);
             }
             match &criterion.check {
                 Check::Regex { pattern, .. } => {
                     if let Err(error) = regex::Regex::new(pattern) {
-                        let here = at(&[
-                            Segment::Key("check"),
-                            Segment::Key("regex"),
-                            Segment::Key("pattern"),
-                        ]);
-                        self.faults
-                            .add(&here, code::BAD_REGEX, last_line(&error.to_string()));
+                        let here = at(&[Segment::Key("check"), Segment::Key("regex"), Segment::Key("pattern")]);
+                        self.faults.add(&here, code::BAD_REGEX, last_line(&error.to_string()));
                     }
                 }
                 Check::JsonSchema { schema, .. } => {
@@ -313,12 +265,6 @@ impl<'a> Validator<'a> {
 
 /// The message of a regular expression's error comes after a drawing of the place.
 fn last_line(message: &str) -> String {
-    let line = message
-        .lines()
-        .rfind(|line| !line.trim().is_empty())
-        .unwrap_or(message);
-    line.trim()
-        .strip_prefix("error: ")
-        .unwrap_or(line.trim())
-        .to_owned()
+    let line = message.lines().rfind(|line| !line.trim().is_empty()).unwrap_or(message);
+    line.trim().strip_prefix("error: ").unwrap_or(line.trim()).to_owned()
 }

@@ -22,9 +22,15 @@ fn at_work() -> Sim {
 #[test]
 fn what_is_done_stays_done_and_nothing_new_begins() {
     let mut sim = at_work();
-    sim.record(Event::CancelRequested { node: None, by: "somebody".to_owned() });
+    sim.record(Event::CancelRequested {
+        node: None,
+        by: "somebody".to_owned(),
+    });
     let sim = sim.driven_on();
-    assert_eq!((sim.status("done"), sim.status("after"), sim.status("")), (Outcome::Ok, Outcome::Cancelled, Outcome::Cancelled));
+    assert_eq!(
+        (sim.status("done"), sim.status("after"), sim.status("")),
+        (Outcome::Ok, Outcome::Cancelled, Outcome::Cancelled)
+    );
     assert_eq!(sim.calls.len(), 3);
 }
 
@@ -32,7 +38,10 @@ fn what_is_done_stays_done_and_nothing_new_begins() {
 fn a_subtree_stops_and_the_rest_goes_on() {
     let mut sim = at_work();
     let sub = sim.run.tree().into_iter().find(|node| node.slug() == "sub").unwrap().id;
-    sim.record(Event::CancelRequested { node: Some(sub), by: "somebody".to_owned() });
+    sim.record(Event::CancelRequested {
+        node: Some(sub),
+        by: "somebody".to_owned(),
+    });
     let sim = sim.driven_on();
     assert_eq!(sim.run.node(sub).unwrap().result.unwrap().status, Outcome::Cancelled);
     assert_eq!(sim.status("after"), Outcome::Ok);
@@ -42,7 +51,10 @@ fn a_subtree_stops_and_the_rest_goes_on() {
 fn asking_twice_is_asking_once() {
     let mut sim = at_work();
     for _ in 0..2 {
-        sim.record(Event::CancelRequested { node: None, by: "somebody".to_owned() });
+        sim.record(Event::CancelRequested {
+            node: None,
+            by: "somebody".to_owned(),
+        });
     }
     assert_eq!(sim.driven_on().status(""), Outcome::Cancelled);
 }
@@ -50,7 +62,10 @@ fn asking_twice_is_asking_once() {
 #[test]
 fn a_call_that_a_dead_process_was_to_stop_ends_as_stopped() {
     let mut sim = at_work();
-    sim.record(Event::CancelRequested { node: None, by: "somebody".to_owned() });
+    sim.record(Event::CancelRequested {
+        node: None,
+        by: "somebody".to_owned(),
+    });
     let sim = Sim::resumed(&sim.journal).driven_on();
     assert_eq!(sim.status(""), Outcome::Cancelled);
     assert_eq!(sim.calls, [], "nothing is called again");
@@ -62,5 +77,8 @@ fn when_the_time_is_up_the_run_hands_back_what_it_has() {
     sim.run.deadline = Some(sim.now);
     let sim = sim.driven_on();
     let result = sim.run.result().unwrap();
-    assert_eq!((result.status, result.stop_reason), (Outcome::Partial, Some(StopReason::Deadline)));
+    assert_eq!(
+        (result.status, result.stop_reason),
+        (Outcome::Partial, Some(StopReason::Deadline))
+    );
 }

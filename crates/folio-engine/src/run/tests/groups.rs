@@ -30,7 +30,10 @@ fn with_bad_first(policy: &str) -> Sim {
 fn held_members_do_not_begin_and_running_ones_finish() {
     let sim = with_bad_first("").driven_on();
     let statuses = ["g/bad", "g/m1", "g/m2", "after"].map(|path| sim.status(path));
-    assert_eq!(statuses, [Outcome::Failed, Outcome::Ok, Outcome::Skipped, Outcome::Skipped]);
+    assert_eq!(
+        statuses,
+        [Outcome::Failed, Outcome::Ok, Outcome::Skipped, Outcome::Skipped]
+    );
 }
 
 #[test]
@@ -38,15 +41,26 @@ fn with_continue_every_member_is_carried_out() {
     let sim = with_bad_first("on_hard: continue").driven_on();
     assert_eq!([sim.status("g/m1"), sim.status("g/m2")], [Outcome::Ok, Outcome::Ok]);
     // The group is still as its worst required member, so the plan stops after it.
-    assert_eq!([sim.status("g"), sim.status("after")], [Outcome::Failed, Outcome::Skipped]);
+    assert_eq!(
+        [sim.status("g"), sim.status("after")],
+        [Outcome::Failed, Outcome::Skipped]
+    );
 }
 
 #[test]
 fn with_cancel_running_members_are_stopped() {
     let sim = with_bad_first("on_hard: cancel");
-    assert!(sim.run.due(sim.now, 2).iter().any(|action| matches!(action, Action::Stop(_))));
+    assert!(
+        sim.run
+            .due(sim.now, 2)
+            .iter()
+            .any(|action| matches!(action, Action::Stop(_)))
+    );
     let sim = sim.driven_on();
-    assert_eq!([sim.status("g/m1"), sim.status("g/m2")], [Outcome::Cancelled, Outcome::Cancelled]);
+    assert_eq!(
+        [sim.status("g/m1"), sim.status("g/m2")],
+        [Outcome::Cancelled, Outcome::Cancelled]
+    );
 }
 
 #[test]
@@ -65,10 +79,15 @@ fn of_first_ok_the_losers_are_stopped_and_do_not_count() {
     sim.concurrency = 2;
     sim.derive();
     let quick = sim.under_way.remove(1);
-    let event = sim.run.conclude(quick.node, answer(&quick), &[], Duration::ZERO, sim.now);
+    let event = sim
+        .run
+        .conclude(quick.node, answer(&quick), &[], Duration::ZERO, sim.now);
     sim.record(event);
     let sim = sim.driven_on();
-    assert_eq!([sim.status("race"), sim.status("race/never"), sim.status("after")], [Outcome::Ok, Outcome::Cancelled, Outcome::Ok]);
+    assert_eq!(
+        [sim.status("race"), sim.status("race/never"), sim.status("after")],
+        [Outcome::Ok, Outcome::Cancelled, Outcome::Ok]
+    );
 }
 
 #[test]

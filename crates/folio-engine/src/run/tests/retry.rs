@@ -34,7 +34,9 @@ fn a_call_in_flight_is_owed_again_after_a_crash_as_the_same_attempt_e9_9() {
     sim.derive();
     let resumed = Sim::resumed(&sim.journal);
     let due = resumed.run.due(resumed.now, 4);
-    let [Action::Call(call)] = due.as_slice() else { panic!("{due:?}") };
+    let [Action::Call(call)] = due.as_slice() else {
+        panic!("{due:?}")
+    };
     assert!(call.again);
     assert_eq!((call.attempt, &call.args), (1, &json!({"x": 1})));
 }

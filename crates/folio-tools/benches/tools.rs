@@ -1,11 +1,12 @@
-//! How long the tools take on a large repository. Run by hand:
-//! `cargo nextest run -p folio-tools --release --run-ignored only --no-capture speed`.
+//! How long single calls take, on a large repository and on small input. Prints one line a call; a second pass shows what
+//! a warm page cache does.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
     reason = "the helpers stop where they fail, and print what they measure"
 )]
 
+#[path = "../tests/support/mod.rs"]
 mod support;
 
 use std::fmt::Write as _;
@@ -79,9 +80,7 @@ async fn timed(world: &World, tool: &str, args: Value) -> Value {
     outputs
 }
 
-#[tokio::test]
-#[ignore = "makes a large repository and only prints numbers"]
-async fn speed_on_a_large_repository() {
+async fn large_calls() {
     let world = large_repository();
     for _ in 0..2 {
         let listed = timed(&world, "list", json!({})).await;
@@ -114,9 +113,7 @@ async fn speed_on_a_large_repository() {
     }
 }
 
-#[tokio::test]
-#[ignore = "only prints numbers"]
-async fn speed_of_small_calls() {
+async fn small_calls() {
     let world = World::new();
     world.file("a.txt", "one\ntwo\n");
     let items: Vec<Value> = (0..1_000)
@@ -155,4 +152,10 @@ async fn speed_of_small_calls() {
             request.args["op"]
         );
     }
+}
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(small_calls());
+    runtime.block_on(large_calls());
 }

@@ -1,0 +1,169 @@
+//! What can be said on the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use folio::memory::id::{EntryRef, PageRef, RunRef};
+
+use crate::commands::{
+    bench, book, cancel, completions, doctor, observe, page, plan, resume, run, runs, serve, show, trace, tree, watch,
+};
+
+const FIRST_STEPS: &str = "\
+First steps:
+  folio run --plan examples/repo-review.yaml --input repo=.  review a git repository, without any
+                                                             account, key or server
+  folio observe add 'The tests need a database' --tag tests  note something
+  folio observe list                                         what is noted
+  folio book add todo 'Write the tests'                      put something on the list
+  folio tree                                                 every page that there is
+
+Settings: a flag wins over the environment (FOLIO_STORE, FOLIO_SPACE, FOLIO_THREAD, FOLIO_MODEL),
+and that over folio.toml in this folder or in the configuration folder.
+
+Exit codes: 0 done, 1 a run ended partial or failed, 2 usage or invalid input, 3 not found,
+4 refused, 5 store or service unavailable, 6 damaged data, 130 cancelled.";
+
+/// Working memory for agents, and plans that run in it.
+#[derive(Debug, Parser)]
+#[command(name = "folio", version, after_help = FIRST_STEPS, max_term_width = 100)]
+pub(crate) struct Arguments {
+    /// What holds for every command.
+    #[command(flatten)]
+    pub(crate) global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// What holds for every command.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// Where memory is kept: sqlite:PATH or memory: [default: a file of the user]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) store: Option<String>,
+    /// Whose memory [default: main]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) space: Option<String>,
+    /// Whose scratchbook [default: the worktree that this folder is in]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) thread: Option<String>,
+    /// Answer in JSON on standard output; a failure is one JSON object on standard error
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Read settings from this file instead of folio.toml
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Say on standard error what is used
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+    /// Say nothing on standard error but failures
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// When to use colour: auto, always, never [default: auto, on a terminal]
+    #[arg(long, global = true, value_name = "WHEN", hide_possible_values = true)]
+    pub(crate) color: Option<Color>,
+}
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Color {
+    /// On a terminal.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a plan to its end; Ctrl-C cancels it, twice leaves at once
+    Run(Box<run::Run>),
+    /// List runs, newest first
+    Runs(runs::Runs),
+    /// Show everything about a run
+    Show(show::Show),
+    /// Watch a run until it has ended
+    Watch(watch::Watch),
+    /// Go on with runs whose process is gone
+    Resume(resume::Resume),
+    /// Ask for a run, or a part of it, to be stopped
+    Cancel(cancel::Cancel),
+    /// Observations: add, list, get, update, archive, active
+    #[command(subcommand)]
+    Observe(observe::Observe),
+    /// The scratchbook of a thread: notes, todos and tasks
+    #[command(subcommand)]
+    Book(book::Book),
+    /// Show pages as a tree
+    Tree(tree::Tree),
+    /// Pages: show, new, append
+    #[command(subcommand)]
+    Page(page::Page),
+    /// Show what happened, in order
+    Trace(trace::Trace),
+    /// Plan files: schema, check
+    #[command(subcommand)]
+    Plan(plan::Plan),
+    /// Look for damage in the store
+    Doctor(doctor::Doctor),
+    /// Show runs and pages in the browser, and go on with runs whose process is gone
+    Serve(serve::Serve),
+    /// Measure what durable work costs on this machine
+    Bench(bench::Bench),
+    /// Print completions for a shell
+    Completions(completions::Completions),
+}
+
+impl Command {
+    /// Whether it may do several things at the same time.
+    pub(crate) fn drives_runs(&self) -> bool {
+        matches!(
+            self,
+            Self::Run(_) | Self::Resume(_) | Self::Cancel(_) | Self::Bench(_) | Self::Serve(_)
+        )
+    }
+}
+
+/// Reads the name of an entry.
+pub(crate) fn entry_ref(text: &str) -> Result<EntryRef, String> {
+    text.parse()
+        .map_err(|_| "not a handle like e42 or an id like obs_01J…".to_owned())
+}
+
+/// Reads the name of a page.
+pub(crate) fn page_ref(text: &str) -> Result<PageRef, String> {
+    text.parse()
+        .map_err(|_| "not a handle like p7 or an id like page_01J…".to_owned())
+}
+
+/// Reads the name of a run.
+pub(crate) fn run_ref(text: &str) -> Result<RunRef, String> {
+    text.parse()
+        .map_err(|_| "not a handle like r3 or an id like run_01J…".to_owned())
+}
+
+/// Reads `KEY=VALUE`.
+pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("not of the form KEY=VALUE".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Arguments;
+
+    #[test]
+    fn the_command_line_does_not_contradict_itself() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,61 @@
+//! Plans to measure with: their tasks answer at once, so what is measured is everything else.
+
+use std::collections::BTreeMap;
+
+use folio::engine::plan::{self, Known, Limits};
+use folio::runner::NewRun;
+use folio::{Actor, Role};
+use serde_json::{Value, json};
+
+fn leaf(id: &str) -> Value {
+    json!({"id": id, "do": {"tool": "text", "args": {"op": "echo", "value": 1}}})
+}
+
+/// `branching` parallel children each, `depth` levels below the root.
+pub(super) fn tree(branching: u32, depth: u32) -> Value {
+    let members = (0..branching).map(|n| {
+        let id = format!("n{n}");
+        if depth == 1 {
+            leaf(&id)
+        } else {
+            json!({"id": id, "plan": {"steps": tree(branching, depth - 1)}})
+        }
+    });
+    json!([{ "parallel": members.collect::<Vec<_>>() }])
+}
+
+/// `groups` groups one after the other, each of `members` at the same time.
+pub(super) fn wide(groups: u32, members: u32) -> Value {
+    let group = |g| json!({"parallel": (0..members).map(|m| leaf(&format!("g{g}-{m}"))).collect::<Vec<_>>()});
+    (0..groups).map(group).collect()
+}
+
+/// `steps` tasks one after the other.
+pub(super) fn chain(steps: u32) -> Value {
+    (0..steps).map(|n| leaf(&format!("s{n}"))).collect()
+}
+
+/// The plan of `steps`, with limits that they fit into.
+pub(super) fn plan(steps: &Value) -> Value {
+    json!({"title": "bench", "budget": {"nodes": 100_000, "depth": 8, "children": 1_000, "concurrency": 64}, "steps": steps})
+}
+
+/// A run of `steps`.
+pub(super) fn new_run(steps: &Value) -> NewRun {
+    let known = Known {
+        limits: Limits {
+            children: 1_000,
+            ..Limits::default()
+        },
+        ..Known::default()
+    };
+    let plan = plan::from_value(&plan(steps), &known).expect("the shapes are plans");
+    NewRun {
+        plan,
+        goal: None,
+        inputs: BTreeMap::new(),
+        folder: None,
+        shell: Default::default(),
+        actor: Actor::new(Role::Human, "bench"),
+    }
+}

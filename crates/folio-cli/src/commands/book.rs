@@ -1,0 +1,260 @@
+//! `folio book`: the scratchbook of a thread.
+
+use clap::{Args, Subcommand, ValueEnum};
+use folio::memory::id::EntryRef;
+use folio::memory::{EntryKind, Status, Tag};
+use folio::store::Written;
+use folio::store::workspace::BookFilter;
+use folio::{ItemInput, ItemPatch};
+
+use super::{Context, text_or_stdin};
+use crate::arguments::entry_ref;
+use crate::error::{Exit, Failure};
+use crate::report::item::ScratchItem;
+use crate::report::list::List;
+use crate::report::written::{self, OneOrMore};
+
+/// `folio book`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Book {
+    /// List what is in it: pinned, tasks, todos, notes
+    View(View),
+    /// Add a note, a todo or a task
+    Add(Box<Add>),
+    /// Change an item
+    Update(Box<Update>),
+    /// Mark items as done
+    Complete(Items),
+    /// Pin items to the top
+    Pin(Items),
+    /// Take the pins of items away
+    Unpin(Items),
+}
+
+/// `folio book view`.
+#[derive(Debug, Args)]
+pub(crate) struct View {
+    /// Only this kind; several mean any of them
+    #[arg(long, value_enum)]
+    kind: Vec<Kind>,
+    /// Only in this status; several mean any of them
+    #[arg(long, value_enum, conflicts_with = "all")]
+    status: Vec<StatusArgument>,
+    /// Only with this tag; several mean all of them
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// Done and archived ones, too
+    #[arg(long)]
+    all: bool,
+    /// How many at most
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: u32,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Kind {
+    Note,
+    Todo,
+    Task,
+}
+
+impl From<Kind> for EntryKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Note => Self::Note,
+            Kind::Todo => Self::Todo,
+            Kind::Task => Self::Task,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum StatusArgument {
+    Open,
+    InProgress,
+    Blocked,
+    Done,
+    Active,
+    PendingReview,
+    Resolved,
+    Archived,
+}
+
+impl From<StatusArgument> for Status {
+    fn from(status: StatusArgument) -> Self {
+        match status {
+            StatusArgument::Open => Self::Open,
+            StatusArgument::InProgress => Self::InProgress,
+            StatusArgument::Blocked => Self::Blocked,
+            StatusArgument::Done => Self::Done,
+            StatusArgument::Active => Self::Active,
+            StatusArgument::PendingReview => Self::PendingReview,
+            StatusArgument::Resolved => Self::Resolved,
+            StatusArgument::Archived => Self::Archived,
+        }
+    }
+}
+
+/// `folio book add`.
+#[derive(Debug, Args)]
+pub(crate) struct Add {
+    /// What it is
+    kind: Kind,
+    /// One line
+    title: String,
+    /// More text; - reads it from standard input
+    #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
+    body: String,
+    /// A word to find it by; may be given several times
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// The stage that a task is in
+    #[arg(long)]
+    phase: Option<String>,
+    /// How far a task is, from 0 to 1
+    #[arg(long, value_name = "NUMBER")]
+    progress: Option<f64>,
+    /// Adds it only once however often it is called with this key
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+}
+
+/// `folio book update`.
+#[derive(Debug, Args)]
+pub(crate) struct Update {
+    /// Which item: e42 or obs_…
+    #[arg(value_parser = entry_ref)]
+    item: EntryRef,
+    #[command(flatten)]
+    fields: Fields,
+    /// Only if it still has this version
+    #[arg(long, value_name = "VERSION")]
+    expected_version: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+struct Fields {
+    /// Another title
+    #[arg(long)]
+    title: Option<String>,
+    /// Another text; - reads it from standard input
+    #[arg(long, value_name = "TEXT")]
+    body: Option<String>,
+    /// open, in_progress, blocked, done or archived; for a note active, resolved or archived
+    #[arg(long)]
+    status: Option<String>,
+    /// All its tags from now on; may be given several times
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Option<Vec<String>>,
+    /// Another stage; nothing takes it away
+    #[arg(long)]
+    phase: Option<String>,
+    /// How far it is, from 0 to 1
+    #[arg(long, value_name = "NUMBER")]
+    progress: Option<f64>,
+}
+
+/// Which items.
+#[derive(Debug, Args)]
+pub(crate) struct Items {
+    /// Which items: e42 or obs_…
+    #[arg(required = true, value_parser = entry_ref)]
+    items: Vec<EntryRef>,
+}
+
+/// Carries out `folio book`.
+pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    let actor = context.actor();
+    match book {
+        Book::View(view) => {
+            let tags: Result<Vec<_>, _> = view.tags.iter().map(|tag| Tag::parse(tag)).collect();
+            let filter = BookFilter {
+                kinds: view.kind.into_iter().map(EntryKind::from).collect(),
+                status: if view.all {
+                    Status::ALL.into()
+                } else {
+                    view.status.into_iter().map(Status::from).collect()
+                },
+                tags: tags.map_err(|invalid| Failure::usage(&invalid.code, invalid.message))?,
+                limit: view.limit as usize,
+            };
+            let items = workspace.book_items(&context.settings.thread, filter).await?;
+            let list = List::of(&items, ScratchItem::of);
+            context.output.report(&list)?;
+            if let Some(remark) = list.remark("nothing in this scratchbook matches") {
+                context.output.note(remark);
+            }
+            Ok(Exit::Done)
+        }
+        Book::Add(add) => {
+            let input = ItemInput {
+                kind: add.kind.into(),
+                title: Some(add.title),
+                body: text_or_stdin(add.body)?,
+                tags: add.tags,
+                phase: add.phase,
+                progress: add.progress,
+            };
+            let thread = &context.settings.thread;
+            answer(
+                context,
+                &[workspace.add_item(&actor, thread, input, add.idempotency_key).await?],
+            )
+        }
+        Book::Update(update) => {
+            let fields = update.fields;
+            let patch = ItemPatch {
+                title: fields.title,
+                body: fields.body.map(text_or_stdin).transpose()?,
+                status: fields.status,
+                tags: fields.tags,
+                phase: fields.phase,
+                progress: fields.progress,
+            };
+            answer(
+                context,
+                &[workspace
+                    .update_item(&actor, update.item, patch, update.expected_version)
+                    .await?],
+            )
+        }
+        Book::Complete(Items { items }) => {
+            let mut done = Vec::new();
+            for item in items {
+                done.push(workspace.complete_item(&actor, item).await?);
+            }
+            answer(context, &done)
+        }
+        Book::Pin(Items { items }) => {
+            let mut done = Vec::new();
+            for item in items {
+                done.push(workspace.pin_item(&actor, item).await?);
+            }
+            answer(context, &done)
+        }
+        Book::Unpin(Items { items }) => {
+            let mut done = Vec::new();
+            for item in items {
+                done.push(workspace.unpin_item(&actor, item).await?);
+            }
+            answer(context, &done)
+        }
+    }
+}
+
+fn answer(context: &Context<'_>, all: &[Written]) -> Result<Exit, Failure> {
+    for written in all {
+        context.output.warnings(&written.warnings);
+        if written.replayed {
+            context.output.note("the key was used before; nothing was added");
+        }
+    }
+    let shapes = all
+        .iter()
+        .map(|one| written::Written::of(ScratchItem::of(&one.entry), &one.warnings, one.replayed));
+    context.output.report(&OneOrMore::of(shapes.collect()))?;
+    Ok(Exit::Done)
+}

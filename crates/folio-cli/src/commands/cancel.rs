@@ -1,0 +1,65 @@
+//! `folio cancel`: asks for a run, or a part of it, to be stopped.
+
+use clap::Args;
+use folio::engine::NodeId;
+use folio::memory::id::RunRef;
+use folio::runner::{Runner, RunnerOptions};
+use folio::tools::Registry;
+
+use super::Context;
+use crate::arguments::run_ref;
+use crate::error::{Exit, Failure};
+use crate::report::run::RunLine;
+
+/// `folio cancel`.
+#[derive(Debug, Args)]
+pub(crate) struct Cancel {
+    /// Which run: r3 or run_…
+    #[arg(value_parser = run_ref)]
+    run: RunRef,
+    /// Only this part of it: its path of names, for example survey/files, or its id
+    #[arg(long, value_name = "NODE")]
+    node: Option<String>,
+}
+
+/// Carries out `folio cancel`.
+pub(crate) async fn run(context: &Context<'_>, cancel: Cancel) -> Result<Exit, Failure> {
+    let runner = Runner::new(
+        context.workspace().await?,
+        Registry::with_builtins(),
+        RunnerOptions::default(),
+    );
+    let row = runner.row(cancel.run).await?;
+    if row.status != "running" {
+        context
+            .output
+            .note(format_args!("{} has ended already: {}", row.handle, row.status));
+        context.output.report(&RunLine::of(&row))?;
+        return Ok(Exit::Done);
+    }
+    let node = match &cancel.node {
+        Some(name) => Some(node_called(&runner, &row, name).await?),
+        None => None,
+    };
+    runner.cancel(row.id, node, &context.actor().to_string()).await?;
+    if node.is_none() && !row.driven {
+        // Nobody is there to act on it, so it is done here. Nothing begins any more in a run that is to stop.
+        runner.drive(row.id).await?;
+    }
+    context.output.report(&RunLine::of(&runner.row(cancel.run).await?))?;
+    Ok(Exit::Done)
+}
+
+async fn node_called(runner: &Runner, row: &folio::store::RunRow, name: &str) -> Result<NodeId, Failure> {
+    let run = runner.load(row.id).await?;
+    let by_id = name.parse::<NodeId>().ok().filter(|id| run.node(*id).is_some());
+    let found = by_id.or_else(|| run.node_at(name).map(|view| view.id));
+    found.ok_or_else(|| {
+        Failure::new(
+            Exit::NotFound,
+            "not_found",
+            format!("run {} has no node {name}", row.handle),
+        )
+        .hint(format!("`folio show {} --json` lists their paths", row.handle))
+    })
+}

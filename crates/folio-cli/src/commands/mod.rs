@@ -1,0 +1,104 @@
+//! The commands, one file each: from arguments to a report.
+
+pub(crate) mod bench;
+pub(crate) mod book;
+pub(crate) mod cancel;
+pub(crate) mod completions;
+pub(crate) mod doctor;
+pub(crate) mod observe;
+pub(crate) mod page;
+pub(crate) mod plan;
+pub(crate) mod resume;
+pub(crate) mod run;
+pub(crate) mod runs;
+pub(crate) mod serve;
+pub(crate) mod show;
+pub(crate) mod trace;
+pub(crate) mod tree;
+pub(crate) mod watch;
+
+use std::io::Read as _;
+
+use folio::{Actor, Folio, Role, Workspace};
+
+use crate::arguments::Command;
+use crate::error::{Exit, Failure};
+use crate::output::Output;
+use crate::settings::Settings;
+
+/// Bytes that are read from standard input.
+const MAX_INPUT_BYTES: u64 = 16 * 1024 * 1024;
+
+/// What a command works with.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    /// What holds for this call.
+    pub(crate) settings: Settings,
+    /// Where the answer goes.
+    pub(crate) output: &'a Output,
+}
+
+impl Context<'_> {
+    /// Opens the store that the settings name.
+    pub(crate) async fn folio(&self) -> Result<Folio, Failure> {
+        Ok(Folio::open(&self.settings.store).await?)
+    }
+
+    /// Opens the space that the settings name.
+    pub(crate) async fn workspace(&self) -> Result<Workspace, Failure> {
+        Ok(self.folio().await?.workspace(self.settings.space.clone()))
+    }
+
+    /// Who sits before the terminal.
+    pub(crate) fn actor(&self) -> Actor {
+        Actor::new(Role::Human, self.settings.user.clone())
+    }
+}
+
+/// Carries out `command`.
+pub(crate) async fn run(command: Command, settings: Settings, output: &Output) -> Result<Exit, Failure> {
+    let context = Context { settings, output };
+    match command {
+        Command::Run(run) => run::run(&context, *run).await,
+        Command::Runs(runs) => runs::run(&context, runs).await,
+        Command::Show(show) => show::run(&context, show).await,
+        Command::Watch(watch) => watch::run(&context, watch).await,
+        Command::Resume(resume) => resume::run(&context, resume).await,
+        Command::Cancel(cancel) => cancel::run(&context, cancel).await,
+        Command::Observe(observe) => observe::run(&context, observe).await,
+        Command::Book(book) => book::run(&context, book).await,
+        Command::Tree(tree) => tree::run(&context, tree).await,
+        Command::Page(page) => page::run(&context, page).await,
+        Command::Trace(trace) => trace::run(&context, trace).await,
+        Command::Plan(plan) => plan::run(&context, plan),
+        Command::Doctor(doctor) => doctor::run(&context, doctor).await,
+        Command::Serve(serve) => serve::run(&context, serve).await,
+        Command::Bench(bench) => bench::run(&context, bench).await,
+        Command::Completions(completions) => completions::run(&context, &completions),
+    }
+}
+
+/// The text that was given, or standard input if it is `-`.
+pub(crate) fn text_or_stdin(text: String) -> Result<String, Failure> {
+    if text != "-" {
+        return Ok(text);
+    }
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .lock()
+        .take(MAX_INPUT_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::cannot("read", "standard input", error))?;
+    if bytes.len() as u64 > MAX_INPUT_BYTES {
+        return Err(Failure::usage(
+            "input_too_large",
+            format!("standard input has more than {MAX_INPUT_BYTES} bytes"),
+        ));
+    }
+    String::from_utf8(bytes).map_err(|_| Failure::usage("input_not_text", "standard input is not valid UTF-8"))
+}
+
+/// A value as JSON if it reads as JSON, otherwise as text.
+pub(crate) fn json_or_text(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|_| serde_json::Value::String(text.to_owned()))
+}

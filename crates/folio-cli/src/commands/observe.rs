@@ -1,0 +1,373 @@
+//! `folio observe`: the observations of a space.
+
+use clap::{Args, Subcommand, ValueEnum};
+use folio::memory::entry::{Family, Owner};
+use folio::memory::id::EntryRef;
+use folio::memory::observation::TtlInput;
+use folio::memory::{Entry, Order, Seq, Status, Tag};
+use folio::store::Written;
+use folio::{EntryQuery, ObservationInput, ObservationPatch, Workspace};
+use serde_json::{Map, Value};
+
+use super::{Context, json_or_text, text_or_stdin};
+use crate::arguments::{entry_ref, pair};
+use crate::error::{Exit, Failure};
+use crate::report::list::List;
+use crate::report::observation::{InFull, Observation};
+use crate::report::written::{self, OneOrMore};
+
+/// `folio observe`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Observe {
+    /// Note something that was noticed
+    Add(Box<Add>),
+    /// List observations, newest first
+    List(Box<List_>),
+    /// Show everything about one observation
+    Get(Get),
+    /// Change an observation; it does not hold longer by it
+    Update(Box<Update>),
+    /// Put observations away for good
+    Archive(Archive),
+    /// List the live observations that matter most: alerts first, then the surer, then the newer
+    Active(Active),
+}
+
+/// `folio observe add`.
+#[derive(Debug, Args)]
+pub(crate) struct Add {
+    /// What was noticed; - reads it from standard input
+    #[arg(value_name = "TEXT")]
+    content: String,
+    /// What sort of observation: contextual_insight, risk_alert, pending_confirmation, … [default: observation]
+    #[arg(long = "type", value_name = "TYPE")]
+    type_name: Option<String>,
+    /// One line above it
+    #[arg(long)]
+    title: Option<String>,
+    /// How sure it is: 0 to 1, or low, medium, high [default: 0.5]
+    #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
+    confidence: Option<String>,
+    /// A word to find it by; may be given several times
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// Minutes that it holds, or never [default: as its type says]
+    #[arg(long, value_name = "MINUTES", allow_hyphen_values = true)]
+    ttl_minutes: Option<String>,
+    /// When it ends, as an RFC 3339 time
+    #[arg(long, value_name = "TIME")]
+    expires_at: Option<String>,
+    /// Who should act: agent, user, tool:NAME, role:NAME [default: agent]
+    #[arg(long)]
+    owner: Option<String>,
+    /// active or pending_review [default: active]
+    #[arg(long)]
+    status: Option<String>,
+    /// What it is about; may be given several times, for example --context goal_id=g1
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    context: Vec<(String, String)>,
+    /// Anything else; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    metadata: Vec<(String, String)>,
+    /// Adds it only once however often it is called with this key
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+}
+
+/// `folio observe list`.
+#[derive(Debug, Args)]
+pub(crate) struct List_ {
+    /// Only of this type; several mean any of them
+    #[arg(long = "type", value_name = "TYPE")]
+    types: Vec<String>,
+    /// Only in this status; several mean any of them [default: all but archived]
+    #[arg(long)]
+    status: Vec<String>,
+    /// Only of this owner; several mean any of them
+    #[arg(long)]
+    owner: Vec<String>,
+    /// Only with this tag; several mean all of them
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// Only with one of these tags
+    #[arg(long, value_name = "TAG")]
+    tag_any: Vec<String>,
+    /// Only without this tag
+    #[arg(long, value_name = "TAG")]
+    tag_none: Vec<String>,
+    /// Only with this value in its context; the key may be a dotted path
+    #[arg(long, value_name = "PATH=VALUE", value_parser = pair)]
+    context: Vec<(String, String)>,
+    /// Only if at least this sure
+    #[arg(long, value_name = "NUMBER")]
+    min_confidence: Option<f64>,
+    /// Only what was added after this commit
+    #[arg(long, value_name = "SEQ")]
+    since: Option<u64>,
+    /// In which order
+    #[arg(long, value_enum, default_value = "newest")]
+    order: OrderArgument,
+    /// How many at most
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: u32,
+    /// Go on where an earlier list ended
+    #[arg(long)]
+    cursor: Option<String>,
+    /// Those past their time, too
+    #[arg(long)]
+    include_expired: bool,
+    /// Those that another one replaced, too
+    #[arg(long)]
+    include_superseded: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum OrderArgument {
+    Newest,
+    Oldest,
+}
+
+/// `folio observe get`.
+#[derive(Debug, Args)]
+pub(crate) struct Get {
+    /// Which observation: e42 or obs_…
+    #[arg(value_parser = entry_ref)]
+    observation: EntryRef,
+}
+
+/// `folio observe update`.
+#[derive(Debug, Args)]
+pub(crate) struct Update {
+    /// Which observation: e42 or obs_…
+    #[arg(value_parser = entry_ref)]
+    observation: EntryRef,
+    #[command(flatten)]
+    fields: Fields,
+    /// Only if it still has this version
+    #[arg(long, value_name = "VERSION")]
+    expected_version: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+struct Fields {
+    /// Another text; - reads it from standard input
+    #[arg(long, value_name = "TEXT")]
+    content: Option<String>,
+    /// Another title
+    #[arg(long)]
+    title: Option<String>,
+    /// active, pending_review, resolved or archived
+    #[arg(long)]
+    status: Option<String>,
+    /// How sure it is: 0 to 1, or low, medium, high
+    #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
+    confidence: Option<String>,
+    /// All its tags from now on; may be given several times
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Option<Vec<String>>,
+    /// Who should act
+    #[arg(long)]
+    owner: Option<String>,
+    /// All of its context from now on; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    context: Option<Vec<(String, String)>>,
+    /// All of its metadata from now on; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    metadata: Option<Vec<(String, String)>>,
+}
+
+/// `folio observe archive`.
+#[derive(Debug, Args)]
+pub(crate) struct Archive {
+    /// Which observations: e42 or obs_…
+    #[arg(required = true, value_parser = entry_ref)]
+    observations: Vec<EntryRef>,
+    /// Why
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+/// `folio observe active`.
+#[derive(Debug, Args)]
+pub(crate) struct Active {
+    /// How many at most
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100))]
+    limit: u32,
+}
+
+/// Carries out `folio observe`.
+pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    match observe {
+        Observe::Add(add) => {
+            let (input, key) = input(*add)?;
+            let written = workspace.add_observation(&context.actor(), input, key).await?;
+            answer(context, &workspace, &[written])
+        }
+        Observe::List(list) => {
+            let (query, unknown) = query(*list);
+            for name in &unknown {
+                context
+                    .output
+                    .note(format_args!("nothing can be in the status {name:?}"));
+            }
+            let list = match query {
+                Some(query) => List::of(&workspace.observations(query).await?, |entry| shape(&workspace, entry)),
+                None => List::whole(Vec::new(), workspace.head().await?.0),
+            };
+            show(context, &list)
+        }
+        Observe::Get(get) => {
+            let entry = workspace.entry(get.observation).await?;
+            context.output.report(&InFull(shape(&workspace, &entry)))?;
+            Ok(Exit::Done)
+        }
+        Observe::Update(update) => {
+            let (patch, version) = (patch(update.fields)?, update.expected_version);
+            let written = workspace
+                .update_observation(&context.actor(), update.observation, patch, version)
+                .await?;
+            answer(context, &workspace, &[written])
+        }
+        Observe::Archive(archive) => {
+            let mut archived = Vec::new();
+            for observation in archive.observations {
+                archived.push(
+                    workspace
+                        .archive(&context.actor(), observation, archive.reason.clone())
+                        .await?,
+                );
+            }
+            answer(context, &workspace, &archived)
+        }
+        Observe::Active(active) => {
+            let found = workspace.active_observations(active.limit as usize).await?;
+            show(context, &List::of(&found, |entry| shape(&workspace, entry)))
+        }
+    }
+}
+
+fn shape(workspace: &Workspace, entry: &Entry) -> Observation {
+    Observation::of(entry, workspace.now())
+}
+
+fn show(context: &Context<'_>, list: &List<Observation>) -> Result<Exit, Failure> {
+    context.output.report(list)?;
+    if let Some(remark) = list.remark("no observation matches") {
+        context.output.note(remark);
+    }
+    Ok(Exit::Done)
+}
+
+fn answer(context: &Context<'_>, workspace: &Workspace, all: &[Written]) -> Result<Exit, Failure> {
+    for written in all {
+        context.output.warnings(&written.warnings);
+        if written.replayed {
+            context.output.note("the key was used before; nothing was added");
+        }
+    }
+    let shapes = all
+        .iter()
+        .map(|one| written::Written::of(shape(workspace, &one.entry), &one.warnings, one.replayed));
+    context.output.report(&OneOrMore::of(shapes.collect()))?;
+    Ok(Exit::Done)
+}
+
+fn input(add: Add) -> Result<(ObservationInput, Option<String>), Failure> {
+    let input = ObservationInput {
+        type_name: add.type_name,
+        content: text_or_stdin(add.content)?,
+        title: add.title,
+        confidence: add.confidence.map(|given| json_or_text(&given)),
+        tags: add.tags,
+        ttl_minutes: match add.ttl_minutes.as_deref() {
+            None => TtlInput::Absent,
+            Some("never") => TtlInput::Never,
+            Some(given) => TtlInput::Given(json_or_text(given)),
+        },
+        expires_at: add.expires_at,
+        owner: add.owner,
+        status: add.status,
+        context: object(add.context),
+        metadata: object(add.metadata),
+    };
+    Ok((input, add.idempotency_key))
+}
+
+fn patch(fields: Fields) -> Result<ObservationPatch, Failure> {
+    Ok(ObservationPatch {
+        content: fields.content.map(text_or_stdin).transpose()?,
+        title: fields.title,
+        confidence: fields.confidence.map(|given| json_or_text(&given)),
+        tags: fields.tags,
+        owner: fields.owner,
+        status: fields.status,
+        context: fields.context.and_then(object),
+        metadata: fields.metadata.and_then(object),
+    })
+}
+
+/// What is asked for, and the names of statuses that do not exist. A value that nothing can have is no
+/// mistake but matches nothing (M7.2.13): then there is no query.
+fn query(list: List_) -> (Option<EntryQuery>, Vec<String>) {
+    let known = |name: &String| Status::parse_in(name, Family::Knowledge);
+    let unknown: Vec<_> = list
+        .status
+        .iter()
+        .filter(|name| known(name).is_none())
+        .cloned()
+        .collect();
+    let status: Vec<_> = list.status.iter().filter_map(known).collect();
+    let owner: Vec<_> = list.owner.iter().filter_map(|name| Owner::parse(name).ok()).collect();
+    let tags = |names: &[String]| {
+        names
+            .iter()
+            .filter_map(|name| Tag::parse(name).ok())
+            .collect::<Vec<_>>()
+    };
+    let (all, any, none) = (tags(&list.tags), tags(&list.tag_any), tags(&list.tag_none));
+    let impossible = (status.is_empty() && !list.status.is_empty())
+        || (owner.is_empty() && !list.owner.is_empty())
+        || all.len() < list.tags.len()
+        || (any.is_empty() && !list.tag_any.is_empty());
+    let query = EntryQuery {
+        types: list.types,
+        status,
+        owner,
+        tags: all,
+        tags_any: any,
+        tags_none: none,
+        context: list
+            .context
+            .into_iter()
+            .map(|(path, value)| {
+                (
+                    path.strip_prefix("context.").unwrap_or(&path).to_owned(),
+                    json_or_text(&value),
+                )
+            })
+            .collect(),
+        min_confidence: list.min_confidence,
+        since: list.since.map(Seq),
+        order: match list.order {
+            OrderArgument::Newest => Order::Newest,
+            OrderArgument::Oldest => Order::Oldest,
+        },
+        limit: list.limit,
+        cursor: list.cursor,
+        include_expired: list.include_expired,
+        include_superseded: list.include_superseded,
+        ..EntryQuery::default()
+    };
+    ((!impossible).then_some(query), unknown)
+}
+
+/// Pairs as an object; nothing if there is none.
+fn object(pairs: Vec<(String, String)>) -> Option<Value> {
+    let object: Map<_, _> = pairs
+        .into_iter()
+        .map(|(key, value)| (key, json_or_text(&value)))
+        .collect();
+    (!object.is_empty()).then_some(Value::Object(object))
+}

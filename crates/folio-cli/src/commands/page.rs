@@ -1,0 +1,118 @@
+//! `folio page`: one page of the tree.
+
+use clap::{Args, Subcommand};
+use folio::memory::PageRole;
+use folio::memory::id::PageRef;
+use folio::store::workspace::PageInput;
+
+use super::{Context, text_or_stdin};
+use crate::arguments::page_ref;
+use crate::error::{Exit, Failure};
+use crate::report::page::{EntryShape, PageInFull, PageShape};
+use crate::report::written::Written;
+
+/// `folio page`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Page {
+    /// Show a page as markdown
+    Show(Show),
+    /// Add a page
+    New(New),
+    /// Add a block to a page; what is on it is never rewritten
+    Append(Append),
+}
+
+/// `folio page show`.
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// Which page: p7 or page_…
+    #[arg(value_parser = page_ref)]
+    page: PageRef,
+    /// Only its last entries
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
+    tail: Option<u32>,
+}
+
+/// `folio page new`.
+#[derive(Debug, Args)]
+pub(crate) struct New {
+    /// What it is called
+    title: String,
+    /// The page that contains it: p7 or page_…
+    #[arg(long, value_name = "PAGE", value_parser = page_ref)]
+    parent: Option<PageRef>,
+    /// What it is for: note, workspace, scratchpad_root, scratchpad_exec, plan, iteration_summary
+    #[arg(long, default_value = "note", value_parser = page_role)]
+    role: PageRole,
+    /// A word to find it by; may be given several times
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+}
+
+/// `folio page append`.
+#[derive(Debug, Args)]
+pub(crate) struct Append {
+    /// Which page: p7 or page_…
+    #[arg(value_parser = page_ref)]
+    page: PageRef,
+    /// The text, in markdown; - reads it from standard input
+    text: String,
+    /// A heading above it
+    #[arg(long, default_value = "", hide_default_value = true)]
+    title: String,
+    /// A word to find it by; may be given several times
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// Adds it only once however often it is called with this key
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+}
+
+/// Roles of pages that somebody may add. The others have one page for each space or thread, which makes itself.
+fn page_role(text: &str) -> Result<PageRole, String> {
+    PageRole::parse(text)
+        .filter(|role| !matches!(role, PageRole::ScratchPage | PageRole::Scratchbook))
+        .ok_or_else(|| "not note, workspace, scratchpad_root, scratchpad_exec, plan or iteration_summary".to_owned())
+}
+
+/// Carries out `folio page`.
+pub(crate) async fn run(context: &Context<'_>, page: Page) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    match page {
+        Page::Show(show) => {
+            let page = workspace.page(show.page).await?;
+            let entries = match show.tail {
+                Some(n) => workspace.tail(show.page, n).await?,
+                None => workspace.page_entries(show.page).await?,
+            };
+            let children = workspace.children(page.id).await?;
+            let markdown = folio::memory::markdown::render_page(&page, &entries, &children);
+            context
+                .output
+                .report(&PageInFull::of(&page, &entries, &children, markdown))?;
+        }
+        Page::New(new) => {
+            let input = PageInput {
+                title: new.title,
+                parent: new.parent,
+                role: Some(new.role),
+                tags: new.tags,
+            };
+            let page = workspace.new_page(&context.actor(), input).await?;
+            context.output.report(&PageShape::of(&page))?;
+        }
+        Page::Append(append) => {
+            let (text, key) = (text_or_stdin(append.text)?, append.idempotency_key);
+            let actor = context.actor();
+            let written = workspace
+                .append(&actor, append.page, &append.title, text, &append.tags, key)
+                .await?;
+            context.output.warnings(&written.warnings);
+            let shape = EntryShape::of(&written.entry);
+            context
+                .output
+                .report(&Written::of(shape, &written.warnings, written.replayed))?;
+        }
+    }
+    Ok(Exit::Done)
+}

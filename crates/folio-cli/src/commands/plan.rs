@@ -1,0 +1,139 @@
+//! `folio plan`: the language of plan files.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use folio::engine::plan::{self, Known, PlanErrors};
+use serde::Serialize;
+use serde_json::json;
+
+use super::{Context, text_or_stdin};
+use crate::error::{Exit, Failure};
+use crate::output::{Report, Style};
+
+/// `folio plan`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Plan {
+    /// Print the JSON schema of plan files, for an editor or a model
+    Schema,
+    /// Check a plan file and print every mistake with its place
+    Check(Check),
+}
+
+/// `folio plan check`.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The plan, YAML or JSON; - reads it from standard input
+    file: PathBuf,
+}
+
+/// A plan without mistakes.
+#[derive(Debug, Serialize)]
+struct Sound {
+    file: String,
+    valid: bool,
+    title: String,
+    steps: usize,
+    inputs: Vec<String>,
+    needs_model: bool,
+}
+
+impl Report for Sound {
+    fn text(&self, out: &mut String, style: Style) -> std::fmt::Result {
+        use std::fmt::Write as _;
+        write!(out, "{} {}", style.good("ok"), self.file)?;
+        if !self.title.is_empty() {
+            write!(out, ": {}", self.title)?;
+        }
+        let plural = if self.steps == 1 { "" } else { "s" };
+        let model = if self.needs_model {
+            ", not all without a model"
+        } else {
+            ""
+        };
+        writeln!(out, " ({} step{plural}{model})", self.steps)
+    }
+}
+
+/// Carries out `folio plan`.
+pub(crate) fn run(context: &Context<'_>, plan: Plan) -> Result<Exit, Failure> {
+    match plan {
+        Plan::Schema => context.output.text(&format!("{}\n", plan::schema().trim_end()))?,
+        Plan::Check(check) => {
+            let (file, plan) = read(&check.file)?;
+            let (steps, needs_model) = count(&plan.steps);
+            let inputs = plan.inputs.keys().cloned().collect();
+            context.output.report(&Sound {
+                file,
+                valid: true,
+                title: plan.title,
+                steps,
+                inputs,
+                needs_model,
+            })?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Reads a plan file and checks it against the tools that there are. Gives its name for messages, too.
+pub(crate) fn read(path: &std::path::Path) -> Result<(String, plan::Plan), Failure> {
+    let name = path.display().to_string();
+    let text = if name == "-" {
+        text_or_stdin(name.clone())?
+    } else {
+        let bytes = std::fs::read(path).map_err(|error| Failure::file("read", path, &error))?;
+        String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            Failure::usage("input_not_text", format!("{name} is not valid UTF-8 (byte {at})"))
+        })?
+    };
+    let known: Known = folio::runner::runner::known_tools(&folio::tools::Registry::with_builtins());
+    match plan::parse(&text, &known) {
+        Ok(plan) => Ok((name, plan)),
+        Err(errors) => Err(mistakes(&name, &errors)),
+    }
+}
+
+/// Every mistake in a line of its own, as compilers write it, so that editors can jump there.
+fn mistakes(file: &str, PlanErrors(errors): &PlanErrors) -> Failure {
+    let count = errors.len();
+    let message = format!("{count} {} in {file}", if count == 1 { "mistake" } else { "mistakes" });
+    let failure = Failure::usage("plan_invalid", message);
+    let failure = failure.hint("`folio plan schema` prints what a plan may say");
+    errors.iter().fold(failure, |failure, error| {
+        let mut line = format!("{file}:{}: {} {}", error.place, error.code, error.message);
+        if !error.path.is_empty() {
+            line.push_str(&format!(" [{}]", error.path));
+        }
+        if let Some(hint) = &error.hint {
+            line.push_str(&format!("\n  hint: {hint}"));
+        }
+        let object = json!({
+            "file": file,
+            "line": error.place.line,
+            "column": error.place.column,
+            "path": error.path,
+            "code": error.code,
+            "message": error.message,
+            "hint": error.hint,
+        });
+        failure.mistake(line, object)
+    })
+}
+
+/// How many steps there are altogether, and whether one of them needs a model.
+fn count(steps: &[plan::Step]) -> (usize, bool) {
+    steps.iter().fold((0, false), |(all, model), step| {
+        let (inside, inside_model) = match step {
+            plan::Step::Task(task) => match &task.work {
+                plan::Work::Do(_) => (0, false),
+                plan::Work::Plan(plan) => count(&plan.steps),
+                plan::Work::Model => (0, true),
+            },
+            plan::Step::ForEach(for_each) => count(std::slice::from_ref(&for_each.body)),
+            plan::Step::Parallel(_) | plan::Step::Sequence(_) => count(step.members()),
+        };
+        (all + 1 + inside, model || inside_model)
+    })
+}

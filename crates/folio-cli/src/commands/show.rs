@@ -1,0 +1,32 @@
+//! `folio show`: everything about one run.
+
+use clap::Args;
+use folio::memory::id::RunRef;
+use folio::runner::Watch;
+
+use super::Context;
+use crate::arguments::run_ref;
+use crate::error::{Exit, Failure};
+use crate::follow;
+use crate::report::run::InFull;
+
+/// `folio show`.
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// Which run: r3 or run_…
+    #[arg(value_parser = run_ref)]
+    run: RunRef,
+}
+
+/// Carries out `folio show`.
+pub(crate) async fn run(context: &Context<'_>, show: Show) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    let row = workspace.run(show.run).await?;
+    let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), row.id);
+    let _events = watch.read().await?;
+    let summary = follow::summary(&workspace, &row, watch.run()).await?;
+    context
+        .output
+        .report(&InFull::of(summary, watch.run(), workspace.now()))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,44 @@
+//! `folio trace`: what happened, in order.
+
+use clap::Args;
+use folio::memory::Seq;
+use folio::memory::id::RunRef;
+use folio::store::workspace::TraceQuery;
+
+use super::Context;
+use crate::arguments::run_ref;
+use crate::error::{Exit, Failure};
+use crate::report::list::List;
+use crate::report::trace::TraceLine;
+
+/// `folio trace`.
+#[derive(Debug, Args)]
+pub(crate) struct Trace {
+    /// Only what was done in this run: r3 or run_…
+    #[arg(long, value_parser = run_ref)]
+    run: Option<RunRef>,
+    /// Only what came after this commit, from there on [default: the last lines]
+    #[arg(long, value_name = "SEQ")]
+    since: Option<u64>,
+    /// How many lines at most
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    limit: u32,
+}
+
+/// Carries out `folio trace`.
+pub(crate) async fn run(context: &Context<'_>, trace: Trace) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    let query = TraceQuery {
+        run: trace.run,
+        since: trace.since.map(Seq),
+        limit: trace.limit as usize,
+    };
+    let as_of = workspace.head().await?.0;
+    let lines = workspace.trace(query).await?;
+    let list = List::whole(lines.iter().map(TraceLine::of).collect(), as_of);
+    context.output.report(&list)?;
+    if let Some(remark) = list.remark("nothing happened") {
+        context.output.note(remark);
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,56 @@
+//! `folio tree`: the pages of a space.
+
+use clap::Args;
+use folio::memory::PageQuery;
+use folio::memory::id::{PageRef, Ref, RunRef};
+
+use super::Context;
+use crate::arguments::{page_ref, run_ref};
+use crate::error::{Exit, Failure};
+use crate::report::page::PageTree;
+
+/// `folio tree`.
+#[derive(Debug, Args)]
+pub(crate) struct Tree {
+    /// The page to begin with: p7 or page_… [default: all pages]
+    #[arg(value_parser = page_ref, conflicts_with = "run")]
+    page: Option<PageRef>,
+    /// The pages of this run: r3 or run_…
+    #[arg(long, value_parser = run_ref)]
+    run: Option<RunRef>,
+    /// How deep at most
+    #[arg(long, value_name = "N")]
+    depth: Option<usize>,
+}
+
+/// Carries out `folio tree`.
+pub(crate) async fn run(context: &Context<'_>, tree: Tree) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    let root = match (tree.page, tree.run) {
+        (Some(page), _) => Some(page),
+        (None, Some(run)) => {
+            let run = workspace.run(run).await?;
+            // A run's first page is its workspace, which contains all the others.
+            let query = PageQuery {
+                run: Some(run.id),
+                limit: 1,
+                ..PageQuery::default()
+            };
+            let pages = workspace.pages(&query).await?;
+            let first = pages
+                .first()
+                .ok_or_else(|| Failure::new(Exit::NotFound, "not_found", format!("run {} has no pages", run.handle)))?;
+            Some(Ref::Id(first.id))
+        }
+        (None, None) => None,
+    };
+    let mut nodes = workspace.tree(root).await?;
+    if let Some(depth) = tree.depth {
+        nodes.retain(|node| node.depth <= depth);
+    }
+    context.output.report(&PageTree::of(&nodes))?;
+    if nodes.is_empty() {
+        context.output.note("there are no pages yet");
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,30 @@
+//! `folio watch`: a run that another process drives, live.
+
+use clap::Args;
+use folio::memory::id::RunRef;
+
+use super::Context;
+use crate::arguments::run_ref;
+use crate::error::{Exit, Failure};
+use crate::follow;
+
+/// `folio watch`.
+#[derive(Debug, Args)]
+pub(crate) struct Watch {
+    /// Which run: r3 or run_…
+    #[arg(value_parser = run_ref)]
+    run: RunRef,
+}
+
+/// Carries out `folio watch`.
+pub(crate) async fn run(context: &Context<'_>, watch: Watch) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    let row = workspace.run(watch.run).await?;
+    if row.status == "running" && !row.driven {
+        let (name, again) = (row.handle, context.settings.repeated());
+        context.output.note(format_args!(
+            "nobody drives {name} now; `folio resume {name}{again}` goes on with it"
+        ));
+    }
+    follow::watch(context, &workspace, row.id).await
+}

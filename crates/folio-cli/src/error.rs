@@ -1,0 +1,306 @@
+//! How a failure is told: a code, what was tried, its causes once, and what to try next.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::process::ExitCode;
+
+use folio::OpenError;
+use folio::runner::RunnerError;
+use folio::store::{ErrorKind, StoreError, WorkspaceError};
+use serde_json::{Value, json};
+
+/// How the program ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done.
+    Done,
+    /// The run ended partial or failed.
+    RunNotOk,
+    /// The call or its input is wrong.
+    Usage,
+    /// Something that was named is not there.
+    NotFound,
+    /// Conflict, permission, budget.
+    Refused,
+    /// The store or a service cannot be reached.
+    Unavailable,
+    /// Data is damaged.
+    Damaged,
+    /// Somebody pressed Ctrl-C, or cancelled the run.
+    Cancelled,
+}
+
+impl Exit {
+    fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::RunNotOk => 1,
+            Self::Usage => 2,
+            Self::NotFound => 3,
+            Self::Refused => 4,
+            Self::Unavailable => 5,
+            Self::Damaged => 6,
+            Self::Cancelled => 130,
+        }
+    }
+
+    /// A heading for failures that end so, and the HTTP status that says the same.
+    fn title(self) -> (&'static str, u16) {
+        match self {
+            Self::Done | Self::RunNotOk => ("The run did not end well", 422),
+            Self::Usage => ("Invalid input", 400),
+            Self::NotFound => ("Not found", 404),
+            Self::Refused => ("Refused", 409),
+            Self::Unavailable => ("Unavailable", 503),
+            Self::Damaged => ("Damaged data", 500),
+            Self::Cancelled => ("Cancelled", 499),
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+impl From<ErrorKind> for Exit {
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::NotFound => Self::NotFound,
+            ErrorKind::Conflict => Self::Refused,
+            ErrorKind::Invalid => Self::Usage,
+            ErrorKind::Unavailable => Self::Unavailable,
+            ErrorKind::Corrupt => Self::Damaged,
+        }
+    }
+}
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    // Boxed, since every function that can fail carries it.
+    told: Box<Told>,
+}
+
+#[derive(Debug)]
+struct Told {
+    exit: Exit,
+    code: String,
+    message: String,
+    causes: Vec<String>,
+    hints: Vec<String>,
+    /// One line for each of several mistakes, and the same for programs.
+    errors: Vec<(String, Value)>,
+    closed_pipe: bool,
+}
+
+impl Failure {
+    /// A failure that ends the program with `exit`. `code` is a stable name.
+    pub(crate) fn new(exit: Exit, code: impl Into<String>, message: impl Into<String>) -> Self {
+        let told = Told {
+            exit,
+            code: code.into(),
+            message: message.into(),
+            causes: Vec::new(),
+            hints: Vec::new(),
+            errors: Vec::new(),
+            closed_pipe: false,
+        };
+        Self { told: Box::new(told) }
+    }
+
+    /// A mistake in the call.
+    pub(crate) fn usage(code: &str, message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, code, message)
+    }
+
+    /// A file or folder that the caller named and that cannot be used.
+    pub(crate) fn file(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
+        let exit = match error.kind() {
+            std::io::ErrorKind::NotFound => Exit::NotFound,
+            std::io::ErrorKind::PermissionDenied => Exit::Refused,
+            _ => Exit::Usage,
+        };
+        Self::new(
+            exit,
+            "file_unusable",
+            format!("cannot {doing} {}: {}", path.display(), in_words(error)),
+        )
+    }
+
+    /// Something that this machine did not let us do.
+    pub(crate) fn cannot(doing: &str, what: &str, error: std::io::Error) -> Self {
+        let message = format!("cannot {doing} {what}: {}", in_words(&error));
+        let mut failure = Self::new(Exit::Unavailable, "io", message);
+        failure.told.closed_pipe = error.kind() == std::io::ErrorKind::BrokenPipe;
+        failure
+    }
+
+    /// Adds what to try.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.told.hints.push(hint.into());
+        self
+    }
+
+    /// Says which plan it is about.
+    pub(crate) fn about_plan(mut self, plan: &str) -> Self {
+        self.told.message = format!("{plan}: {}", self.told.message);
+        self
+    }
+
+    /// Adds one of several mistakes: a line for people, and an object for programs.
+    pub(crate) fn mistake(mut self, line: String, object: Value) -> Self {
+        self.told.errors.push((line, object));
+        self
+    }
+
+    /// How the program ends.
+    pub(crate) fn exit(&self) -> Exit {
+        self.told.exit
+    }
+
+    /// Whether nobody reads our output any more.
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        self.told.closed_pipe
+    }
+
+    /// The failure as RFC 9457 has it, in one line.
+    pub(crate) fn problem(&self) -> Value {
+        let (title, status) = self.told.exit.title();
+        let detail = std::iter::once(&self.told.message)
+            .chain(&self.told.causes)
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(": ");
+        let mut problem = json!({
+            "type": format!("docs/errors/{}.md", self.told.code),
+            "title": title,
+            "status": status,
+            "code": self.told.code,
+            "detail": detail,
+            "hints": self.told.hints,
+        });
+        if !self.told.errors.is_empty() {
+            problem["errors"] = self.told.errors.iter().map(|(_, object)| object.clone()).collect();
+        }
+        problem
+    }
+
+    pub(crate) fn caused_by(mut self, error: &dyn StdError) -> Self {
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            let text = error.to_string();
+            // Drivers like to say the same again with a number before it.
+            let told = self.told.message.contains(&text)
+                || self
+                    .told
+                    .causes
+                    .iter()
+                    .any(|told| told.contains(&text) || text.contains(told));
+            if !told {
+                self.told.causes.push(text);
+            }
+            cause = error.source();
+        }
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Several mistakes stand in lines of their own that an editor can jump to; then a last line counts them.
+        for (line, _) in &self.told.errors {
+            writeln!(f, "{line}")?;
+        }
+        write!(f, "error: {}", self.told.message)?;
+        for cause in &self.told.causes {
+            write!(f, "\n  caused by: {cause}")?;
+        }
+        for hint in &self.told.hints {
+            write!(f, "\n  hint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let (code, hint) = match &error {
+            StoreError::NotFound { .. } => ("not_found", None),
+            StoreError::StaleVersion { .. } => ("stale_version", Some("look at it as it is now, then decide anew")),
+            StoreError::StaleRun { .. } => ("stale_run", Some("look at the run as it is now, then decide anew")),
+            StoreError::StaleSpace { .. } => ("stale_space", Some("look at it as it is now, then decide anew")),
+            StoreError::RunTaken { .. } => ("run_taken", Some("`folio watch RUN` shows what the other process does")),
+            StoreError::Invalid(_) => ("invalid", None),
+            StoreError::Unavailable { .. } => ("store_unavailable", Some("--store sqlite:PATH names another file")),
+            StoreError::TooNew { .. } => ("store_too_new", Some("use the newer version of folio for this file")),
+            StoreError::Corrupt { .. } => (
+                "store_damaged",
+                Some("restore the file from a backup, or name another one with --store"),
+            ),
+        };
+        let failure = Self::new(error.kind().into(), code, error.to_string()).caused_by(&error);
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+impl From<WorkspaceError> for Failure {
+    fn from(error: WorkspaceError) -> Self {
+        let exit = error.kind().into();
+        match error {
+            WorkspaceError::Store(error) => error.into(),
+            WorkspaceError::Invalid(invalid) => Self::new(exit, invalid.code.clone(), invalid.to_string()),
+            error => Self::new(exit, "not_allowed", error.to_string()),
+        }
+    }
+}
+
+impl From<RunnerError> for Failure {
+    fn from(error: RunnerError) -> Self {
+        let (exit, code, hint) = match &error {
+            RunnerError::Journal { .. } => (Exit::Damaged, "run_unreadable", "`folio doctor` looks for damage"),
+            RunnerError::NeedsModel { .. } => (
+                Exit::Usage,
+                "needs_model",
+                "say with `do:` how they are done; this build cannot ask a model yet",
+            ),
+            RunnerError::Inputs { .. } => (
+                Exit::Usage,
+                "inputs_invalid",
+                "inputs are given with --input NAME=VALUE",
+            ),
+            RunnerError::Folder { .. } => (Exit::Usage, "folder_unusable", "name another folder with --input"),
+            RunnerError::Store(_) => (Exit::Unavailable, "store_unavailable", ""),
+        };
+        match error {
+            RunnerError::Store(error) => error.into(),
+            error => Self::new(exit, code, error.to_string()).caused_by(&error).hint(hint),
+        }
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Store(error) => error.into(),
+            error @ OpenError::NotBuilt { .. } => {
+                Self::new(Exit::Unavailable, "store_not_built", error.to_string()).hint("use --store sqlite:PATH")
+            }
+            error => Self::usage("store_url_invalid", error.to_string())
+                .hint("a store is sqlite:PATH or memory:, for example --store sqlite:./folio.db"),
+        }
+    }
+}
+
+/// What went wrong, without the number that the system gives it.
+fn in_words(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(end) => text[..end].to_lowercase(),
+        None => text,
+    }
+}

@@ -1,0 +1,237 @@
+//! Stays with a run until it has ended: shows it, drives it if it is ours, and passes on Ctrl-C.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use folio::Workspace;
+use folio::engine::{Outcome, projection};
+use folio::memory::RunId;
+use folio::memory::id::Ref;
+use folio::runner::{Runner, RunnerError, Watch};
+use folio::store::{RunRow, StoreError, WorkspaceError};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
+
+use crate::commands::Context;
+use crate::error::{Exit, Failure};
+use crate::progress::{Lines, Progress};
+use crate::report::run::Summary;
+
+/// Pictures a second, as the eye wants them.
+const PICTURE: Duration = Duration::from_millis(100);
+
+/// Drives `run` to its end while showing it. The first Ctrl-C cancels it, the second leaves at once.
+pub(crate) async fn drive(context: &Context<'_>, runner: &Runner, run: RunId) -> Result<Exit, Failure> {
+    let driver = runner.clone();
+    let driving = tokio::spawn(async move { driver.drive(run).await });
+    let progress = Progress::new(context.output, Lines::Aside);
+    let ended = Follow::new(context, runner.workspace(), run, progress)?
+        .until_ended(Some((runner, driving)))
+        .await?;
+    finish(context, runner.workspace(), run, ended).await
+}
+
+/// Shows `run`, which somebody else drives, until it has ended. Ctrl-C leaves and does not touch it.
+pub(crate) async fn watch(context: &Context<'_>, workspace: &Workspace, run: RunId) -> Result<Exit, Failure> {
+    let progress = Progress::new(context.output, Lines::Answer);
+    let ended = Follow::new(context, workspace, run, progress)?
+        .until_ended(None)
+        .await?;
+    finish(context, workspace, run, ended).await
+}
+
+/// A run and how it is shown.
+struct Follow<'a> {
+    context: &'a Context<'a>,
+    workspace: &'a Workspace,
+    watch: Watch,
+    progress: Progress<'a>,
+}
+
+type Driving<'a> = (&'a Runner, JoinHandle<Result<folio::engine::NodeResult, RunnerError>>);
+
+impl<'a> Follow<'a> {
+    fn new(
+        context: &'a Context<'a>,
+        workspace: &'a Workspace,
+        run: RunId,
+        progress: Progress<'a>,
+    ) -> Result<Self, Failure> {
+        let watch = Watch::new(workspace.store().clone(), workspace.space().clone(), run);
+        Ok(Self {
+            context,
+            workspace,
+            watch,
+            progress,
+        })
+    }
+
+    /// Stays until all that happened was shown.
+    async fn until_ended(mut self, driving: Option<Driving<'_>>) -> Result<Watch, Failure> {
+        let cannot = |error| Failure::cannot("listen for", "Ctrl-C", error);
+        let mut interrupts = signal(SignalKind::interrupt()).map_err(cannot)?;
+        let mut terminations = signal(SignalKind::terminate()).map_err(cannot)?;
+        let mut pictures = tokio::time::interval(PICTURE);
+        let (runner, mut driver) = driving.map_or((None, None), |(runner, driver)| (Some(runner), Some(driver)));
+        let mut asked_to_stop = false;
+        loop {
+            let interrupted = tokio::select! {
+                news = self.watch.next(), if !self.progress.is_silent() => match news? {
+                    Some(events) => {
+                        match self.progress.events(self.watch.run(), &events) {
+                            // What was begun is brought to its end, whether somebody looks or not.
+                            Err(failure) if failure.is_closed_pipe() && runner.is_some() => {
+                                self.progress = Progress::Silent;
+                            }
+                            shown => shown?,
+                        }
+                        false
+                    }
+                    None => break,
+                },
+                _ = pictures.tick(), if self.progress.moves() => {
+                    self.progress.draw(self.watch.run(), self.workspace.now());
+                    false
+                }
+                driven = join(&mut driver), if driver.is_some() => {
+                    driver = None;
+                    driven?;
+                    if self.progress.is_silent() {
+                        let _unseen = self.watch.read().await?;
+                        break;
+                    }
+                    false
+                }
+                _ = interrupts.recv() => true,
+                _ = terminations.recv() => true,
+            };
+            if interrupted {
+                let run = self.watch.run().id();
+                let Some(runner) = runner.filter(|_| !asked_to_stop) else {
+                    return Err(left(self.context, self.workspace, run, asked_to_stop).await);
+                };
+                asked_to_stop = true;
+                self.progress
+                    .say(self.context.output, "cancelling; Ctrl-C again leaves at once");
+                runner.cancel(run, None, &self.context.actor().to_string()).await?;
+            }
+        }
+        self.progress.draw(self.watch.run(), self.workspace.now());
+        // The last events are durable before the driver has let go of the run.
+        if driver.is_some() {
+            join(&mut driver).await?;
+        }
+        Ok(self.watch)
+    }
+}
+
+/// What the driver came to.
+async fn join(driver: &mut Option<JoinHandle<Result<folio::engine::NodeResult, RunnerError>>>) -> Result<(), Failure> {
+    let Some(driver) = driver else {
+        return std::future::pending().await;
+    };
+    match driver.await {
+        Ok(result) => Ok(result.map(|_| ())?),
+        Err(panicked) => Err(Failure::new(
+            Exit::Damaged,
+            "internal",
+            format!("the driver of the run stopped: {panicked}"),
+        )
+        .hint("`folio resume` goes on where it was; please report this")),
+    }
+}
+
+async fn left(context: &Context<'_>, workspace: &Workspace, run: RunId, cancelled: bool) -> Failure {
+    let name = workspace
+        .run(Ref::Id(run))
+        .await
+        .map_or_else(|_| run.to_string(), |row| row.handle.to_string());
+    let failure = Failure::new(Exit::Cancelled, "cancelled", format!("left {name} before it ended"));
+    let again = context.settings.repeated();
+    if cancelled {
+        failure.hint(format!("`folio resume {name}{again}` finishes cancelling it"))
+    } else {
+        failure
+    }
+}
+
+/// Says what the run came to, and how the program ends for it.
+async fn finish(context: &Context<'_>, workspace: &Workspace, run: RunId, watch: Watch) -> Result<Exit, Failure> {
+    let row = workspace.run(Ref::Id(run)).await?;
+    let summary = summary(workspace, &row, watch.run()).await?;
+    let Some(result) = watch.run().result() else {
+        return Err(Failure::new(
+            Exit::Damaged,
+            "internal",
+            format!("run {} ended without a result", row.handle),
+        ));
+    };
+    match tell(context, &row, &summary, result.status) {
+        Err(failure) if !failure.is_closed_pipe() => Err(failure),
+        _ => Ok(exit_of(result.status)),
+    }
+}
+
+fn tell(context: &Context<'_>, row: &RunRow, summary: &Summary, outcome: Outcome) -> Result<(), Failure> {
+    let output = context.output;
+    if output.is_json() {
+        let mut line = serde_json::json!(summary);
+        line["event"] = "run_ended".into();
+        output.line(&line)?;
+    } else {
+        if let Some(report) = summary.report() {
+            output.note("");
+            output.text(&crate::report::printable(report))?;
+        }
+        let style = output.error_style();
+        let status = crate::report::run::colored(style, outcome.as_str());
+        let notes = crate::report::first_line(summary.notes(), 200);
+        let again = context.settings.repeated();
+        output.note(format_args!("\n{} {status}: {notes}", style.strong(row.handle)));
+        output.note(style.faint(format_args!(
+            "its pages: folio tree --run {0}{again}   its steps: folio show {0}{again}   its trace: folio trace --run {0}{again}",
+            row.handle,
+        )));
+    }
+    Ok(())
+}
+
+/// How the program ends after a run that ended so.
+pub(crate) fn exit_of(outcome: Outcome) -> Exit {
+    match outcome {
+        Outcome::Ok => Exit::Done,
+        Outcome::Cancelled => Exit::Cancelled,
+        Outcome::Partial | Outcome::Failed | Outcome::Skipped => Exit::RunNotOk,
+    }
+}
+
+/// What a run came to, with the handles of its pages and the text of its report.
+pub(crate) async fn summary(workspace: &Workspace, row: &RunRow, run: &folio::engine::Run) -> Result<Summary, Failure> {
+    let places = [
+        ("workspace", projection::workspace_page(row.id)),
+        ("main", projection::main_page(row.id)),
+        ("plan", projection::plan_page(row.id)),
+        ("summary", projection::summary_page(row.id)),
+        ("report", projection::report_page(row.id)),
+    ];
+    let mut pages = BTreeMap::new();
+    let mut report = None;
+    for (name, id) in places {
+        match workspace.page(Ref::Id(id)).await {
+            Ok(page) => {
+                pages.insert(name, page.handle.to_string());
+                if name == "report" {
+                    let mut text = format!("# {}\n", page.fields.title);
+                    for entry in workspace.page_entries(Ref::Id(id)).await? {
+                        text.push_str(&format!("\n{}\n", entry.fields.body.trim_end()));
+                    }
+                    report = Some(text);
+                }
+            }
+            // A run that has just begun has not written all of them.
+            Err(WorkspaceError::Store(StoreError::NotFound { .. })) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Summary::of(row, run, pages, report))
+}

@@ -1,0 +1,169 @@
+//! A run on its way, as it is shown: a tree that moves on a terminal, lines elsewhere, JSON lines for programs.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use crossterm::cursor::{Hide, MoveToColumn, MoveUp, Show};
+use crossterm::terminal::{BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate};
+use crossterm::{QueueableCommand as _, terminal};
+use folio::Timestamp;
+use folio::engine::{Event, Run};
+
+use crate::error::Failure;
+use crate::output::Output;
+use crate::report::event::{EventLine, event_text};
+use crate::report::run::Titles;
+use crate::report::tree::{self, Frame};
+
+/// Where the lines go when there is no terminal to draw on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lines {
+    /// They are the answer.
+    Answer,
+    /// They are told beside the answer.
+    Aside,
+}
+
+/// How a run is shown.
+#[derive(Debug)]
+pub(crate) enum Progress<'a> {
+    /// Not at all.
+    Silent,
+    /// A line of JSON for each event.
+    Json(&'a Output),
+    /// A line of text for each that people care about.
+    Lines(&'a Output, Lines),
+    /// A tree, drawn over and over.
+    Tree(Box<Live<'a>>),
+}
+
+impl<'a> Progress<'a> {
+    /// As the settings and the terminal allow.
+    pub(crate) fn new(output: &'a Output, lines: Lines) -> Self {
+        if output.is_json() {
+            Self::Json(output)
+        } else if output.is_quiet() && lines == Lines::Aside {
+            Self::Silent
+        } else if std::io::stderr().is_terminal() && !output.is_quiet() {
+            Self::Tree(Box::new(Live {
+                output,
+                titles: Titles::default(),
+                message: None,
+                tick: 0,
+                drawn: 0,
+            }))
+        } else {
+            Self::Lines(output, lines)
+        }
+    }
+
+    /// Shows what has happened: `events`, which were just applied to `run`.
+    ///
+    /// # Errors
+    ///
+    /// If the answer cannot be written.
+    pub(crate) fn events(&mut self, run: &Run, events: &[(Timestamp, Event)]) -> Result<(), Failure> {
+        for (at, event) in events {
+            match self {
+                Self::Silent | Self::Tree(_) => return Ok(()),
+                Self::Json(output) => output.line(&EventLine::of(run, *at, event))?,
+                Self::Lines(output, Lines::Answer) => {
+                    if let Some(line) = event_text(run, *at, event, output.style()) {
+                        output.text(&format!("{line}\n"))?;
+                    }
+                }
+                Self::Lines(output, Lines::Aside) => {
+                    if let Some(line) = event_text(run, *at, event, output.error_style()) {
+                        output.note(line);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells people something about the run while it is shown.
+    pub(crate) fn say(&mut self, output: &Output, text: &str) {
+        match self {
+            Self::Tree(live) => live.message = Some(text.to_owned()),
+            _ => output.note(text),
+        }
+    }
+
+    /// Whether nobody sees anything of it.
+    pub(crate) fn is_silent(&self) -> bool {
+        matches!(self, Self::Silent)
+    }
+
+    /// Whether it wants to be drawn again and again.
+    pub(crate) fn moves(&self) -> bool {
+        matches!(self, Self::Tree(_))
+    }
+
+    /// Draws the tree as it is at `now`.
+    pub(crate) fn draw(&mut self, run: &Run, now: Timestamp) {
+        if let Self::Tree(live) = self {
+            live.draw(run, now);
+        }
+    }
+}
+
+/// A tree on the terminal that is drawn over itself, below everything that was written before.
+#[derive(Debug)]
+pub(crate) struct Live<'a> {
+    output: &'a Output,
+    titles: Titles,
+    /// What is said below the tree: a line beside it would be drawn over.
+    message: Option<String>,
+    tick: usize,
+    /// Lines of the last picture.
+    drawn: u16,
+}
+
+impl Live<'_> {
+    fn draw(&mut self, run: &Run, now: Timestamp) {
+        // Some terminals do not know their size.
+        let size = terminal::size()
+            .ok()
+            .filter(|(width, height)| *width > 0 && *height > 0);
+        let (width, height) = size.unwrap_or((80, 24));
+        let below = usize::from(self.message.is_some());
+        let frame = Frame {
+            now,
+            // The last column and line stay free: writing there makes some terminals scroll.
+            width: usize::from(width).saturating_sub(1),
+            height: Some(usize::from(height).saturating_sub(1 + below)),
+            tick: self.tick,
+            style: self.output.error_style(),
+        };
+        self.tick += 1;
+        let mut lines = tree::draw(&self.titles.nodes(run), frame);
+        lines.extend(self.message.clone());
+        // If the terminal is gone, the run still goes on.
+        let _undrawn = self.put(&lines);
+    }
+
+    fn put(&mut self, lines: &[String]) -> std::io::Result<()> {
+        let mut terminal = std::io::stderr().lock();
+        terminal
+            .queue(BeginSynchronizedUpdate)?
+            .queue(Hide)?
+            .queue(MoveToColumn(0))?;
+        if self.drawn > 0 {
+            terminal.queue(MoveUp(self.drawn))?;
+        }
+        terminal.queue(Clear(ClearType::FromCursorDown))?;
+        for line in lines {
+            writeln!(terminal, "{line}\r")?;
+        }
+        terminal.queue(EndSynchronizedUpdate)?.flush()?;
+        self.drawn = u16::try_from(lines.len()).unwrap_or(u16::MAX);
+        Ok(())
+    }
+}
+
+impl Drop for Live<'_> {
+    fn drop(&mut self) {
+        let mut terminal = std::io::stderr().lock();
+        let _unshown = terminal.queue(Show).and_then(|terminal| terminal.flush());
+    }
+}

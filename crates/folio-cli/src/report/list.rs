@@ -1,0 +1,65 @@
+//! A list that may go on.
+
+use std::fmt;
+
+use folio::memory::ListAnswer;
+use serde::Serialize;
+
+use crate::output::{Report, Style};
+
+/// The shape of every list.
+#[derive(Debug, Serialize)]
+pub(crate) struct List<T> {
+    items: Vec<T>,
+    returned: usize,
+    total: u64,
+    next: Option<String>,
+    as_of: u64,
+    /// What the items cost a model; not counted by this version.
+    tokens: Option<u64>,
+}
+
+impl<T> List<T> {
+    /// `answer` with its items in their wire form.
+    pub(crate) fn of<E>(answer: &ListAnswer<E>, item: impl Fn(&E) -> T) -> Self {
+        Self {
+            items: answer.items.iter().map(item).collect(),
+            returned: answer.returned,
+            total: answer.total,
+            next: answer.next.clone(),
+            as_of: answer.as_of.0,
+            tokens: None,
+        }
+    }
+
+    /// All there is.
+    pub(crate) fn whole(items: Vec<T>, as_of: u64) -> Self {
+        let returned = items.len();
+        Self {
+            items,
+            returned,
+            total: returned as u64,
+            next: None,
+            as_of,
+            tokens: None,
+        }
+    }
+
+    /// What people are told below the list: how much more there is, or that there is nothing.
+    pub(crate) fn remark(&self, nothing: &str) -> Option<String> {
+        match (&self.next, self.returned) {
+            (_, 0) => Some(nothing.to_owned()),
+            (Some(next), shown) => Some(format!("{shown} of {}; go on with --cursor {next}", self.total)),
+            (None, shown) if (shown as u64) < self.total => {
+                Some(format!("{shown} of {}; --limit shows more", self.total))
+            }
+            (None, _) => None,
+        }
+    }
+}
+
+impl<T: Report> Report for List<T> {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        self.items.iter().try_for_each(|item| item.text(out, style))
+    }
+}

@@ -1,0 +1,54 @@
+//! What answers look like: lines for people, and the program's own JSON shapes for programs.
+
+pub(crate) mod event;
+pub(crate) mod item;
+pub(crate) mod list;
+pub(crate) mod observation;
+pub(crate) mod page;
+pub(crate) mod run;
+pub(crate) mod trace;
+pub(crate) mod tree;
+pub(crate) mod written;
+
+use folio::Timestamp;
+
+/// An instant for people: to the millisecond.
+pub(crate) fn instant(at: Timestamp) -> String {
+    Timestamp::from_millis(at.as_millis()).to_string()
+}
+
+/// The first line of `text` that says something, cut after `max` characters.
+pub(crate) fn first_line(text: &str, max: usize) -> String {
+    let text = printable(text.trim());
+    let line = text.lines().next().unwrap_or_default();
+    let cut = line.char_indices().nth(max).map(|(end, _)| &line[..end]);
+    match cut {
+        Some(cut) => format!("{cut}…"),
+        None if line.len() < text.len() => format!("{line} …"),
+        None => line.to_owned(),
+    }
+}
+
+/// `text` without what a terminal would act upon: memory may hold what strangers wrote.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{first_line, printable};
+
+    #[test]
+    fn a_line_is_cut_between_characters_and_says_that_there_is_more() {
+        assert_eq!(first_line("\n äöü \n", 10), "äöü");
+        assert_eq!(first_line("äöü", 2), "äö…");
+        assert_eq!(first_line("a\nb", 10), "a …");
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_not_printed() {
+        assert_eq!(printable("a\u{1b}[31mb\u{7}\tc"), "a[31mb\tc");
+    }
+}

@@ -1,0 +1,343 @@
+//! Runs and what happens in them, as programs read it, and the bridge to the tree for people.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::{self, Write as _};
+
+use folio::Timestamp;
+use folio::engine::plan::Step;
+use folio::engine::run::NodeView;
+use folio::engine::{NodeId, NodeResult, NodeState, Outcome, Output as Value_, Run};
+use folio::store::RunRow;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::tree::{self, Mark, seconds};
+use super::{instant, printable};
+use crate::output::{Report, Style};
+
+/// A run in a list.
+#[derive(Debug, Serialize)]
+pub(crate) struct RunLine {
+    run_id: String,
+    handle: String,
+    title: String,
+    status: String,
+    driven: bool,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+impl RunLine {
+    /// `row` as programs read it.
+    pub(crate) fn of(row: &RunRow) -> Self {
+        Self {
+            run_id: row.id.to_string(),
+            handle: row.handle.to_string(),
+            title: row.title.clone(),
+            status: row.status.clone(),
+            driven: row.driven,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        }
+    }
+}
+
+impl Report for RunLine {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        let status = match (self.status.as_str(), self.driven) {
+            ("running", false) => style.warning("interrupted"),
+            (status, _) => colored(style, status),
+        };
+        let took = style.faint(seconds(self.updated_at.since(self.created_at)));
+        let at = style.faint(instant(self.created_at));
+        writeln!(
+            out,
+            "{} {status} {} {took} {at}",
+            style.strong(&self.handle),
+            printable(&self.title)
+        )
+    }
+}
+
+/// The word for how something ended, in its colour.
+pub(crate) fn colored(style: Style, status: &str) -> String {
+    match status {
+        "ok" => style.good(status),
+        "failed" => style.bad(status),
+        "partial" | "cancelled" => style.warning(status),
+        status => status.to_owned(),
+    }
+}
+
+/// What a run came to.
+#[derive(Debug, Serialize)]
+pub(crate) struct Summary {
+    run_id: String,
+    handle: String,
+    title: String,
+    goal: String,
+    /// `running`, or how it ended.
+    status: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_reason: Option<String>,
+    notes: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<Value>,
+    counts: BTreeMap<&'static str, u32>,
+    nodes_total: usize,
+    started_at: Option<Timestamp>,
+    /// The handles of its pages by what they are for.
+    pages: BTreeMap<&'static str, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<String>,
+}
+
+impl Summary {
+    /// What `run` came to so far, with its `pages` and the markdown of its report.
+    pub(crate) fn of(row: &RunRow, run: &Run, pages: BTreeMap<&'static str, String>, report: Option<String>) -> Self {
+        let result = run.result();
+        Self {
+            run_id: row.id.to_string(),
+            handle: row.handle.to_string(),
+            title: row.title.clone(),
+            goal: run.goal().to_owned(),
+            status: result.map_or_else(|| "running".to_owned(), |result| result.status.to_string()),
+            stop_reason: result
+                .and_then(|result| result.stop_reason)
+                .map(|reason| reason.to_string()),
+            notes: result.map(|result| result.notes.clone()).unwrap_or_default(),
+            output: result.and_then(output_of),
+            counts: run
+                .counts()
+                .iter()
+                .map(|(outcome, count)| (outcome.as_str(), *count))
+                .collect(),
+            nodes_total: run.len(),
+            started_at: run.started_at(),
+            pages,
+            report,
+        }
+    }
+
+    /// The markdown of its report.
+    pub(crate) fn report(&self) -> Option<&str> {
+        self.report.as_deref()
+    }
+
+    /// What it came to, in a few words.
+    pub(crate) fn notes(&self) -> &str {
+        &self.notes
+    }
+}
+
+/// Everything about a run.
+#[derive(Debug, Serialize)]
+pub(crate) struct InFull {
+    #[serde(flatten)]
+    summary: Summary,
+    nodes: Vec<NodeShape>,
+    #[serde(skip)]
+    tree: Vec<tree::Node>,
+    #[serde(skip)]
+    now: Timestamp,
+}
+
+impl InFull {
+    /// `run` at `now`.
+    pub(crate) fn of(summary: Summary, run: &Run, now: Timestamp) -> Self {
+        let views = run.tree();
+        let mut titles = Titles::default();
+        Self {
+            nodes: views.iter().map(|view| NodeShape::of(run, view)).collect(),
+            tree: views.iter().map(|view| titles.node(run, view)).collect(),
+            summary,
+            now,
+        }
+    }
+}
+
+impl Report for InFull {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        let frame = tree::Frame {
+            now: self.now,
+            width: 160,
+            height: None,
+            tick: 0,
+            style,
+        };
+        for line in tree::draw(&self.tree, frame) {
+            writeln!(out, "{line}")?;
+        }
+        let summary = &self.summary;
+        let status = match summary.status.as_str() {
+            "running" => "running".to_owned(),
+            status => colored(style, status),
+        };
+        write!(out, "\n{} {status}", style.strong(&summary.handle))?;
+        if let Some(reason) = &summary.stop_reason {
+            write!(out, " ({reason})")?;
+        }
+        writeln!(out, ": {}", printable(summary.notes.trim()))?;
+        if let Some(report) = &summary.report {
+            write!(out, "\n{}", printable(report))?;
+        }
+        Ok(())
+    }
+}
+
+/// A node of a run.
+#[derive(Debug, Serialize)]
+struct NodeShape {
+    node_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_id: Option<String>,
+    path: String,
+    title: String,
+    kind: &'static str,
+    depth: u32,
+    optional: bool,
+    state: &'static str,
+    #[serde(flatten)]
+    result: Option<ResultShape>,
+    attempt: u32,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    call: String,
+    started_at: Option<Timestamp>,
+    finished_at: Option<Timestamp>,
+}
+
+impl NodeShape {
+    fn of(run: &Run, view: &NodeView<'_>) -> Self {
+        Self {
+            node_id: view.id.to_string(),
+            parent_id: view.parent.map(|parent| parent.to_string()),
+            path: view.path.to_owned(),
+            title: run.title(view.id),
+            kind: view.kind.as_str(),
+            depth: view.depth,
+            optional: view.optional,
+            state: view.state.as_str(),
+            result: view.result.map(ResultShape::of),
+            attempt: view.attempt,
+            call: view.call.to_owned(),
+            started_at: view.started_at,
+            finished_at: view.finished_at,
+        }
+    }
+}
+
+/// What a node came to.
+#[derive(Debug, Serialize)]
+pub(crate) struct ResultShape {
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    severity: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_reason: Option<String>,
+    notes: String,
+    duration_us: u64,
+    evidence: Value,
+    verdicts: Value,
+}
+
+impl ResultShape {
+    /// `result` as programs read it.
+    pub(crate) fn of(result: &NodeResult) -> Self {
+        let hard = |severity| {
+            if severity == folio::engine::Severity::Hard {
+                "hard"
+            } else {
+                "soft"
+            }
+        };
+        Self {
+            status: result.status.as_str(),
+            severity: result.severity.map(hard),
+            stop_reason: result.stop_reason.map(|reason| reason.to_string()),
+            notes: result.notes.clone(),
+            duration_us: result.duration_us,
+            evidence: json!(result.evidence),
+            verdicts: json!(result.verdicts),
+        }
+    }
+}
+
+/// The value of a result; a large one is named by the hash that it is kept under.
+fn output_of(result: &NodeResult) -> Option<Value> {
+    match &result.output {
+        Value_::Inline(value) if value.is_null() => None,
+        Value_::Inline(value) => Some((**value).clone()),
+        Value_::Blob { hash, bytes } => Some(json!({"blob": hash, "bytes": bytes})),
+    }
+}
+
+/// How it ended, in a few words.
+pub(crate) fn note_of(result: &NodeResult) -> String {
+    match result.stop_reason {
+        Some(reason) if result.notes.is_empty() => reason.to_string(),
+        Some(reason) => format!("{reason}: {}", result.notes),
+        None => result.notes.clone(),
+    }
+}
+
+/// The titles of nodes. Filling in a template costs something, and a title does not change once its node has begun.
+#[derive(Debug, Default)]
+pub(crate) struct Titles {
+    known: HashMap<NodeId, String>,
+}
+
+impl Titles {
+    /// The nodes of `run` as the tree shows them.
+    pub(crate) fn nodes(&mut self, run: &Run) -> Vec<tree::Node> {
+        run.tree().iter().map(|view| self.node(run, view)).collect()
+    }
+
+    fn node(&mut self, run: &Run, view: &NodeView<'_>) -> tree::Node {
+        let note = match view.result {
+            Some(result) => note_of(result),
+            None if view.state == NodeState::Executing => view.call.to_owned(),
+            None => String::new(),
+        };
+        tree::Node {
+            depth: view.depth as usize,
+            title: self.title(run, view),
+            mark: mark_of(view),
+            started_at: view.started_at,
+            finished_at: view.finished_at,
+            note: super::first_line(&note, 200),
+        }
+    }
+
+    fn title(&mut self, run: &Run, view: &NodeView<'_>) -> String {
+        if view.parent.is_none() {
+            return run.plan().title.clone();
+        }
+        if view.state == NodeState::Created {
+            let written = view.step.map_or("", Step::title);
+            let is_plain = !written.is_empty() && !written.contains('{');
+            return if is_plain {
+                written.to_owned()
+            } else {
+                view.slug().to_owned()
+            };
+        }
+        self.known.entry(view.id).or_insert_with(|| run.title(view.id)).clone()
+    }
+}
+
+fn mark_of(view: &NodeView<'_>) -> Mark {
+    match view.result.map(|result| result.status) {
+        Some(Outcome::Ok) => Mark::Ok,
+        Some(Outcome::Partial) => Mark::Partial,
+        Some(Outcome::Skipped) => Mark::Skipped,
+        Some(Outcome::Cancelled) => Mark::Cancelled,
+        Some(Outcome::Failed) => Mark::Failed,
+        None => match view.state {
+            NodeState::Created | NodeState::Terminal => Mark::Waiting,
+            NodeState::Executing => Mark::Running,
+            NodeState::Parked => Mark::Retrying,
+            NodeState::RunningChildren => Mark::Inside,
+            NodeState::Cancelling => Mark::Stopping,
+        },
+    }
+}

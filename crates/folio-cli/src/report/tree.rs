@@ -1,0 +1,319 @@
+//! A run as a tree, for people: as many lines as there is room for, the work under way always among them.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use folio::Timestamp;
+
+use crate::output::Style;
+
+/// How a node stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// It waits for what comes before it.
+    Waiting,
+    /// It is at work.
+    Running,
+    /// Its children are at work.
+    Inside,
+    /// It failed and will be tried again.
+    Retrying,
+    /// It is being stopped.
+    Stopping,
+    /// It is done.
+    Ok,
+    /// A part of it is done.
+    Partial,
+    /// It was not begun.
+    Skipped,
+    /// It was stopped.
+    Cancelled,
+    /// It failed.
+    Failed,
+}
+
+impl Mark {
+    /// Whether it has a result.
+    pub(crate) fn is_finished(self) -> bool {
+        matches!(
+            self,
+            Self::Ok | Self::Partial | Self::Skipped | Self::Cancelled | Self::Failed
+        )
+    }
+
+    /// Whether somebody looking at the tree wants to see it more than the others.
+    fn stands_out(self) -> bool {
+        matches!(
+            self,
+            Self::Running | Self::Retrying | Self::Stopping | Self::Failed | Self::Partial
+        )
+    }
+
+    fn shown(self, style: Style, tick: usize) -> String {
+        const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+        match self {
+            Self::Waiting => style.faint("·"),
+            Self::Running => style.warning(SPINNER[tick % SPINNER.len()]),
+            Self::Inside => style.faint("▾"),
+            Self::Retrying => style.warning("↻"),
+            Self::Stopping => style.warning("■"),
+            Self::Ok => style.good("✓"),
+            Self::Partial => style.warning("◐"),
+            Self::Skipped => style.faint("-"),
+            Self::Cancelled => style.faint("⊘"),
+            Self::Failed => style.bad("✗"),
+        }
+    }
+}
+
+/// A node of a run, as far as the tree shows it. A tree is a list of them, parents before children.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Node {
+    /// How far it is below the root.
+    pub(crate) depth: usize,
+    /// What it is called.
+    pub(crate) title: String,
+    /// How it stands.
+    pub(crate) mark: Mark,
+    /// When it began.
+    pub(crate) started_at: Option<Timestamp>,
+    /// When it ended.
+    pub(crate) finished_at: Option<Timestamp>,
+    /// What it does, or what came out, in a few words.
+    pub(crate) note: String,
+}
+
+/// The room that there is, and the moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame {
+    /// The present instant.
+    pub(crate) now: Timestamp,
+    /// Columns.
+    pub(crate) width: usize,
+    /// Lines; `None` is as many as it takes.
+    pub(crate) height: Option<usize>,
+    /// Counts the pictures, for what turns.
+    pub(crate) tick: usize,
+    /// How text may stand out.
+    pub(crate) style: Style,
+}
+
+/// Draws `nodes`, a line each, and a last line that counts them.
+///
+/// If that is more than the height of `frame`, finished subtrees become one line each; then neighbours that
+/// are finished or wait do; then only what is at work or went wrong stays, with what it is part of.
+pub(crate) fn draw(nodes: &[Node], frame: Frame) -> Vec<String> {
+    let room = frame.height.map_or(usize::MAX, |height| height.saturating_sub(1));
+    if room == 0 {
+        return vec![counts(nodes, frame)];
+    }
+    let all = || (0..nodes.len()).map(Row::Node).collect::<Vec<_>>();
+    let mut rows = all();
+    if rows.len() > room {
+        rows = without_finished_insides(nodes);
+    }
+    if rows.len() > room {
+        rows = with_merged_neighbours(nodes, &rows);
+    }
+    if rows.len() > room {
+        rows = only_what_matters(nodes);
+    }
+    if rows.len() > room {
+        let left_out = rows.len() - room + 1;
+        rows.truncate(room - 1);
+        rows.push(Row::More(left_out));
+    }
+    let mut lines: Vec<_> = rows.iter().map(|row| line(nodes, row, frame)).collect();
+    lines.push(counts(nodes, frame));
+    lines
+}
+
+/// One line of the tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Row {
+    /// A node, by its position.
+    Node(usize),
+    /// Neighbours that are much alike: how many, how they stand, how deep.
+    Alike(usize, Mark, usize),
+    /// Lines for which there is no room.
+    More(usize),
+}
+
+fn without_finished_insides(nodes: &[Node]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut hidden_below = usize::MAX;
+    for (position, node) in nodes.iter().enumerate() {
+        if node.depth > hidden_below {
+            continue;
+        }
+        hidden_below = if node.mark.is_finished() {
+            node.depth
+        } else {
+            usize::MAX
+        };
+        rows.push(Row::Node(position));
+    }
+    rows
+}
+
+fn with_merged_neighbours(nodes: &[Node], rows: &[Row]) -> Vec<Row> {
+    // What stands in one line with others: finished well, or not begun.
+    let alike = |row: &Row| match row {
+        Row::Node(position) => match nodes[*position].mark {
+            mark @ (Mark::Ok | Mark::Skipped | Mark::Cancelled | Mark::Waiting) => Some((mark, nodes[*position].depth)),
+            _ => None,
+        },
+        _ => None,
+    };
+    let groups = rows.chunk_by(|a, b| alike(a).is_some() && alike(a) == alike(b));
+    let merged = groups.flat_map(|group| match (alike(&group[0]), group.len()) {
+        (Some((mark, depth)), count @ 2..) => vec![Row::Alike(count, mark, depth)],
+        _ => group.to_vec(),
+    });
+    merged.collect()
+}
+
+fn only_what_matters(nodes: &[Node]) -> Vec<Row> {
+    let mut keep = vec![false; nodes.len()];
+    let mut above: Vec<usize> = Vec::new();
+    for (position, node) in nodes.iter().enumerate() {
+        while above.last().is_some_and(|last| nodes[*last].depth >= node.depth) {
+            above.pop();
+        }
+        // Inside something finished, nothing is at work, and how it went is said by the whole.
+        let inside_finished = above.iter().any(|ancestor| nodes[*ancestor].mark.is_finished());
+        if node.mark.stands_out() && !inside_finished {
+            keep[position] = true;
+            above.iter().for_each(|ancestor| keep[*ancestor] = true);
+        }
+        above.push(position);
+    }
+    (0..nodes.len())
+        .filter(|position| keep[*position])
+        .map(Row::Node)
+        .collect()
+}
+
+fn line(nodes: &[Node], row: &Row, frame: Frame) -> String {
+    let style = frame.style;
+    match row {
+        Row::Node(position) => {
+            let node = &nodes[*position];
+            let time = match (node.started_at, node.finished_at) {
+                (Some(start), Some(end)) => Some(end.since(start)).filter(|time| time.as_millis() >= 100),
+                (Some(start), None) => Some(frame.now.since(start)),
+                (None, _) => None,
+            };
+            let time = time.map_or_else(String::new, |time| format!(" {}", seconds(time)));
+            let indent = node.depth * 2;
+            // Mark and space are two columns; the title gets what it needs, the note what is left.
+            let room = frame.width.saturating_sub(indent + 2 + time.len());
+            let title = cut(&node.title, room);
+            let note = node.note.trim();
+            let room = room.saturating_sub(columns(&title) + 2);
+            let note = if note.is_empty() || room < 8 {
+                String::new()
+            } else {
+                format!("  {}", cut(note, room))
+            };
+            let mark = node.mark.shown(style, frame.tick);
+            let title = match node.mark {
+                Mark::Failed => style.bad(title),
+                Mark::Running | Mark::Retrying | Mark::Stopping => style.strong(title),
+                Mark::Waiting | Mark::Skipped | Mark::Cancelled => style.faint(title),
+                _ => title,
+            };
+            format!("{:indent$}{mark} {title}{}{}", "", style.faint(time), style.faint(note))
+        }
+        Row::Alike(count, mark, depth) => {
+            let indent = depth * 2;
+            let what = match mark {
+                Mark::Ok => "done",
+                Mark::Skipped => "skipped",
+                Mark::Cancelled => "cancelled",
+                _ => "waiting",
+            };
+            let text = style.faint(format_args!("{count} {what}"));
+            format!("{:indent$}{} {text}", "", mark.shown(style, frame.tick))
+        }
+        Row::More(count) => style.faint(format_args!("… {count} more")),
+    }
+}
+
+/// `12.3s · 12 of 40 done · 3 running · 1 failed`. The whole of the run is not one of its parts.
+fn counts(nodes: &[Node], frame: Frame) -> String {
+    let count = |wanted: &dyn Fn(Mark) -> bool| nodes.iter().skip(1).filter(|node| wanted(node.mark)).count();
+    let total = nodes.len().saturating_sub(1);
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    if let Some(root) = nodes.first()
+        && let Some(start) = root.started_at
+    {
+        let _ = write!(
+            text,
+            "{} · ",
+            seconds(root.finished_at.unwrap_or(frame.now).since(start))
+        );
+    }
+    let _ = write!(text, "{} of {total} done", count(&Mark::is_finished));
+    let parts: [(&str, &dyn Fn(Mark) -> bool); 5] = [
+        ("running", &|mark| mark == Mark::Running || mark == Mark::Stopping),
+        ("to be tried again", &|mark| mark == Mark::Retrying),
+        ("partial", &|mark| mark == Mark::Partial),
+        ("failed", &|mark| mark == Mark::Failed),
+        ("skipped", &|mark| mark == Mark::Skipped),
+    ];
+    for (name, wanted) in parts {
+        match count(wanted) {
+            0 => {}
+            count => {
+                let _ = write!(text, " · {count} {name}");
+            }
+        }
+    }
+    frame.style.faint(cut(&text, frame.width))
+}
+
+/// A span of time for people: `0.3s`, `12.3s`, `2m03s`, `1h02m`.
+pub(crate) fn seconds(time: Duration) -> String {
+    let whole = time.as_secs();
+    match whole {
+        0..60 => format!("{whole}.{}s", time.subsec_millis() / 100),
+        60..3600 => format!("{}m{:02}s", whole / 60, whole % 60),
+        _ => format!("{}h{:02}m", whole / 3600, whole / 60 % 60),
+    }
+}
+
+/// `text` in one line of at most `room` columns.
+fn cut(text: &str, room: usize) -> String {
+    let text = super::printable(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    if columns(&text) <= room {
+        return text;
+    }
+    let mut used = 1;
+    let kept = text.chars().take_while(|c| {
+        used += column_count(*c);
+        used <= room
+    });
+    let mut kept: String = kept.collect();
+    if room > 0 {
+        kept.push('…');
+    }
+    kept
+}
+
+fn columns(text: &str) -> usize {
+    text.chars().map(column_count).sum()
+}
+
+/// Columns that a character takes, or more: a line that turns out longer than the terminal is wide spoils the
+/// picture, a shorter one does not.
+fn column_count(c: char) -> usize {
+    match c {
+        '\0'..='\u{10ff}' | '\u{2010}'..='\u{28ff}' => 1,
+        _ => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,387 @@
+//! What holds for this call: a flag wins over the environment, that over `folio.toml`, and that over the
+//! defaults. The only place where the environment is read.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy as _;
+use folio::{SpaceName, ThreadKey};
+use serde::Deserialize;
+
+use crate::arguments::{Color, Global};
+use crate::error::Failure;
+use crate::output::Output;
+
+/// The name of the file with settings.
+const FILE_NAME: &str = "folio.toml";
+
+/// Variables that programs which tools start may see.
+const FOR_TOOLS: [&str; 9] = [
+    "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ",
+];
+
+/// What holds for this call.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Settings {
+    /// The URL of the store.
+    pub(crate) store: String,
+    /// The space.
+    pub(crate) space: SpaceName,
+    /// The thread.
+    pub(crate) thread: ThreadKey,
+    /// The model, as `--model` writes it.
+    pub(crate) model: Option<String>,
+    /// When to use colour.
+    pub(crate) color: Color,
+    /// Who sits before the terminal.
+    pub(crate) user: String,
+    /// The folder that the program was called in.
+    pub(crate) current: PathBuf,
+    /// The folder below which each run has one to write to.
+    pub(crate) run_folders: Option<PathBuf>,
+    /// The whole environment of programs that tools start: what they need to be found and to speak, nothing secret.
+    pub(crate) tool_environment: Vec<(String, String)>,
+    /// The file that some of it comes from.
+    file: Option<PathBuf>,
+    /// The flags that another call needs to mean the same store and space.
+    repeated: String,
+}
+
+/// The settings of a file. What it does not name is as if there were no file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FromFile {
+    store: Option<String>,
+    space: Option<String>,
+    thread: Option<String>,
+    model: Option<String>,
+    color: Option<Color>,
+}
+
+/// What surrounds the program: handed in, so that tests need not change it.
+struct Surroundings<'a> {
+    variable: &'a dyn Fn(&str) -> Option<OsString>,
+    /// The folder for data and the one for configuration; none if the user has no home.
+    folders: Option<(PathBuf, PathBuf)>,
+    current: PathBuf,
+}
+
+impl Settings {
+    /// Reads all the sources.
+    ///
+    /// # Errors
+    ///
+    /// A mistake in one of them, which it names.
+    pub(crate) fn resolve(flags: &Global) -> Result<Self, Failure> {
+        let folders = etcetera::choose_base_strategy()
+            .ok()
+            .map(|base| (base.data_dir(), base.config_dir()));
+        let current = std::env::current_dir().map_err(|error| Failure::cannot("find", "the current folder", error))?;
+        let variable = |name: &str| std::env::var_os(name);
+        Self::resolve_in(
+            flags,
+            &Surroundings {
+                variable: &variable,
+                folders,
+                current,
+            },
+        )
+    }
+
+    fn resolve_in(flags: &Global, around: &Surroundings<'_>) -> Result<Self, Failure> {
+        let (file, from_file) = read_file(flags.config.as_deref(), around)?;
+        let store = flags
+            .store
+            .clone()
+            .map_or_else(|| around.text("FOLIO_STORE"), |store| Ok(Some(store)))?;
+        let store = match (store, from_file.store) {
+            (Some(store), _) => store,
+            (None, Some(store)) => beside_file(&store, file.as_deref()),
+            (None, None) => around.default_store()?,
+        };
+        let space = flags
+            .space
+            .clone()
+            .map_or_else(|| around.text("FOLIO_SPACE"), |space| Ok(Some(space)))?;
+        let space = match space.or(from_file.space) {
+            Some(space) => SpaceName::parse(&space).map_err(|error| Failure::usage("space_invalid", error))?,
+            None => SpaceName::main(),
+        };
+        let thread = flags
+            .thread
+            .clone()
+            .map_or_else(|| around.text("FOLIO_THREAD"), |thread| Ok(Some(thread)))?;
+        let thread = thread
+            .or(from_file.thread)
+            .unwrap_or_else(|| default_thread(&around.current));
+        if thread.is_empty() {
+            return Err(Failure::usage("thread_invalid", "the name of a thread is empty"));
+        }
+        let no_color = around.text("NO_COLOR")?.is_some_and(|value| !value.is_empty());
+        let color = flags
+            .color
+            .or(no_color.then_some(Color::Never))
+            .or(from_file.color)
+            .unwrap_or_default();
+        let user = [
+            around.text("FOLIO_USER")?,
+            around.text("USER")?,
+            around.text("LOGNAME")?,
+        ];
+        let for_tools = |name: &&str| Some(((*name).to_owned(), (around.variable)(name)?.into_string().ok()?));
+        Ok(Self {
+            current: around.current.clone(),
+            run_folders: around.run_folders(&store),
+            tool_environment: FOR_TOOLS.iter().filter_map(for_tools).collect(),
+            repeated: repeated(flags),
+            store,
+            space,
+            thread: ThreadKey(thread),
+            model: around.text("FOLIO_MODEL")?.or(from_file.model),
+            color,
+            user: user.into_iter().flatten().next().unwrap_or_default(),
+            file,
+        })
+    }
+
+    /// What has to follow another command so that it means the same store and space; empty, or begins with a space.
+    pub(crate) fn repeated(&self) -> &str {
+        &self.repeated
+    }
+
+    /// Says what is used, if somebody asked for it.
+    pub(crate) fn describe(&self, output: &Output) {
+        if let Some(file) = &self.file {
+            output.detail(format_args!("settings: {}", file.display()));
+        }
+        let (scheme, _) = self.store.split_once(':').unwrap_or_default();
+        let store = if matches!(scheme, "sqlite" | "memory") {
+            &self.store
+        } else {
+            scheme
+        };
+        output.detail(format_args!(
+            "store: {store}, space: {}, thread: {}",
+            self.space, self.thread
+        ));
+    }
+}
+
+impl Surroundings<'_> {
+    /// A variable; one that is set to nothing counts as not set.
+    fn text(&self, name: &str) -> Result<Option<String>, Failure> {
+        match (self.variable)(name) {
+            Some(value) if value.is_empty() => Ok(None),
+            Some(value) => value
+                .into_string()
+                .map(Some)
+                .map_err(|_| Failure::usage("environment_invalid", format!("{name} is not valid UTF-8"))),
+            None => Ok(None),
+        }
+    }
+
+    /// Beside the file of the store, or in the data folder.
+    fn run_folders(&self, store: &str) -> Option<PathBuf> {
+        let file = store
+            .strip_prefix("sqlite:")
+            .map(|path| path.strip_prefix("//").unwrap_or(path));
+        let folder = match file {
+            Some(file) => std::path::absolute(self.current.join(file)).ok()?.parent()?.to_owned(),
+            None => self.folders.as_ref()?.0.join("folio"),
+        };
+        Some(folder.join("runs"))
+    }
+
+    fn default_store(&self) -> Result<String, Failure> {
+        let Some((data, _)) = &self.folders else {
+            return Err(Failure::usage(
+                "no_home",
+                "the user has no home folder, so there is no place to keep memory",
+            )
+            .hint("name one with --store sqlite:PATH or FOLIO_STORE"));
+        };
+        let path = data.join("folio").join("folio.db");
+        path.to_str().map(|path| format!("sqlite:{path}")).ok_or_else(|| {
+            Failure::usage(
+                "no_home",
+                format!("the data folder {} has a name that is not valid UTF-8", data.display()),
+            )
+            .hint("name another place with --store sqlite:PATH")
+        })
+    }
+}
+
+fn repeated(flags: &Global) -> String {
+    // Any other URL may hold a password, and this is shown.
+    let store = flags.store.as_ref().filter(|store| store.starts_with("sqlite:"));
+    let given = [("--store", store), ("--space", flags.space.as_ref())];
+    let given = given.into_iter().filter_map(|(flag, value)| Some((flag, value?)));
+    given
+        .map(|(flag, value)| {
+            if value.contains(' ') {
+                format!(" {flag} '{value}'")
+            } else {
+                format!(" {flag} {value}")
+            }
+        })
+        .collect()
+}
+
+/// The file that was asked for, or the first that is there: in this folder, in the configuration folder.
+fn read_file(asked: Option<&Path>, around: &Surroundings<'_>) -> Result<(Option<PathBuf>, FromFile), Failure> {
+    let asked = match asked {
+        Some(path) => Some(path.to_owned()),
+        None => around.text("FOLIO_CONFIG")?.map(PathBuf::from),
+    };
+    let candidates = match &asked {
+        Some(path) => vec![path.clone()],
+        None => {
+            let configured = around
+                .folders
+                .iter()
+                .map(|(_, config)| config.join("folio").join(FILE_NAME));
+            std::iter::once(around.current.join(FILE_NAME))
+                .chain(configured)
+                .collect()
+        }
+    };
+    for path in candidates {
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && asked.is_none() => continue,
+            Err(error) => return Err(Failure::file("read the settings in", &path, &error)),
+        };
+        let settings = toml::from_str(&text).map_err(|error| {
+            let place = error
+                .span()
+                .map_or_else(String::new, |span| place_of(&text, span.start));
+            Failure::usage(
+                "settings_invalid",
+                format!("{}{place}: {}", path.display(), error.message()),
+            )
+            .hint("a settings file may name store, space, thread, model and color")
+        })?;
+        return Ok((Some(path), settings));
+    }
+    Ok((None, FromFile::default()))
+}
+
+/// `:line:column` of a byte of `text`.
+fn place_of(text: &str, byte: usize) -> String {
+    let before = &text[..text.floor_char_boundary(byte)];
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!(":{}:{column}", before.matches('\n').count() + 1)
+}
+
+/// A path in a settings file means a place beside that file.
+fn beside_file(store: &str, file: Option<&Path>) -> String {
+    let folder = file.and_then(Path::parent);
+    match (store.strip_prefix("sqlite:"), folder) {
+        (Some(path), Some(folder)) if !path.starts_with('/') => format!("sqlite:{}", folder.join(path).display()),
+        _ => store.to_owned(),
+    }
+}
+
+/// The worktree that `folder` is in, not the repository: two worktrees are two pieces of work.
+fn default_thread(folder: &Path) -> String {
+    let worktree = folder.ancestors().find(|folder| folder.join(".git").exists());
+    worktree.map_or_else(|| ThreadKey::main().0, |folder| folder.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(flags: &Global, variables: &[(&str, &str)], current: &Path) -> Result<Settings, Failure> {
+        let variable = |name: &str| {
+            variables
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| OsString::from(value))
+        };
+        let folders = Some((PathBuf::from("/data"), PathBuf::from("/nowhere")));
+        resolve_around(
+            flags,
+            &Surroundings {
+                variable: &variable,
+                folders,
+                current: current.to_owned(),
+            },
+        )
+    }
+
+    fn resolve_around(flags: &Global, around: &Surroundings<'_>) -> Result<Settings, Failure> {
+        Settings::resolve_in(flags, around)
+    }
+
+    fn folder_with(settings: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(FILE_NAME), settings).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_flag_wins_over_the_environment_over_the_file_over_the_default() {
+        let with_file = folder_with("space = \"file\"");
+        let without = tempfile::tempdir().unwrap();
+        let flags = Global {
+            space: Some("flag".to_owned()),
+            ..Global::default()
+        };
+        let (none, variable) = (Global::default(), [("FOLIO_SPACE", "environment")]);
+        let space = |flags: &Global, variables: &[(&str, &str)], folder: &tempfile::TempDir| {
+            resolve(flags, variables, folder.path()).unwrap().space.to_string()
+        };
+        assert_eq!(space(&flags, &variable, &with_file), "flag");
+        assert_eq!(space(&none, &variable, &with_file), "environment");
+        assert_eq!(space(&none, &[("FOLIO_SPACE", "")], &with_file), "file");
+        assert_eq!(space(&none, &[], &without), "main");
+    }
+
+    #[test]
+    fn the_default_store_is_a_file_in_the_data_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(
+            resolve(&Global::default(), &[], folder.path()).unwrap().store,
+            "sqlite:/data/folio/folio.db"
+        );
+    }
+
+    #[test]
+    fn a_path_in_a_file_is_beside_that_file() {
+        let folder = folder_with("store = \"sqlite:notes/f.db\"");
+        let store = resolve(&Global::default(), &[], folder.path()).unwrap().store;
+        assert_eq!(store, format!("sqlite:{}", folder.path().join("notes/f.db").display()));
+    }
+
+    #[test]
+    fn a_mistake_in_a_file_is_named_with_its_place() {
+        let folder = folder_with("space = \"x\"\n  colour = \"auto\"\n");
+        let error = resolve(&Global::default(), &[], folder.path()).unwrap_err().to_string();
+        assert!(error.contains("folio.toml:2:3") && error.contains("colour"), "{error}");
+    }
+
+    #[test]
+    fn two_worktrees_are_two_threads_m7_4_38() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("tree/src");
+        std::fs::create_dir_all(&inner).unwrap();
+        std::fs::write(folder.path().join("tree/.git"), "gitdir: elsewhere").unwrap();
+        let thread = |folder: &Path| resolve(&Global::default(), &[], folder).unwrap().thread.0;
+        assert_eq!(thread(&inner), folder.path().join("tree").to_string_lossy());
+    }
+
+    #[test]
+    fn no_color_is_obeyed_unless_a_flag_says_otherwise() {
+        let folder = tempfile::tempdir().unwrap();
+        let color = |flag| {
+            let flags = Global {
+                color: flag,
+                ..Global::default()
+            };
+            resolve(&flags, &[("NO_COLOR", "1")], folder.path()).unwrap().color
+        };
+        assert_eq!(color(None), Color::Never);
+        assert_eq!(color(Some(Color::Always)), Color::Always);
+    }
+}

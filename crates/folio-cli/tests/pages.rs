@@ -1,0 +1,208 @@
+//! The scratchbook and the pages, as a person and as a program see them.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod support;
+
+use insta::assert_snapshot;
+use serde_json::json;
+use support::{Folio, session};
+
+#[test]
+fn a_book_shows_what_is_pinned_begun_and_open_first() {
+    let seen = session(
+        &Folio::new(),
+        &[
+            "book add note 'The port is 8080' --tag net",
+            "book add todo 'Write the tests'",
+            "book add task 'Move the house' --phase packing --progress 0.25",
+            "book update e3 --status in_progress --progress 0.6",
+            "book pin e1",
+            "book view",
+            "book complete e2 e3",
+            "book view --kind task --kind todo",
+            "book unpin e1",
+            "book view --thread elsewhere",
+            "book add todo x --progress 0.5",
+            "book update e2 --progress 2",
+            "book complete e9",
+        ],
+    );
+    assert_snapshot!(seen, @"
+    $ folio book add note 'The port is 8080' --tag net
+    e1 [note/active] The port is 8080 #net
+    $ folio book add todo 'Write the tests'
+    e2 [todo/open] Write the tests
+    $ folio book add task 'Move the house' --phase packing --progress 0.25
+    e3 [task/open] Move the house (packing, 25%)
+    $ folio book update e3 --status in_progress --progress 0.6
+    e3 [task/in_progress] Move the house (packing, 60%)
+    $ folio book pin e1
+    e1 [note/active] pinned The port is 8080 #net
+    $ folio book view
+    e1 [note/active] pinned The port is 8080 #net
+    e3 [task/in_progress] Move the house (packing, 60%)
+    e2 [todo/open] Write the tests
+    $ folio book complete e2 e3
+    e2 [todo/done] Write the tests (100%)
+    e3 [task/done] Move the house (packing, 100%)
+    $ folio book view --kind task --kind todo
+    e3 [task/done] Move the house (packing, 100%)
+    e2 [todo/done] Write the tests (100%)
+    $ folio book unpin e1
+    e1 [note/active] The port is 8080 #net
+    $ folio book view --thread elsewhere
+    ! nothing in this scratchbook matches
+    $ folio book add todo x --progress 0.5
+    ! error: phase: only a task has phase and progress, this is a todo
+    = 2
+    $ folio book update e2 --progress 2
+    ! error: progress: 2 is not from 0 to 1
+    = 2
+    $ folio book complete e9
+    ! error: there is no entry e9 in this space
+    = 3
+    ");
+}
+
+#[test]
+fn an_item_has_the_shape_of_seed_003() {
+    let folio = Folio::new();
+    let mut item = folio.json(&[
+        "book",
+        "add",
+        "task",
+        "t",
+        "--body",
+        "b",
+        "--phase",
+        "p",
+        "--progress",
+        "0.5",
+    ]);
+    for accident in ["item_id", "created_at_nanoseconds", "updated_at_nanoseconds"] {
+        assert!(item.as_object_mut().unwrap().remove(accident).is_some(), "{accident}");
+    }
+    let wanted = json!({
+        "handle": "e1", "kind": "task", "status": "open", "title": "t", "body": "b", "tags": [], "pinned": false,
+        "phase": "p", "progress": 0.5, "version": 1,
+    });
+    assert_eq!(item, wanted);
+}
+
+#[test]
+fn pages_make_a_tree_and_keep_what_is_appended() {
+    let folio = Folio::new();
+    let seen = session(
+        &folio,
+        &[
+            "tree",
+            "page new Findings --tag review",
+            "page new Details --parent p1",
+            "page new More --parent p1",
+            "page new Depths --parent p2",
+            "tree",
+            "tree p2",
+            "tree --depth 1",
+            "page append p1 'Ten files are hot.' --title 'Hot files'",
+            "page append p1 'One is cold.'",
+            "page show p1",
+            "page show p1 --tail 1",
+            "page append p1 ''",
+            "page show p9",
+            "page new x --parent p9",
+            "page new x --role scratch_page",
+        ],
+    );
+    assert_snapshot!(seen, @"
+    $ folio tree
+    ! there are no pages yet
+    $ folio page new Findings --tag review
+    p1 Findings note open
+    $ folio page new Details --parent p1
+    p2 Details note open
+    $ folio page new More --parent p1
+    p3 More note open
+    $ folio page new Depths --parent p2
+    p4 Depths note open
+    $ folio tree
+    p1 Findings note open
+    ├─ p2 Details note open
+    │  └─ p4 Depths note open
+    └─ p3 More note open
+    $ folio tree p2
+    p2 Details note open
+    └─ p4 Depths note open
+    $ folio tree --depth 1
+    p1 Findings note open
+    ├─ p2 Details note open
+    └─ p3 More note open
+    $ folio page append p1 'Ten files are hot.' --title 'Hot files'
+    e1 [log] Hot files
+    $ folio page append p1 'One is cold.'
+    e2 [log] One is cold.
+    $ folio page show p1
+    # Findings
+
+    <!-- p1 note · user · open -->
+
+    Ten files are hot.
+
+    One is cold.
+
+    ## Pages
+
+    - p2 Details (open)
+    - p3 More (open)
+    $ folio page show p1 --tail 1
+    # Findings
+
+    <!-- p1 note · user · open -->
+
+    One is cold.
+
+    ## Pages
+
+    - p2 Details (open)
+    - p3 More (open)
+    $ folio page append p1 ''
+    ! error: body: there is neither a title nor a text
+    = 2
+    $ folio page show p9
+    ! error: there is no page p9 in this space
+    = 3
+    $ folio page new x --parent p9
+    ! error: there is no page p9 in this space
+    = 3
+    $ folio page new x --role scratch_page
+    ! error: invalid value 'scratch_page' for '--role <ROLE>': not note, workspace, scratchpad_root, scratchpad_exec, plan or iteration_summary
+    ! 
+    ! For more information, try '--help'.
+    = 2
+    ");
+}
+
+#[test]
+fn a_page_has_the_properties_and_links_of_seed_000() {
+    let folio = Folio::new();
+    let parent = folio.json(&["page", "new", "Main", "--role", "scratchpad_root", "--tag", "homework"]);
+    let child = folio.json(&["page", "new", "Branch", "--parent", "p1", "--role", "scratchpad_exec"]);
+    assert_eq!(parent["type_key"], "document.homework.scratchpad.root");
+    assert_eq!(child["type_key"], "document.homework.scratchpad.exec");
+    assert_eq!(child["parent"], parent["page_id"]);
+    let props = json!({
+        "homework_run_id": null, "doc_role": "scratchpad_root", "branch_id": null, "iteration": null,
+        "owner": "user", "tags": ["homework"],
+    });
+    assert_eq!(parent["props"], props);
+    let links = folio.json(&["page", "show", "p1"])["links"].clone();
+    assert_eq!(
+        links,
+        json!([{"src": parent["page_id"], "relation": "document_has_document", "dst": child["page_id"]}])
+    );
+    let tree = folio.json(&["tree"]);
+    assert_eq!(
+        (&tree["total"], &tree["roots"][0]["children"][0]["handle"]),
+        (&json!(2), &json!("p2"))
+    );
+}

@@ -1,0 +1,346 @@
+//! The program as such: help, settings, exit codes, and what it says when something is wrong.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod support;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use support::{Called, Folio};
+
+/// The one line of JSON that a failure is with `--json`, and nothing on standard output.
+fn problem(called: &Called) -> Value {
+    assert_eq!(called.stdout, "");
+    assert_eq!(called.stderr.lines().count(), 1, "{}", called.stderr);
+    serde_json::from_str(&called.stderr).unwrap()
+}
+
+#[test]
+fn without_arguments_it_says_what_can_be_done_first() {
+    let seen = Folio::new().call(&[]);
+    assert_eq!((seen.code, seen.stderr.as_str()), (0, ""));
+    for wanted in [
+        "folio run --plan examples/repo-review.yaml",
+        "observe",
+        "Exit codes",
+        "FOLIO_STORE",
+    ] {
+        assert!(seen.stdout.contains(wanted), "{wanted}:\n{}", seen.stdout);
+    }
+    assert!(
+        seen.stdout.lines().all(|line| line.chars().count() <= 100),
+        "{}",
+        seen.stdout
+    );
+}
+
+#[test]
+fn every_command_has_help() {
+    let folio = Folio::new();
+    for command in [
+        "run",
+        "runs",
+        "show",
+        "watch",
+        "resume",
+        "cancel",
+        "observe",
+        "book",
+        "tree",
+        "page",
+        "trace",
+        "plan",
+        "doctor",
+        "completions",
+    ] {
+        assert!(folio.ok(&[command, "--help"]).contains("Usage: folio"), "{command}");
+    }
+}
+
+#[test]
+fn a_mistake_in_the_call_is_explained_and_ends_with_2() {
+    let folio = Folio::new();
+    let seen = [
+        folio.seen(&["observe", "list", "--colour"]),
+        folio.seen(&["obsrve"]),
+        folio.seen(&["observe", "get", "nonsense"]),
+        folio.seen(&["observe", "update", "e1"]),
+        folio.seen(&["observe", "list", "--space", "No Space"]),
+        folio.seen(&["observe", "list", "--store", "folio.db"]),
+    ];
+    assert_snapshot!(seen.join("----\n"), @r#"
+    ! error: unexpected argument '--colour' found
+    ! 
+    !   tip: a similar argument exists: '--color'
+    ! 
+    ! Usage: folio observe list --color <WHEN>
+    ! 
+    ! For more information, try '--help'.
+    = 2
+    ----
+    ! error: unrecognized subcommand 'obsrve'
+    ! 
+    !   tip: some similar subcommands exist: 'serve', 'observe'
+    ! 
+    ! Usage: folio [OPTIONS] [COMMAND]
+    ! 
+    ! For more information, try '--help'.
+    = 2
+    ----
+    ! error: invalid value 'nonsense' for '<OBSERVATION>': not a handle like e42 or an id like obs_01J…
+    ! 
+    ! For more information, try '--help'.
+    = 2
+    ----
+    ! error: the following required arguments were not provided:
+    !   <--content <TEXT>|--title <TITLE>|--status <STATUS>|--confidence <NUMBER>|--tag <TAG>|--owner <OWNER>|--context <KEY=VALUE>|--metadata <KEY=VALUE>>
+    ! 
+    ! Usage: folio observe update <--content <TEXT>|--title <TITLE>|--status <STATUS>|--confidence <NUMBER>|--tag <TAG>|--owner <OWNER>|--context <KEY=VALUE>|--metadata <KEY=VALUE>> <OBSERVATION>
+    ! 
+    ! For more information, try '--help'.
+    = 2
+    ----
+    ! error: "No Space" is not a space name: 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit
+    = 2
+    ----
+    ! error: the store URL does not begin with a kind of store and a colon
+    !   hint: a store is sqlite:PATH or memory:, for example --store sqlite:./folio.db
+    = 2
+    "#);
+}
+
+#[test]
+fn with_json_a_failure_is_one_problem_on_standard_error() {
+    let folio = Folio::new();
+    let not_found = problem(&folio.call(&["observe", "get", "e7", "--json"]));
+    let wanted = json!({
+        "type": "docs/errors/not_found.md", "title": "Not found", "status": 404, "code": "not_found",
+        "detail": "there is no entry e7 in this space", "hints": [],
+    });
+    assert_eq!(not_found, wanted);
+    let usage = problem(&folio.call(&["observe", "list", "--json", "--colour"]));
+    assert_eq!((&usage["code"], &usage["status"]), (&json!("usage"), &json!(400)));
+    assert_eq!(usage["detail"], "unexpected argument '--colour' found");
+}
+
+#[test]
+fn a_store_that_this_build_does_not_have_is_refused_without_the_password() {
+    let seen = Folio::new().seen(&["observe", "list", "--store", "postgres://me:hunter2@db/x"]);
+    assert_snapshot!(seen, @"
+    ! error: this build of folio has no PostgreSQL store yet
+    !   hint: use --store sqlite:PATH
+    = 5
+    ");
+}
+
+#[test]
+fn a_store_that_cannot_be_written_to_is_unavailable() {
+    let folio = Folio::new();
+    folio.file("file", "");
+    assert_snapshot!(folio.seen(&["observe", "list", "--store", "sqlite:file/folio.db"]), @"
+    ! error: cannot create FOLDER/file: something on the way to it is a file, not a folder
+    !   caused by: File exists (os error 17)
+    !   hint: --store sqlite:PATH names another file
+    = 5
+    ");
+    assert_snapshot!(folio.seen(&["observe", "list", "--store", "sqlite:/proc/folio.db"]), @"
+    ! error: cannot open /proc/folio.db: the file cannot be opened
+    !   caused by: unable to open database file: /proc/folio.db
+    !   caused by: Error code 14: unable to open database file
+    !   hint: --store sqlite:PATH names another file
+    = 5
+    ");
+}
+
+#[test]
+fn a_damaged_file_is_told_from_a_foreign_one() {
+    let folio = Folio::new();
+    folio.file(
+        "text.db",
+        "this is no database, whatever its name says; it goes on for a while".repeat(100),
+    );
+    assert_snapshot!(folio.seen(&["observe", "list", "--store", "sqlite:text.db"]), @"
+    ! error: text.db is damaged: it is not an SQLite file
+    !   caused by: file is not a database
+    !   hint: restore the file from a backup, or name another one with --store
+    = 6
+    ");
+    folio.ok(&["observe", "add", "x", "--store", "sqlite:cut.db"]);
+    let bytes = std::fs::read(folio.path().join("cut.db")).unwrap();
+    folio.file("cut.db", &bytes[..bytes.len() / 2]);
+    assert_snapshot!(folio.seen(&["doctor", "--store", "sqlite:cut.db"]), @"
+    ! error: cut.db is damaged: its pages contradict each other; restore it from a backup
+    !   caused by: database disk image is malformed
+    !   hint: restore the file from a backup, or name another one with --store
+    = 6
+    ");
+}
+
+#[test]
+fn the_doctor_finds_nothing_wrong_with_a_good_store() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "x"]);
+    let found = folio.json(&["doctor"]);
+    assert_eq!((&found["healthy"], &found["problems"]), (&json!(true), &json!([])));
+}
+
+#[test]
+fn settings_come_from_flags_then_the_environment_then_the_file() {
+    let folio = Folio::new();
+    folio.file("folio.toml", "store = \"sqlite:from-file.db\"\nspace = \"file\"\n");
+    let used = |folio: &Folio, variable: Option<&str>, arguments: &[&str]| {
+        let mut command = folio.command(&[arguments, &["observe", "list", "-v"]].concat());
+        command.envs(variable.map(|value| ("FOLIO_SPACE", value)));
+        folio.without_accidents(&Called::of(command.output().unwrap()).stderr)
+    };
+    assert_snapshot!(used(&folio, None, &[]), @"
+    settings: FOLDER/folio.toml
+    store: sqlite:FOLDER/from-file.db, space: file, thread: main
+    no observation matches
+    ");
+    assert_snapshot!(used(&folio, Some("environment"), &["--config", "/dev/null"]), @"
+    settings: /dev/null
+    store: sqlite:FOLDER/home/.local/share/folio/folio.db, space: environment, thread: main
+    no observation matches
+    ");
+    assert_snapshot!(used(&folio, Some("environment"), &["--space", "flag", "--thread", "t"]), @"
+    settings: FOLDER/folio.toml
+    store: sqlite:FOLDER/from-file.db, space: flag, thread: t
+    no observation matches
+    ");
+}
+
+#[test]
+fn a_mistake_in_the_settings_is_named_with_its_place() {
+    let folio = Folio::new();
+    folio.file("folio.toml", "space = \"x\"\ncolour = \"auto\"\n");
+    assert_snapshot!(folio.seen(&["observe", "list"]), @"
+    ! error: FOLDER/folio.toml:2:1: unknown field `colour`, expected one of `store`, `space`, `thread`, `model`, `color`
+    !   hint: a settings file may name store, space, thread, model and color
+    = 2
+    ");
+    assert_snapshot!(folio.seen(&["observe", "list", "--config", "missing.toml"]), @"
+    ! error: cannot read the settings in missing.toml: no such file or directory
+    = 3
+    ");
+}
+
+#[test]
+fn quiet_says_nothing_but_the_answer() {
+    let folio = Folio::new();
+    let called = folio.call(&["observe", "add", "x", "--confidence", "7", "--quiet"]);
+    assert_eq!((called.code, called.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn colour_is_used_when_asked_for_and_never_in_json() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "x"]);
+    assert!(!folio.ok(&["observe", "list"]).contains('\u{1b}'));
+    assert!(folio.ok(&["observe", "list", "--color", "always"]).contains('\u{1b}'));
+    assert!(
+        !folio
+            .ok(&["observe", "list", "--color", "always", "--json"])
+            .contains('\u{1b}')
+    );
+}
+
+#[test]
+fn what_strangers_wrote_cannot_command_the_terminal() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "a\u{1b}]0;owned\u{7}b"]);
+    for arguments in [
+        ["observe", "list"].as_slice(),
+        &["observe", "get", "e1"],
+        &["page", "show", "p1"],
+        &["trace"],
+    ] {
+        assert!(!folio.ok(arguments).contains('\u{1b}'), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_not_an_error() {
+    let folio = Folio::new();
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("folio"));
+    let mut child = command
+        .args(["plan", "schema"])
+        .env_clear()
+        .env("HOME", folio.path())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(
+        (output.status.code(), output.stderr.as_slice()),
+        (Some(0), b"".as_slice())
+    );
+}
+
+#[test]
+fn completions_know_the_commands() {
+    let folio = Folio::new();
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(folio.ok(&["completions", shell]).contains("observe"), "{shell}");
+    }
+}
+
+#[test]
+fn the_schema_of_plans_is_a_json_schema() {
+    let schema: Value = serde_json::from_str(&Folio::new().ok(&["plan", "schema"])).unwrap();
+    assert!(schema["$schema"].as_str().unwrap().contains("2020-12"), "{schema}");
+}
+
+const PLAN: &str = "\
+version: 1
+title: Look around
+inputs:
+  where: {type: path, default: .}
+steps:
+  - id: files
+    title: List the files
+    do: {tool: list, args: {path: .}}
+";
+
+#[test]
+fn a_sound_plan_is_said_to_be_sound() {
+    let folio = Folio::new();
+    folio.file("plan.yaml", PLAN);
+    assert_snapshot!(folio.seen(&["plan", "check", "plan.yaml"]), @"ok plan.yaml: Look around (1 step)");
+    assert_eq!(folio.json(&["plan", "check", "plan.yaml"])["valid"], true);
+    folio
+        .command(&["plan", "check", "-"])
+        .write_stdin(PLAN)
+        .assert()
+        .success();
+}
+
+#[test]
+fn every_mistake_of_a_plan_is_named_with_its_place() {
+    let folio = Folio::new();
+    let plan = PLAN
+        .replace("tool: list", "tool: lst")
+        .replace("title: List", "titel: List")
+        .replace("type: path", "type: way");
+    folio.file("plan.yaml", plan);
+    assert_snapshot!(folio.seen(&["plan", "check", "plan.yaml"]), @r#"
+    ! plan.yaml:4:17: P007 "way" is not one of the choices [inputs.where.type]
+    !   hint: there is string, integer, number, boolean, path, list, object
+    ! plan.yaml:7:5: P003 a task has no key `titel` [steps[0].titel]
+    !   hint: did you mean `title`?
+    ! plan.yaml:8:16: P004 unknown tool "lst" [steps[0].do.tool]
+    !   hint: did you mean `list`?
+    ! error: 3 mistakes in plan.yaml
+    !   hint: `folio plan schema` prints what a plan may say
+    = 2
+    "#);
+    let problem = problem(&folio.call(&["plan", "check", "plan.yaml", "--json"]));
+    assert_eq!(problem["code"], "plan_invalid");
+    assert_eq!(problem["errors"][0]["line"], 4);
+    assert_snapshot!(folio.seen(&["plan", "check", "missing.yaml"]), @"
+    ! error: cannot read missing.yaml: no such file or directory
+    = 3
+    ");
+}

@@ -1,0 +1,305 @@
+//! Runs from outside: started, shown, watched, cancelled, killed and taken up again.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod support;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use support::Folio;
+
+const PLAN: &str = "
+title: Letters of {{ inputs.name }}
+inputs: {name: {type: string, default: Ada}}
+steps:
+  - {id: list, title: List the letters, do: {tool: text, args: {op: echo, value: [a, b]}}}
+  - id: each
+    title: Each letter
+    for_each: results.list.output.value
+    concurrency: 1
+    step:
+      id: look
+      title: Letter {{ item }}
+      plan:
+        steps:
+          - {id: note, title: Note it, do: {tool: observe, args: {type: learning, content: 'saw {{ item }}'}}}
+        output: '{{ item }}'
+  - {id: count, title: Count them, do: {tool: text, args: {op: count, value: '{{ results.each.output }}'}}}
+output: {letters: '{{ results.count.output.value }}'}
+report: {title: Letters, body: 'There are {{ results.count.output.value }} letters.'}
+";
+
+/// A plan that is at work until it is stopped.
+const SLOW: &str = "
+title: Slow
+steps:
+  - {id: first, do: {tool: text, args: {op: echo, value: 1}}}
+  - {id: second, do: {tool: wait, args: {ms: 60000}}}
+";
+
+/// A plan that takes a second.
+const SECOND: &str = "
+title: A second
+steps:
+  - {id: first, do: {tool: observe, args: {type: learning, content: once}}}
+  - {id: second, do: {tool: wait, args: {ms: 1000}}}
+";
+
+fn folio_with(name: &str, plan: &str) -> Folio {
+    let folio = Folio::new();
+    folio.file(name, plan);
+    folio
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Whether the second step of a run is under way.
+fn waits(show: &Value) -> bool {
+    show["nodes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|node| node["path"] == "second" && node["state"] == "executing")
+}
+
+#[test]
+fn a_run_shows_its_steps_prints_its_report_and_says_where_to_look() {
+    let folio = folio_with("plan.yaml", PLAN);
+    assert_snapshot!(folio.seen(&["run", "--plan", "plan.yaml"]), @"
+    # Letters
+
+    There are 2 letters.
+    ! [TIME] ok        list  2 items
+    ! [TIME] ok        each/look[0]/note  1 observation
+    ! [TIME] ok        each/look[0]  1 ok
+    ! [TIME] ok        each/look[1]/note  1 observation
+    ! [TIME] ok        each/look[1]  1 ok
+    ! [TIME] ok        each  2 ok
+    ! [TIME] ok        count  2
+    ! [TIME] ok        run  3 ok
+    ! 
+    ! 
+    ! r1 ok: 3 ok
+    ! its pages: folio tree --run r1   its steps: folio show r1   its trace: folio trace --run r1
+    ");
+    assert_snapshot!(folio.seen(&["runs"]), @"r1 ok Letters of Ada 0.0s TIME");
+    assert_snapshot!(folio.seen(&["show", "r1"]), @"
+    ✓ Letters of Ada  3 ok
+      ✓ List the letters  2 items
+      ✓ Each letter  2 ok
+        ✓ Letter a  1 ok
+          ✓ Note it  1 observation
+        ✓ Letter b  1 ok
+          ✓ Note it  1 observation
+      ✓ Count them  2
+    0.0s · 7 of 7 done
+
+    r1 ok: 3 ok
+
+    # Letters
+
+    There are 2 letters.
+    ");
+    assert_snapshot!(folio.seen(&["tree", "--run", "r1"]), @"
+    p1 Letters of Ada workspace ok
+    ├─ p2 Main scratchpad scratchpad_root ok
+    │  ├─ p4 List the letters scratchpad_exec ok
+    │  ├─ p5 Letter a scratchpad_exec ok
+    │  │  └─ p6 Note it scratchpad_exec ok
+    │  ├─ p8 Letter b scratchpad_exec ok
+    │  │  └─ p9 Note it scratchpad_exec ok
+    │  ├─ p10 Count them scratchpad_exec ok
+    │  └─ p11 Iteration 1 iteration_summary ok
+    ├─ p3 Plan plan ok
+    └─ p12 Letters note ok
+    ");
+    assert_eq!(folio.json(&["observe", "list"])["total"], 2);
+}
+
+#[test]
+fn quiet_prints_the_report_and_nothing_else() {
+    let folio = folio_with("plan.yaml", PLAN);
+    let called = folio.call(&["run", "--plan", "plan.yaml", "--quiet"]);
+    assert_eq!(
+        (called.stdout.as_str(), called.stderr.as_str()),
+        ("# Letters\n\nThere are 2 letters.\n", "")
+    );
+}
+
+#[test]
+fn with_json_a_run_is_a_stream_of_events_that_ends_with_what_it_came_to() {
+    let folio = folio_with("plan.yaml", PLAN);
+    let stream = lines(&folio.ok(&["run", "--plan", "plan.yaml", "--input", "name=Bob", "--json"]));
+    assert_eq!(
+        (&stream[0]["event"], &stream[0]["title"]),
+        (&json!("run_started"), &json!("Letters of Bob"))
+    );
+    let finished: Vec<_> = stream
+        .iter()
+        .filter(|line| line["event"] == "finished")
+        .map(|line| &line["path"])
+        .collect();
+    assert_eq!(finished.len(), 8, "{finished:?}");
+    let end = stream.last().unwrap();
+    assert_eq!(
+        (&end["event"], &end["status"], &end["output"]),
+        (&json!("run_ended"), &json!("ok"), &json!({"letters": 2}))
+    );
+    assert_eq!(end["pages"]["workspace"], "p1");
+    let watched = lines(&folio.ok(&["watch", "r1", "--json"]));
+    assert_eq!(watched, stream, "who comes late sees the same");
+}
+
+#[test]
+fn a_run_that_fails_ends_with_1_and_says_why() {
+    let plan = "steps: [{id: look, do: {tool: read, args: {path: nowhere.txt}}}]";
+    let folio = folio_with("plan.yaml", plan);
+    let called = folio.call(&["run", "look for it", "--plan", "plan.yaml"]);
+    assert_eq!(called.code, 1);
+    assert!(called.stderr.contains("nowhere.txt"), "{}", called.stderr);
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_before_anything_begins() {
+    let folio = folio_with("plan.yaml", PLAN);
+    folio.file(
+        "model.yaml",
+        "steps: [{id: think, title: Think about it, description: hard}]",
+    );
+    folio.file(
+        "path.yaml",
+        "inputs: {where: {type: path}}\nsteps: [{id: look, do: {tool: list, args: {path: .}}}]",
+    );
+    let seen = [
+        folio.seen(&["run"]),
+        folio.seen(&["run", "make it better"]),
+        folio.seen(&["run", "make it better", "--model", "ollama:small"]),
+        folio.seen(&["run", "--plan", "model.yaml"]),
+        folio.seen(&["run", "--plan", "path.yaml"]),
+        folio.seen(&["run", "--plan", "path.yaml", "--input", "where=nowhere"]),
+        folio.seen(&["run", "--plan", "plan.yaml", "--input", "nme=x"]),
+        folio.seen(&["run", "--plan", "missing.yaml"]),
+        folio.seen(&["run", "--plan", "plan.yaml", "--input", "nonsense"]),
+    ];
+    assert_snapshot!(seen.join("----\n"), @r#"
+    ! error: there is neither a plan nor a goal
+    !   hint: without a model: folio run --plan examples/repo-review.yaml --input repo=.
+    = 2
+    ----
+    ! error: only a model can make a plan for a goal, and none is configured
+    !   hint: name one with --model anthropic:NAME, openai:NAME, ollama:NAME or openai+http://HOST/v1:NAME
+    !   hint: or put it into FOLIO_MODEL, or into folio.toml as model = "…"
+    !   hint: without a model: folio run --plan examples/repo-review.yaml --input repo=.
+    = 2
+    ----
+    ! error: this build of folio cannot ask a model yet, ollama:small included
+    !   hint: without a model: folio run --plan examples/repo-review.yaml --input repo=.
+    = 2
+    ----
+    ! error: model.yaml: 1 of the plan's tasks have neither `do:` nor `plan:`, so they need a model: think
+    !   hint: say with `do:` how they are done; this build cannot ask a model yet
+    = 2
+    ----
+    ! error: path.yaml: the inputs do not fit the plan: the input `where` is missing: a path
+    !   hint: inputs are given with --input NAME=VALUE
+    = 2
+    ----
+    ! error: cannot use the input where, FOLDER/nowhere: no such file or directory
+    = 3
+    ----
+    ! error: plan.yaml: the inputs do not fit the plan: the plan has no input `nme`; did you mean `name`?
+    !   hint: inputs are given with --input NAME=VALUE
+    = 2
+    ----
+    ! error: cannot read missing.yaml: no such file or directory
+    = 3
+    ----
+    ! error: invalid value 'nonsense' for '--input <NAME=VALUE>': not of the form KEY=VALUE
+    ! 
+    ! For more information, try '--help'.
+    = 2
+    "#);
+    assert_eq!(folio.json(&["runs"])["total"], 0);
+}
+
+#[test]
+fn ctrl_c_cancels_in_order() {
+    let folio = folio_with("plan.yaml", SLOW);
+    let running = folio.spawn(&["run", "--plan", "plan.yaml"]);
+    folio.until(&["runs"], |runs| runs["total"] == 1);
+    folio.until(&["show", "r1"], waits);
+    running.interrupt();
+    let called = running.wait();
+    assert_eq!(called.code, 130, "{}", called.stderr);
+    assert_eq!(folio.json(&["runs"])["items"][0]["status"], "cancelled");
+}
+
+#[test]
+fn a_run_is_cancelled_from_another_process() {
+    let folio = folio_with("plan.yaml", SLOW);
+    let running = folio.spawn(&["run", "--plan", "plan.yaml"]);
+    folio.until(&["runs"], |runs| runs["total"] == 1);
+    folio.until(&["show", "r1"], waits);
+    assert_eq!(folio.call(&["resume", "r1"]).code, 4, "a living process drives it");
+    assert_eq!(folio.call(&["cancel", "r1", "--node", "nowhere"]).code, 3);
+    folio.ok(&["cancel", "r1", "--node", "second"]);
+    let called = running.wait();
+    assert_eq!(called.code, 1, "a part of it was not done: {}", called.stderr);
+    assert!(
+        folio.ok(&["cancel", "r1"]).contains("r1"),
+        "asking too late is no mistake"
+    );
+}
+
+#[test]
+fn a_run_whose_process_was_killed_goes_on_and_does_nothing_twice() {
+    let folio = folio_with("plan.yaml", SECOND);
+    let running = folio.spawn(&["run", "--plan", "plan.yaml"]);
+    folio.until(&["runs"], |runs| runs["total"] == 1);
+    folio.until(&["show", "r1"], waits);
+    running.kill();
+    folio.until(&["runs"], |runs| runs["items"][0]["driven"] == false);
+    assert!(folio.ok(&["runs"]).contains("interrupted"));
+    assert_eq!(folio.call(&["resume", "--quiet"]).code, 0);
+    assert_eq!(folio.json(&["runs"])["items"][0]["status"], "ok");
+    assert_eq!(folio.json(&["observe", "list"])["total"], 1);
+    assert_snapshot!(folio.seen(&["resume"]), @"! every run has ended");
+}
+
+#[test]
+fn a_run_that_nobody_drives_is_cancelled_at_once() {
+    let folio = folio_with("plan.yaml", SLOW);
+    let running = folio.spawn(&["run", "--plan", "plan.yaml"]);
+    folio.until(&["runs"], |runs| runs["total"] == 1);
+    folio.until(&["show", "r1"], waits);
+    running.kill();
+    folio.until(&["runs"], |runs| runs["items"][0]["driven"] == false);
+    assert_eq!(folio.json(&["cancel", "r1"])["status"], "cancelled");
+}
+
+#[test]
+fn a_run_goes_on_when_nobody_reads_about_it_any_more() {
+    let folio = folio_with("plan.yaml", SECOND);
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("folio"));
+    command
+        .args(["run", "--plan", "plan.yaml", "--json"])
+        .env_clear()
+        .current_dir(folio.path());
+    command
+        .env("HOME", folio.path().join("home"))
+        .stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(folio.json(&["runs"])["items"][0]["status"], "ok");
+}
+
+#[test]
+fn a_run_that_is_not_there_is_not_found() {
+    let folio = Folio::new();
+    for command in ["show", "watch", "resume", "cancel"] {
+        assert_eq!(folio.call(&[command, "r9"]).code, 3, "{command}");
+    }
+}

@@ -1,0 +1,183 @@
+//! The program in a clean environment with a store of its own.
+
+#![allow(dead_code, reason = "every test file uses a part of it")]
+#![allow(clippy::allow_attributes, reason = "an unused part cannot be expected in every file")]
+
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use assert_cmd::Command;
+use regex::Regex;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder with nothing in it, a home, and a store.
+pub(crate) struct Folio {
+    folder: TempDir,
+}
+
+/// What a call came to.
+pub(crate) struct Called {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) code: i32,
+}
+
+impl Folio {
+    pub(crate) fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Writes a file into the folder.
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) {
+        std::fs::write(self.path().join(name), content).unwrap();
+    }
+
+    /// The program with `arguments`, which sees nothing of the environment of the tests.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("folio"));
+        command.env_clear().current_dir(self.path()).args(arguments);
+        command.env("HOME", self.path().join("home"));
+        command
+    }
+
+    /// The same as a process that goes on while the test does something else.
+    pub(crate) fn spawn(&self, arguments: &[&str]) -> Running {
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("folio"));
+        command
+            .env_clear()
+            .current_dir(self.path())
+            .args(arguments)
+            .env("HOME", self.path().join("home"));
+        let (stdout, stderr) = (Stdio::piped(), Stdio::piped());
+        Running {
+            child: command
+                .stdin(Stdio::null())
+                .stdout(stdout)
+                .stderr(stderr)
+                .spawn()
+                .unwrap(),
+        }
+    }
+
+    /// Calls it again and again until what it answers is as `wanted`.
+    pub(crate) fn until(&self, arguments: &[&str], wanted: impl Fn(&Value) -> bool) -> Value {
+        for _ in 0..400 {
+            let seen = self.json(arguments);
+            if wanted(&seen) {
+                return seen;
+            }
+            std::thread::park_timeout(Duration::from_millis(25));
+        }
+        panic!("{arguments:?} did not come to what was waited for");
+    }
+
+    pub(crate) fn call(&self, arguments: &[&str]) -> Called {
+        Called::of(self.command(arguments).output().unwrap())
+    }
+
+    /// Calls it, expects that it succeeds, and gives standard output.
+    pub(crate) fn ok(&self, arguments: &[&str]) -> String {
+        let called = self.call(arguments);
+        assert_eq!(called.code, 0, "{arguments:?}: {}", called.stderr);
+        called.stdout
+    }
+
+    /// The same with `--json`, read.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        let text = self.ok(&[arguments, &["--json"]].concat());
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+
+    /// Everything that a person sees of a call, without what changes from one to the next.
+    pub(crate) fn seen(&self, arguments: &[&str]) -> String {
+        self.without_accidents(&self.call(arguments).to_string())
+    }
+
+    /// `text` without ids, instants and the name of the folder.
+    pub(crate) fn without_accidents(&self, text: &str) -> String {
+        let text = text.replace(&*self.path().to_string_lossy(), "FOLDER");
+        let rules = [
+            (r"\b(obs|page|run|turn)_[0-9A-HJKMNP-TV-Z]{26}\b", "${1}_ID"),
+            (r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z *", "TIME "),
+            (r"TIME ([\x22,\n)])", "TIME$1"),
+            (r"\[ *\d+(\.\d)?s\]", "[TIME]"),
+            (r"\b\d+\.\ds\b", "0.0s"),
+        ];
+        rules.iter().fold(text, |text, (pattern, with)| {
+            Regex::new(pattern).unwrap().replace_all(&text, *with).into_owned()
+        })
+    }
+}
+
+/// A call that is under way.
+pub(crate) struct Running {
+    child: std::process::Child,
+}
+
+impl Running {
+    /// What a terminal sends for Ctrl-C.
+    pub(crate) fn interrupt(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    }
+
+    /// What cannot be caught.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    pub(crate) fn wait(self) -> Called {
+        Called::of(self.child.wait_with_output().unwrap())
+    }
+}
+
+impl Called {
+    pub(crate) fn of(output: Output) -> Self {
+        Self {
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+            code: output.status.code().unwrap_or(-1),
+        }
+    }
+}
+
+impl std::fmt::Display for Called {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.stdout)?;
+        for line in self.stderr.lines() {
+            writeln!(f, "! {line}")?;
+        }
+        if self.code != 0 {
+            writeln!(f, "= {}", self.code)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a person sees of several calls, one after the other. A line is split at white space, except in quotes.
+pub(crate) fn session(folio: &Folio, lines: &[&str]) -> String {
+    let words = |line: &str| -> Vec<String> {
+        let parts = line.split('\'').enumerate();
+        let words = parts.flat_map(|(position, part)| match position % 2 {
+            0 => part.split_whitespace().map(str::to_owned).collect(),
+            _ => vec![part.to_owned()],
+        });
+        words.collect()
+    };
+    let mut text = String::new();
+    for line in lines {
+        let words = words(line);
+        let words: Vec<_> = words.iter().map(String::as_str).collect();
+        text.push_str(&format!("$ folio {line}\n{}", folio.seen(&words)));
+    }
+    text
+}

@@ -1,0 +1,48 @@
+//! What every handler works on.
+
+use folio::memory::id::RunRef;
+use folio::runner::Runner;
+use folio::store::{RunRow, Workspace};
+use tokio::sync::watch;
+
+use super::problem::Problem;
+
+/// The runner of the space that is served. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct App {
+    pub(crate) runner: Runner,
+    /// Turns true when the server stops; streams end then.
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+impl App {
+    /// The runner of `space`.
+    ///
+    /// # Errors
+    ///
+    /// A 404 if another space is served.
+    pub(crate) fn runner_of(&self, space: &str) -> Result<&Runner, Problem> {
+        let served = self.runner.workspace().space();
+        if space == served.as_str() {
+            Ok(&self.runner)
+        } else {
+            Err(Problem::not_found(
+                "space_not_served",
+                format!("this server does not serve a space {space:?}"),
+            )
+            .hint(format!("it serves /v1/spaces/{served}")))
+        }
+    }
+
+    /// The workspace of `space`; as [`Self::runner_of`].
+    pub(crate) fn workspace_of(&self, space: &str) -> Result<&Workspace, Problem> {
+        self.runner_of(space).map(Runner::workspace)
+    }
+
+    /// The row of the run called `name`: `r3` or `run_<ulid>`.
+    pub(crate) async fn run_row(&self, space: &str, name: &str) -> Result<RunRow, Problem> {
+        let runner = self.runner_of(space)?;
+        let run: RunRef = name.parse()?;
+        Ok(runner.row(run).await?)
+    }
+}

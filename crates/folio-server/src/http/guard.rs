@@ -1,0 +1,138 @@
+//! Stands before every route: who may ask at all, how long an answer may take, and what browsers must not do with it.
+//!
+//! There are no access tokens yet, so whatever can reach a loopback address can ask. Web pages of strangers can do that,
+//! too, from the browser of whoever runs the server: under a name of their own that they point at this machine (then the
+//! header `Host` has that name), or by sending a form here (then `Origin` names them). Both are refused.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::problem::Problem;
+
+/// How long an answer may take to begin. Streams go on after that.
+const TIME_MAX: Duration = Duration::from_secs(30);
+
+/// What every answer tells a browser. Nothing is loaded from elsewhere, nothing is run that is not ours, nobody frames it.
+const HEADERS: [(HeaderName, &str); 6] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+];
+
+/// Refuses strangers, stops what takes too long, and sets the headers.
+pub(crate) async fn guard(request: Request, next: Next) -> Response {
+    let mut response = match refusal(request.method(), request.uri(), request.headers()) {
+        Some(problem) => problem.into_response(),
+        None => tokio::time::timeout(TIME_MAX, next.run(request))
+            .await
+            .unwrap_or_else(|_| too_slow().into_response()),
+    };
+    let headers = response.headers_mut();
+    for (name, value) in HEADERS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    // What is asked for changes while it is looked at.
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+fn too_slow() -> Problem {
+    let detail = format!("there was no answer after {} seconds", TIME_MAX.as_secs());
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_slow", detail).hint("ask for less at a time, or try again")
+}
+
+/// Why a request is not even looked at.
+fn refusal(method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Problem> {
+    // A request may name the host in its first line, too; then that counts.
+    let host = uri
+        .authority()
+        .map(|authority| authority.as_str())
+        .or_else(|| text(headers, &header::HOST));
+    let Some(host) = host.filter(|host| is_loopback(host)) else {
+        let detail = match host {
+            Some(host) => format!("{host:?} is not a name of this machine's loopback address"),
+            None => "the request does not say which host it is for".to_owned(),
+        };
+        return Some(
+            Problem::new(StatusCode::MISDIRECTED_REQUEST, "host_refused", detail)
+                .hint("use localhost, 127.0.0.1 or [::1] in the address"),
+        );
+    };
+    if method.is_safe() {
+        return None;
+    }
+    let own = format!("http://{host}");
+    let is_strange = headers
+        .get(header::ORIGIN)
+        .is_some_and(|origin| origin.as_bytes() != own.as_bytes());
+    let crosses = text(headers, &HeaderName::from_static("sec-fetch-site"))
+        .is_some_and(|site| !matches!(site, "same-origin" | "none"));
+    (is_strange || crosses).then(|| {
+        Problem::new(
+            StatusCode::FORBIDDEN,
+            "origin_refused",
+            "a page of another site may not change anything here",
+        )
+    })
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Whether `host`, with or without a port, is a name of the loopback address.
+fn is_loopback(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((name, after)) if after.is_empty() || after.starts_with(':') => name,
+            _ => return false,
+        },
+        None => host.split_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_the_loopback_address_are_answered() {
+        for good in [
+            "localhost",
+            "LocalHost:7717",
+            "127.0.0.1:80",
+            "127.0.0.9",
+            "[::1]",
+            "[::1]:7717",
+        ] {
+            assert!(is_loopback(good), "{good} was refused");
+        }
+        for bad in [
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example:80",
+            "10.0.0.1",
+            "[::2]",
+            "[::1]x",
+            "0.0.0.0",
+        ] {
+            assert!(!is_loopback(bad), "{bad} was taken");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Every answer that is no success, as RFC 9457 has it.
+
+use std::error::Error as StdError;
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use folio::memory::id::IdError;
+use folio::runner::RunnerError;
+use folio::store::{ErrorKind, StoreError, WorkspaceError};
+use serde::Serialize;
+
+/// What went wrong: the code is stable, the words are for people.
+#[derive(Debug, Serialize)]
+pub(crate) struct Problem {
+    #[serde(rename = "type")]
+    about: String,
+    title: &'static str,
+    status: u16,
+    code: &'static str,
+    detail: String,
+    hints: Vec<String>,
+}
+
+impl Problem {
+    /// A problem that answers with `status`.
+    pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        let about = format!("docs/errors/{code}.md");
+        let title = status.canonical_reason().unwrap_or("Problem");
+        Self {
+            about,
+            title,
+            status: status.as_u16(),
+            code,
+            detail: detail.into(),
+            hints: Vec::new(),
+        }
+    }
+
+    /// Something that was named is not there.
+    pub(crate) fn not_found(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, code, detail)
+    }
+
+    /// The request is wrong.
+    pub(crate) fn invalid(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    /// Adds what to try.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Appends what caused it, each cause once.
+    fn caused_by(mut self, error: &dyn StdError) -> Self {
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            let text = error.to_string();
+            if !self.detail.contains(&text) {
+                self.detail = format!("{}: {text}", self.detail);
+            }
+            cause = error.source();
+        }
+        self
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, Json(self)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        let (code, hint) = match &error {
+            StoreError::NotFound { .. } => ("not_found", None),
+            StoreError::StaleVersion { .. } => ("stale_version", Some("look at it as it is now, then decide anew")),
+            StoreError::StaleRun { .. } => ("stale_run", Some("look at the run as it is now, then decide anew")),
+            StoreError::StaleSpace { .. } => ("stale_space", Some("look at it as it is now, then decide anew")),
+            StoreError::RunTaken { .. } => ("run_taken", Some("its events show what the other process does")),
+            StoreError::Invalid(_) => ("invalid", None),
+            StoreError::Unavailable { .. } => ("store_unavailable", Some("try again in a moment")),
+            StoreError::TooNew { .. } => ("store_too_new", Some("use the newer version of folio for this file")),
+            StoreError::Corrupt { .. } => ("store_damaged", Some("`folio doctor` says more")),
+        };
+        let status = match error.kind() {
+            ErrorKind::NotFound => StatusCode::NOT_FOUND,
+            ErrorKind::Conflict => StatusCode::CONFLICT,
+            ErrorKind::Invalid => StatusCode::BAD_REQUEST,
+            ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            ErrorKind::Corrupt => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        let problem = Self::new(status, code, error.to_string()).caused_by(&error);
+        match hint {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        }
+    }
+}
+
+impl From<WorkspaceError> for Problem {
+    fn from(error: WorkspaceError) -> Self {
+        match error {
+            WorkspaceError::Store(error) => error.into(),
+            WorkspaceError::Refused { .. } => Self::new(StatusCode::FORBIDDEN, "not_allowed", error.to_string()),
+            error => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", error.to_string()),
+        }
+    }
+}
+
+impl From<RunnerError> for Problem {
+    fn from(error: RunnerError) -> Self {
+        match error {
+            RunnerError::Store(error) => error.into(),
+            error @ RunnerError::Journal { .. } => {
+                let problem = Self::new(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "journal_unreadable",
+                    error.to_string(),
+                );
+                problem.caused_by(&error).hint("`folio doctor` says more")
+            }
+            error => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", error.to_string()).caused_by(&error),
+        }
+    }
+}
+
+impl From<IdError> for Problem {
+    fn from(error: IdError) -> Self {
+        let (prefix, _) = error.wanted.split_once('<').unwrap_or((error.wanted, ""));
+        let letter = match prefix {
+            "run_" => "r",
+            "page_" => "p",
+            _ => "e",
+        };
+        let hint = format!("a short handle such as {letter}1 does as well");
+        Self::invalid("id_invalid", error.to_string()).hint(hint)
+    }
+}
+
+/// Answers what no route does.
+pub(crate) async fn no_such_path(uri: Uri) -> Problem {
+    Problem::not_found("path_unknown", format!("there is nothing at {}", uri.path()))
+        .hint("runs are at /v1/spaces/SPACE/runs, the page for people is at /")
+}
+
+/// Answers a method that a path does not have; the header `Allow` says which it has.
+pub(crate) async fn method_not_allowed(method: axum::http::Method, uri: Uri) -> Problem {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method_not_allowed",
+        format!("{} does not take {method}", uri.path()),
+    )
+    .hint("the header Allow lists what it takes")
+}

@@ -1,0 +1,16 @@
+//! The paths, one file a group.
+
+mod health;
+mod observations;
+mod pages;
+mod runs;
+
+use axum::Router;
+
+use super::app::App;
+
+/// Every path but those of the page for people.
+pub(super) fn all() -> Router<App> {
+    let space = runs::routes().merge(pages::routes()).merge(observations::routes());
+    health::routes().nest("/v1/spaces/{space}", space)
+}

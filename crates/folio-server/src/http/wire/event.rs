@@ -1,0 +1,164 @@
+//! What happened in a run, as its live stream tells it.
+
+use folio::Timestamp;
+use folio::engine::run::{NodeKind, NodeView};
+use folio::engine::{Event, NodeId, Run, projection};
+use serde::Serialize;
+
+use super::run::{severity_name, title_of};
+
+/// One thing that happened. Says what is new and nothing else: who applies each to the tree has the tree.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum EventShape {
+    RunStarted {
+        at: Timestamp,
+        goal: String,
+        nodes: Vec<NewNode>,
+    },
+    Expanded {
+        at: Timestamp,
+        node: String,
+        /// The nodes that this made, parents before children.
+        nodes: Vec<NewNode>,
+    },
+    Started {
+        at: Timestamp,
+        node: String,
+        attempt: u32,
+        call: String,
+    },
+    AttemptFailed {
+        at: Timestamp,
+        node: String,
+        attempt: u32,
+        code: String,
+        message: String,
+        retry_at: Timestamp,
+    },
+    Finished {
+        at: Timestamp,
+        node: String,
+        outcome: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        severity: Option<&'static str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stop_reason: Option<&'static str>,
+        notes: String,
+    },
+    CancelRequested {
+        at: Timestamp,
+        /// The whole run if null.
+        node: Option<String>,
+        by: String,
+    },
+    Resumed {
+        at: Timestamp,
+        in_flight: Vec<String>,
+    },
+}
+
+/// A node that has just been made: what never changes of it.
+#[derive(Debug, Serialize)]
+pub(crate) struct NewNode {
+    id: String,
+    parent: Option<String>,
+    path: String,
+    title: String,
+    kind: &'static str,
+    optional: bool,
+    page_id: String,
+}
+
+impl NewNode {
+    fn of(run: &Run, view: &NodeView<'_>) -> Self {
+        Self {
+            id: view.id.to_string(),
+            parent: view.parent.map(|parent| parent.to_string()),
+            path: view.path.to_owned(),
+            title: title_of(run, view),
+            kind: view.kind.as_str(),
+            optional: view.optional,
+            page_id: projection::branch_page(run, view.id).to_string(),
+        }
+    }
+}
+
+impl EventShape {
+    /// `event`, which was applied to `run`, alone or with later ones.
+    pub(crate) fn of(run: &Run, at: Timestamp, event: &Event) -> Self {
+        match event {
+            Event::RunStarted { goal, .. } => {
+                let root = run.node(NodeId::root(run.id()));
+                Self::RunStarted {
+                    at,
+                    goal: goal.clone(),
+                    nodes: root.iter().map(|root| NewNode::of(run, root)).collect(),
+                }
+            }
+            Event::Expanded { node, .. } => {
+                let mut nodes = Vec::new();
+                // The members of a group were made, and told, with the plan that it stands in.
+                if run.node(*node).is_some_and(|view| !makes_no_nodes(view.kind)) {
+                    add_made(run, *node, &mut nodes);
+                }
+                Self::Expanded {
+                    at,
+                    node: node.to_string(),
+                    nodes,
+                }
+            }
+            Event::Started { node, attempt, call } => Self::Started {
+                at,
+                node: node.to_string(),
+                attempt: *attempt,
+                call: call.clone(),
+            },
+            Event::AttemptFailed {
+                node,
+                attempt,
+                failure,
+                retry_at,
+            } => Self::AttemptFailed {
+                at,
+                node: node.to_string(),
+                attempt: *attempt,
+                code: failure.code.clone(),
+                message: failure.message.clone(),
+                retry_at: *retry_at,
+            },
+            Event::Finished { node, result } => Self::Finished {
+                at,
+                node: node.to_string(),
+                outcome: result.status.as_str(),
+                severity: severity_name(result),
+                stop_reason: result.stop_reason.map(|reason| reason.as_str()),
+                notes: result.notes.clone(),
+            },
+            Event::CancelRequested { node, by } => Self::CancelRequested {
+                at,
+                node: node.map(|node| node.to_string()),
+                by: by.clone(),
+            },
+            Event::Resumed { in_flight } => Self::Resumed {
+                at,
+                in_flight: in_flight.iter().map(ToString::to_string).collect(),
+            },
+        }
+    }
+}
+
+/// Whether the members of such a node were made together with it.
+fn makes_no_nodes(kind: NodeKind) -> bool {
+    matches!(kind, NodeKind::Parallel | NodeKind::Sequence)
+}
+
+/// Adds the nodes that the expansion of `node` made: its children, and the members of the groups among them.
+fn add_made(run: &Run, node: NodeId, nodes: &mut Vec<NewNode>) {
+    for child in run.children(node) {
+        nodes.push(NewNode::of(run, &child));
+        if makes_no_nodes(child.kind) {
+            add_made(run, child.id, nodes);
+        }
+    }
+}

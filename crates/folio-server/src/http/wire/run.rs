@@ -1,0 +1,288 @@
+//! A run: its row, itself, and its tree.
+
+use std::collections::{BTreeMap, HashMap};
+
+use folio::Timestamp;
+use folio::engine::result::Finding;
+use folio::engine::run::NodeView;
+use folio::engine::{NodeResult, Output, Run, projection};
+use folio::memory::{PageHandle, PageId};
+use folio::store::RunRow;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::micros_between;
+
+/// A run, as a list shows it.
+#[derive(Debug, Serialize)]
+pub(crate) struct RunShape {
+    run_id: String,
+    handle: String,
+    title: String,
+    /// `running`, or how it ended.
+    status: String,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    /// The commit at which its journal ends.
+    head: u64,
+    /// Whether a living process drives it. One that is `running` and is not driven waits to be resumed.
+    driven: bool,
+}
+
+impl RunShape {
+    /// `row` as programs read it.
+    pub(crate) fn of(row: &RunRow) -> Self {
+        Self {
+            run_id: row.id.to_string(),
+            handle: row.handle.to_string(),
+            title: row.title.clone(),
+            status: row.status.clone(),
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+            head: row.head.0,
+            driven: row.driven,
+        }
+    }
+
+    /// Its handle.
+    pub(crate) fn handle(&self) -> &str {
+        &self.handle
+    }
+}
+
+/// Everything about a run but its tree.
+#[derive(Debug, Serialize)]
+pub(crate) struct RunInFull {
+    #[serde(flatten)]
+    row: RunShape,
+    goal: String,
+    inputs: Value,
+    started_at: Option<Timestamp>,
+    finished_at: Option<Timestamp>,
+    duration_us: Option<u64>,
+    /// Nodes made so far.
+    nodes: usize,
+    /// Nodes whose call is under way.
+    in_flight: usize,
+    /// Nodes that have ended, by how.
+    counts: BTreeMap<&'static str, u32>,
+    result: Option<ResultShape>,
+    /// Handles of the pages that it has, by what they are for.
+    pages: BTreeMap<&'static str, String>,
+}
+
+impl RunInFull {
+    /// `run` with its row and the pages that were found.
+    pub(crate) fn of(row: &RunRow, run: &Run, pages: BTreeMap<&'static str, String>) -> Self {
+        let finished_at = run.tree().first().and_then(|root| root.finished_at);
+        Self {
+            row: RunShape::of(row),
+            goal: run.goal().to_owned(),
+            inputs: run.inputs().clone(),
+            started_at: run.started_at(),
+            finished_at,
+            duration_us: run
+                .started_at()
+                .zip(finished_at)
+                .map(|(from, to)| micros_between(from, to)),
+            nodes: run.len(),
+            in_flight: run.in_flight().len(),
+            counts: run
+                .counts()
+                .iter()
+                .map(|(outcome, count)| (outcome.as_str(), *count))
+                .collect(),
+            result: run.result().map(ResultShape::of),
+            pages,
+        }
+    }
+}
+
+/// What a node came to.
+#[derive(Debug, Serialize)]
+pub(crate) struct ResultShape {
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    severity: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_reason: Option<&'static str>,
+    notes: String,
+    /// The value itself, unless it is kept beside the journal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<Value>,
+    /// Where a large value is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_ref: Option<OutputRef>,
+    evidence: Vec<EvidenceShape>,
+    criteria: Vec<VerdictShape>,
+}
+
+#[derive(Debug, Serialize)]
+struct OutputRef {
+    hash: String,
+    bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct EvidenceShape {
+    kind: String,
+    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hash: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    span: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct VerdictShape {
+    criterion: String,
+    required: bool,
+    finding: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+}
+
+impl ResultShape {
+    /// `result` as programs read it.
+    pub(crate) fn of(result: &NodeResult) -> Self {
+        let (output, output_ref) = match &result.output {
+            Output::Inline(value) => (Some((**value).clone()).filter(|value| !value.is_null()), None),
+            Output::Blob { hash, bytes } => (
+                None,
+                Some(OutputRef {
+                    hash: hash.clone(),
+                    bytes: *bytes,
+                }),
+            ),
+        };
+        let evidence = result.evidence.iter().map(|evidence| EvidenceShape {
+            kind: evidence.kind.clone(),
+            id: evidence.id.clone(),
+            hash: evidence.hash.clone(),
+            span: evidence.span.clone(),
+        });
+        let criteria = result.verdicts.iter().map(|verdict| {
+            let (finding, why) = match &verdict.finding {
+                Finding::Met => ("met", None),
+                Finding::Unmet(why) => ("unmet", Some(why.clone())),
+                Finding::Unverifiable(why) => ("unverifiable", Some(why.clone())),
+            };
+            VerdictShape {
+                criterion: verdict.criterion.clone(),
+                required: verdict.required,
+                finding,
+                why,
+            }
+        });
+        Self {
+            status: result.status.as_str(),
+            severity: severity_name(result),
+            stop_reason: result.stop_reason.map(|reason| reason.as_str()),
+            notes: result.notes.clone(),
+            output,
+            output_ref,
+            evidence: evidence.collect(),
+            criteria: criteria.collect(),
+        }
+    }
+}
+
+/// How bad a failure is.
+pub(crate) fn severity_name(result: &NodeResult) -> Option<&'static str> {
+    result.severity.map(|_| if result.is_hard() { "hard" } else { "soft" })
+}
+
+/// A run's tree, and the event after which its live stream goes on.
+#[derive(Debug, Serialize)]
+pub(crate) struct TreeShape {
+    run_id: String,
+    handle: String,
+    title: String,
+    status: String,
+    driven: bool,
+    /// The last event that the tree knows: ask for events after it.
+    last_event_id: u64,
+    /// Parents before children, children in plan order.
+    nodes: Vec<NodeShape>,
+}
+
+impl TreeShape {
+    /// The tree of `run` after `last_event_id` events, with the pages that were found.
+    pub(crate) fn of(row: &RunRow, run: &Run, last_event_id: u64, pages: &HashMap<PageId, PageHandle>) -> Self {
+        // The row was read at another moment than the journal; the journal is what the tree shows.
+        let status = run.result().map_or("running", |result| result.status.as_str());
+        Self {
+            run_id: row.id.to_string(),
+            handle: row.handle.to_string(),
+            title: row.title.clone(),
+            status: status.to_owned(),
+            driven: row.driven,
+            last_event_id,
+            nodes: run.tree().iter().map(|view| NodeShape::of(run, view, pages)).collect(),
+        }
+    }
+}
+
+/// One node of a tree.
+#[derive(Debug, Serialize)]
+pub(crate) struct NodeShape {
+    id: String,
+    parent: Option<String>,
+    path: String,
+    title: String,
+    kind: &'static str,
+    optional: bool,
+    state: &'static str,
+    outcome: Option<&'static str>,
+    stop_reason: Option<&'static str>,
+    attempt: u32,
+    started_at: Option<Timestamp>,
+    finished_at: Option<Timestamp>,
+    duration_us: Option<u64>,
+    call: String,
+    notes: String,
+    /// The page that its work is written on, once it is there.
+    page: Option<String>,
+    /// The id that this page has or will have.
+    page_id: String,
+}
+
+impl NodeShape {
+    /// `view` of `run`, with the pages that were found.
+    pub(crate) fn of(run: &Run, view: &NodeView<'_>, pages: &HashMap<PageId, PageHandle>) -> Self {
+        let page_id = projection::branch_page(run, view.id);
+        Self {
+            id: view.id.to_string(),
+            parent: view.parent.map(|parent| parent.to_string()),
+            path: view.path.to_owned(),
+            title: title_of(run, view),
+            kind: view.kind.as_str(),
+            optional: view.optional,
+            state: view.state.as_str(),
+            outcome: view.result.map(|result| result.status.as_str()),
+            stop_reason: view
+                .result
+                .and_then(|result| result.stop_reason)
+                .map(|reason| reason.as_str()),
+            attempt: view.attempt,
+            started_at: view.started_at,
+            finished_at: view.finished_at,
+            duration_us: view
+                .started_at
+                .zip(view.finished_at)
+                .map(|(from, to)| micros_between(from, to)),
+            call: view.call.to_owned(),
+            notes: view.result.map(|result| result.notes.clone()).unwrap_or_default(),
+            page: pages.get(&page_id).map(ToString::to_string),
+            page_id: page_id.to_string(),
+        }
+    }
+}
+
+/// What a node is called; the root by its plan.
+pub(crate) fn title_of(run: &Run, view: &NodeView<'_>) -> String {
+    match view.parent {
+        None if !run.plan().title.is_empty() => run.plan().title.clone(),
+        _ => run.title(view.id),
+    }
+}

@@ -1,0 +1,150 @@
+//! Binds, serves, and stops in order.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use axum::serve::ListenerExt as _;
+use folio::runner::Runner;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::http;
+
+/// How long open requests may take to finish once the server was told to stop.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServeOptions {
+    /// A loopback address. Port 0 takes any free port.
+    pub listen: SocketAddr,
+}
+
+impl ServeOptions {
+    /// The port that is taken when none is named.
+    pub const DEFAULT_PORT: u16 = 7717;
+
+    /// Listens at `listen`.
+    #[must_use]
+    pub fn at(listen: SocketAddr) -> Self {
+        Self { listen }
+    }
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        Self::at(SocketAddr::from((Ipv4Addr::LOCALHOST, Self::DEFAULT_PORT)))
+    }
+}
+
+/// Why a server does not run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// Others could reach it, and it could not tell them apart.
+    #[error(
+        "cannot listen at {address}: only loopback addresses (127.0.0.1, [::1]) until this version has access tokens"
+    )]
+    NotLoopback {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The system does not give the address.
+    #[error("cannot listen at {address}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It broke off while it served.
+    #[error("cannot go on serving at {address}")]
+    Serve {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// A server that has its address and does not answer yet.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    runner: Runner,
+}
+
+impl Server {
+    /// Takes the address. Whoever connects from now on is answered as soon as [`Server::run`] is called.
+    ///
+    /// Serves the one space that `runner` works in.
+    ///
+    /// # Errors
+    ///
+    /// `NotLoopback`; `Bind` if the address is taken or not of this machine.
+    pub async fn bind(options: &ServeOptions, runner: Runner) -> Result<Self, ServeError> {
+        let address = options.listen;
+        if !address.ip().is_loopback() {
+            return Err(ServeError::NotLoopback { address });
+        }
+        let failed = |source| ServeError::Bind { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self {
+            listener,
+            address,
+            runner,
+        })
+    }
+
+    /// The address that it has; the port that was found if 0 was asked for.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where a browser finds it.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    /// Answers until `shutdown` is ready; then ends the live streams, gives open requests five seconds, and returns.
+    ///
+    /// # Errors
+    ///
+    /// `Serve` if the system takes the listener away.
+    pub async fn run<F>(self, shutdown: F) -> Result<(), ServeError>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let address = self.address;
+        let (stop, stopping) = watch::channel(false);
+        let router = http::router(self.runner, stopping.clone());
+        // Live updates are small and must not wait for one another. Without the option they are merely later.
+        let listener = self.listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+        let told = async move {
+            shutdown.await;
+            stop.send_replace(true);
+        };
+        let serving = axum::serve(listener, router).with_graceful_shutdown(told).into_future();
+        let grace_is_over = async move {
+            wait_until_stopping(stopping).await;
+            tokio::time::sleep(GRACE).await;
+        };
+        tokio::select! {
+            served = serving => served.map_err(|source| ServeError::Serve { address, source }),
+            () = grace_is_over => Ok(()),
+        }
+    }
+}
+
+/// Returns when the server was told to stop, or is gone.
+pub(crate) async fn wait_until_stopping(mut stopping: watch::Receiver<bool>) {
+    // An error says that the sender is gone: with it, the server.
+    let _ = stopping.wait_for(|told| *told).await.is_ok();
+}

@@ -1,0 +1,155 @@
+//! Just enough of an HTTP client.
+
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    headers: Vec<(String, String)>,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> &str {
+        let found = self.headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name));
+        found.map_or("", |(_, value)| value)
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// Sends `lines` as the head of a request, then `body`; whatever is missing in a head is not added.
+pub(crate) async fn send(to: SocketAddr, lines: &[&str], body: &str) -> Answer {
+    let mut reader = open(to, lines, body).await;
+    let (status, headers) = read_head(&mut reader).await;
+    let mut body = Vec::new();
+    reader.read_to_end(&mut body).await.unwrap();
+    Answer {
+        status,
+        headers,
+        body: String::from_utf8(body).unwrap(),
+    }
+}
+
+pub(crate) async fn get(to: SocketAddr, path: &str) -> Answer {
+    send(
+        to,
+        &[&format!("GET {path} HTTP/1.1"), "Host: localhost", "Connection: close"],
+        "",
+    )
+    .await
+}
+
+pub(crate) async fn post(to: SocketAddr, path: &str, kind: &str, body: &str) -> Answer {
+    let (first, length) = (
+        format!("POST {path} HTTP/1.1"),
+        format!("Content-Length: {}", body.len()),
+    );
+    let kind = format!("Content-Type: {kind}");
+    send(
+        to,
+        &[&first, "Host: localhost", "Connection: close", &kind, &length],
+        body,
+    )
+    .await
+}
+
+async fn open(to: SocketAddr, lines: &[&str], body: &str) -> BufReader<TcpStream> {
+    let mut stream = TcpStream::connect(to).await.unwrap();
+    // The server may answer, and close, before it has read everything.
+    drop(
+        stream
+            .write_all(format!("{}\r\n\r\n{body}", lines.join("\r\n")).as_bytes())
+            .await,
+    );
+    BufReader::new(stream)
+}
+
+async fn read_head(reader: &mut BufReader<TcpStream>) -> (u16, Vec<(String, String)>) {
+    let first = read_line(reader).await.expect("there is an answer");
+    let status = first.split(' ').nth(1).unwrap().parse().unwrap();
+    let mut headers = Vec::new();
+    while let Some(line) = read_line(reader).await.filter(|line| !line.is_empty()) {
+        let (name, value) = line.split_once(':').unwrap();
+        headers.push((name.to_owned(), value.trim().to_owned()));
+    }
+    (status, headers)
+}
+
+async fn read_line(reader: &mut BufReader<TcpStream>) -> Option<String> {
+    let mut line = String::new();
+    let read = reader.read_line(&mut line).await.ok()?;
+    (read > 0).then(|| line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// One message of a stream.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Message {
+    pub(crate) id: String,
+    pub(crate) event: String,
+    pub(crate) data: String,
+}
+
+impl Message {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.data).unwrap()
+    }
+}
+
+/// A stream of server-sent events.
+pub(crate) struct Events {
+    reader: BufReader<TcpStream>,
+}
+
+impl Events {
+    /// Listens at `path` after the event `last`.
+    pub(crate) async fn open(to: SocketAddr, path: &str, last: Option<&str>) -> Self {
+        let first = format!("GET {path} HTTP/1.1");
+        let last = last.map(|id| format!("Last-Event-ID: {id}"));
+        // Without chunks, so that lines of the body are lines of the connection.
+        let first = first.replace("HTTP/1.1", "HTTP/1.0");
+        let mut lines = vec![first.as_str(), "Host: localhost"];
+        lines.extend(last.as_deref());
+        let mut reader = open(to, &lines, "").await;
+        let (status, headers) = read_head(&mut reader).await;
+        assert_eq!(status, 200);
+        assert!(
+            headers
+                .iter()
+                .any(|(name, value)| name == "content-type" && value == "text/event-stream"),
+            "{headers:?}"
+        );
+        Self { reader }
+    }
+
+    /// The next message; `None` when the server has ended the stream.
+    pub(crate) async fn next(&mut self) -> Option<Message> {
+        let mut message = Message::default();
+        loop {
+            let line = read_line(&mut self.reader).await?;
+            match line.split_once(": ") {
+                Some(("id", value)) => value.clone_into(&mut message.id),
+                Some(("event", value)) => value.clone_into(&mut message.event),
+                Some(("data", value)) => message.data.push_str(value),
+                _ if line.is_empty() && message != Message::default() => return Some(message),
+                _ => {}
+            }
+        }
+    }
+
+    /// Everything until the server ends the stream.
+    pub(crate) async fn rest(mut self) -> Vec<Message> {
+        let mut messages = Vec::new();
+        while let Some(message) = self.next().await {
+            messages.push(message);
+        }
+        messages
+    }
+}

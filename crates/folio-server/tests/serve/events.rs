@@ -1,0 +1,142 @@
+//! A run as it happens.
+
+use serde_json::{Value, json};
+
+use crate::client::{Events, Message};
+use crate::house::{ECHO, House, is_problem};
+
+async fn listen(house: &House, last: Option<&str>) -> Events {
+    Events::open(house.at, "/v1/spaces/main/runs/r1/events", last).await
+}
+
+/// Applies what a stream tells to a tree, as a reader would: id → state.
+fn outcomes(messages: &[Message]) -> Vec<(String, Value)> {
+    let mut nodes: Vec<(String, Value)> = Vec::new();
+    for message in messages {
+        let data = message.json();
+        for node in data["nodes"].as_array().into_iter().flatten() {
+            nodes.push((node["id"].as_str().unwrap().to_owned(), Value::Null));
+        }
+        if message.event == "finished" {
+            nodes.iter_mut().find(|(id, _)| data["node"] == **id).unwrap().1 = data["outcome"].clone();
+        }
+    }
+    nodes.sort_by(|a, b| a.0.cmp(&b.0));
+    nodes
+}
+
+#[tokio::test]
+async fn a_run_is_told_while_it_is_driven_and_the_stream_ends_with_it() {
+    let house = House::new().await;
+    let run = house.submit(ECHO).await;
+    let mut events = listen(&house, None).await;
+    let first = events.next().await.unwrap();
+    assert_eq!((first.id.as_str(), first.event.as_str()), ("1", "run_started"));
+    let runner = house.runner.clone();
+    let driven = tokio::spawn(async move { runner.drive(run).await.unwrap() });
+    let mut messages = vec![first];
+    messages.extend(events.rest().await);
+    driven.await.unwrap();
+    let end = messages.pop().unwrap();
+    assert_eq!(
+        (end.event.as_str(), end.id.as_str(), end.json()),
+        ("end", "", json!({"status": "ok"}))
+    );
+    let ids: Vec<usize> = messages.iter().map(|message| message.id.parse().unwrap()).collect();
+    assert_eq!(ids, (1..=messages.len()).collect::<Vec<_>>());
+    // What the stream told is what the tree says.
+    let tree = house.get("/runs/r1/tree").await.json();
+    let mut expected: Vec<(String, Value)> = tree["nodes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|node| (node["id"].as_str().unwrap().to_owned(), node["outcome"].clone()))
+        .collect();
+    expected.sort_by(|a, b| a.0.cmp(&b.0));
+    assert_eq!(outcomes(&messages), expected);
+    assert_eq!(tree["last_event_id"], messages.len());
+}
+
+#[tokio::test]
+async fn whoever_resumes_after_any_event_gets_exactly_what_follows() {
+    let house = House::new().await;
+    house.run(ECHO).await;
+    let all = listen(&house, None).await.rest().await;
+    assert!(all.len() > 10, "{all:?}");
+    for seen in 0..all.len() {
+        let rest = listen(&house, Some(&seen.to_string())).await.rest().await;
+        assert_eq!(rest, all[seen..], "after {seen}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_while_the_run_is_driven_loses_and_repeats_nothing() {
+    let house = House::new().await;
+    let run = house.submit(ECHO).await;
+    let runner = house.runner.clone();
+    let driven = tokio::spawn(async move { runner.drive(run).await.unwrap() });
+    let mut messages: Vec<Message> = Vec::new();
+    // Every connection takes three messages and is dropped.
+    'all: loop {
+        let last = messages.last().map_or("0".to_owned(), |message| message.id.clone());
+        let mut events = listen(&house, Some(&last)).await;
+        for _ in 0..3 {
+            let message = events.next().await.unwrap();
+            if message.event == "end" {
+                break 'all;
+            }
+            messages.push(message);
+        }
+    }
+    driven.await.unwrap();
+    let mut whole = listen(&house, None).await.rest().await;
+    whole.pop();
+    let numbered = |messages: &[Message]| {
+        messages
+            .iter()
+            .map(|m| (m.id.clone(), m.event.clone()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(numbered(&messages), numbered(&whole));
+}
+
+#[tokio::test]
+async fn where_no_header_can_be_set_the_query_says_what_was_seen() {
+    let house = House::new().await;
+    house.run(ECHO).await;
+    let all = listen(&house, None).await.rest().await;
+    let path = "/v1/spaces/main/runs/r1/events?after=4";
+    assert_eq!(Events::open(house.at, path, None).await.rest().await, all[4..]);
+    // A browser that connects again sets the header; it knows more than the address.
+    assert_eq!(Events::open(house.at, path, Some("7")).await.rest().await, all[7..]);
+}
+
+#[tokio::test]
+async fn an_id_that_the_run_does_not_have_is_a_gap_and_everything_follows() {
+    let house = House::new().await;
+    house.run(ECHO).await;
+    let all = listen(&house, None).await.rest().await;
+    let mut told = listen(&house, Some("9999")).await.rest().await;
+    let gap = told.remove(0);
+    assert_eq!((gap.event.as_str(), gap.id.as_str()), ("gap", ""));
+    assert_eq!(told, all);
+}
+
+#[tokio::test]
+async fn an_id_that_is_no_number_is_refused() {
+    let house = House::new().await;
+    house.submit(ECHO).await;
+    let lines = [
+        "GET /v1/spaces/main/runs/r1/events HTTP/1.1",
+        "Host: localhost",
+        "Connection: close",
+        "Last-Event-ID: x",
+    ];
+    is_problem(
+        &crate::client::send(house.at, &lines, "").await,
+        400,
+        "last_event_id_invalid",
+    );
+    house.refuses("/runs/r1/events?after=x", 400, "query_invalid").await;
+    house.refuses("/runs/r2/events", 404, "not_found").await;
+}

@@ -1,0 +1,127 @@
+//! A server on a store of its own.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use folio::engine::plan;
+use folio::memory::RunId;
+use folio::runner::{NewRun, Runner, RunnerOptions};
+use folio::tools::Registry;
+use folio::{Actor, Folio, Role, SpaceName, Workspace};
+use folio_server::{ServeError, ServeOptions, Server};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::client::{self, Answer};
+
+/// Three steps, one of them with a plan of its own.
+pub(crate) const ECHO: &str = "
+title: Echo
+steps:
+  - {id: a, do: {tool: text, args: {op: echo, value: {n: 2}}}}
+  - parallel:
+      - {id: b, title: Second, do: {tool: text, args: {op: echo, value: '{{ results.a.output.value.n }}'}}}
+      - id: c
+        plan:
+          steps: [{id: inner, do: {tool: text, args: {op: echo, value: deep}}}]
+  - {id: d, do: {tool: text, args: {op: echo, value: end}}}
+";
+
+/// Waits long enough for somebody to stop it.
+pub(crate) const SLOW: &str = "
+title: Slow
+steps: [{id: wait, do: {tool: wait, args: {ms: 60000}}}, {id: after, do: {tool: text, args: {op: echo, value: 1}}}]
+";
+
+pub(crate) struct House {
+    pub(crate) at: SocketAddr,
+    pub(crate) runner: Runner,
+    stop: oneshot::Sender<()>,
+    served: JoinHandle<Result<(), ServeError>>,
+}
+
+impl House {
+    pub(crate) async fn new() -> Self {
+        let folio = Folio::open("memory:").await.unwrap();
+        let workspace = folio.workspace(SpaceName::main());
+        let runner = Runner::new(workspace, Registry::with_builtins(), RunnerOptions::default());
+        let options = ServeOptions::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        let server = Server::bind(&options, runner.clone()).await.unwrap();
+        let at = server.local_addr();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let served = tokio::spawn(server.run(async move { drop(stopped.await) }));
+        Self {
+            at,
+            runner,
+            stop,
+            served,
+        }
+    }
+
+    pub(crate) fn workspace(&self) -> &Workspace {
+        self.runner.workspace()
+    }
+
+    pub(crate) async fn submit(&self, plan: &str) -> RunId {
+        let plan = plan::parse(plan, &self.runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
+        let new = NewRun {
+            plan,
+            goal: None,
+            inputs: BTreeMap::new(),
+            folder: None,
+            shell: Default::default(),
+            actor: person(),
+        };
+        self.runner.submit(new).await.unwrap().0
+    }
+
+    pub(crate) async fn run(&self, plan: &str) -> RunId {
+        let run = self.submit(plan).await;
+        self.runner.drive(run).await.unwrap();
+        run
+    }
+
+    /// What is at `path` below the space.
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        client::get(self.at, &format!("/v1/spaces/main{path}")).await
+    }
+
+    /// Posts `body` as JSON to `path` below the space.
+    pub(crate) async fn post(&self, path: &str, body: &str) -> Answer {
+        client::post(self.at, &format!("/v1/spaces/main{path}"), "application/json", body).await
+    }
+
+    /// Asserts that `path` is answered with a problem.
+    pub(crate) async fn refuses(&self, path: &str, status: u16, code: &str) {
+        is_problem(&self.get(path).await, status, code);
+    }
+
+    pub(crate) async fn stop(self) -> Result<(), ServeError> {
+        self.stop.send(()).unwrap();
+        self.served.await.unwrap()
+    }
+}
+
+pub(crate) fn person() -> Actor {
+    Actor::new(Role::Human, "test")
+}
+
+/// Asserts that `answer` is a problem with `status` and `code`, as RFC 9457 has it.
+pub(crate) fn is_problem(answer: &Answer, status: u16, code: &str) {
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (status, "application/problem+json"),
+        "{answer:?}"
+    );
+    let problem = answer.json();
+    assert_eq!(
+        (&problem["code"], &problem["status"]),
+        (&code.into(), &status.into()),
+        "{problem}"
+    );
+    let is_whole = problem["detail"].is_string() && problem["title"].is_string() && problem["hints"].is_array();
+    assert!(
+        is_whole && problem["type"] == format!("docs/errors/{code}.md"),
+        "{problem}"
+    );
+}

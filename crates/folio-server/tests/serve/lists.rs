@@ -1,0 +1,125 @@
+//! Lists: filters, limits, cursors.
+
+use folio::ObservationInput;
+use serde_json::{Value, json};
+
+use crate::house::{ECHO, House, SLOW, person};
+
+fn handles(list: &Value) -> Vec<&str> {
+    list["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["handle"].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn runs_come_newest_first_and_go_on_after_a_cursor() {
+    let house = House::new().await;
+    for _ in 0..3 {
+        house.submit(SLOW).await;
+    }
+    house.run(ECHO).await;
+    let first = house.get("/runs?limit=3").await.json();
+    assert_eq!(handles(&first), ["r4", "r3", "r2"]);
+    assert_eq!((&first["returned"], &first["next"]), (&json!(3), &json!("r2")));
+    let rest = house.get("/runs?limit=3&cursor=r2").await.json();
+    assert_eq!((handles(&rest), &rest["next"]), (vec!["r1"], &Value::Null));
+    assert_eq!(handles(&house.get("/runs?status=ok,failed").await.json()), ["r4"]);
+    assert_eq!(
+        handles(&house.get("/runs?status=running&status=ok").await.json()).len(),
+        4
+    );
+}
+
+#[tokio::test]
+async fn pages_go_on_after_a_cursor() {
+    let house = House::new().await;
+    house.run(ECHO).await;
+    house.submit(SLOW).await;
+    let all = house.get("/pages").await.json();
+    let mut path = "/pages?limit=2".to_owned();
+    let mut seen = Vec::new();
+    loop {
+        let part = house.get(&path).await.json();
+        seen.extend(handles(&part).into_iter().map(str::to_owned));
+        let Some(next) = part["next"].as_str() else { break };
+        path = format!("/pages?limit=2&cursor={next}");
+    }
+    assert_eq!(seen, handles(&all));
+    let of_second = house.get("/pages?run=r2").await.json();
+    assert!(of_second["returned"].as_u64().unwrap() < all["returned"].as_u64().unwrap());
+}
+
+#[tokio::test]
+async fn observations_are_filtered_by_type_status_and_tags() {
+    let house = House::new().await;
+    for (type_name, tags) in [
+        ("risk_alert", vec!["x", "y"]),
+        ("learning", vec!["x"]),
+        ("learning", vec![]),
+    ] {
+        let input = ObservationInput {
+            type_name: Some(type_name.to_owned()),
+            content: "seen".to_owned(),
+            tags: tags.into_iter().map(str::to_owned).collect(),
+            ..ObservationInput::default()
+        };
+        house.workspace().add_observation(&person(), input, None).await.unwrap();
+    }
+    let of = async |query: &str| {
+        let list = house.get(&format!("/observations{query}")).await.json();
+        handles(&list).into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(of("").await, ["e3", "e2", "e1"]);
+    assert_eq!(of("?type=learning").await, ["e3", "e2"]);
+    assert_eq!(of("?type=learning,risk_alert&tags=x").await, ["e2", "e1"]);
+    assert_eq!(of("?tags=x,y").await, ["e1"]);
+    assert_eq!(of("?status=resolved").await, Vec::<String>::new());
+    let first = house.get("/observations?limit=2").await.json();
+    assert_eq!((&first["total"], &first["returned"]), (&json!(3), &json!(2)));
+    assert_eq!(
+        of(&format!("?limit=2&cursor={}", first["next"].as_str().unwrap())).await,
+        ["e1"]
+    );
+    house
+        .refuses(
+            &format!("/observations?tags=x&cursor={}", first["next"].as_str().unwrap()),
+            400,
+            "invalid",
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn an_observation_is_shown_as_seed_002_writes_it() {
+    let house = House::new().await;
+    let input = ObservationInput {
+        content: "likes Burgundy".to_owned(),
+        confidence: Some(json!(0.75)),
+        ..Default::default()
+    };
+    let written = house.workspace().add_observation(&person(), input, None).await.unwrap();
+    let shown = house.get("/observations/e1").await.json();
+    assert_eq!(shown["observation_id"], written.entry.id.to_string());
+    assert_eq!(
+        (&shown["content"], &shown["confidence"]),
+        (&json!("likes Burgundy"), &json!(0.75))
+    );
+    assert_eq!(
+        (&shown["status"], &shown["state"], &shown["version"]),
+        (&json!("active"), &json!("live"), &json!(1))
+    );
+    assert_eq!(
+        house.get(&format!("/observations/{}", written.entry.id)).await.json(),
+        shown
+    );
+}
+
+#[tokio::test]
+async fn an_entry_of_another_kind_is_no_observation() {
+    let house = House::new().await;
+    house.submit(SLOW).await;
+    house.refuses("/observations/e1", 404, "not_found").await;
+}

@@ -1,0 +1,11 @@
+//! The server over real connections.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod client;
+mod events;
+mod house;
+mod interface;
+mod lists;
+mod refusals;
+mod server;

@@ -1,0 +1,200 @@
+//! What is refused, and how that is told.
+
+use crate::client::{get, post, send};
+use crate::house::{House, SLOW, is_problem};
+
+#[tokio::test]
+async fn what_is_not_there_is_a_problem_with_a_hint() {
+    let house = House::new().await;
+    for path in [
+        "/runs/r9",
+        "/runs/r9/tree",
+        "/pages/p9",
+        "/pages/p9.md",
+        "/pages/p9/entries",
+        "/pages/p9/children",
+        "/observations/e9",
+        "/pages?run=r9",
+    ] {
+        house.refuses(path, 404, "not_found").await;
+    }
+    is_problem(&get(house.at, "/v1/spaces/other/runs").await, 404, "space_not_served");
+    let nothing = get(house.at, "/v1/nothing").await;
+    is_problem(&nothing, 404, "path_unknown");
+    assert!(
+        nothing.json()["hints"][0].as_str().unwrap().contains("/v1/spaces/"),
+        "{nothing:?}"
+    );
+    is_problem(&house.get("/nothing").await, 404, "path_unknown");
+    is_problem(&house.post("/runs/r9/cancel", "").await, 404, "not_found");
+}
+
+#[tokio::test]
+async fn a_name_that_is_none_is_told_apart_from_one_that_is_not_there() {
+    let house = House::new().await;
+    for path in [
+        "/runs/x",
+        "/runs/x/events",
+        "/pages/e1",
+        "/pages/x.md",
+        "/observations/r1",
+        "/pages?run=p1",
+    ] {
+        house.refuses(path, 400, "id_invalid").await;
+    }
+    house.refuses("/runs/%ff", 400, "path_invalid").await;
+}
+
+#[tokio::test]
+async fn a_query_that_nobody_reads_is_refused_because_a_filter_must_not_be_lost() {
+    let house = House::new().await;
+    house.submit(SLOW).await;
+    for path in [
+        "/runs?state=ok",
+        "/runs/r1?x=1",
+        "/runs/r1/tree?x=1",
+        "/runs/r1/events?since=1",
+        "/pages?parent=p1",
+        "/pages/p1?x",
+        "/pages/p1/entries?last=1",
+        "/pages/p1/children?x=1",
+        "/observations?typ=x",
+        "/observations/e1?x=1",
+    ] {
+        house.refuses(path, 400, "query_unknown").await;
+    }
+    let answer = house.get("/observations?typ=x").await.json();
+    assert_eq!(answer["hints"][0], "it takes type, status, tags, limit, cursor");
+}
+
+#[tokio::test]
+async fn a_value_that_a_field_cannot_have_is_refused() {
+    let house = House::new().await;
+    house.submit(SLOW).await;
+    for path in [
+        "/runs?status=done",
+        "/runs?limit=0",
+        "/runs?limit=1001",
+        "/runs?limit=-1",
+        "/runs?limit=x",
+        "/runs?limit=1&limit=2",
+        "/runs?cursor=x",
+        "/pages?role=none",
+        "/pages?cursor=e1",
+        "/pages/p1/entries?tail=0",
+        "/pages/p1/entries?tail=1&limit=2",
+        "/observations?status=open",
+        "/observations?tags=%00",
+    ] {
+        house.refuses(path, 400, "query_invalid").await;
+    }
+    house.refuses("/observations?cursor=x", 400, "invalid").await;
+}
+
+#[tokio::test]
+async fn a_method_that_a_path_does_not_have_is_told_with_those_that_it_has() {
+    let house = House::new().await;
+    let answer = house.post("/runs", "").await;
+    is_problem(&answer, 405, "method_not_allowed");
+    assert_eq!(answer.header("allow"), "GET,HEAD");
+    is_problem(&house.get("/runs/r1/cancel").await, 405, "method_not_allowed");
+}
+
+#[tokio::test]
+async fn a_body_that_cannot_be_read_changes_nothing() {
+    let house = House::new().await;
+    house.submit(SLOW).await;
+    let before = house.workspace().head().await.unwrap();
+    let path = "/v1/spaces/main/runs/r1/cancel";
+    is_problem(&post(house.at, path, "text/plain", "{}").await, 415, "body_not_json");
+    for body in ["{", "[1]", r#"{"nod": 1}"#, r#"{"node": 7}"#] {
+        is_problem(&house.post("/runs/r1/cancel", body).await, 422, "body_invalid");
+    }
+    is_problem(
+        &house.post("/runs/r1/cancel", r#"{"node": "x"}"#).await,
+        422,
+        "body_invalid",
+    );
+    is_problem(
+        &house.post("/runs/r1/cancel", &" ".repeat(64 * 1024 + 1)).await,
+        413,
+        "body_too_large",
+    );
+    is_problem(&house.post("/runs/r1/cancel?node=x", "").await, 400, "query_unknown");
+    assert_eq!(house.workspace().head().await.unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_name_that_points_at_this_machine_is_not_answered() {
+    let house = House::new().await;
+    for host in ["Host: evil.example", "Host: localhost.evil.example:80", "X-Host: none"] {
+        for path in ["/", "/healthz", "/v1/spaces/main/runs"] {
+            let answer = send(
+                house.at,
+                &[&format!("GET {path} HTTP/1.1"), host, "Connection: close"],
+                "",
+            )
+            .await;
+            is_problem(&answer, 421, "host_refused");
+        }
+    }
+    let named_twice = [
+        "GET http://evil.example/healthz HTTP/1.1",
+        "Host: localhost",
+        "Connection: close",
+    ];
+    is_problem(&send(house.at, &named_twice, "").await, 421, "host_refused");
+    let host = format!("Host: {}", house.at);
+    assert_eq!(
+        send(house.at, &["GET /healthz HTTP/1.1", &host, "Connection: close"], "")
+            .await
+            .status,
+        200
+    );
+}
+
+#[tokio::test]
+async fn a_page_of_another_site_cannot_stop_a_run() {
+    let house = House::new().await;
+    house.submit(SLOW).await;
+    let before = house.workspace().head().await.unwrap();
+    let head = [
+        "POST /v1/spaces/main/runs/r1/cancel HTTP/1.1",
+        "Host: localhost:7717",
+        "Connection: close",
+        "Content-Length: 0",
+    ];
+    for strange in [
+        "Origin: http://evil.example",
+        "Origin: null",
+        "Origin: http://localhost:1",
+        "Sec-Fetch-Site: cross-site",
+    ] {
+        let lines = [&head[..], &[strange]].concat();
+        is_problem(&send(house.at, &lines, "").await, 403, "origin_refused");
+    }
+    assert_eq!(house.workspace().head().await.unwrap(), before);
+    let own = [
+        &head[..],
+        &["Origin: http://localhost:7717", "Sec-Fetch-Site: same-origin"],
+    ]
+    .concat();
+    assert_eq!(send(house.at, &own, "").await.status, 202);
+}
+
+#[tokio::test]
+async fn every_answer_tells_the_browser_what_it_must_not_do() {
+    let house = House::new().await;
+    for path in ["/", "/ui/app.js", "/healthz", "/v1/spaces/main/runs", "/nothing"] {
+        let answer = get(house.at, path).await;
+        let policy = answer.header("content-security-policy");
+        assert!(
+            policy.starts_with("default-src 'none';") && !policy.contains("unsafe"),
+            "{path}: {policy}"
+        );
+        assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
+        assert_eq!(answer.header("cross-origin-resource-policy"), "same-origin", "{path}");
+        assert!(!answer.header("cache-control").is_empty(), "{path}");
+        assert_eq!(answer.header("access-control-allow-origin"), "", "{path}");
+    }
+}

@@ -1,0 +1,85 @@
+//! Beginning and end of a server.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use folio_server::{ServeError, ServeOptions, Server};
+
+use crate::client::{Events, get};
+use crate::house::{House, SLOW};
+
+#[tokio::test]
+async fn only_loopback_addresses_are_listened_at_for_now() {
+    let house = House::new().await;
+    for address in ["0.0.0.0:0", "192.0.2.1:80", "[::]:0"] {
+        let options = ServeOptions::at(address.parse().unwrap());
+        let error = Server::bind(&options, house.runner.clone()).await.unwrap_err();
+        assert!(matches!(error, ServeError::NotLoopback { .. }), "{error}");
+        assert!(error.to_string().contains("tokens"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_is_named() {
+    let house = House::new().await;
+    let error = Server::bind(&ServeOptions::at(house.at), house.runner.clone())
+        .await
+        .unwrap_err();
+    assert_eq!(error.to_string(), format!("cannot listen at {}", house.at));
+}
+
+#[tokio::test]
+async fn the_url_leads_to_the_page() {
+    let house = House::new().await;
+    let options = ServeOptions::at(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let server = Server::bind(&options, house.runner.clone()).await.unwrap();
+    assert_eq!(
+        server.url(),
+        format!("http://127.0.0.1:{}/", server.local_addr().port())
+    );
+}
+
+#[tokio::test]
+async fn a_stop_ends_live_streams_and_is_quick() {
+    let house = House::new().await;
+    let run = house.submit(SLOW).await;
+    let mut events = Events::open(house.at, &format!("/v1/spaces/main/runs/{run}/events"), None).await;
+    assert_eq!(events.next().await.unwrap().event, "run_started");
+    let at = house.at;
+    tokio::time::timeout(Duration::from_secs(3), house.stop())
+        .await
+        .expect("nothing holds it")
+        .unwrap();
+    assert_eq!(events.rest().await, []);
+    assert!(tokio::net::TcpStream::connect(at).await.is_err());
+}
+
+#[tokio::test]
+async fn health_says_that_it_is_there_and_readiness_that_the_store_is() {
+    let house = House::new().await;
+    assert_eq!(get(house.at, "/healthz").await.json()["status"], "ok");
+    let ready = get(house.at, "/readyz").await;
+    assert_eq!((ready.status, &ready.json()["space"]), (200, &"main".into()));
+}
+
+#[tokio::test]
+async fn the_page_is_embedded_and_asks_for_nothing_from_elsewhere() {
+    let house = House::new().await;
+    for (path, kind) in [
+        ("/", "text/html; charset=utf-8"),
+        ("/runs/r1", "text/html; charset=utf-8"),
+        ("/ui/app.js", "text/javascript; charset=utf-8"),
+        ("/ui/style.css", "text/css; charset=utf-8"),
+        ("/ui/icon.svg", "image/svg+xml"),
+    ] {
+        let answer = get(house.at, path).await;
+        assert_eq!((answer.status, answer.header("content-type")), (200, kind), "{path}");
+        let outside = answer.body.replace("http://www.w3.org/2000/svg", "");
+        assert!(
+            !outside.contains("http://") && !outside.contains("https://"),
+            "{path} names another place"
+        );
+        assert!(!answer.body.contains("{space}"), "{path}");
+    }
+    assert!(get(house.at, "/").await.body.contains("data-space=\"main\""));
+}

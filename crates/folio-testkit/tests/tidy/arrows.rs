@@ -1,0 +1,113 @@
+//! Which crate may depend on which (ARCHITECTURE.md, "Layers and arrows").
+
+use super::cargo::packages;
+use super::repository::none;
+
+/// The crates from the bottom up. Crates of one number do not know one another.
+const LAYERS: [(&str, u8); 9] = [
+    ("folio-memory", 0),
+    ("folio-engine", 1),
+    ("folio-store", 2),
+    ("folio-model", 2),
+    ("folio-tools", 2),
+    ("folio-runner", 3),
+    ("folio", 4),
+    ("folio-server", 5),
+    ("folio-cli", 6),
+];
+
+/// Holds stand-ins and suites for tests. It may know everything below the surfaces, and nothing that is shipped knows it.
+const TESTKIT: &str = "folio-testkit";
+
+/// What only one crate may use: each is a door to the outside.
+const DOORS: [(&str, &str); 11] = [
+    ("rusqlite", "folio-store"),
+    ("zstd", "folio-store"),
+    ("leakguard", "folio-store"),
+    ("getrandom", "folio-store"),
+    ("cap-std", "folio-tools"),
+    ("ignore", "folio-tools"),
+    ("axum", "folio-server"),
+    ("clap", "folio-cli"),
+    ("crossterm", "folio-cli"),
+    ("etcetera", "folio-cli"),
+    ("ratatui", "folio-cli"),
+];
+
+fn layer(name: &str) -> Option<u8> {
+    let found = LAYERS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, layer)| *layer)
+}
+
+#[test]
+fn every_crate_has_its_layer() {
+    let mut members: Vec<&str> = packages().members().map(|p| p.name.as_str()).collect();
+    let mut known: Vec<&str> = LAYERS.iter().map(|(name, _)| *name).chain([TESTKIT]).collect();
+    members.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(members, known);
+}
+
+#[test]
+fn arrows_point_down_only() {
+    let mut wrong = Vec::new();
+    for package in packages().members() {
+        for dependency in &package.dependencies {
+            let Some(below) = layer(&dependency.name) else {
+                continue;
+            };
+            let fine = match layer(&package.name) {
+                Some(above) => below < above,
+                // The testkit.
+                None => below <= 3,
+            };
+            if !fine {
+                wrong.push(format!("{} -> {}", package.name, dependency.name));
+            }
+        }
+    }
+    none(&wrong);
+}
+
+#[test]
+fn nothing_that_is_shipped_knows_the_testkit() {
+    let mut wrong = Vec::new();
+    for package in packages().members() {
+        for dependency in &package.dependencies {
+            if dependency.name == TESTKIT && !dependency.is_dev {
+                wrong.push(package.name.clone());
+            }
+        }
+    }
+    none(&wrong);
+}
+
+#[test]
+fn a_surface_reaches_everything_through_the_crate_to_embed() {
+    let mut wrong = Vec::new();
+    for package in packages().members() {
+        let is_surface = layer(&package.name).is_some_and(|layer| layer > 4);
+        for dependency in package.dependencies.iter().filter(|d| is_surface && !d.is_dev) {
+            if layer(&dependency.name).is_some_and(|layer| layer < 4) {
+                wrong.push(format!("{} -> {}", package.name, dependency.name));
+            }
+        }
+    }
+    none(&wrong);
+}
+
+#[test]
+fn each_door_to_the_outside_is_in_one_crate() {
+    let mut wrong = Vec::new();
+    for package in packages().members() {
+        for dependency in package.dependencies.iter().filter(|d| !d.is_dev) {
+            let door = DOORS.iter().find(|(name, _)| *name == dependency.name);
+            if let Some((name, owner)) = door
+                && *owner != package.name
+            {
+                wrong.push(format!("{} uses {name}, which is for {owner}", package.name));
+            }
+        }
+    }
+    none(&wrong);
+}

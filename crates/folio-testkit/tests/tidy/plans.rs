@@ -1,0 +1,131 @@
+//! The plans in examples and documents are plans.
+
+use std::collections::BTreeSet;
+
+use folio_engine::plan::{self, Known, PlanError};
+use folio_runner::runner::known_tools;
+use folio_tools::Registry;
+use regex::Regex;
+
+use super::repository::{files_in, markdown_files, none, read};
+
+/// The tools that a plan may call.
+pub(crate) fn known() -> Known {
+    known_tools(&Registry::with_builtins())
+}
+
+/// The mistakes of `text` as a plan.
+pub(crate) fn mistakes(text: &str) -> Vec<PlanError> {
+    plan::parse(text, &known())
+        .err()
+        .map(|errors| errors.0)
+        .unwrap_or_default()
+}
+
+/// The blocks of a document that begin with ```` ```yaml word ````, each with its line.
+pub(crate) fn blocks<'t>(text: &'t str, word: &str) -> Vec<(usize, &'t str)> {
+    let fence = format!("```yaml {word}\n");
+    let starts = text.match_indices(&fence).map(|(at, fence)| at + fence.len());
+    starts
+        .map(|start| {
+            let inside = text[start..].split("\n```").next().unwrap_or_default();
+            (text[..start].matches('\n').count() + 1, inside)
+        })
+        .collect()
+}
+
+#[test]
+fn every_example_is_a_plan() {
+    let mut wrong = Vec::new();
+    let examples = files_in("examples");
+    let plans: Vec<_> = examples
+        .iter()
+        .filter(|file| file.is(&[".yaml", ".yml", ".json"]))
+        .collect();
+    assert!(!plans.is_empty(), "there are no examples");
+    for file in plans {
+        wrong.extend(
+            mistakes(&file.text)
+                .iter()
+                .map(|error| format!("{}:{error}", file.path)),
+        );
+    }
+    none(&wrong);
+}
+
+#[test]
+fn every_block_of_a_document_that_is_marked_as_a_plan_is_one() {
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for file in markdown_files() {
+        for (line, block) in blocks(&file.text, "plan") {
+            count += 1;
+            wrong.extend(
+                mistakes(block)
+                    .iter()
+                    .map(|error| format!("{}, block at line {line}: {error}", file.path)),
+            );
+        }
+    }
+    none(&wrong);
+    assert!(count > 10, "only {count} blocks are marked as plans");
+}
+
+/// A row of a table that begins with a name in code.
+fn names_in_rows(text: &str) -> Vec<String> {
+    let row = Regex::new(r"(?m)^\| `([a-z_]+)`").expect("the expression is a constant");
+    row.captures_iter(text).map(|found| found[1].to_owned()).collect()
+}
+
+/// The part of a document below a heading, up to the next one of the same kind.
+fn section<'t>(text: &'t str, heading: &str) -> &'t str {
+    let (_, rest) = text
+        .split_once(&format!("\n{heading}\n"))
+        .unwrap_or_else(|| panic!("there is no {heading:?}"));
+    let level = heading.split(' ').next().unwrap_or_default();
+    rest.split(&format!("\n{level} ")).next().unwrap_or(rest)
+}
+
+#[test]
+fn the_document_about_plans_names_every_key_of_the_language() {
+    let text = read("docs/plans.md");
+    let schema: serde_json::Value = serde_json::from_str(plan::schema()).expect("the schema is JSON");
+    let definitions = schema["$defs"].as_object().expect("the schema has definitions");
+    let code = Regex::new("`[^`\\n]+`").expect("the expression is a constant");
+    let word = Regex::new("[A-Za-z_]+").expect("the expression is a constant");
+    let named: BTreeSet<&str> = code
+        .find_iter(&text)
+        .flat_map(|span| word.find_iter(span.as_str()).map(|word| word.as_str()))
+        .collect();
+    let keys = definitions.values().flat_map(|definition| {
+        definition["properties"]
+            .as_object()
+            .into_iter()
+            .flat_map(|keys| keys.keys())
+    });
+    let missing: Vec<String> = keys.filter(|key| !named.contains(key.as_str())).cloned().collect();
+    none(&missing);
+}
+
+#[test]
+fn the_document_about_plans_has_a_row_for_every_tool_and_an_entry_for_every_argument() {
+    let text = read("docs/plans.md");
+    let tools = section(&text, "## Tools");
+    let mut rows = names_in_rows(tools.split("\n### ").next().unwrap_or(tools));
+    let registry = Registry::with_builtins();
+    let mut names: Vec<String> = registry.specs().map(|spec| spec.name.clone()).collect();
+    rows.sort();
+    names.sort();
+    assert_eq!(rows, names);
+    let mut missing = Vec::new();
+    for spec in registry.specs() {
+        let about = section(tools, &format!("### {}", spec.name));
+        for arg in spec
+            .args
+            .iter()
+            .filter(|arg| !about.contains(&format!("`{}`", arg.name)))
+        {
+            missing.push(format!("{}: {}", spec.name, arg.name));
+        }
+    }
+    none(&missing);
+}

@@ -1,0 +1,103 @@
+//! Files: their names, their length, and what no file may hold.
+
+use super::repository::{files_in, none, root, rust_files};
+
+/// Names that say nothing of what a file holds.
+const SAYS_NOTHING: [&str; 8] = [
+    "utils", "util", "helpers", "helper", "misc", "common", "types", "manager",
+];
+
+/// A name of that list that does say it: the file holds the types of observations.
+const SAYS_IT: [&str; 1] = ["crates/folio-memory/src/observation/types.rs"];
+
+const LINES_MAX: usize = 800;
+
+/// Why a test may be left out of a run: another test starts it in a process of its own.
+const CHILD: &str = "runs in a process of its own";
+
+#[test]
+fn a_file_is_named_after_what_it_holds() {
+    let mut wrong = Vec::new();
+    for file in files_in("crates")
+        .iter()
+        .filter(|file| !SAYS_IT.contains(&file.path.as_str()))
+    {
+        let parts = file.path.split('/').map(|part| part.split('.').next().unwrap_or(part));
+        if parts.into_iter().any(|part| SAYS_NOTHING.contains(&part)) {
+            wrong.push(file.path.clone());
+        }
+    }
+    none(&wrong);
+}
+
+#[test]
+fn no_file_is_longer_than_a_sitting() {
+    let mut long = Vec::new();
+    for folder in ["crates", "docs", "examples"] {
+        for file in files_in(folder)
+            .iter()
+            .filter(|file| file.is(&[".rs", ".md", ".sql", ".yaml"]))
+        {
+            let lines = file.text.lines().count();
+            if lines > LINES_MAX {
+                long.push(format!("{} has {lines} lines; {LINES_MAX} are enough", file.path));
+            }
+        }
+    }
+    none(&long);
+}
+
+#[test]
+fn nothing_is_left_unfinished_or_switched_off() {
+    // Put together here, so that this file does not name them.
+    let words = [concat!("to", "do!("), concat!("unimpl", "emented!(")];
+    let switched_off = concat!("#[ig", "nore");
+    let mut found = Vec::new();
+    for file in rust_files() {
+        for (number, line) in file.text.lines().enumerate() {
+            let is_off = line.trim_start().starts_with(switched_off) && !line.contains(CHILD);
+            if is_off || words.iter().any(|word| line.contains(word)) {
+                found.push(format!("{}:{}: {}", file.path, number + 1, line.trim()));
+            }
+        }
+    }
+    none(&found);
+}
+
+#[test]
+fn nothing_names_a_folder_of_somebodys_machine() {
+    let words = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/home/", "user/")];
+    let mut found = Vec::new();
+    for file in files_in("") {
+        for (number, line) in file.text.lines().enumerate() {
+            for word in words.iter().filter(|word| line.contains(*word)) {
+                found.push(format!("{}:{}: {word}", file.path, number + 1));
+            }
+        }
+    }
+    none(&found);
+}
+
+#[test]
+fn what_the_repository_promises_to_have_is_there() {
+    let promised = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "LICENSE-APACHE",
+        "LICENSE-MIT",
+        "deny.toml",
+        "docs/glossary.md",
+        "docs/plans.md",
+        "examples/repo-review.yaml",
+        "test",
+        ".ci/run",
+    ];
+    let missing: Vec<String> = promised
+        .into_iter()
+        .filter(|path| !root().join(path).is_file())
+        .map(str::to_owned)
+        .collect();
+    none(&missing);
+}
