@@ -17,13 +17,20 @@ pub enum Provider {
 }
 
 impl Provider {
-    const ALL: [(&'static str, Self); 4] =
-        [("anthropic", Self::Anthropic), ("openai", Self::OpenAi), ("gemini", Self::Gemini), ("ollama", Self::Ollama)];
+    const ALL: [(&'static str, Self); 4] = [
+        ("anthropic", Self::Anthropic),
+        ("openai", Self::OpenAi),
+        ("gemini", Self::Gemini),
+        ("ollama", Self::Ollama),
+    ];
 
     /// The name as it is written.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        Self::ALL.iter().find(|(_, provider)| *provider == self).map_or("", |(name, _)| name)
+        Self::ALL
+            .iter()
+            .find(|(_, provider)| *provider == self)
+            .map_or("", |(name, _)| name)
     }
 }
 
@@ -41,7 +48,9 @@ pub struct ModelAddress {
 
 /// Text that does not name a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{given:?} does not name a model: {reason}; write PROVIDER:NAME or PROVIDER+http://HOST/PATH:NAME with a provider of anthropic, openai, gemini, ollama")]
+#[error(
+    "{given:?} does not name a model: {reason}; write PROVIDER:NAME or PROVIDER+http://HOST/PATH:NAME with a provider of anthropic, openai, gemini, ollama"
+)]
 pub struct AddressError {
     given: String,
     reason: &'static str,
@@ -51,7 +60,10 @@ impl FromStr for ModelAddress {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let error = |reason| AddressError { given: text.to_owned(), reason };
+        let error = |reason| AddressError {
+            given: text.to_owned(),
+            reason,
+        };
         let end = text.find([':', '+']).ok_or_else(|| error("it has no ':'"))?;
         let (provider, rest) = text.split_at(end);
         let provider = Provider::ALL
@@ -61,9 +73,13 @@ impl FromStr for ModelAddress {
         let (base_url, name) = match rest.strip_prefix('+') {
             None => (None, &rest[1..]),
             Some(address) => {
-                let (url, name) = address.rsplit_once(':').ok_or_else(|| error("there is no ':' before the name"))?;
+                let (url, name) = address
+                    .rsplit_once(':')
+                    .ok_or_else(|| error("there is no ':' before the name"))?;
                 // The last ':' may be that of `http:` or of a port.
-                let (scheme, host) = url.split_once("://").ok_or_else(|| error("the address has no http:// or https://"))?;
+                let (scheme, host) = url
+                    .split_once("://")
+                    .ok_or_else(|| error("the address has no http:// or https://"))?;
                 if !matches!(scheme, "http" | "https") || host.is_empty() {
                     return Err(error("the address is not http:// or https:// and a host"));
                 }
@@ -77,7 +93,11 @@ impl FromStr for ModelAddress {
         if !fine {
             return Err(error("the name is empty or has white space"));
         }
-        Ok(Self { provider, base_url, name: name.to_owned() })
+        Ok(Self {
+            provider,
+            base_url,
+            name: name.to_owned(),
+        })
     }
 }
 
@@ -96,7 +116,11 @@ mod tests {
 
     fn check(text: &str, provider: Provider, base_url: Option<&str>, name: &str) {
         let address: ModelAddress = text.parse().unwrap_or_else(|error| panic!("{error}"));
-        let wanted = ModelAddress { provider, base_url: base_url.map(str::to_owned), name: name.to_owned() };
+        let wanted = ModelAddress {
+            provider,
+            base_url: base_url.map(str::to_owned),
+            name: name.to_owned(),
+        };
         assert_eq!(address, wanted);
         assert_eq!(address.to_string(), text);
     }
@@ -105,13 +129,27 @@ mod tests {
     fn a_model_is_named_by_provider_and_name_or_by_an_address_of_its_own() {
         check("anthropic:claude-x", Provider::Anthropic, None, "claude-x");
         check("ollama:qwen3:8b", Provider::Ollama, None, "qwen3:8b");
-        check("openai+http://127.0.0.1:8080/v1:local", Provider::OpenAi, Some("http://127.0.0.1:8080/v1"), "local");
+        check(
+            "openai+http://127.0.0.1:8080/v1:local",
+            Provider::OpenAi,
+            Some("http://127.0.0.1:8080/v1"),
+            "local",
+        );
         check("openai+https://host:m", Provider::OpenAi, Some("https://host"), "m");
     }
 
     #[test]
     fn what_names_no_model_is_refused_with_the_reason() {
-        for text in ["", "claude", "nobody:x", "openai:", "openai+ftp://h:x", "openai+http://h:8080", "openai:a b", "openai+http://"] {
+        for text in [
+            "",
+            "claude",
+            "nobody:x",
+            "openai:",
+            "openai+ftp://h:x",
+            "openai+http://h:8080",
+            "openai:a b",
+            "openai+http://",
+        ] {
             assert!(text.parse::<ModelAddress>().is_err(), "{text:?} was taken");
         }
     }

@@ -4,9 +4,9 @@
 //! it writes to memory, and asks again. It waits, retries, stops and reads the clock; it never decides.
 //!
 //! - [`runner`]: submit, drive, resume, cancel
-//! - [`drive`]: the loop of one run
-//! - [`perform`]: one call of a tool, from its permissions to its outcome
-//! - [`memory`]: what a call writes: observations and page entries, in the same commit as its outcome
+//! - `drive`: the loop of one run
+//! - `perform`: one call of a tool, from its permissions to its outcome
+//! - `memory`: what a call writes: observations and page entries, in the same commit as its outcome
 //! - [`watch`]: a run as others see it, live
 
 mod drive;

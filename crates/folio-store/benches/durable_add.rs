@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use folio_memory::{Change, EntryKind, PageRole};
+use folio_memory::{Change, EntryKind};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::{Commit, Record};
 use folio_testkit::contract::scene::{Scene, tag};
@@ -17,7 +17,11 @@ use rusqlite::Connection;
 
 /// An observation such as a tool makes: a title, two hundred bytes of text, two tags.
 fn an_add(scene: &Scene, page: folio_memory::PageId) -> Commit {
-    let mut new = scene.entry(page, EntryKind::Observation, "A file is changed more often than all others");
+    let mut new = scene.entry(
+        page,
+        EntryKind::Observation,
+        "A file is changed more often than all others",
+    );
     new.fields.type_name = Some("contextual_insight".to_owned());
     new.fields.body = "src/lib.rs was touched by 41 of the last 100 commits. ".repeat(4);
     new.fields.tags = vec![tag("hot-file"), tag("lang/rust")];
@@ -51,13 +55,18 @@ async fn adds(scene: &Arc<Scene>, page: folio_memory::PageId, writers: u64, coun
 
 fn bare(conn: &Connection, bytes: &str, count: u64) {
     for _ in 0..count {
-        let mut insert = conn.prepare_cached("INSERT INTO log (record) VALUES (?1)").expect("a statement");
+        let mut insert = conn
+            .prepare_cached("INSERT INTO log (record) VALUES (?1)")
+            .expect("a statement");
         insert.execute([bytes]).expect("a commit");
     }
 }
 
 fn durable_add(criterion: &mut Criterion) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     let folder = tempfile::tempdir().expect("a folder");
     let scene = Arc::new(a_scene(folder.path()));
     let page = runtime.block_on(scene.a_page());
@@ -65,7 +74,8 @@ fn durable_add(criterion: &mut Criterion) {
 
     let bytes = serde_json::to_string(&an_add(&scene, page).record).expect("JSON");
     let conn = Connection::open(folder.path().join("bare.db")).expect("a database");
-    let set_up = "PRAGMA journal_mode = wal; PRAGMA synchronous = full; CREATE TABLE log (id INTEGER PRIMARY KEY, record TEXT)";
+    let set_up =
+        "PRAGMA journal_mode = wal; PRAGMA synchronous = full; CREATE TABLE log (id INTEGER PRIMARY KEY, record TEXT)";
     conn.execute_batch(set_up).expect("a table");
     group.bench_function(BenchmarkId::new("bare_commit", bytes.len()), |b| {
         #[expect(clippy::disallowed_methods, reason = "a benchmark measures")]

@@ -67,7 +67,12 @@ impl Record {
     /// A record of `changes` and nothing else.
     #[must_use]
     pub fn of(changes: Vec<Change>) -> Self {
-        Self { format: RECORD_FORMAT, changes, run: None, reason: None }
+        Self {
+            format: RECORD_FORMAT,
+            changes,
+            run: None,
+            reason: None,
+        }
     }
 }
 

@@ -159,7 +159,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// # Errors
     ///
     /// `Invalid` for a cursor that belongs to another query; `Unavailable` or `Corrupt`.
-    async fn entries(&self, space: &SpaceName, query: &EntryQuery, now: Timestamp) -> Result<ListAnswer<Entry>, StoreError>;
+    async fn entries(
+        &self,
+        space: &SpaceName,
+        query: &EntryQuery,
+        now: Timestamp,
+    ) -> Result<ListAnswer<Entry>, StoreError>;
 
     /// One entry.
     ///

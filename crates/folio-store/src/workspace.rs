@@ -72,7 +72,16 @@ impl Workspace {
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>, space: SpaceName) -> Self {
         let types = TypeRegistry::default();
         let known_pages = Mutex::default();
-        Self { inner: Arc::new(Inner { store, clock, ids, space, types, known_pages }) }
+        Self {
+            inner: Arc::new(Inner {
+                store,
+                clock,
+                ids,
+                space,
+                types,
+                known_pages,
+            }),
+        }
     }
 
     /// Its name.
@@ -122,7 +131,12 @@ impl Workspace {
         if self.knows(id) {
             return Ok(None);
         }
-        match self.inner.store.page(&self.inner.space, folio_memory::id::Ref::Id(id)).await {
+        match self
+            .inner
+            .store
+            .page(&self.inner.space, folio_memory::id::Ref::Id(id))
+            .await
+        {
             Ok(_) => {
                 self.remember(id);
                 Ok(None)
@@ -135,11 +149,19 @@ impl Workspace {
     }
 
     fn knows(&self, id: PageId) -> bool {
-        self.inner.known_pages.lock().unwrap_or_else(PoisonError::into_inner).contains(&id)
+        self.inner
+            .known_pages
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&id)
     }
 
     fn remember(&self, id: PageId) {
-        self.inner.known_pages.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+        self.inner
+            .known_pages
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id);
     }
 
     /// Changes the fields of one entry to what `changes_for` makes of it.
@@ -160,16 +182,31 @@ impl Workspace {
             error::authorise_patch(actor, &current)?;
             let (fields, mut warnings) = changes_for(&current)?;
             if fields.is_empty() {
-                return Ok(Written { entry: current, warnings, replayed: false });
+                return Ok(Written {
+                    entry: current,
+                    warnings,
+                    replayed: false,
+                });
             }
             let expected = expected_version.or(Some(current.version));
-            let change = Change::PatchEntry { entry: current.id, fields, expected_version: expected };
-            let write = Write { reason: reason.clone(), ..Write::of(vec![change]) };
+            let change = Change::PatchEntry {
+                entry: current.id,
+                fields,
+                expected_version: expected,
+            };
+            let write = Write {
+                reason: reason.clone(),
+                ..Write::of(vec![change])
+            };
             match self.record(actor, write).await {
                 Ok(recorded) => {
                     warnings.extend(recorded.warnings);
                     let entry = self.entry(entry).await?;
-                    return Ok(Written { entry, warnings, replayed: recorded.committed.replayed });
+                    return Ok(Written {
+                        entry,
+                        warnings,
+                        replayed: recorded.committed.replayed,
+                    });
                 }
                 Err(WorkspaceError::Store(StoreError::StaleVersion { .. }))
                     if expected_version.is_none() && attempt < PATCH_ATTEMPTS =>

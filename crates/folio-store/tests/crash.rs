@@ -34,13 +34,24 @@ async fn whatever_was_acknowledged_survives_kill_9_exactly_once() {
             note(&line, &mut acknowledged);
         }
         let log = checked_log(&path).await;
-        let keys: HashMap<_, _> = log.iter().filter_map(|row| Some((row.idempotency_key.clone()?, row.seq))).collect();
+        let keys: HashMap<_, _> = log
+            .iter()
+            .filter_map(|row| Some((row.idempotency_key.clone()?, row.seq)))
+            .collect();
         for (key, seq) in &acknowledged {
             assert_eq!(keys.get(key), Some(seq), "round {round}: {key} was acknowledged");
         }
-        assert_eq!(keys.len(), log.len(), "round {round}: every commit has a key of its own");
+        assert_eq!(
+            keys.len(),
+            log.len(),
+            "round {round}: every commit has a key of its own"
+        );
     }
-    assert!(acknowledged.len() > usize::from(KILLS) * 50, "{} commits", acknowledged.len());
+    assert!(
+        acknowledged.len() > usize::from(KILLS) * 50,
+        "{} commits",
+        acknowledged.len()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -75,8 +86,14 @@ async fn checked_log(path: &Path) -> Vec<LogRow> {
     let store = SqliteStore::open(&OpenOptions::at(path)).expect("the store opens");
     let checkup = store.check().await.expect("a check-up");
     assert_eq!(checkup.problems, Vec::<String>::new());
-    let log = store.changes(&folio_memory::SpaceName::main(), Seq(0), u32::MAX).await.expect("the log");
-    assert!(log.iter().zip(1..).all(|(row, number)| row.seq == Seq(number)), "there is a gap");
+    let log = store
+        .changes(&folio_memory::SpaceName::main(), Seq(0), u32::MAX)
+        .await
+        .expect("the log");
+    assert!(
+        log.iter().zip(1..).all(|(row, number)| row.seq == Seq(number)),
+        "there is a gap"
+    );
     log
 }
 
@@ -96,7 +113,10 @@ async fn child_writes_until_it_is_killed() {
 
 /// Adds, patches, pages, events and bodies, each acknowledged aloud.
 async fn write_for_ever(scene: &Scene, name: &str) {
-    let page = folio_memory::NewPage { id: PageId::derived(&[name]), ..scene.page(PageRole::Note) };
+    let page = folio_memory::NewPage {
+        id: PageId::derived(&[name]),
+        ..scene.page(PageRole::Note)
+    };
     let run = folio_memory::RunId::derived(&[name]);
     let mut last = None;
     for turn in 0..u64::MAX {
@@ -104,15 +124,33 @@ async fn write_for_ever(scene: &Scene, name: &str) {
         note.fields.body = "some text ".repeat(30);
         note.fields.tags = vec![tag(name), tag("t")];
         let id = note.id;
-        let mut record = Record::of(vec![Change::EnsurePage(Box::new(page.clone())), Change::AddEntry(Box::new(note))]);
+        let mut record = Record::of(vec![
+            Change::EnsurePage(Box::new(page.clone())),
+            Change::AddEntry(Box::new(note)),
+        ]);
         if let Some(last) = last {
-            record.changes.push(patch(last, vec![FieldChange::Tags(vec![tag(name)])]));
+            record
+                .changes
+                .push(patch(last, vec![FieldChange::Tags(vec![tag(name)])]));
         }
         let event = if turn == 0 { started(name) } else { asked_by(name) };
-        record.run = Some(folio_store::RunAppend { run, events: vec![event], status: None, title: None });
+        record.run = Some(folio_store::RunAppend {
+            run,
+            events: vec![event],
+            status: None,
+            title: None,
+        });
         let key = format!("{name}/{turn}");
-        let blobs = if turn % 8 == 0 { vec![Blob::new(key.repeat(2000).into_bytes())] } else { Vec::new() };
-        let commit = Commit { idempotency_key: Some(key.clone()), blobs, ..scene.commit_of(record) };
+        let blobs = if turn % 8 == 0 {
+            vec![Blob::new(key.repeat(2000).into_bytes())]
+        } else {
+            Vec::new()
+        };
+        let commit = Commit {
+            idempotency_key: Some(key.clone()),
+            blobs,
+            ..scene.commit_of(record)
+        };
         let committed = scene.store.commit(commit).await.expect("a commit");
         say(format!("{key} {}.", committed.seq));
         last = Some(id);
@@ -139,13 +177,19 @@ async fn child_runs_into_a_limit() {
     let Some(orders) = orders() else { return };
     let scene = scene(&OpenOptions::at(&orders.path), orders.number);
     let page = scene.a_page().await;
-    let add = || vec![Change::AddEntry(Box::new(scene.note(page, &"a long title ".repeat(30))))];
+    let add = || {
+        vec![Change::AddEntry(Box::new(
+            scene.note(page, &"a long title ".repeat(30)),
+        ))]
+    };
     let limit = |current| setrlimit(Resource::Fsize, Rlimit { current, maximum: None }).expect("a limit");
     let mut written = 1;
     for round in 0..3 {
         // The write-ahead log cannot grow any more.
         let wal = orders.path.with_file_name("folio.db-wal");
-        limit(Some(std::fs::metadata(wal).expect("the write-ahead log").len() + 20_000));
+        limit(Some(
+            std::fs::metadata(wal).expect("the write-ahead log").len() + 20_000,
+        ));
         let mut refused = 0;
         for _ in 0..20 {
             match scene.try_commit(add()).await {
@@ -164,11 +208,17 @@ async fn child_runs_into_a_limit() {
         written += 1;
         assert_eq!(scene.commit(add()).await.seq, Seq(written), "round {round}");
     }
-    assert_eq!(scene.store.check().await.expect("a check-up").problems, Vec::<String>::new());
+    assert_eq!(
+        scene.store.check().await.expect("a check-up").problems,
+        Vec::<String>::new()
+    );
     say("fine");
 }
 
 /// The space `main` of a store, with ids that no other process draws.
 fn scene(options: &OpenOptions, number: u16) -> Scene {
-    Scene { ids: SeededIds::new(number), ..Scene::on(SqliteStore::open(options).expect("a store")) }
+    Scene {
+        ids: SeededIds::new(number),
+        ..Scene::on(SqliteStore::open(options).expect("a store"))
+    }
 }

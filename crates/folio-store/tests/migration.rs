@@ -1,5 +1,7 @@
 //! Files that are old, new, damaged, or none of ours.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -29,7 +31,11 @@ async fn a_file_of_format_1_opens_and_is_whole() {
     Connection::open(&path).unwrap().execute_batch(FORMAT_1).unwrap();
     let scene = Scene::on(open(&path).unwrap());
     assert_eq!(scene.store.check().await.unwrap().problems, Vec::<String>::new());
-    let entry = scene.store.entry(&scene.space, Ref::Handle(EntryHandle(1))).await.unwrap();
+    let entry = scene
+        .store
+        .entry(&scene.space, Ref::Handle(EntryHandle(1)))
+        .await
+        .unwrap();
     assert_eq!((entry.fields.title.as_str(), entry.version), ("An old note", 2));
     let head = scene.head().await;
     assert_eq!(scene.commit(Vec::new()).await.seq, Seq(head.0 + 1));
@@ -40,11 +46,19 @@ fn a_newer_file_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("folio.db");
     drop(open(&path).unwrap());
-    Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    Connection::open(&path)
+        .unwrap()
+        .pragma_update(None, "user_version", 99)
+        .unwrap();
     let before = std::fs::read(&path).unwrap();
     let error = refusal(&path);
     assert!(matches!(error, StoreError::TooNew { found: 99, .. }), "{error:?}");
-    assert!(error.to_string().ends_with("folio.db has format 99; this version of folio knows formats up to 1"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .ends_with("folio.db has format 99; this version of folio knows formats up to 1"),
+        "{error}"
+    );
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
 
@@ -52,13 +66,25 @@ fn a_newer_file_is_refused_and_left_alone() {
 fn a_file_of_another_program_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other.db");
-    Connection::open(&path).unwrap().execute_batch("CREATE TABLE bookmarks (url TEXT)").unwrap();
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch("CREATE TABLE bookmarks (url TEXT)")
+        .unwrap();
     let before = std::fs::read(&path).unwrap();
     let error = refusal(&path);
     assert_eq!(error.kind(), ErrorKind::Invalid);
-    assert!(error.to_string().contains("other.db is an SQLite file of another program"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("other.db is an SQLite file of another program"),
+        "{error}"
+    );
     assert_eq!(std::fs::read(&path).unwrap(), before);
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was made beside it");
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().count(),
+        1,
+        "nothing was made beside it"
+    );
 }
 
 #[test]
@@ -68,7 +94,12 @@ fn what_is_no_database_is_refused_and_left_alone() {
     std::fs::write(&path, "Some notes of mine. ".repeat(500)).unwrap();
     let error = refusal(&path);
     assert_eq!(error.kind(), ErrorKind::Corrupt);
-    assert!(error.to_string().ends_with("notes.txt is damaged: it is not an SQLite file"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .ends_with("notes.txt is damaged: it is not an SQLite file"),
+        "{error}"
+    );
     assert_eq!(std::fs::read_to_string(&path).unwrap().len(), 10_000);
 }
 
@@ -90,9 +121,16 @@ fn what_cannot_be_opened_says_why() {
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
         error.to_string()
     };
-    assert!(message(folder.path()).ends_with("it is a folder, not a file"), "{}", message(folder.path()));
+    assert!(
+        message(folder.path()).ends_with("it is a folder, not a file"),
+        "{}",
+        message(folder.path())
+    );
     let below = message(&file.join("folio.db"));
-    assert!(below.ends_with("something on the way to it is a file, not a folder"), "{below}");
+    assert!(
+        below.ends_with("something on the way to it is a file, not a folder"),
+        "{below}"
+    );
     let nowhere = message(Path::new("/proc/folio/folio.db"));
     assert!(nowhere.starts_with("cannot create /proc/folio"), "{nowhere}");
 }
@@ -131,11 +169,20 @@ async fn filled(path: &Path) {
         let id = note.id;
         scene.add(note).await;
         if number % 10 == 0 {
-            scene.commit(vec![patch(id, vec![folio_memory::FieldChange::PinRank(Some(1))])]).await;
+            scene
+                .commit(vec![patch(id, vec![folio_memory::FieldChange::PinRank(Some(1))])])
+                .await;
         }
     }
     let blobs = vec![Blob::new((0..200_000_u32).flat_map(u32::to_le_bytes).collect())];
-    scene.store.commit(Commit { blobs, ..scene.commit_of(Record::of(Vec::new())) }).await.unwrap();
+    scene
+        .store
+        .commit(Commit {
+            blobs,
+            ..scene.commit_of(Record::of(Vec::new()))
+        })
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -176,14 +223,28 @@ async fn a_damaged_file_is_told_and_nothing_panics() {
 
 /// Whatever can be read is read; whatever cannot is told.
 async fn read_everything(scene: &Scene) {
-    let told = |error: StoreError| assert!(matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound), "{error:?}");
+    let told = |error: StoreError| {
+        assert!(
+            matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound),
+            "{error:?}"
+        );
+    };
     for number in 1..=301 {
         let entry = scene.store.entry(&scene.space, Ref::Handle(EntryHandle(number))).await;
         entry.map(drop).unwrap_or_else(told);
     }
-    let query = EntryQuery { tags: vec![tag("t")], limit: 1000, ..EntryQuery::default() };
+    let query = EntryQuery {
+        tags: vec![tag("t")],
+        limit: 1000,
+        ..EntryQuery::default()
+    };
     scene.list(&query).await.map(drop).unwrap_or_else(told);
-    scene.store.changes(&scene.space, Seq(0), u32::MAX).await.map(drop).unwrap_or_else(told);
+    scene
+        .store
+        .changes(&scene.space, Seq(0), u32::MAX)
+        .await
+        .map(drop)
+        .unwrap_or_else(told);
     scene.try_commit(Vec::new()).await.map(drop).unwrap_or_else(told);
 }
 
@@ -218,18 +279,29 @@ async fn rows_that_do_not_follow_from_the_log_are_found() {
         assert!(!problems.is_empty(), "{damage}: not found");
         assert!(problems.len() <= 20);
     }
-    assert_eq!(open(&path).unwrap().check().await.unwrap().problems, Vec::<String>::new());
+    assert_eq!(
+        open(&path).unwrap().check().await.unwrap().problems,
+        Vec::<String>::new()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_may_not_grow_refuses_what_is_too_large_and_only_that() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("folio.db");
-    let limited = OpenOptions { bytes_max: Some(1024 * 1024), ..OpenOptions::at(&path) };
+    let limited = OpenOptions {
+        bytes_max: Some(1024 * 1024),
+        ..OpenOptions::at(&path)
+    };
     let scene = Arc::new(Scene::on(SqliteStore::open(&limited).unwrap()));
     let page = scene.a_page().await;
-    let noise: Vec<u8> = (0..400_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()).collect();
-    let large = Commit { blobs: vec![Blob::new(noise)], ..scene.commit_of(Record::of(Vec::new())) };
+    let noise: Vec<u8> = (0..400_000_u32)
+        .flat_map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes())
+        .collect();
+    let large = Commit {
+        blobs: vec![Blob::new(noise)],
+        ..scene.commit_of(Record::of(Vec::new()))
+    };
     // Many small ones and some that cannot be, all at once: they share transactions, but not their fate.
     let tasks: Vec<_> = (0..60)
         .map(|number| {
@@ -237,10 +309,17 @@ async fn a_file_that_may_not_grow_refuses_what_is_too_large_and_only_that() {
             tokio::spawn(async move {
                 if number % 6 == 0 {
                     let error = scene.store.commit(large).await.expect_err("too large");
-                    assert!(error.to_string().ends_with("the disk is full; free some space and try again"), "{error}");
+                    assert!(
+                        error
+                            .to_string()
+                            .ends_with("the disk is full; free some space and try again"),
+                        "{error}"
+                    );
                     assert_eq!(error.kind(), ErrorKind::Unavailable);
                 } else {
-                    scene.commit(vec![Change::AddEntry(Box::new(scene.note(page, "small")))]).await;
+                    scene
+                        .commit(vec![Change::AddEntry(Box::new(scene.note(page, "small")))])
+                        .await;
                 }
             })
         })
@@ -252,6 +331,12 @@ async fn a_file_that_may_not_grow_refuses_what_is_too_large_and_only_that() {
     assert_eq!(scene.store.check().await.unwrap().problems, Vec::<String>::new());
     drop(scene);
     let scene = Scene::on(open(&path).unwrap());
-    let large = Commit { space: scene.space.clone(), ..large };
-    assert_eq!(scene.store.commit(large).await.expect("there is space again").seq, Seq(52));
+    let large = Commit {
+        space: scene.space.clone(),
+        ..large
+    };
+    assert_eq!(
+        scene.store.commit(large).await.expect("there is space again").seq,
+        Seq(52)
+    );
 }

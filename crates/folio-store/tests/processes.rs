@@ -20,7 +20,9 @@ const COMMITS: u64 = 300;
 async fn processes_write_to_one_file_and_wake_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("folio.db");
-    let mut processes: Vec<_> = (1..=PROCESSES).map(|n| Process::start("child_writes_its_share", &path, n)).collect();
+    let mut processes: Vec<_> = (1..=PROCESSES)
+        .map(|n| Process::start("child_writes_its_share", &path, n))
+        .collect();
     let store = SqliteStore::open(&OpenOptions::at(&path)).unwrap();
     // Nothing but waiting: whatever comes is seen, in order and completely.
     let total = u64::from(PROCESSES) * COMMITS + COMMITS;
@@ -32,7 +34,10 @@ async fn processes_write_to_one_file_and_wake_each_other() {
         assert!(rows.last().is_some_and(|row| row.seq >= head));
         seen.extend(rows);
     }
-    assert!(seen.iter().zip(1..).all(|(row, number)| row.seq == Seq(number)), "there is a gap");
+    assert!(
+        seen.iter().zip(1..).all(|(row, number)| row.seq == Seq(number)),
+        "there is a gap"
+    );
     let keys: BTreeSet<_> = seen.iter().map(|row| row.idempotency_key.clone()).collect();
     assert_eq!(keys.len(), seen.len(), "a commit is there twice");
     for process in &mut processes {
@@ -40,9 +45,15 @@ async fn processes_write_to_one_file_and_wake_each_other() {
     }
     assert_eq!(store.head(&SpaceName::main()).await.unwrap(), Seq(total));
     assert_eq!(store.check().await.unwrap().problems, Vec::<String>::new());
-    let query = EntryQuery { limit: 1, ..EntryQuery::default() };
+    let query = EntryQuery {
+        limit: 1,
+        ..EntryQuery::default()
+    };
     let now = folio_memory::Timestamp::from_millis(0);
-    assert_eq!(store.entries(&SpaceName::main(), &query, now).await.unwrap().total, total);
+    assert_eq!(
+        store.entries(&SpaceName::main(), &query, now).await.unwrap().total,
+        total
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -54,12 +65,18 @@ async fn child_writes_its_share() {
     let writers = (0..3).map(|writer| {
         let scene = Arc::clone(&scene);
         tokio::spawn(async move {
-            let page = NewPage { id: PageId::derived(&["shared"]), ..scene.page(PageRole::Note) };
+            let page = NewPage {
+                id: PageId::derived(&["shared"]),
+                ..scene.page(PageRole::Note)
+            };
             for turn in (writer..COMMITS).step_by(3) {
                 // One commit of its own, and one that every process wants to make and only one makes.
                 for key in [format!("{number}/{turn}"), format!("shared/{turn}")] {
                     let note = scene.note(page.id, &key);
-                    let changes = vec![Change::EnsurePage(Box::new(page.clone())), Change::AddEntry(Box::new(note))];
+                    let changes = vec![
+                        Change::EnsurePage(Box::new(page.clone())),
+                        Change::AddEntry(Box::new(note)),
+                    ];
                     scene.commit_as(&key, changes).await.expect("a commit");
                 }
             }
@@ -84,7 +101,10 @@ async fn a_driven_run(scene: &Scene) -> (Process, RunId, std::path::PathBuf) {
 }
 
 fn options(path: &std::path::Path) -> OpenOptions {
-    OpenOptions { lease: Duration::from_millis(1500), ..OpenOptions::at(path) }
+    OpenOptions {
+        lease: Duration::from_millis(1500),
+        ..OpenOptions::at(path)
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -92,14 +112,27 @@ async fn a_run_whose_driver_was_killed_is_taken_over_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let scene = scene(&OpenOptions::at(folder.path().join("folio.db")), 1);
     let (mut process, run, path) = a_driven_run(&scene).await;
-    let refused = scene.store.claim_run(&scene.space, run, &owner("here")).await.unwrap_err();
-    assert!(refused.to_string().contains("is driven by another process (process "), "{refused}");
+    let refused = scene
+        .store
+        .claim_run(&scene.space, run, &owner("here"))
+        .await
+        .unwrap_err();
+    assert!(
+        refused.to_string().contains("is driven by another process (process "),
+        "{refused}"
+    );
     assert!(scene.store.run(&scene.space, Ref::Id(run)).await.unwrap().driven);
     process.kill();
     assert!(!scene.store.run(&scene.space, Ref::Id(run)).await.unwrap().driven);
-    assert_eq!(scene.store.claim_run(&scene.space, run, &owner("here")).await.unwrap(), 2);
+    assert_eq!(
+        scene.store.claim_run(&scene.space, run, &owner("here")).await.unwrap(),
+        2
+    );
     drop(scene);
-    let left: Vec<_> = std::fs::read_dir(path.parent().unwrap()).unwrap().map(|f| f.unwrap().file_name()).collect();
+    let left: Vec<_> = std::fs::read_dir(path.parent().unwrap())
+        .unwrap()
+        .map(|f| f.unwrap().file_name())
+        .collect();
     assert_eq!(left, ["folio.db"], "nothing is left lying about");
 }
 
@@ -110,7 +143,11 @@ async fn a_driver_that_hangs_is_replaced_and_finds_out() {
     let (mut process, run, _) = a_driven_run(&scene).await;
     // Much longer than the lease: whoever works, says so in time.
     tokio::time::sleep(Duration::from_secs(2)).await;
-    scene.store.claim_run(&scene.space, run, &owner("here")).await.unwrap_err();
+    scene
+        .store
+        .claim_run(&scene.space, run, &owner("here"))
+        .await
+        .unwrap_err();
     process.signal(Signal::STOP);
     let fence = soon(async {
         loop {
@@ -133,12 +170,24 @@ async fn a_driver_that_hangs_is_replaced_and_finds_out() {
 async fn child_drives_a_run() {
     let Some(orders) = orders() else { return };
     let scene = scene(&options(&orders.path), orders.number);
-    let run = scene.store.run(&scene.space, Ref::Handle(folio_memory::id::RunHandle(1))).await.expect("a run");
-    let fence = scene.store.claim_run(&scene.space, run.id, &owner("there")).await.expect("a claim");
+    let run = scene
+        .store
+        .run(&scene.space, Ref::Handle(folio_memory::id::RunHandle(1)))
+        .await
+        .expect("a run");
+    let fence = scene
+        .store
+        .claim_run(&scene.space, run.id, &owner("there"))
+        .await
+        .expect("a claim");
     say("driving");
     let mut head = run.head;
     loop {
-        let expected = vec![Expected::RunHead { run: run.id, head, fence: Some(fence) }];
+        let expected = vec![Expected::RunHead {
+            run: run.id,
+            head,
+            fence: Some(fence),
+        }];
         match scene.append(run.id, vec![asked_by("there")], None, expected).await {
             Ok(committed) => head = committed.seq,
             Err(StoreError::RunTaken { detail, .. }) => {
@@ -155,12 +204,21 @@ async fn child_drives_a_run() {
 async fn many_processes_make_one_new_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new/folio.db");
-    let mut processes: Vec<_> = (1..=6).map(|n| Process::start("child_starts_a_run", &path, n)).collect();
+    let mut processes: Vec<_> = (1..=6)
+        .map(|n| Process::start("child_starts_a_run", &path, n))
+        .collect();
     for process in &mut processes {
         assert!(process.ends_well());
     }
     let store = SqliteStore::open(&OpenOptions::at(&path)).unwrap();
-    assert_eq!(store.runs(&SpaceName::main(), &folio_store::RunQuery::default()).await.unwrap().len(), 6);
+    assert_eq!(
+        store
+            .runs(&SpaceName::main(), &folio_store::RunQuery::default())
+            .await
+            .unwrap()
+            .len(),
+        6
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -169,15 +227,23 @@ async fn child_starts_a_run() {
     let Some(orders) = orders() else { return };
     let scene = scene(&OpenOptions::at(&orders.path), orders.number);
     let run = RunId::draw(&scene.ids, scene.now());
-    scene.append(run, vec![started("mine")], None, Vec::new()).await.expect("a run");
+    scene
+        .append(run, vec![started("mine")], None, Vec::new())
+        .await
+        .expect("a run");
 }
 
 /// What should happen soon, however busy the machine is.
 async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(30), future).await.expect("it should have happened long ago")
+    tokio::time::timeout(Duration::from_secs(30), future)
+        .await
+        .expect("it should have happened long ago")
 }
 
 /// The space `main` of a store, with ids that no other process draws.
 fn scene(options: &OpenOptions, number: u16) -> Scene {
-    Scene { ids: SeededIds::new(number), ..Scene::on(SqliteStore::open(options).expect("a store")) }
+    Scene {
+        ids: SeededIds::new(number),
+        ..Scene::on(SqliteStore::open(options).expect("a store"))
+    }
 }

@@ -40,7 +40,10 @@ impl FaultyStore {
     /// A store that does what `inner` does, for now.
     #[must_use]
     pub fn new(inner: Arc<dyn Store>) -> Self {
-        Self { inner, state: Mutex::default() }
+        Self {
+            inner,
+            state: Mutex::default(),
+        }
     }
 
     /// Fails the commit with this number, counted from 1 over all spaces and whatever became of those before.
@@ -83,12 +86,21 @@ impl FaultyStore {
 
     fn failure(&self, doing: &'static str) -> StoreError {
         let reason = "the test wants it to fail".to_owned();
-        StoreError::Unavailable { doing, location: self.inner.location(), reason, source: None }
+        StoreError::Unavailable {
+            doing,
+            location: self.inner.location(),
+            reason,
+            source: None,
+        }
     }
 
     /// The store behind this one, unless it is gone.
     fn reach(&self, doing: &'static str) -> Result<&dyn Store, StoreError> {
-        if self.state().is_gone { Err(self.failure(doing)) } else { Ok(&*self.inner) }
+        if self.state().is_gone {
+            Err(self.failure(doing))
+        } else {
+            Ok(&*self.inner)
+        }
     }
 }
 

@@ -107,5 +107,7 @@ pub fn say(text: impl std::fmt::Display) {
     use std::io::Write;
     // In one piece and past the buffer, so that what was said is known even if the process ends now.
     let mut out = std::io::stdout().lock();
-    writeln!(out, "says: {text}").and_then(|()| out.flush()).expect("a listener");
+    writeln!(out, "says: {text}")
+        .and_then(|()| out.flush())
+        .expect("a listener");
 }

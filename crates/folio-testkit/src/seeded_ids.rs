@@ -19,7 +19,10 @@ impl SeededIds {
     /// A source that begins to count at 1.
     #[must_use]
     pub fn new(seed: u16) -> Self {
-        Self { seed, last: Mutex::default() }
+        Self {
+            seed,
+            last: Mutex::default(),
+        }
     }
 }
 

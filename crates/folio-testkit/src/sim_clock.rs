@@ -16,7 +16,9 @@ impl SimClock {
     /// A clock that shows `now`.
     #[must_use]
     pub fn at(now: Timestamp) -> Self {
-        Self { nanos: Arc::new(AtomicI64::new(now.as_nanos())) }
+        Self {
+            nanos: Arc::new(AtomicI64::new(now.as_nanos())),
+        }
     }
 
     /// Moves on by `by`.

@@ -64,13 +64,22 @@ impl Folio {
     /// A store of your own making, with the clock and the ids of the system.
     #[must_use]
     pub fn on(store: Arc<dyn Store>) -> Self {
-        Self { store, clock: Arc::new(SystemClock), ids: Arc::new(RandomIds::default()) }
+        Self {
+            store,
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds::default()),
+        }
     }
 
     /// The space called `space`. It begins to exist when something is written to it.
     #[must_use]
     pub fn workspace(&self, space: SpaceName) -> Workspace {
-        Workspace::new(Arc::clone(&self.store), Arc::clone(&self.clock), Arc::clone(&self.ids), space)
+        Workspace::new(
+            Arc::clone(&self.store),
+            Arc::clone(&self.clock),
+            Arc::clone(&self.ids),
+            space,
+        )
     }
 
     /// The store itself.

@@ -46,7 +46,9 @@ pub(crate) fn open(url: &str) -> Result<Arc<dyn Store>, OpenError> {
         },
         "memory" => Ok(SqliteStore::open(&OpenOptions::in_memory())?),
         "postgres" | "postgresql" => Err(OpenError::NotBuilt { name: "PostgreSQL" }),
-        _ => Err(OpenError::UnknownScheme { scheme: scheme.to_owned() }),
+        _ => Err(OpenError::UnknownScheme {
+            scheme: scheme.to_owned(),
+        }),
     }
 }
 
@@ -56,7 +58,13 @@ mod tests {
 
     #[test]
     fn a_url_that_cannot_be_opened_is_refused_without_its_password() {
-        for url in ["postgres://me:hunter2@db/x", "mysql://me:hunter2@db/x", "sqlite:", "folio.db", ""] {
+        for url in [
+            "postgres://me:hunter2@db/x",
+            "mysql://me:hunter2@db/x",
+            "sqlite:",
+            "folio.db",
+            "",
+        ] {
             let error = open(url).unwrap_err();
             assert!(!error.to_string().contains("hunter2"), "{error}");
         }

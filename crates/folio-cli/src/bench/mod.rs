@@ -143,8 +143,8 @@ impl Report for Figures {
         )?;
         writeln!(
             out,
-            "  calls made again after it   {:>9} of {} that were done",
-            self.processes.calls_again, self.processes.done_before
+            "  of {} steps that were done, {} were done again; {} calls in flight were made again",
+            self.processes.done_before, self.processes.calls_again, self.processes.calls_again_in_flight
         )
     }
 }

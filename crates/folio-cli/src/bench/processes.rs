@@ -4,6 +4,9 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use folio::Timestamp;
+use folio::memory::Clock as _;
+use folio::store::SystemClock;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -21,8 +24,10 @@ pub(crate) struct ProcessFigures {
     pub(super) resume_to_first_step_ms: f64,
     /// Steps that were done when the process was killed.
     pub(super) done_before: usize,
-    /// Calls made again: those in flight.
+    /// Of these, calls made again; there must be none.
     pub(super) calls_again: usize,
+    /// Calls that had begun and had no result, and were made again.
+    pub(super) calls_again_in_flight: usize,
 }
 
 pub(super) fn measure(folder: &Path) -> Result<ProcessFigures, Failure> {
@@ -32,13 +37,13 @@ pub(super) fn measure(folder: &Path) -> Result<ProcessFigures, Failure> {
     let plan = plan.display().to_string();
     let mut starts = Vec::new();
     let mut resumes = Vec::new();
-    let (mut done_before, mut calls_again) = (0, 0);
+    let (mut done_before, mut calls_again, mut calls_again_in_flight) = (0, 0, 0);
     for repeat in 0..5 {
         let store = format!("sqlite:{}", folder.join(format!("process-{repeat}.db")).display());
         let began = Instant::now();
         let mut first = events(&["run", "--plan", &plan, "--json", "--store", &store])?;
         let mut begun = Vec::new();
-        let mut finished = 0;
+        let mut done = Vec::new();
         for event in &mut first.lines {
             if event["event"] == "started" {
                 if begun.is_empty() {
@@ -46,23 +51,30 @@ pub(super) fn measure(folder: &Path) -> Result<ProcessFigures, Failure> {
                 }
                 begun.push(event["node_id"].clone());
             }
-            finished += usize::from(event["event"] == "finished");
-            if finished >= STEPS as usize / 2 {
+            if event["event"] == "finished" {
+                done.push(event["node_id"].clone());
+            }
+            if done.len() >= STEPS as usize / 2 {
                 break;
             }
         }
         first.kill();
 
+        let killed_at = SystemClock.now();
         let began = Instant::now();
         let mut second = events(&["resume", "--json", "--store", &store])?;
         let mut resumed = None;
         for event in &mut second.lines {
-            if event["event"] == "started" && began_anew(&event, &mut calls_again, &begun) && resumed.is_none() {
-                resumed = Some(began.elapsed());
+            // What happened before is shown first; a call that begins after the kill is new.
+            let at = event["at"].as_str().and_then(|at| Timestamp::parse(at).ok());
+            if event["event"] == "started" && at.is_some_and(|at| at > killed_at) {
+                resumed.get_or_insert_with(|| began.elapsed());
+                calls_again += usize::from(done.contains(&event["node_id"]));
+                calls_again_in_flight += usize::from(begun.contains(&event["node_id"]));
             }
         }
         resumes.extend(resumed);
-        done_before += finished;
+        done_before += done.len();
         second.kill();
     }
     Ok(ProcessFigures {
@@ -70,13 +82,8 @@ pub(super) fn measure(folder: &Path) -> Result<ProcessFigures, Failure> {
         resume_to_first_step_ms: millis(median(resumes)),
         done_before,
         calls_again,
+        calls_again_in_flight,
     })
-}
-
-/// Whether a step began; counts it if it had begun before.
-fn began_anew(event: &Value, calls_again: &mut usize, begun: &[Value]) -> bool {
-    *calls_again += usize::from(begun.contains(&event["node_id"]));
-    true
 }
 
 struct Events {

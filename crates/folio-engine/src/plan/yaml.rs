@@ -37,6 +37,10 @@ pub(super) fn read(text: &str) -> Result<Reading, PlanError> {
                     Ok(tree) => tree,
                     Err(message) => return Err(unreadable(at, message)),
                 };
+                // In quotes it is a name like any other.
+                if text == "<<" && style == ScalarStyle::Plain && builder.expects_key() {
+                    return Err(unreadable(at, "`<<` does not merge here; write the keys out"));
+                }
                 builder.add(Node { place: at, tree }, anchor)?;
             }
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
@@ -89,8 +93,7 @@ impl Builder {
         if self.open.len() >= DEPTH_MAX {
             return Err(too_deep(at));
         }
-        let in_key = matches!(self.open.last(), Some(open) if open.wants_key());
-        if in_key {
+        if self.expects_key() {
             return Err(unreadable(at, "a key must be a text"));
         }
         let node = Node { place: at, tree };
@@ -102,6 +105,11 @@ impl Builder {
             size: Size { nodes: 1, depth: 1 },
         });
         Ok(())
+    }
+
+    /// Whether what comes next is a key of an object.
+    fn expects_key(&self) -> bool {
+        matches!(self.open.last(), Some(open) if open.wants_key())
     }
 
     fn close(&mut self) -> Result<(), PlanError> {
@@ -153,9 +161,6 @@ impl Builder {
                     format!("a key must be a text, not {}; put it in quotes", node.kind()),
                 ));
             };
-            if key == "<<" {
-                return Err(unreadable(at, "`<<` does not merge here; write the keys out"));
-            }
             open.key = Some((key, at));
             return Ok(());
         }

@@ -50,11 +50,6 @@ impl Run {
         if node.cancel.is_some() {
             return event(result);
         }
-        if node.step.is_none()
-            && let Err(needed) = self.report_scope()
-        {
-            return Aggregation::Needs(needed);
-        }
         let mut value = Arc::new(Value::Null);
         if let Some(output) = output {
             let references = template::references(output).unwrap_or_default();
@@ -75,6 +70,16 @@ impl Run {
         }
         if let Err(needed) = self.verify(index, criteria, &mut result, &value, found) {
             return needed;
+        }
+        if node.step.is_none() {
+            match self.report_on(&result, &value) {
+                Err(needed) => return Aggregation::Needs(needed),
+                Ok(Some(Err(error))) => {
+                    push_note(&mut result.notes, &format!("its report cannot be written: {error}"));
+                    result.status = result.status.max(Outcome::Partial);
+                }
+                Ok(Some(Ok(_)) | None) => {}
+            }
         }
         result.output = Output::Inline(value);
         event(result)

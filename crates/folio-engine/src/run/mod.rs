@@ -1,11 +1,11 @@
 //! A run as the fold of its events: what is, what is owed, and what follows.
 //!
-//! - [`state`]: [`Run`], and how each event changes it
-//! - [`due`]: what is owed now, derived from the state and never stored
-//! - [`conclude`]: from what a tool answered to the event that records it
-//! - [`aggregate`]: from the results of children to the result of their parent
-//! - [`scope`]: what the templates of a node see
-//! - [`criteria`]: what can be checked without a model, and what needs the runner's hands
+//! - `state`: [`Run`], and how each event changes it
+//! - `due`: what is owed now, derived from the state and never stored
+//! - `conclude`: from what a tool answered to the event that records it
+//! - `aggregate`: from the results of children to the result of their parent
+//! - `scope`: what the templates of a node see
+//! - `criteria`: what can be checked without a model, and what needs the runner's hands
 
 mod aggregate;
 mod conclude;

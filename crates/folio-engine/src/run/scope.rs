@@ -10,11 +10,14 @@ use super::tree::NodeKind;
 use crate::node::NodeId;
 use crate::plan::{Slug, Step};
 use crate::result::{NodeResult, Output};
-use crate::template::{self, References, Scope};
+use crate::template::{self, References, Scope, TemplateError};
 
 /// An output that has to be read first: the hash that it is kept under.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BodyNeeded(pub(super) String);
+
+/// A report's title and markdown, or why they cannot be filled in.
+pub(super) type ReportText = Result<(String, String), TemplateError>;
 
 impl Run {
     /// What a template of node `index` that reads `references` sees, and `more` besides.
@@ -105,42 +108,49 @@ impl Run {
         }
     }
 
-    /// The plan's report, filled in: its title and its markdown. `None` if the plan has none.
+    /// The plan's report, filled in: its title and its markdown. `None` if the plan has none, or the run goes on.
     ///
     /// A report that cannot be filled in, because a step that it reads failed, says so instead of being left out.
     #[must_use]
     pub fn report(&self) -> Option<(String, String)> {
-        let report = self.plan.report.as_ref()?;
-        let scope = self.report_scope().ok()?;
-        let title = self
-            .templates
-            .render_text(&report.title, &scope)
-            .unwrap_or_else(|_| report.title.clone());
-        let title = if title.trim().is_empty() {
-            "Report".to_owned()
-        } else {
-            title
-        };
-        let body = self
-            .templates
-            .render_text(&report.body, &scope)
-            .unwrap_or_else(|error| {
-                let outcome = self.result().map(|result| result.notes.clone()).unwrap_or_default();
-                format!("The report could not be written: {error}\n\nWhat the run came to: {outcome}\n")
-            });
-        Some((title, body))
+        let result = self.result()?;
+        let output = self.output_value(&result.output).unwrap_or_default();
+        match self.report_on(result, &output).ok()?? {
+            Ok(report) => Some(report),
+            Err(error) => {
+                let notes = &result.notes;
+                let body = format!("The report could not be written: {error}\n\nWhat the run came to: {notes}\n");
+                Some(("Report".to_owned(), body))
+            }
+        }
     }
 
-    /// What the report sees: the inside of the root's plan. An error if an output has to be read first.
-    pub(super) fn report_scope(&self) -> Result<Scope, BodyNeeded> {
+    /// The report of a run that comes to `result`: nothing if the plan has none, or why it cannot be filled in. An error
+    /// if an output has to be read first.
+    pub(super) fn report_on(
+        &self,
+        result: &NodeResult,
+        output: &Value,
+    ) -> Result<Option<ReportText>, BodyNeeded> {
         let Some(report) = &self.plan.report else {
-            return Ok(Scope::default());
+            return Ok(None);
         };
         let mut references = template::references_of_text(&report.body).unwrap_or_default();
         let title = template::references_of_text(&report.title).unwrap_or_default();
         references.results.extend(title.results);
         references.all_results |= title.all_results;
-        self.inner_scope(0, &references, Vec::new())
+        let own = Arc::new(result_value("run", Some(result), output));
+        let scope = self.inner_scope(0, &references, vec![("result".to_owned(), own)])?;
+        let filled = || {
+            let title = self.templates.render_text(&report.title, &scope)?;
+            let title = if title.trim().is_empty() {
+                "Report".to_owned()
+            } else {
+                title
+            };
+            Ok((title, self.templates.render_text(&report.body, &scope)?))
+        };
+        Ok(Some(filled()))
     }
 
     fn named(&self, frame: usize, references: &References) -> Vec<(&Slug, usize)> {

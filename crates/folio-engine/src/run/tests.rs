@@ -414,6 +414,29 @@ criteria: [{text: at least three, check: {json_schema: {schema: {properties: {n:
 }
 
 #[test]
+fn a_report_sees_the_result_of_the_run() {
+    let sim = Sim::new(
+        "steps: [{id: a, do: {tool: echo, args: {n: 3}}}]
+output: {n: '{{ results.a.output.n }}'}
+report: {title: Done, body: '{{ result.status }} with {{ result.output.n }}'}",
+    )
+    .driven_on();
+    assert_eq!(sim.run.report(), Some(("Done".to_owned(), "ok with 3".to_owned())));
+}
+
+#[test]
+fn a_report_that_cannot_be_written_makes_the_run_partial_and_says_why() {
+    let sim = Sim::new(
+        "steps: [{id: a, do: {tool: echo, args: {}}}]
+report: 'it says {{ results.a.output.missing }}'",
+    )
+    .driven_on();
+    assert_eq!(sim.status(""), Outcome::Partial);
+    let (_, body) = sim.run.report().unwrap();
+    assert!(body.starts_with("The report could not be written: "), "{body}");
+}
+
+#[test]
 fn observe_rules_make_one_observation_an_element_e9_6() {
     let sim = Sim::new(
         "steps:

@@ -25,7 +25,13 @@ pub(super) struct Packed {
 
 impl std::fmt::Debug for Packed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Packed({} bytes as {} of {})", self.size, self.bytes.len(), self.encoding)
+        write!(
+            f,
+            "Packed({} bytes as {} of {})",
+            self.size,
+            self.bytes.len(),
+            self.encoding
+        )
     }
 }
 
@@ -38,10 +44,16 @@ impl Packed {
     pub(super) fn of(blob: Blob) -> Result<Self, StoreError> {
         let hash: [u8; 32] = Sha256::digest(&blob.bytes).into();
         if parse_hash(&blob.hash) != Some(hash) {
-            return Err(StoreError::Invalid(format!("the body named {} has another hash", blob.hash)));
+            return Err(StoreError::Invalid(format!(
+                "the body named {} has another hash",
+                blob.hash
+            )));
         }
         if blob.bytes.len() > BYTES_MAX {
-            return Err(StoreError::Invalid(format!("a body of {} bytes is larger than {BYTES_MAX}", blob.bytes.len())));
+            return Err(StoreError::Invalid(format!(
+                "a body of {} bytes is larger than {BYTES_MAX}",
+                blob.bytes.len()
+            )));
         }
         let size = blob.bytes.len() as u64;
         let smaller = (blob.bytes.len() >= COMPRESSED_FROM)
@@ -49,8 +61,18 @@ impl Packed {
             .flatten()
             .filter(|compressed| compressed.len() < blob.bytes.len() / 10 * 9);
         Ok(match smaller {
-            Some(bytes) => Self { hash, size, encoding: "zstd", bytes },
-            None => Self { hash, size, encoding: "raw", bytes: blob.bytes },
+            Some(bytes) => Self {
+                hash,
+                size,
+                encoding: "zstd",
+                bytes,
+            },
+            None => Self {
+                hash,
+                size,
+                encoding: "raw",
+                bytes: blob.bytes,
+            },
         })
     }
 }
@@ -71,7 +93,9 @@ pub(super) fn read(conn: &Connection, space: Option<SpaceId>, hash: &BlobHash) -
     let sql = "SELECT size, encoding, bytes FROM blob WHERE hash = ?1 AND space = ?2";
     let row = conn
         .prepare_cached(sql)?
-        .query_row(params![wanted, space], |row| Ok((row.get(0)?, row.get::<_, String>(1)?, row.get(2)?)))
+        .query_row(params![wanted, space], |row| {
+            Ok((row.get(0)?, row.get::<_, String>(1)?, row.get(2)?))
+        })
         .optional()?;
     let (size, encoding, bytes) = row.ok_or_else(missing)?;
     unpack(&wanted, from_column(size), &encoding, bytes).map_err(|why| Failure::Damaged(format!("body {hash} {why}")))
@@ -91,7 +115,11 @@ pub(super) fn unpack(hash: &[u8], size: u64, encoding: &str, stored: Vec<u8>) ->
         }
         other => return Err(format!("is kept in the unknown form {other:?}")),
     };
-    if Sha256::digest(&bytes).as_slice() == hash { Ok(bytes) } else { Err("does not have the hash of its name".to_owned()) }
+    if Sha256::digest(&bytes).as_slice() == hash {
+        Ok(bytes)
+    } else {
+        Err("does not have the hash of its name".to_owned())
+    }
 }
 
 fn parse_hash(hash: &BlobHash) -> Option<[u8; 32]> {

@@ -35,7 +35,10 @@ pub(super) fn insist<T>(limit: Duration, mut step: impl FnMut() -> rusqlite::Res
 
 /// Whether somebody else was in the way.
 pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+    )
 }
 
 /// Pauses of different lengths, so that two who wait for each other do not do so for ever.
@@ -49,7 +52,10 @@ impl Pauses {
         let mut bytes = [0; 8];
         // Without randomness the pauses are merely less varied.
         let noise = getrandom::fill(&mut bytes).map_or(1, |()| u64::from_le_bytes(bytes) | 1);
-        Self { waited: Duration::ZERO, noise }
+        Self {
+            waited: Duration::ZERO,
+            noise,
+        }
     }
 
     fn sleep(&mut self) {
@@ -60,7 +66,10 @@ impl Pauses {
         let longest = (self.waited / 4).clamp(SHORTEST, LONGEST);
         let pause = SHORTEST / 2 + longest.mul_f64(f64::from(u8::try_from(self.noise >> 56).unwrap_or(0)) / 255.0);
         self.waited += pause;
-        #[expect(clippy::disallowed_methods, reason = "SQLite waits inside of a call, on a thread of the store")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "SQLite waits inside of a call, on a thread of the store"
+        )]
         std::thread::sleep(pause);
     }
 }

@@ -36,7 +36,10 @@ pub(super) fn check(conn: &Connection) -> Result<Checkup, Failure> {
     }
     check_totals(conn, &rebuilt, &mut findings)?;
     check_blobs(conn, &mut findings)?;
-    Ok(Checkup { checked: findings.checked, problems: findings.problems })
+    Ok(Checkup {
+        checked: findings.checked,
+        problems: findings.problems,
+    })
 }
 
 #[derive(Debug, Default)]
@@ -103,7 +106,16 @@ struct Replay<'c, 'f> {
 impl<'c, 'f> Replay<'c, 'f> {
     fn new(conn: &'c Connection, space: SpaceId, name: String, findings: &'f mut Findings) -> Self {
         let last = (Seq(0), Timestamp::MIN);
-        Self { conn, space, name, findings, counts: Counts::default(), last, entries: HashMap::new(), pages: HashMap::new() }
+        Self {
+            conn,
+            space,
+            name,
+            findings,
+            counts: Counts::default(),
+            last,
+            entries: HashMap::new(),
+            pages: HashMap::new(),
+        }
     }
 
     fn run(&mut self) -> Result<(), Failure> {
@@ -150,7 +162,11 @@ impl<'c, 'f> Replay<'c, 'f> {
             self.change(row, change)?;
         }
         if let Some(append) = &row.record.run {
-            self.append(row, append.run, matches!(append.events.first(), Some(folio_engine::Event::RunStarted { .. })))?;
+            self.append(
+                row,
+                append.run,
+                matches!(append.events.first(), Some(folio_engine::Event::RunStarted { .. })),
+            )?;
         }
         Ok(())
     }
@@ -221,7 +237,11 @@ impl<'c, 'f> Replay<'c, 'f> {
         let made = Entry::added(new.clone(), EntryHandle(self.counts.entries), row.seq, row.at);
         let place = Place::of(self.space, self.counts.entries);
         let sql = "SELECT version FROM entry WHERE place = ?1";
-        let version: Option<u32> = self.conn.prepare_cached(sql)?.query_row([place], |row| row.get(0)).optional()?;
+        let version: Option<u32> = self
+            .conn
+            .prepare_cached(sql)?
+            .query_row([place], |row| row.get(0))
+            .optional()?;
         if version == Some(1) {
             return self.compare_entry(&made);
         }
@@ -272,7 +292,12 @@ impl<'c, 'f> Replay<'c, 'f> {
         }
         let place = Place::of(self.space, number);
         if !journal::is_touched(self.conn, what, place, seq)? {
-            self.problem(|| format!("{}{number} does not know of commit {seq}, which changed it", what.letter()));
+            self.problem(|| {
+                format!(
+                    "{}{number} does not know of commit {seq}, which changed it",
+                    what.letter()
+                )
+            });
         }
         Ok(())
     }
@@ -330,7 +355,9 @@ fn check_totals(conn: &Connection, rebuilt: &Counts, findings: &mut Findings) ->
     for (what, table, wanted) in cases {
         let found: i64 = conn.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))?;
         let found = from_column(found);
-        findings.checked.push(format!("{found} {what}, made again from the log"));
+        findings
+            .checked
+            .push(format!("{found} {what}, made again from the log"));
         if found != wanted {
             findings.add(|| format!("there are {found} {what}, but the log makes {wanted}"));
         }

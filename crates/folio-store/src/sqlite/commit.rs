@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use folio_engine::Event;
 use folio_memory::id::RunHandle;
 use folio_memory::{
-    Change, Entry, EntryHandle, EntryId, FieldChange, Link, NewEntry, NewPage, Page, PageHandle, PageId, RunId, Seq, Tag,
-    Timestamp,
+    Change, Entry, EntryHandle, EntryId, FieldChange, Link, NewEntry, NewPage, Page, PageHandle, PageId, RunId, Seq,
+    Tag, Timestamp,
 };
 
 use super::entry::EntryRow;
@@ -113,7 +113,11 @@ impl<'c> Plan<'_, '_, 'c> {
                     run::expect_head(self.scope.conn, self.space, *run, *head, *fence)?;
                 }
                 Expected::SpaceHead(head) if self.ends.head > *head => {
-                    return Err(StoreError::StaleSpace { found: self.ends.head, expected: *head }.into());
+                    return Err(StoreError::StaleSpace {
+                        found: self.ends.head,
+                        expected: *head,
+                    }
+                    .into());
                 }
                 Expected::SpaceHead(_) => {}
             }
@@ -126,7 +130,11 @@ impl<'c> Plan<'_, '_, 'c> {
             Change::EnsurePage(new) => self.ensure_page(new, fields_json),
             Change::SetPageStatus { page, status } => self.set_page_status(*page, status),
             Change::AddEntry(new) => self.add_entry(new, fields_json),
-            Change::PatchEntry { entry, fields, expected_version } => self.patch_entry(*entry, fields, *expected_version),
+            Change::PatchEntry {
+                entry,
+                fields,
+                expected_version,
+            } => self.patch_entry(*entry, fields, *expected_version),
             Change::AddLink(link) => self.add_link(link),
             other => Err(StoreError::Invalid(format!("this store does not know the change {other:?}")).into()),
         }
@@ -140,10 +148,19 @@ impl<'c> Plan<'_, '_, 'c> {
                 self.ends.pages += 1;
                 let place = Place::of(self.space, self.ends.pages);
                 let new_page = Some((new, fields_json, parent));
-                self.pages.add(new.id, PlannedPage { place, new: new_page, page: None, is_changed: false })
+                self.pages.add(
+                    new.id,
+                    PlannedPage {
+                        place,
+                        new: new_page,
+                        page: None,
+                        is_changed: false,
+                    },
+                )
             }
         };
-        self.named_pages.push((new.id, PageHandle(self.pages.items[index].place.number())));
+        self.named_pages
+            .push((new.id, PageHandle(self.pages.items[index].place.number())));
         Ok(())
     }
 
@@ -152,7 +169,12 @@ impl<'c> Plan<'_, '_, 'c> {
         let planned = &mut self.pages.items[index];
         if planned.page.is_none() {
             planned.page = match planned.new {
-                Some((new, ..)) => Some(Page::added(new.clone(), PageHandle(planned.place.number()), self.seq, self.at)),
+                Some((new, ..)) => Some(Page::added(
+                    new.clone(),
+                    PageHandle(planned.place.number()),
+                    self.seq,
+                    self.at,
+                )),
                 None => page::by_id(self.scope.conn, self.space, id)?,
             };
         }
@@ -171,7 +193,13 @@ impl<'c> Plan<'_, '_, 'c> {
         self.ends.entries += 1;
         let place = Place::of(self.space, self.ends.entries);
         let new_entry = Some((new, fields_json, page));
-        let planned = PlannedEntry { place, new: new_entry, entry: None, old_tags: Vec::new(), is_changed: false };
+        let planned = PlannedEntry {
+            place,
+            new: new_entry,
+            entry: None,
+            old_tags: Vec::new(),
+            is_changed: false,
+        };
         let index = self.entries.add(new.id, planned);
         self.named_entries.push((new.id, index, true));
         Ok(())
@@ -193,7 +221,12 @@ impl<'c> Plan<'_, '_, 'c> {
         };
         let is_changed = !entry.already_has(changes);
         if let Some(expected) = expected.filter(|expected| is_changed && *expected != entry.version) {
-            return Err(StoreError::StaleVersion { entry: handle.to_string(), found: entry.version, expected }.into());
+            return Err(StoreError::StaleVersion {
+                entry: handle.to_string(),
+                found: entry.version,
+                expected,
+            }
+            .into());
         }
         if is_changed {
             let mut status = entry.fields.status;
@@ -236,9 +269,15 @@ impl<'c> Plan<'_, '_, 'c> {
                 Place::of(self.space, self.ends.runs)
             }
             (None, false) => return Err(not_found("run", append.run).into()),
-            (Some(_), true) => return Err(StoreError::Invalid(format!("run {} has started already", append.run)).into()),
+            (Some(_), true) => {
+                return Err(StoreError::Invalid(format!("run {} has started already", append.run)).into());
+            }
         };
-        self.run = Some(PlannedRun { append, place, is_new: starts });
+        self.run = Some(PlannedRun {
+            append,
+            place,
+            is_new: starts,
+        });
         Ok(())
     }
 
@@ -252,7 +291,17 @@ impl<'c> Plan<'_, '_, 'c> {
             return Ok(Some(*index));
         }
         let found = self.scope.page(self.space, id)?;
-        Ok(found.map(|place| self.pages.add(id, PlannedPage { place, new: None, page: None, is_changed: false })))
+        Ok(found.map(|place| {
+            self.pages.add(
+                id,
+                PlannedPage {
+                    place,
+                    new: None,
+                    page: None,
+                    is_changed: false,
+                },
+            )
+        }))
     }
 
     fn find_entry(&mut self, id: EntryId) -> Result<Option<usize>, Failure> {
@@ -261,13 +310,31 @@ impl<'c> Plan<'_, '_, 'c> {
         }
         let found = entry::place_of(self.scope.conn, self.space, id)?;
         Ok(found.map(|place| {
-            let planned = PlannedEntry { place, new: None, entry: None, old_tags: Vec::new(), is_changed: false };
+            let planned = PlannedEntry {
+                place,
+                new: None,
+                entry: None,
+                old_tags: Vec::new(),
+                is_changed: false,
+            };
             self.entries.add(id, planned)
         }))
     }
 
     fn write(self, commit: &Prepared, is_new_space: bool) -> Result<Committed, Failure> {
-        let Self { scope, space, seq, at, mut ends, pages, entries, links, named_entries, named_pages, run } = self;
+        let Self {
+            scope,
+            space,
+            seq,
+            at,
+            mut ends,
+            pages,
+            entries,
+            links,
+            named_entries,
+            named_pages,
+            run,
+        } = self;
         let conn = scope.conn;
         if is_new_space {
             scope.add_space(&commit.space, space)?;
@@ -293,7 +360,12 @@ impl<'c> Plan<'_, '_, 'c> {
         let named = |(id, index, changed): (EntryId, usize, bool)| {
             let planned: &PlannedEntry<'_> = &entries.items[index];
             let version = planned.entry.as_ref().map_or(1, |entry| entry.version);
-            CommittedEntry { id, handle: EntryHandle(planned.place.number()), version, changed }
+            CommittedEntry {
+                id,
+                handle: EntryHandle(planned.place.number()),
+                version,
+                changed,
+            }
         };
         Ok(Committed {
             seq,
@@ -317,7 +389,10 @@ impl<K: std::hash::Hash + Eq, V> Planned<K, V> {
 
 impl<K, V> Default for Planned<K, V> {
     fn default() -> Self {
-        Self { items: Vec::new(), by_id: HashMap::new() }
+        Self {
+            items: Vec::new(),
+            by_id: HashMap::new(),
+        }
     }
 }
 
@@ -358,9 +433,10 @@ impl PlannedEntry<'_> {
                     fields_json,
                 },
             ),
-            (Some((.., page)), Some(entry)) => {
-                entry::insert(conn, &EntryRow::of(entry, self.place, page, &entry_fields_json(&entry.fields)?))
-            }
+            (Some((.., page)), Some(entry)) => entry::insert(
+                conn,
+                &EntryRow::of(entry, self.place, page, &entry_fields_json(&entry.fields)?),
+            ),
             (None, Some(entry)) if self.is_changed => {
                 // Its page does not change, so the row keeps what it has.
                 let fields_json = entry_fields_json(&entry.fields)?;

@@ -14,7 +14,10 @@ pub(super) const COLUMNS: &str = "place, id, (SELECT page.id FROM page WHERE pag
 /// Where the entry called `id` stands.
 pub(super) fn place_of(conn: &Connection, space: SpaceId, id: EntryId) -> Result<Option<Place>, Failure> {
     let sql = "SELECT place FROM entry WHERE id = ?1 AND space = ?2";
-    Ok(conn.prepare_cached(sql)?.query_row(params![id.to_bytes(), space], |row| row.get(0)).optional()?)
+    Ok(conn
+        .prepare_cached(sql)?
+        .query_row(params![id.to_bytes(), space], |row| row.get(0))
+        .optional()?)
 }
 
 /// The entry called `id`.
@@ -170,7 +173,9 @@ pub(super) fn has_columns(conn: &Connection, place: Place, entry: &Entry) -> Res
 /// Whether the entry at `place` can be found by `tag`.
 pub(super) fn is_tagged(conn: &Connection, place: Place, tag: &Tag) -> Result<bool, Failure> {
     let sql = "SELECT EXISTS (SELECT 1 FROM entry_tag WHERE tag = ?1 AND entry = ?2)";
-    Ok(conn.prepare_cached(sql)?.query_row(params![tag.as_str(), place], |row| row.get(0))?)
+    Ok(conn
+        .prepare_cached(sql)?
+        .query_row(params![tag.as_str(), place], |row| row.get(0))?)
 }
 
 fn insert_tags(conn: &Connection, place: Place, tags: &[Tag]) -> Result<(), Failure> {

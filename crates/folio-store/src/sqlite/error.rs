@@ -33,7 +33,11 @@ impl Failure {
         match self {
             Self::Refused(error) => error,
             Self::Sql(error) => explained(error, doing, location),
-            Self::Damaged(reason) => StoreError::Corrupt { location: location.to_owned(), reason, source: None },
+            Self::Damaged(reason) => StoreError::Corrupt {
+                location: location.to_owned(),
+                reason,
+                source: None,
+            },
         }
     }
 }
@@ -45,14 +49,20 @@ pub(super) fn damaged(what: &str, error: impl std::fmt::Display) -> Failure {
 
 /// The error for something that was named and is not there.
 pub(super) fn not_found(what: &'static str, name: impl ToString) -> StoreError {
-    StoreError::NotFound { what, name: name.to_string() }
+    StoreError::NotFound {
+        what,
+        name: name.to_string(),
+    }
 }
 
 /// `error` once more, for another caller that it concerns as well.
 pub(super) fn repeated(error: &rusqlite::Error) -> rusqlite::Error {
     match error {
         rusqlite::Error::SqliteFailure(code, message) => rusqlite::Error::SqliteFailure(*code, message.clone()),
-        other => rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ERROR), Some(other.to_string())),
+        other => rusqlite::Error::SqliteFailure(
+            rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ERROR),
+            Some(other.to_string()),
+        ),
     }
 }
 
@@ -62,7 +72,11 @@ pub(super) fn explained(error: rusqlite::Error, doing: &'static str, location: &
     let Some(code) = error.sqlite_error_code() else {
         // Not from the database but from reading a row: a column does not hold what it must.
         let reason = format!("a row cannot be read: {error}");
-        return StoreError::Corrupt { location, reason, source: Some(Box::new(error)) };
+        return StoreError::Corrupt {
+            location,
+            reason,
+            source: Some(Box::new(error)),
+        };
     };
     let reason = match code {
         ErrorCode::DatabaseCorrupt => "its pages contradict each other; restore it from a backup",
@@ -79,11 +93,23 @@ pub(super) fn explained(error: rusqlite::Error, doing: &'static str, location: &
         ErrorCode::TooBig => "a text or body is larger than a row can be",
         _ => "the database reports a fault",
     };
-    let corrupt = matches!(code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ConstraintViolation);
+    let corrupt = matches!(
+        code,
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ConstraintViolation
+    );
     let (reason, source) = (reason.to_owned(), Some(Box::new(error) as _));
     if corrupt {
-        StoreError::Corrupt { location, reason, source }
+        StoreError::Corrupt {
+            location,
+            reason,
+            source,
+        }
     } else {
-        StoreError::Unavailable { doing, location, reason, source }
+        StoreError::Unavailable {
+            doing,
+            location,
+            reason,
+            source,
+        }
     }
 }

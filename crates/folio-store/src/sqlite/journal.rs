@@ -31,16 +31,24 @@ impl Touched {
 /// The last commit of `space` and its instant.
 pub(super) fn last(conn: &Connection, space: SpaceId) -> Result<Option<(Seq, Timestamp)>, Failure> {
     let sql = "SELECT place, at FROM log WHERE place BETWEEN ?1 AND ?2 ORDER BY place DESC LIMIT 1";
-    let row = conn.prepare_cached(sql)?.query_row(params![Place::start(space), Place::end(space)], |row| {
-        Ok((Seq(row.get::<_, Place>(0)?.number()), Timestamp::from_nanos(row.get(1)?)))
-    });
+    let row = conn
+        .prepare_cached(sql)?
+        .query_row(params![Place::start(space), Place::end(space)], |row| {
+            Ok((
+                Seq(row.get::<_, Place>(0)?.number()),
+                Timestamp::from_nanos(row.get(1)?),
+            ))
+        });
     Ok(row.optional()?)
 }
 
 /// When the commit at `place` was made.
 pub(super) fn at(conn: &Connection, place: Place) -> Result<Option<Timestamp>, Failure> {
     let mut statement = conn.prepare_cached("SELECT at FROM log WHERE place = ?1")?;
-    Ok(statement.query_row(params![place], |row| row.get(0)).optional()?.map(Timestamp::from_nanos))
+    Ok(statement
+        .query_row(params![place], |row| row.get(0))
+        .optional()?
+        .map(Timestamp::from_nanos))
 }
 
 /// The commit of `space` that carries `key`.
@@ -53,7 +61,14 @@ pub(super) fn with_key(conn: &Connection, space: SpaceId, key: &str) -> Result<O
 /// Appends `commit`.
 pub(super) fn insert(conn: &Connection, place: Place, at: Timestamp, commit: &Prepared) -> Result<(), Failure> {
     let sql = "INSERT INTO log (place, space, at, key, actor, record) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    let row = params![place, place.space(), at.as_nanos(), commit.key, commit.actor_json, commit.record_json];
+    let row = params![
+        place,
+        place.space(),
+        at.as_nanos(),
+        commit.key,
+        commit.actor_json,
+        commit.record_json
+    ];
     conn.prepare_cached(sql)?.execute(row)?;
     Ok(())
 }
@@ -61,20 +76,25 @@ pub(super) fn insert(conn: &Connection, place: Place, at: Timestamp, commit: &Pr
 /// Notes that commit `seq` has to do with what stands at `place`.
 pub(super) fn touch(conn: &Connection, what: Touched, place: Place, seq: Seq) -> Result<(), Failure> {
     let sql = "INSERT INTO touch (what, place, seq) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-    conn.prepare_cached(sql)?.execute(params![what.letter(), place, to_column(seq.0)])?;
+    conn.prepare_cached(sql)?
+        .execute(params![what.letter(), place, to_column(seq.0)])?;
     Ok(())
 }
 
 /// Whether commit `seq` is noted to have to do with what stands at `place`.
 pub(super) fn is_touched(conn: &Connection, what: Touched, place: Place, seq: Seq) -> Result<bool, Failure> {
     let sql = "SELECT EXISTS (SELECT 1 FROM touch WHERE what = ?1 AND place = ?2 AND seq = ?3)";
-    Ok(conn.prepare_cached(sql)?.query_row(params![what.letter(), place, to_column(seq.0)], |row| row.get(0))?)
+    Ok(conn
+        .prepare_cached(sql)?
+        .query_row(params![what.letter(), place, to_column(seq.0)], |row| row.get(0))?)
 }
 
 /// The last commit that touched what stands at `place`; zero if none did.
 pub(super) fn last_touch(conn: &Connection, what: Touched, place: Place) -> Result<Seq, Failure> {
     let sql = "SELECT max(seq) FROM touch WHERE what = ?1 AND place = ?2";
-    let seq: Option<i64> = conn.prepare_cached(sql)?.query_row(params![what.letter(), place], |row| row.get(0))?;
+    let seq: Option<i64> = conn
+        .prepare_cached(sql)?
+        .query_row(params![what.letter(), place], |row| row.get(0))?;
     Ok(Seq(from_column(seq.unwrap_or(0))))
 }
 
@@ -91,7 +111,12 @@ pub(super) fn changes(conn: &Connection, space: SpaceId, since: Seq, limit: u32)
 }
 
 /// The commits that added and changed `entry`, in order, up to `last`.
-pub(super) fn commits_of_entry(conn: &Connection, place: Place, created: Seq, last: Seq) -> Result<Vec<LogRow>, Failure> {
+pub(super) fn commits_of_entry(
+    conn: &Connection,
+    place: Place,
+    created: Seq,
+    last: Seq,
+) -> Result<Vec<LogRow>, Failure> {
     let sql = format!(
         "SELECT {COLUMNS} FROM log WHERE place = ?1 UNION ALL
          SELECT {COLUMNS} FROM (SELECT seq FROM touch WHERE what = 'e' AND place = ?2 AND seq > ?4 AND seq <= ?5 ORDER BY seq)
@@ -117,7 +142,11 @@ pub(super) fn commits_of_entry(conn: &Connection, place: Place, created: Seq, la
 /// The revisions of one entry, oldest first.
 pub(super) fn history(conn: &Connection, space: Option<SpaceId>, id: EntryId) -> Result<Vec<Revision>, Failure> {
     let missing = || not_found("entry", id);
-    let found = space.map(|space| entry::by_id(conn, space, id)).transpose()?.flatten().ok_or_else(missing)?;
+    let found = space
+        .map(|space| entry::by_id(conn, space, id))
+        .transpose()?
+        .flatten()
+        .ok_or_else(missing)?;
     let place = Place::of(space.ok_or_else(missing)?, found.handle.0);
     let mut revisions = Vec::new();
     let mut state = None;
@@ -126,7 +155,14 @@ pub(super) fn history(conn: &Connection, space: Option<SpaceId>, id: EntryId) ->
             let changed = fold(&mut state, found.handle, &change, id, commit.seq, commit.at);
             if let (true, Some(entry)) = (changed, &state) {
                 let (actor, reason) = (commit.actor.clone(), commit.record.reason.clone());
-                revisions.push(Revision { seq: commit.seq, at: commit.at, actor, version: entry.version, change, reason });
+                revisions.push(Revision {
+                    seq: commit.seq,
+                    at: commit.at,
+                    actor,
+                    version: entry.version,
+                    change,
+                    reason,
+                });
             }
         }
     }
@@ -173,7 +209,10 @@ pub(super) fn of_run(conn: &Connection, space: Option<SpaceId>, id: RunId, since
                CROSS JOIN log ON log.place = ?2 + seq";
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query(params![place, Place::start(space), to_column(since.0)])?;
-    let mut journal = Journal { events: Vec::new(), head: since };
+    let mut journal = Journal {
+        events: Vec::new(),
+        head: since,
+    };
     while let Some(row) = rows.next()? {
         let seq = Seq(row.get::<_, Place>(0)?.number());
         let at = Timestamp::from_nanos(row.get(1)?);
@@ -194,11 +233,21 @@ pub(super) const COLUMNS: &str = "log.place, at, key, actor, record";
 pub(super) fn from_row(row: &Row<'_>) -> Result<LogRow, Failure> {
     let seq = Seq(row.get::<_, Place>(0)?.number());
     let name = || format!("commit {seq}");
-    let text = |column| -> Result<_, Failure> { row.get_ref(column)?.as_str().map_err(|error| damaged(&name(), error)) };
+    let text =
+        |column| -> Result<_, Failure> { row.get_ref(column)?.as_str().map_err(|error| damaged(&name(), error)) };
     let record: Record = serde_json::from_str(text(4)?).map_err(|error| damaged(&name(), error))?;
     if record.format > RECORD_FORMAT {
-        return Err(damaged(&name(), format!("its format {} is newer than {RECORD_FORMAT}", record.format)));
+        return Err(damaged(
+            &name(),
+            format!("its format {} is newer than {RECORD_FORMAT}", record.format),
+        ));
     }
     let actor: Actor = serde_json::from_str(text(3)?).map_err(|error| damaged(&name(), error))?;
-    Ok(LogRow { seq, at: Timestamp::from_nanos(row.get(1)?), actor, idempotency_key: row.get(2)?, record })
+    Ok(LogRow {
+        seq,
+        at: Timestamp::from_nanos(row.get(1)?),
+        actor,
+        idempotency_key: row.get(2)?,
+        record,
+    })
 }

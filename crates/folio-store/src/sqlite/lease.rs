@@ -44,7 +44,11 @@ struct Here {
 impl Owners {
     /// Nobody yet.
     pub(super) fn new(file: Option<PathBuf>, lease: Duration) -> Self {
-        Self { file, lease, here: Mutex::default() }
+        Self {
+            file,
+            lease,
+            here: Mutex::default(),
+        }
     }
 
     /// How often those who drive runs say that they go on.
@@ -70,7 +74,11 @@ impl Owners {
     /// Makes `owner` visibly alive. Does nothing if it is already.
     pub(super) fn hold(&self, owner: &OwnerId) -> Result<(), Failure> {
         let mut here = self.here();
-        if here.locks.get(owner).is_some_and(|lock| lock.is_some() || self.file.is_none()) {
+        if here
+            .locks
+            .get(owner)
+            .is_some_and(|lock| lock.is_some() || self.file.is_none())
+        {
             return Ok(());
         }
         let lock = match &self.file {
@@ -95,7 +103,8 @@ impl Owners {
         let sql = format!(
             "INSERT INTO owner (id, until) VALUES (?1, {NOW} + ?2) ON CONFLICT (id) DO UPDATE SET until = excluded.until"
         );
-        conn.prepare_cached(&sql)?.execute(params![owner.0, millis(self.lease)])?;
+        conn.prepare_cached(&sql)?
+            .execute(params![owner.0, millis(self.lease)])?;
         Ok(())
     }
 
@@ -105,7 +114,8 @@ impl Owners {
         for owner in owners {
             self.renew(conn, &owner)?;
         }
-        conn.prepare_cached(&format!("DELETE FROM owner WHERE until < {NOW} - {FORGOTTEN_AFTER_MS}"))?.execute([])?;
+        conn.prepare_cached(&format!("DELETE FROM owner WHERE until < {NOW} - {FORGOTTEN_AFTER_MS}"))?
+            .execute([])?;
         Ok(())
     }
 
@@ -116,7 +126,10 @@ impl Owners {
         }
         let Some(file) = &self.file else { return Ok(false) };
         let sql = format!("SELECT until >= {NOW} FROM owner WHERE id = ?1");
-        let goes_on = conn.prepare_cached(&sql)?.query_row([&owner.0], |row| row.get(0)).optional()?;
+        let goes_on = conn
+            .prepare_cached(&sql)?
+            .query_row([&owner.0], |row| row.get(0))
+            .optional()?;
         Ok(goes_on.unwrap_or(false) && is_locked(&lock_path(file, owner)))
     }
 
@@ -196,13 +209,16 @@ fn is_locked(path: &Path) -> bool {
 
 /// Removes the lock files of processes that are gone.
 fn remove_left_over(file: &Path) {
-    let (Some(folder), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else { return };
+    let (Some(folder), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else {
+        return;
+    };
     let Ok(found) = std::fs::read_dir(folder) else { return };
     let prefix = format!("{name}{INFIX}");
     for path in found.filter_map(|entry| entry.ok().map(|entry| entry.path())) {
-        let is_lock = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| {
-            name.strip_prefix(&prefix).is_some_and(|rest| rest.ends_with(SUFFIX))
-        });
+        let is_lock = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| name.strip_prefix(&prefix).is_some_and(|rest| rest.ends_with(SUFFIX)));
         if is_lock
             && let Ok(lock) = File::open(&path)
             && lock.try_lock().is_ok()

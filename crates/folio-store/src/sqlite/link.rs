@@ -9,7 +9,8 @@ use super::place::SpaceId;
 /// Keeps `link`, unless it is there.
 pub(super) fn insert(conn: &Connection, space: SpaceId, link: &Link) -> Result<(), Failure> {
     let sql = "INSERT INTO link (space, src, rel, dst) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
-    conn.prepare_cached(sql)?.execute(params![space, link.src, link.rel.as_str(), link.dst])?;
+    conn.prepare_cached(sql)?
+        .execute(params![space, link.src, link.rel.as_str(), link.dst])?;
     Ok(())
 }
 
@@ -23,7 +24,11 @@ pub(super) fn list(conn: &Connection, space: Option<SpaceId>, end: &str) -> Resu
     while let Some(row) = rows.next()? {
         let rel: String = row.get(1)?;
         let rel = relation(&rel).ok_or_else(|| damaged("a link", format!("the relation {rel:?} is unknown")))?;
-        links.push(Link { src: row.get(0)?, rel, dst: row.get(2)? });
+        links.push(Link {
+            src: row.get(0)?,
+            rel,
+            dst: row.get(2)?,
+        });
     }
     links.sort();
     Ok(links)
@@ -31,5 +36,7 @@ pub(super) fn list(conn: &Connection, space: Option<SpaceId>, end: &str) -> Resu
 
 fn relation(name: &str) -> Option<Relation> {
     use Relation::{Blocks, DerivedFrom, EvidenceFor, References, RepliesTo, Supersedes};
-    [References, Supersedes, DerivedFrom, EvidenceFor, Blocks, RepliesTo].into_iter().find(|rel| rel.as_str() == name)
+    [References, Supersedes, DerivedFrom, EvidenceFor, Blocks, RepliesTo]
+        .into_iter()
+        .find(|rel| rel.as_str() == name)
 }

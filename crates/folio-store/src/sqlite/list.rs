@@ -7,9 +7,9 @@ use sha2::{Digest, Sha256};
 
 use super::entry::{COLUMNS, from_row};
 use super::error::Failure;
+use super::journal;
 use super::page::{self, place_value};
 use super::place::{Place, SpaceId, to_column};
-use super::journal;
 use crate::error::StoreError;
 
 /// The entries that `query` asks for, as they are at `now`.
@@ -21,16 +21,29 @@ pub(super) fn entries(
     now: Timestamp,
 ) -> Result<ListAnswer<Entry>, Failure> {
     let binding = binding(name, query)?;
-    let cursor = query.cursor.as_deref().map(|text| Cursor::parse(text, &binding)).transpose()?;
+    let cursor = query
+        .cursor
+        .as_deref()
+        .map(|text| Cursor::parse(text, &binding))
+        .transpose()?;
     let head = match space {
         Some(space) => journal::last(conn, space)?.map_or(Seq(0), |(head, _)| head),
         None => Seq(0),
     };
     // Whoever goes on reading sees the list that he began, whatever was added since.
     let as_of = cursor.as_ref().map_or(head, |cursor| cursor.as_of);
-    let filter = space.map(|space| Filter::of(conn, space, query, as_of, now)).transpose()?.flatten();
+    let filter = space
+        .map(|space| Filter::of(conn, space, query, as_of, now))
+        .transpose()?
+        .flatten();
     let Some((space, filter)) = space.zip(filter) else {
-        return Ok(ListAnswer { items: Vec::new(), returned: 0, total: 0, next: None, as_of });
+        return Ok(ListAnswer {
+            items: Vec::new(),
+            returned: 0,
+            total: 0,
+            next: None,
+            as_of,
+        });
     };
     let limit = usize::try_from(query.limit()).unwrap_or(usize::MAX);
     let after = cursor.as_ref().map(|cursor| Place::of(space, cursor.after));
@@ -43,7 +56,13 @@ pub(super) fn entries(
     items.truncate(limit);
     let last = items.last().filter(|_| goes_on).map(|entry| entry.handle.0);
     let next = last.map(|after| Cursor { after, as_of }.to_text(&binding));
-    Ok(ListAnswer { returned: items.len(), items, total, next, as_of })
+    Ok(ListAnswer {
+        returned: items.len(),
+        items,
+        total,
+        next,
+        as_of,
+    })
 }
 
 /// Conditions in SQL, with their values.
@@ -89,7 +108,11 @@ impl Filter {
         } else {
             (numbered(space), listed(space, query, page))
         };
-        Ok(Some(Self { ordered, counted, wanted: Self::wanted(query, as_of, now) }))
+        Ok(Some(Self {
+            ordered,
+            counted,
+            wanted: Self::wanted(query, as_of, now),
+        }))
     }
 
     fn wanted(query: &EntryQuery, as_of: Seq, now: Timestamp) -> Conditions {
@@ -103,12 +126,22 @@ impl Filter {
         for tag in &query.tags {
             filter.and(&format!("place IN ({TAGGED} = ?)"), [tag.as_str().to_owned().into()]);
         }
-        let texts = |tags: &[folio_memory::Tag]| tags.iter().map(|tag| tag.as_str().to_owned().into()).collect::<Vec<_>>();
+        let texts = |tags: &[folio_memory::Tag]| {
+            tags.iter()
+                .map(|tag| tag.as_str().to_owned().into())
+                .collect::<Vec<_>>()
+        };
         if !query.tags_any.is_empty() {
-            filter.and(&format!("place IN ({TAGGED} IN ({}))", marks(query.tags_any.len())), texts(&query.tags_any));
+            filter.and(
+                &format!("place IN ({TAGGED} IN ({}))", marks(query.tags_any.len())),
+                texts(&query.tags_any),
+            );
         }
         if !query.tags_none.is_empty() {
-            filter.and(&format!("place NOT IN ({TAGGED} IN ({}))", marks(query.tags_none.len())), texts(&query.tags_none));
+            filter.and(
+                &format!("place NOT IN ({TAGGED} IN ({}))", marks(query.tags_none.len())),
+                texts(&query.tags_none),
+            );
         }
         if let Some(least) = query.min_confidence {
             filter.and("confidence >= ?", [least.into()]);
@@ -128,7 +161,13 @@ impl Filter {
     }
 
     /// The first `limit` entries after the one at `after`.
-    fn first(&self, conn: &Connection, order: Order, after: Option<Place>, limit: usize) -> Result<Vec<Entry>, Failure> {
+    fn first(
+        &self,
+        conn: &Connection,
+        order: Order,
+        after: Option<Place>,
+        limit: usize,
+    ) -> Result<Vec<Entry>, Failure> {
         let (beyond, direction) = direction(order);
         let mut rest = Conditions::default();
         if let Some(after) = after {
@@ -137,7 +176,11 @@ impl Filter {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let conditions = [&self.ordered, &self.wanted, &rest];
         // Which ones these are is found in the index alone; only they are read.
-        let which = select("place", &conditions, &format!("ORDER BY place {direction} LIMIT {limit}"));
+        let which = select(
+            "place",
+            &conditions,
+            &format!("ORDER BY place {direction} LIMIT {limit}"),
+        );
         let sql = format!("SELECT {COLUMNS} FROM entry WHERE place IN ({which}) ORDER BY place {direction}");
         let mut statement = conn.prepare_cached(&sql)?;
         let mut rows = statement.query(params_from_iter(values(&conditions)))?;
@@ -152,7 +195,9 @@ impl Filter {
     fn count(&self, conn: &Connection) -> Result<u64, Failure> {
         let conditions = [&self.counted, &self.wanted];
         let mut statement = conn.prepare_cached(&select("count(*)", &conditions, ""))?;
-        Ok(super::place::from_column(statement.query_row(params_from_iter(values(&conditions)), |row| row.get(0))?))
+        Ok(super::place::from_column(
+            statement.query_row(params_from_iter(values(&conditions)), |row| row.get(0))?,
+        ))
     }
 
     /// The same two answers where only the whole entry tells whether it matches.
@@ -208,26 +253,46 @@ impl Conditions {
 
 /// The entries of `space`, found by their numbers.
 fn numbered(space: SpaceId) -> Conditions {
-    let mut conditions = Conditions { table: BY_NUMBER, ..Conditions::default() };
-    conditions.and("place BETWEEN ? AND ?", [Place::start(space), Place::end(space)].map(place_value));
+    let mut conditions = Conditions {
+        table: BY_NUMBER,
+        ..Conditions::default()
+    };
+    conditions.and(
+        "place BETWEEN ? AND ?",
+        [Place::start(space), Place::end(space)].map(place_value),
+    );
     conditions
 }
 
 /// The entries of `space` of the kinds and on the page that `query` names, found in the index.
 fn listed(space: SpaceId, query: &EntryQuery, page: Option<Place>) -> Conditions {
-    let mut conditions = Conditions { table: BY_KIND_AND_PAGE, ..Conditions::default() };
-    let kinds = if query.kinds.is_empty() { &EntryKind::ALL[..] } else { &query.kinds };
+    let mut conditions = Conditions {
+        table: BY_KIND_AND_PAGE,
+        ..Conditions::default()
+    };
+    let kinds = if query.kinds.is_empty() {
+        &EntryKind::ALL[..]
+    } else {
+        &query.kinds
+    };
     conditions.and_any_of("kind", kinds.iter().map(|kind| kind.as_str()));
     match page {
         Some(page) => conditions.and("page = ?", [place_value(page)]),
-        None => conditions.and("page BETWEEN ? AND ?", [Place::start(space), Place::end(space)].map(place_value)),
+        None => conditions.and(
+            "page BETWEEN ? AND ?",
+            [Place::start(space), Place::end(space)].map(place_value),
+        ),
     }
     conditions
 }
 
 fn select(what: &str, conditions: &[&Conditions], tail: &str) -> String {
     let table = conditions.first().map_or(BY_NUMBER, |first| first.table);
-    let all: Vec<_> = conditions.iter().map(|some| some.sql.as_str()).filter(|sql| !sql.is_empty()).collect();
+    let all: Vec<_> = conditions
+        .iter()
+        .map(|some| some.sql.as_str())
+        .filter(|sql| !sql.is_empty())
+        .collect();
     format!("SELECT {what} FROM {table} WHERE {} {tail}", all.join(" AND "))
 }
 
@@ -264,10 +329,13 @@ impl Cursor {
         let number = |part: Option<&str>| part.and_then(|part| part.parse().ok());
         let (bound, after, as_of) = (parts.next(), number(parts.next()), number(parts.next()));
         match (bound, after, as_of, parts.next()) {
-            (Some(bound), Some(after), Some(as_of), None) if bound == binding => Ok(Self { after, as_of: Seq(as_of) }),
-            (Some(_), Some(_), Some(_), None) => {
-                Err(StoreError::Invalid(format!("the cursor {text:?} belongs to another query")))
-            }
+            (Some(bound), Some(after), Some(as_of), None) if bound == binding => Ok(Self {
+                after,
+                as_of: Seq(as_of),
+            }),
+            (Some(_), Some(_), Some(_), None) => Err(StoreError::Invalid(format!(
+                "the cursor {text:?} belongs to another query"
+            ))),
             _ => Err(StoreError::Invalid(format!("{text:?} is not a cursor"))),
         }
     }
@@ -275,7 +343,11 @@ impl Cursor {
 
 /// What a cursor is bound to: the space and everything of the query but where to go on and how far.
 fn binding(name: &SpaceName, query: &EntryQuery) -> Result<String, StoreError> {
-    let query = EntryQuery { cursor: None, limit: 0, ..query.clone() };
+    let query = EntryQuery {
+        cursor: None,
+        limit: 0,
+        ..query.clone()
+    };
     let text = serde_json::to_string(&(name, query)).map_err(|error| StoreError::Invalid(error.to_string()))?;
     let digest = Sha256::digest(text.as_bytes());
     Ok(digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect())

@@ -22,8 +22,10 @@ pub(super) struct Migration {
 }
 
 /// Every step, in order. A file is at format n when the first n have been taken; a step that was published never changes.
-pub(super) const MIGRATIONS: &[Migration] =
-    &[Migration { sql: include_str!("migrations/0001_start.sql"), changes_data: false }];
+pub(super) const MIGRATIONS: &[Migration] = &[Migration {
+    sql: include_str!("migrations/0001_start.sql"),
+    changes_data: false,
+}];
 
 /// The format of the file, zero for an empty one.
 ///
@@ -44,7 +46,12 @@ pub(super) fn identify(conn: &Connection, location: &str, migrations: &[Migratio
     let found = u32::try_from(found).map_err(|_| damaged("the format number", found))?;
     let known = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
     if found > known {
-        return Err(StoreError::TooNew { location: location.to_owned(), found, known }.into());
+        return Err(StoreError::TooNew {
+            location: location.to_owned(),
+            found,
+            known,
+        }
+        .into());
     }
     Ok(found)
 }
@@ -125,7 +132,9 @@ fn copy(conn: &Connection, unfinished: &Path, backup: &Path) -> Result<(), Failu
         source: Some(Box::new(error)),
     };
     conn.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()])?;
-    std::fs::File::open(unfinished).and_then(|file| file.sync_all()).map_err(unavailable)?;
+    std::fs::File::open(unfinished)
+        .and_then(|file| file.sync_all())
+        .map_err(unavailable)?;
     // A link, because a renamed file would take the place of the copy of another process.
     match std::fs::hard_link(unfinished, backup) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}

@@ -1,6 +1,6 @@
 //! The embedded store: one SQLite file, any number of threads and processes, no daemon.
 //!
-//! - [`open`](self::open), `migrate`: whose file it is, its format, how connections are set up
+//! - `open`, `migrate`: whose file it is, its format, how connections are set up
 //! - `prepare`, `writer`, `commit`, `replay`: a write from the caller to the disk
 //! - `journal`, `entry`, `page`, `link`, `blob`, `run`: the rows of one table each, written and read
 //! - `list`, `readers`: questions
@@ -74,7 +74,9 @@ pub struct SqliteStore {
 
 impl fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqliteStore").field("location", &self.location).finish_non_exhaustive()
+        f.debug_struct("SqliteStore")
+            .field("location", &self.location)
+            .finish_non_exhaustive()
     }
 }
 
@@ -109,7 +111,8 @@ impl SqliteStore {
 
     fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), StoreError> {
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
-        let thread = thread.map_err(|error| self.unavailable("open", "no thread can be started", Some(Box::new(error))))?;
+        let thread =
+            thread.map_err(|error| self.unavailable("open", "no thread can be started", Some(Box::new(error))))?;
         self.threads.push(thread);
         Ok(())
     }
@@ -139,13 +142,34 @@ impl SqliteStore {
             .await
     }
 
+    /// Asks a question about one space that a row or two answer.
+    async fn read_one<T: Send + 'static>(
+        &self,
+        space: &SpaceName,
+        question: impl FnOnce(&Connection, Option<SpaceId>) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let space = space.clone();
+        let readers = &self.readers;
+        readers
+            .read_one(move |conn| {
+                let space = space_id(conn, &space)?;
+                question(conn, space)
+            })
+            .await
+    }
+
     fn unavailable(
         &self,
         doing: &'static str,
         reason: &str,
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     ) -> StoreError {
-        StoreError::Unavailable { doing, location: self.location.clone(), reason: reason.to_owned(), source }
+        StoreError::Unavailable {
+            doing,
+            location: self.location.clone(),
+            reason: reason.to_owned(),
+            source,
+        }
     }
 }
 
@@ -172,13 +196,14 @@ impl Store for SqliteStore {
             Prepared::of(commit)?
         } else {
             let prepared = tokio::task::spawn_blocking(move || Prepared::of(commit)).await;
-            prepared.map_err(|error| self.unavailable("write to", "the commit was not prepared", Some(Box::new(error))))??
+            prepared
+                .map_err(|error| self.unavailable("write to", "the commit was not prepared", Some(Box::new(error))))??
         };
         self.write(|answer| Job::Commit(Box::new(prepared), answer)).await
     }
 
     async fn head(&self, space: &SpaceName) -> Result<Seq, StoreError> {
-        self.read(space, |conn, space| {
+        self.read_one(space, |conn, space| {
             let Some(space) = space else { return Ok(Seq(0)) };
             Ok(journal::last(conn, space)?.map_or(Seq(0), |(head, _)| head))
         })
@@ -212,24 +237,29 @@ impl Store for SqliteStore {
         now: Timestamp,
     ) -> Result<ListAnswer<Entry>, StoreError> {
         let (name, query) = (space.clone(), query.clone());
-        self.read(space, move |conn, space| list::entries(conn, &name, space, &query, now)).await
+        self.read(space, move |conn, space| list::entries(conn, &name, space, &query, now))
+            .await
     }
 
     async fn entry(&self, space: &SpaceName, entry: EntryRef) -> Result<Entry, StoreError> {
-        self.read(space, move |conn, space| entry::read(conn, space, entry)).await
+        self.read_one(space, move |conn, space| entry::read(conn, space, entry))
+            .await
     }
 
     async fn history(&self, space: &SpaceName, entry: EntryId) -> Result<Vec<Revision>, StoreError> {
-        self.read(space, move |conn, space| journal::history(conn, space, entry)).await
+        self.read(space, move |conn, space| journal::history(conn, space, entry))
+            .await
     }
 
     async fn pages(&self, space: &SpaceName, query: &PageQuery) -> Result<Vec<Page>, StoreError> {
         let query = query.clone();
-        self.read(space, move |conn, space| page::list(conn, space, &query)).await
+        self.read(space, move |conn, space| page::list(conn, space, &query))
+            .await
     }
 
     async fn page(&self, space: &SpaceName, page: PageRef) -> Result<Page, StoreError> {
-        self.read(space, move |conn, space| page::read(conn, space, page)).await
+        self.read_one(space, move |conn, space| page::read(conn, space, page))
+            .await
     }
 
     async fn links(&self, space: &SpaceName, end: &str) -> Result<Vec<Link>, StoreError> {
@@ -239,30 +269,42 @@ impl Store for SqliteStore {
 
     async fn blob(&self, space: &SpaceName, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {
         let hash = hash.clone();
-        self.read(space, move |conn, space| blob::read(conn, space, &hash)).await
+        self.read(space, move |conn, space| blob::read(conn, space, &hash))
+            .await
     }
 
     async fn runs(&self, space: &SpaceName, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
         let (query, owners) = (query.clone(), Arc::clone(&self.owners));
-        self.read(space, move |conn, space| run::list(conn, space, &query, &owners)).await
+        self.read(space, move |conn, space| run::list(conn, space, &query, &owners))
+            .await
     }
 
     async fn run(&self, space: &SpaceName, run: RunRef) -> Result<RunRow, StoreError> {
         let owners = Arc::clone(&self.owners);
-        self.read(space, move |conn, space| run::read(conn, space, run, &owners)).await
+        self.read_one(space, move |conn, space| run::read(conn, space, run, &owners))
+            .await
     }
 
     async fn journal(&self, space: &SpaceName, run: RunId, since: Seq) -> Result<Journal, StoreError> {
-        self.read(space, move |conn, space| journal::of_run(conn, space, run, since)).await
+        self.read(space, move |conn, space| journal::of_run(conn, space, run, since))
+            .await
     }
 
     async fn claim_run(&self, space: &SpaceName, run: RunId, owner: &OwnerId) -> Result<u64, StoreError> {
-        let claim = RunClaim { space: space.clone(), run, owner: owner.clone() };
+        let claim = RunClaim {
+            space: space.clone(),
+            run,
+            owner: owner.clone(),
+        };
         self.write(|answer| Job::Claim(claim, answer)).await
     }
 
     async fn release_run(&self, space: &SpaceName, run: RunId, fence: u64) -> Result<(), StoreError> {
-        let release = RunRelease { space: space.clone(), run, fence };
+        let release = RunRelease {
+            space: space.clone(),
+            run,
+            fence,
+        };
         self.write(|answer| Job::Release(release, answer)).await
     }
 

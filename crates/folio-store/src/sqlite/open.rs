@@ -39,7 +39,11 @@ impl OpenOptions {
     /// The file at `path`, with a lease of fifteen seconds.
     #[must_use]
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), lease: Duration::from_secs(15), bytes_max: None }
+        Self {
+            path: path.into(),
+            lease: Duration::from_secs(15),
+            bytes_max: None,
+        }
     }
 
     /// A store without a file.
@@ -70,11 +74,21 @@ impl Target {
             // A name beginning with a slash makes SQLite share one such database among the connections of a process.
             let number = UNIQUE.fetch_add(1, Ordering::Relaxed);
             let name = PathBuf::from(format!("file:/folio-{number}?vfs=memdb"));
-            Self { location, file: None, name, pages_max }
+            Self {
+                location,
+                file: None,
+                name,
+                pages_max,
+            }
         } else {
             // Absolute, so that SQLite does not take a path that begins with `file:` for something else.
             let name = std::path::absolute(&options.path).unwrap_or_else(|_| options.path.clone());
-            Self { location, file: Some(name.clone()), name, pages_max }
+            Self {
+                location,
+                file: Some(name.clone()),
+                name,
+                pages_max,
+            }
         }
     }
 
@@ -119,7 +133,9 @@ impl Target {
         ))?;
         if self.file.is_some() {
             // Two processes that make the same file may meet here, where SQLite does not wait by itself.
-            busy::insist(BUSY_WAIT, || conn.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())))?;
+            busy::insist(BUSY_WAIT, || {
+                conn.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))
+            })?;
         }
         if let Some(pages) = self.pages_max {
             conn.execute_batch(&format!("PRAGMA max_page_count = {pages}"))?;
@@ -144,7 +160,12 @@ impl Target {
     }
 
     fn unavailable(&self, doing: &'static str, location: String, why: std::io::Error) -> StoreError {
-        StoreError::Unavailable { doing, location, reason: in_words(&why), source: Some(Box::new(why)) }
+        StoreError::Unavailable {
+            doing,
+            location,
+            reason: in_words(&why),
+            source: Some(Box::new(why)),
+        }
     }
 }
 
@@ -164,7 +185,10 @@ fn set_up(conn: &mut Connection) -> Result<(), Failure> {
 
 /// Makes `folder` and what is missing above it, so that the names survive a loss of power, too.
 fn make_folders(folder: &Path) -> std::io::Result<()> {
-    let missing: Vec<_> = folder.ancestors().take_while(|f| !f.as_os_str().is_empty() && !f.exists()).collect();
+    let missing: Vec<_> = folder
+        .ancestors()
+        .take_while(|f| !f.as_os_str().is_empty() && !f.exists())
+        .collect();
     std::fs::create_dir_all(folder)?;
     for made in missing {
         sync_folder_of(made)?;
@@ -174,7 +198,10 @@ fn make_folders(folder: &Path) -> std::io::Result<()> {
 
 /// Makes the name `path` durable.
 pub(super) fn sync_folder_of(path: &Path) -> std::io::Result<()> {
-    let folder = path.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = path
+        .parent()
+        .filter(|f| !f.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
 }
 
@@ -188,7 +215,11 @@ fn obstacle(file: &Path) -> Option<(String, std::io::Error)> {
     }
     // Beside the file stand its write-ahead log and its index, so the folder must be writable as well.
     let folder = file.parent()?;
-    let paths = if file.exists() { [file, folder] } else { [folder, folder] };
+    let paths = if file.exists() {
+        [file, folder]
+    } else {
+        [folder, folder]
+    };
     paths.into_iter().find_map(|path| {
         let why = rustix::fs::access(path, both).err()?;
         Some((path.display().to_string(), why.into()))

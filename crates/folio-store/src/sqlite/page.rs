@@ -11,7 +11,10 @@ use super::place::{Place, SpaceId, from_column, to_column};
 /// Where the page called `id` stands.
 pub(super) fn place_of(conn: &Connection, space: SpaceId, id: PageId) -> Result<Option<Place>, Failure> {
     let sql = "SELECT place FROM page WHERE id = ?1 AND space = ?2";
-    Ok(conn.prepare_cached(sql)?.query_row(params![id.to_bytes(), space], |row| row.get(0)).optional()?)
+    Ok(conn
+        .prepare_cached(sql)?
+        .query_row(params![id.to_bytes(), space], |row| row.get(0))
+        .optional()?)
 }
 
 /// The page called `id`.
@@ -34,10 +37,14 @@ pub(super) fn read(conn: &Connection, space: Option<SpaceId>, page: PageRef) -> 
 pub(super) fn list(conn: &Connection, space: Option<SpaceId>, query: &PageQuery) -> Result<Vec<Page>, Failure> {
     let Some(space) = space else { return Ok(Vec::new()) };
     let mut sql = format!("{SELECT} place > ? AND place <= ?");
-    let first = query.after.map_or(Place::start(space), |number| Place::of(space, number));
+    let first = query
+        .after
+        .map_or(Place::start(space), |number| Place::of(space, number));
     let mut values = vec![place_value(first), place_value(Place::end(space))];
     if let Some(parent) = query.parent {
-        let Some(parent) = place_of(conn, space, parent)? else { return Ok(Vec::new()) };
+        let Some(parent) = place_of(conn, space, parent)? else {
+            return Ok(Vec::new());
+        };
         sql += " AND parent = ?";
         values.push(place_value(parent));
     }
@@ -95,7 +102,8 @@ pub(super) fn insert(
 pub(super) fn update(conn: &Connection, space: SpaceId, page: &Page, fields_json: &str) -> Result<(), Failure> {
     let sql = "UPDATE page SET version = ?2, updated_at = ?3, fields = ?4 WHERE place = ?1";
     let place = Place::of(space, page.handle.0);
-    conn.prepare_cached(sql)?.execute(params![place, page.version, page.updated_at.as_nanos(), fields_json])?;
+    conn.prepare_cached(sql)?
+        .execute(params![place, page.version, page.updated_at.as_nanos(), fields_json])?;
     Ok(())
 }
 
@@ -118,8 +126,12 @@ pub(super) fn from_row(row: &Row<'_>) -> Result<Page, Failure> {
         created_at: Timestamp::from_nanos(row.get(3)?),
         updated_at: Timestamp::from_nanos(row.get(4)?),
         created_seq: Seq(from_column(row.get(5)?)),
-        fields: serde_json::from_str(row.get_ref(6)?.as_str().map_err(|e| damaged(&format!("page {handle}"), e))?)
-            .map_err(|error| damaged(&format!("page {handle}"), error))?,
+        fields: serde_json::from_str(
+            row.get_ref(6)?
+                .as_str()
+                .map_err(|e| damaged(&format!("page {handle}"), e))?,
+        )
+        .map_err(|error| damaged(&format!("page {handle}"), error))?,
     })
 }
 

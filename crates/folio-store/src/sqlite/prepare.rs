@@ -38,18 +38,36 @@ impl Prepared {
     ///
     /// `Invalid` if it contradicts itself or could not be read back.
     pub(super) fn of(commit: Commit) -> Result<Self, StoreError> {
-        let Commit { space, at, actor, idempotency_key, expected, record, blobs } = commit;
+        let Commit {
+            space,
+            at,
+            actor,
+            idempotency_key,
+            expected,
+            record,
+            blobs,
+        } = commit;
         check_record(&record)?;
-        if idempotency_key.as_ref().is_some_and(|key| key.is_empty() || key.len() > KEY_BYTES_MAX) {
-            return Err(StoreError::Invalid(format!("an idempotency key has 1 to {KEY_BYTES_MAX} bytes")));
+        if idempotency_key
+            .as_ref()
+            .is_some_and(|key| key.is_empty() || key.len() > KEY_BYTES_MAX)
+        {
+            return Err(StoreError::Invalid(format!(
+                "an idempotency key has 1 to {KEY_BYTES_MAX} bytes"
+            )));
         }
         let record_json = json("the record", &record)?;
         if record_json.len() > RECORD_BYTES_MAX {
-            let message = format!("a commit of {} bytes is larger than {RECORD_BYTES_MAX}", record_json.len());
+            let message = format!(
+                "a commit of {} bytes is larger than {RECORD_BYTES_MAX}",
+                record_json.len()
+            );
             return Err(StoreError::Invalid(message));
         }
         if depth_of(&record_json) > DEPTH_MAX {
-            return Err(StoreError::Invalid(format!("a value in the commit is nested deeper than {DEPTH_MAX} levels")));
+            return Err(StoreError::Invalid(format!(
+                "a value in the commit is nested deeper than {DEPTH_MAX} levels"
+            )));
         }
         Ok(Self {
             space,
@@ -89,21 +107,31 @@ fn fields_json(change: &Change) -> Result<Option<String>, StoreError> {
 }
 
 fn json(what: &str, value: &impl Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|error| StoreError::Invalid(format!("{what} cannot be written as JSON: {error}")))
+    serde_json::to_string(value)
+        .map_err(|error| StoreError::Invalid(format!("{what} cannot be written as JSON: {error}")))
 }
 
 fn check_record(record: &Record) -> Result<(), StoreError> {
     if record.format != RECORD_FORMAT {
-        let message = format!("a record of format {} cannot be written, only of {RECORD_FORMAT}", record.format);
+        let message = format!(
+            "a record of format {} cannot be written, only of {RECORD_FORMAT}",
+            record.format
+        );
         return Err(StoreError::Invalid(message));
     }
     let Some(run) = &record.run else { return Ok(()) };
     let is_start = |event: &Event| matches!(event, Event::RunStarted { .. });
     if run.events.iter().skip(1).any(is_start) {
-        return Err(StoreError::Invalid(format!("run {} can only start with its first event", run.run)));
+        return Err(StoreError::Invalid(format!(
+            "run {} can only start with its first event",
+            run.run
+        )));
     }
     if run.title.is_some() && !run.events.first().is_some_and(is_start) {
-        return Err(StoreError::Invalid(format!("run {} gets its title with its first event only", run.run)));
+        return Err(StoreError::Invalid(format!(
+            "run {} gets its title with its first event only",
+            run.run
+        )));
     }
     Ok(())
 }

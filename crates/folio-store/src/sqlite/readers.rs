@@ -23,7 +23,11 @@ pub(super) struct Readers {
 impl Readers {
     /// None yet.
     pub(super) fn new(target: Target) -> Arc<Self> {
-        Arc::new(Self { target, idle: Mutex::default(), places: Arc::new(Semaphore::new(READERS)) })
+        Arc::new(Self {
+            target,
+            idle: Mutex::default(),
+            places: Arc::new(Semaphore::new(READERS)),
+        })
     }
 
     /// Lets `question` read from one state of the database, on a thread where that may take its time.
@@ -34,12 +38,13 @@ impl Readers {
         let readers = Arc::clone(self);
         let place = Arc::clone(&self.places).acquire_owned().await;
         let answer = tokio::task::spawn_blocking(move || {
-            let answer = readers.read_here(question);
+            let answer = readers.idle().map_or_else(|| readers.target.connect_reader(), Ok);
+            let answer = answer.and_then(|conn| readers.ask(conn, question));
             drop(place);
             answer
         });
         match answer.await {
-            Ok(answer) => answer.map_err(|failure| failure.into_error("read from", &self.target.location)),
+            Ok(answer) => self.answer(answer),
             Err(error) => Err(StoreError::Unavailable {
                 doing: "read from",
                 location: self.target.location.clone(),
@@ -49,9 +54,31 @@ impl Readers {
         }
     }
 
-    fn read_here<T>(&self, question: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let conn = idle.map_or_else(|| self.target.connect_reader(), Ok)?;
+    /// The same for a question that looks at a row or two: asked right here if a connection is at hand, because changing
+    /// the thread twice takes ten times as long as such a question.
+    pub(super) async fn read_one<T: Send + 'static>(
+        self: &Arc<Self>,
+        question: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let place = self.places.try_acquire().ok();
+        match place.as_ref().and_then(|_| self.idle()) {
+            Some(conn) => self.answer(self.ask(conn, question)),
+            None => {
+                drop(place);
+                self.read(question).await
+            }
+        }
+    }
+
+    fn answer<T>(&self, answer: Result<T, Failure>) -> Result<T, StoreError> {
+        answer.map_err(|failure| failure.into_error("read from", &self.target.location))
+    }
+
+    fn idle(&self) -> Option<Connection> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    fn ask<T>(&self, conn: Connection, question: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
         conn.prepare_cached("BEGIN")?.execute([])?;
         let answer = question(&conn);
         // Nothing was written, so a failure to end the transaction takes nothing away from the answer. But such a

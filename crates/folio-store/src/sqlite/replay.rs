@@ -12,8 +12,14 @@ use crate::store::LogRow;
 /// What the commit of `row` answered when it was made.
 pub(super) fn committed(conn: &Connection, space: SpaceId, row: &LogRow) -> Result<Committed, Failure> {
     let lost = |what: &str| Failure::Damaged(format!("commit {} names {what} that is not there", row.seq));
-    let mut answer =
-        Committed { seq: row.seq, at: row.at, replayed: true, entries: Vec::new(), pages: Vec::new(), run: None };
+    let mut answer = Committed {
+        seq: row.seq,
+        at: row.at,
+        replayed: true,
+        entries: Vec::new(),
+        pages: Vec::new(),
+        run: None,
+    };
     for (index, change) in row.record.changes.iter().enumerate() {
         match change {
             Change::EnsurePage(new) => {
@@ -57,5 +63,10 @@ fn entry_after(
         let changes = journal::fold(&mut state, handle, change, id, row.seq, row.at);
         changed |= changes && at == index;
     }
-    Ok(CommittedEntry { id, handle, version: state.ok_or_else(lost)?.version, changed })
+    Ok(CommittedEntry {
+        id,
+        handle,
+        version: state.ok_or_else(lost)?.version,
+        changed,
+    })
 }

@@ -19,7 +19,10 @@ const LIMIT_DEFAULT: u32 = 100;
 /// Where the run called `id` stands.
 pub(super) fn place_of(conn: &Connection, space: SpaceId, id: RunId) -> Result<Option<Place>, Failure> {
     let sql = "SELECT place FROM run WHERE id = ?1 AND space = ?2";
-    Ok(conn.prepare_cached(sql)?.query_row(params![id.to_bytes(), space], |row| row.get(0)).optional()?)
+    Ok(conn
+        .prepare_cached(sql)?
+        .query_row(params![id.to_bytes(), space], |row| row.get(0))
+        .optional()?)
 }
 
 /// Writes the row of a run that a commit starts.
@@ -35,14 +38,23 @@ pub(super) fn insert(
     let sql = "INSERT INTO run (place, space, id, title, status, created_at, created_seq, owner, fence)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, NULL, 0)";
     let status = status.unwrap_or(RUNNING);
-    let row = params![place, place.space(), id.to_bytes(), title, status, at.as_nanos(), to_column(seq.0)];
+    let row = params![
+        place,
+        place.space(),
+        id.to_bytes(),
+        title,
+        status,
+        at.as_nanos(),
+        to_column(seq.0)
+    ];
     conn.prepare_cached(sql)?.execute(row)?;
     Ok(())
 }
 
 /// Sets what the run's row says.
 pub(super) fn set_status(conn: &Connection, place: Place, status: &str) -> Result<(), Failure> {
-    conn.prepare_cached("UPDATE run SET status = ?2 WHERE place = ?1")?.execute(params![place, status])?;
+    conn.prepare_cached("UPDATE run SET status = ?2 WHERE place = ?1")?
+        .execute(params![place, status])?;
     Ok(())
 }
 
@@ -59,12 +71,29 @@ pub(super) fn expect_head(
         let (owner, current) = owner_of(conn, place)?;
         // First, because who lost the run must stop, and not read again.
         if owner.is_none() || current != fence {
-            let detail = if owner.is_none() { "it was given up" } else { "it was taken over" };
-            return Err(StoreError::RunTaken { run: run.to_string(), detail: Some(detail.to_owned()) }.into());
+            let detail = if owner.is_none() {
+                "it was given up"
+            } else {
+                "it was taken over"
+            };
+            return Err(StoreError::RunTaken {
+                run: run.to_string(),
+                detail: Some(detail.to_owned()),
+            }
+            .into());
         }
     }
     let found = journal::last_touch(conn, Touched::Run, place)?;
-    if found == head { Ok(()) } else { Err(StoreError::StaleRun { run: run.to_string(), found, expected: head }.into()) }
+    if found == head {
+        Ok(())
+    } else {
+        Err(StoreError::StaleRun {
+            run: run.to_string(),
+            found,
+            expected: head,
+        }
+        .into())
+    }
 }
 
 /// Makes `owner` the driver of `run`; the fence.
@@ -76,14 +105,22 @@ pub(super) fn claim(
     owners: &Owners,
 ) -> Result<u64, Failure> {
     let missing = || not_found("run", run);
-    let place = space.map(|space| place_of(conn, space, run)).transpose()?.flatten().ok_or_else(missing)?;
+    let place = space
+        .map(|space| place_of(conn, space, run))
+        .transpose()?
+        .flatten()
+        .ok_or_else(missing)?;
     let (current, fence) = owner_of(conn, place)?;
     let is_mine = current.as_ref() == Some(owner);
     if let Some(current) = current
         && !is_mine
         && owners.is_alive(conn, &current)?
     {
-        return Err(StoreError::RunTaken { run: run.to_string(), detail: owners.describe(&current) }.into());
+        return Err(StoreError::RunTaken {
+            run: run.to_string(),
+            detail: owners.describe(&current),
+        }
+        .into());
     }
     // Visibly alive before the run names it, so that nobody can take it for dead.
     owners.hold(owner)?;
@@ -93,7 +130,8 @@ pub(super) fn claim(
     }
     let fence = fence + 1;
     let sql = "UPDATE run SET owner = ?2, fence = ?3 WHERE place = ?1";
-    conn.prepare_cached(sql)?.execute(params![place, owner.0, to_column(fence)])?;
+    conn.prepare_cached(sql)?
+        .execute(params![place, owner.0, to_column(fence)])?;
     Ok(fence)
 }
 
@@ -101,7 +139,8 @@ pub(super) fn claim(
 pub(super) fn release(conn: &Connection, space: Option<SpaceId>, run: RunId, fence: u64) -> Result<(), Failure> {
     let Some(space) = space else { return Ok(()) };
     let sql = "UPDATE run SET owner = NULL WHERE id = ?1 AND space = ?2 AND fence = ?3";
-    conn.prepare_cached(sql)?.execute(params![run.to_bytes(), space, to_column(fence)])?;
+    conn.prepare_cached(sql)?
+        .execute(params![run.to_bytes(), space, to_column(fence)])?;
     Ok(())
 }
 
@@ -127,7 +166,9 @@ pub(super) fn list(
     owners: &Owners,
 ) -> Result<Vec<RunRow>, Failure> {
     let Some(space) = space else { return Ok(Vec::new()) };
-    let end = query.before.map_or(Place::end(space), |number| Place::of(space, number));
+    let end = query
+        .before
+        .map_or(Place::end(space), |number| Place::of(space, number));
     let mut sql = format!("SELECT {COLUMNS} FROM run WHERE place >= ? AND place < ?");
     let mut values = vec![place_value(Place::start(space)), place_value(end)];
     if !query.status.is_empty() {
@@ -166,5 +207,14 @@ fn from_row(conn: &Connection, row: &Row<'_>, owners: &Owners) -> Result<RunRow,
         _ => false,
     };
     let (id, handle) = (RunId::from_bytes(row.get(1)?), RunHandle(place.number()));
-    Ok(RunRow { id, handle, title: row.get(2)?, status, created_at, updated_at, head, driven })
+    Ok(RunRow {
+        id,
+        handle,
+        title: row.get(2)?,
+        status,
+        created_at,
+        updated_at,
+        head,
+        driven,
+    })
 }

@@ -31,7 +31,11 @@ struct State {
 
 impl Wake {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { signal: watch::Sender::new(0), state: Mutex::default(), changed: Condvar::new() })
+        Arc::new(Self {
+            signal: watch::Sender::new(0),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        })
     }
 
     /// Tells everybody who waits that something may have been committed.
@@ -42,7 +46,10 @@ impl Wake {
     /// Hears every ring from now on; for as long as the answer lives, other processes are listened to.
     pub(super) fn listen(self: &Arc<Self>) -> Listener {
         self.update(|state| state.waiting += 1);
-        Listener { signal: self.signal.subscribe(), wake: Arc::clone(self) }
+        Listener {
+            signal: self.signal.subscribe(),
+            wake: Arc::clone(self),
+        }
     }
 
     /// Says whether this process drives runs.
@@ -91,7 +98,10 @@ impl Wake {
                         renewed_at = Instant::now();
                         continue;
                     };
-                    let (still, waited) = self.changed.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner);
+                    let (still, waited) = self
+                        .changed
+                        .wait_timeout(state, pause)
+                        .unwrap_or_else(PoisonError::into_inner);
                     state = still;
                     if waited.timed_out() {
                         break (state.waiting > 0, state.driving);
@@ -135,7 +145,8 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.wake.update(|state| state.waiting = state.waiting.saturating_sub(1));
+        self.wake
+            .update(|state| state.waiting = state.waiting.saturating_sub(1));
     }
 }
 
@@ -148,7 +159,11 @@ struct Watcher<'t> {
 
 impl<'t> Watcher<'t> {
     fn new(target: &'t Target) -> Self {
-        Self { target, conn: None, seen: None }
+        Self {
+            target,
+            conn: None,
+            seen: None,
+        }
     }
 
     /// Whether there can be another process.
@@ -169,7 +184,11 @@ impl<'t> Watcher<'t> {
         if self.conn.is_none() {
             self.conn = self.target.connect_reader().ok();
         }
-        let version = self.conn.as_ref()?.pragma_query_value(None, "data_version", |row| row.get(0)).ok();
+        let version = self
+            .conn
+            .as_ref()?
+            .pragma_query_value(None, "data_version", |row| row.get(0))
+            .ok();
         if version.is_none() {
             self.conn = None;
         }

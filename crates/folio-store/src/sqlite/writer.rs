@@ -111,7 +111,13 @@ pub(super) struct Ends {
 
 impl Writer {
     pub(super) fn new(conn: Connection, location: String, owners: Arc<Owners>, wake: Arc<Wake>) -> Self {
-        Self { conn, location, owners, wake, known: Known::default() }
+        Self {
+            conn,
+            location,
+            owners,
+            wake,
+            known: Known::default(),
+        }
     }
 
     /// Works until nobody can send jobs any more.
@@ -182,7 +188,11 @@ impl Writer {
                     return Err(failure);
                 }
             }
-            next = if done.len() < JOBS_MAX && bytes < BYTES_MAX { waiting.try_recv().ok() } else { None };
+            next = if done.len() < JOBS_MAX && bytes < BYTES_MAX {
+                waiting.try_recv().ok()
+            } else {
+                None
+            };
         }
         let has_committed = scope.has_committed;
         execute(&self.conn, "COMMIT")?;
@@ -263,12 +273,18 @@ impl Job {
 
 impl<'w> Scope<'w> {
     fn new(conn: &'w Connection, known: &'w mut Known) -> Result<Self, Failure> {
-        let version = conn.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
+        let version = conn
+            .prepare_cached("PRAGMA data_version")?
+            .query_row([], |row| row.get(0))?;
         if known.data_version != Some(version) {
             known.data_version = Some(version);
             known.ends.clear();
         }
-        Ok(Self { conn, known, has_committed: false })
+        Ok(Self {
+            conn,
+            known,
+            has_committed: false,
+        })
     }
 
     /// The row of the space called `name`, if it has one.
@@ -321,9 +337,21 @@ impl<'w> Scope<'w> {
         let ends = Ends {
             head,
             at,
-            entries: last_number(self.conn, "SELECT max(place) FROM entry WHERE place BETWEEN ?1 AND ?2", space)?,
-            pages: last_number(self.conn, "SELECT max(place) FROM page WHERE place BETWEEN ?1 AND ?2", space)?,
-            runs: last_number(self.conn, "SELECT max(place) FROM run WHERE place BETWEEN ?1 AND ?2", space)?,
+            entries: last_number(
+                self.conn,
+                "SELECT max(place) FROM entry WHERE place BETWEEN ?1 AND ?2",
+                space,
+            )?,
+            pages: last_number(
+                self.conn,
+                "SELECT max(place) FROM page WHERE place BETWEEN ?1 AND ?2",
+                space,
+            )?,
+            runs: last_number(
+                self.conn,
+                "SELECT max(place) FROM run WHERE place BETWEEN ?1 AND ?2",
+                space,
+            )?,
         };
         self.known.ends.insert(space, ends);
         Ok(ends)
@@ -355,8 +383,9 @@ pub(super) fn space_id(conn: &Connection, name: &SpaceName) -> Result<Option<Spa
 }
 
 fn last_number(conn: &Connection, sql: &str, space: SpaceId) -> Result<u64, Failure> {
-    let last: Option<Place> =
-        conn.prepare_cached(sql)?.query_row((Place::start(space), Place::end(space)), |row| row.get(0))?;
+    let last: Option<Place> = conn
+        .prepare_cached(sql)?
+        .query_row((Place::start(space), Place::end(space)), |row| row.get(0))?;
     Ok(last.map_or(0, Place::number))
 }
 

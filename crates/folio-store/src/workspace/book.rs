@@ -74,7 +74,12 @@ impl Workspace {
         fields.source = source_of(actor);
         let (page, page_fields) = scratchbook::page_of(self.space(), thread);
         let now = self.now();
-        let new = NewEntry { id: EntryId::draw(&*self.inner.ids, now), page, kind, fields };
+        let new = NewEntry {
+            id: EntryId::draw(&*self.inner.ids, now),
+            page,
+            kind,
+            fields,
+        };
         let page = self.ensured(page, || page_fields).await?;
         self.add(actor, page, Box::new(new), now, idempotency_key).await
     }
@@ -127,7 +132,11 @@ impl Workspace {
         let rank = u32::try_from(head.0.saturating_add(1)).unwrap_or(u32::MAX);
         let changes = |current: &Entry| {
             check_not_archived(current)?;
-            let change = current.fields.pin_rank.is_none().then_some(FieldChange::PinRank(Some(rank)));
+            let change = current
+                .fields
+                .pin_rank
+                .is_none()
+                .then_some(FieldChange::PinRank(Some(rank)));
             Ok((change.into_iter().collect(), Vec::new()))
         };
         self.patch(actor, item, None, None, changes).await
@@ -151,7 +160,10 @@ fn check_item(entry: &Entry) -> Result<(), Invalid> {
     if matches!(entry.kind, EntryKind::Note | EntryKind::Todo | EntryKind::Task) {
         return Ok(());
     }
-    let message = format!("{} is of kind {}; this is for notes, todos and tasks", entry.handle, entry.kind);
+    let message = format!(
+        "{} is of kind {}; this is for notes, todos and tasks",
+        entry.handle, entry.kind
+    );
     Err(Invalid::new("kind_invalid", "kind", message))
 }
 

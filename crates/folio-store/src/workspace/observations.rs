@@ -33,8 +33,11 @@ impl Workspace {
     /// `Unavailable` or `Corrupt`.
     pub async fn scratch_page(&self) -> Result<(PageId, Option<Change>), WorkspaceError> {
         let id = scratch_page_id(self.space());
-        let change =
-            self.ensured(id, || PageFields::new(PageRole::ScratchPage, "Scratch page", Owner::agent())).await?;
+        let change = self
+            .ensured(id, || {
+                PageFields::new(PageRole::ScratchPage, "Scratch page", Owner::agent())
+            })
+            .await?;
         Ok((id, change))
     }
 
@@ -58,7 +61,11 @@ impl Workspace {
             kind: EntryKind::Observation,
             fields: draft.fields,
         };
-        Ok(DraftedObservation { new: Box::new(new), at: now, warnings: draft.warnings })
+        Ok(DraftedObservation {
+            new: Box::new(new),
+            at: now,
+            warnings: draft.warnings,
+        })
     }
 
     /// Adds an observation to the scratch page of the space. Its source is the actor, whatever the
@@ -90,7 +97,16 @@ impl Workspace {
         idempotency_key: Option<String>,
     ) -> Result<Written, WorkspaceError> {
         let changes = page.into_iter().chain([Change::AddEntry(new)]).collect();
-        let recorded = self.record(actor, Write { at: Some(at), idempotency_key, ..Write::of(changes) }).await?;
+        let recorded = self
+            .record(
+                actor,
+                Write {
+                    at: Some(at),
+                    idempotency_key,
+                    ..Write::of(changes)
+                },
+            )
+            .await?;
         let (committed, warnings) = (recorded.committed, recorded.warnings);
         let added = recorded.record.changes.into_iter().find_map(|change| match change {
             Change::AddEntry(new) => Some(*new),
@@ -108,7 +124,11 @@ impl Workspace {
                 return Err(folio_memory::Invalid::new("key_reused", "idempotency_key", message).into());
             }
         };
-        Ok(Written { entry, warnings, replayed: committed.replayed })
+        Ok(Written {
+            entry,
+            warnings,
+            replayed: committed.replayed,
+        })
     }
 
     /// The observations that `query` asks for, whatever its kinds say.
@@ -117,7 +137,11 @@ impl Workspace {
     ///
     /// `Invalid` for a cursor of another query; `Unavailable` or `Corrupt`.
     pub async fn observations(&self, query: EntryQuery) -> Result<ListAnswer<Entry>, WorkspaceError> {
-        self.entries(&EntryQuery { kinds: vec![EntryKind::Observation], ..query }).await
+        self.entries(&EntryQuery {
+            kinds: vec![EntryKind::Observation],
+            ..query
+        })
+        .await
     }
 
     /// Changes an observation. Without `expected_version` the last writer of a field wins.
@@ -170,14 +194,25 @@ impl Workspace {
             status: vec![Status::Active, Status::PendingReview],
             ..EntryQuery::default()
         };
-        let counted = self.entries(&EntryQuery { limit: 1, ..live.clone() }).await?;
+        let counted = self
+            .entries(&EntryQuery {
+                limit: 1,
+                ..live.clone()
+            })
+            .await?;
         let mut found = Vec::new();
         // The classes that matter are small, and found by the names of their types. Everything else,
         // types that nobody registered included, is gone through only if there is room left.
-        for class in [Class::Alert, Class::PendingConfirmation, Class::Dependency, Class::ActionSuggestion] {
+        for class in [
+            Class::Alert,
+            Class::PendingConfirmation,
+            Class::Dependency,
+            Class::ActionSuggestion,
+        ] {
             if found.len() < limit {
                 let types = self.types().names_in(class).map(str::to_owned).collect();
-                self.collect(&EntryQuery { types, ..live.clone() }, counted.as_of, &mut found).await?;
+                self.collect(&EntryQuery { types, ..live.clone() }, counted.as_of, &mut found)
+                    .await?;
             }
         }
         if found.len() < limit {
@@ -186,12 +221,21 @@ impl Workspace {
         }
         found.sort_by(|a, b| by_priority(self.types(), a, b));
         found.truncate(limit);
-        Ok(ListAnswer { returned: found.len(), items: found, total: counted.total, next: None, as_of: counted.as_of })
+        Ok(ListAnswer {
+            returned: found.len(),
+            items: found,
+            total: counted.total,
+            next: None,
+            as_of: counted.as_of,
+        })
     }
 
     /// Every entry that `query` asks for and that was there at `as_of`.
     async fn collect(&self, query: &EntryQuery, as_of: Seq, found: &mut Vec<Entry>) -> Result<(), WorkspaceError> {
-        let mut query = EntryQuery { limit: folio_memory::query::MAX_LIMIT, ..query.clone() };
+        let mut query = EntryQuery {
+            limit: folio_memory::query::MAX_LIMIT,
+            ..query.clone()
+        };
         loop {
             let answer = self.entries(&query).await?;
             found.extend(answer.items.into_iter().filter(|entry| entry.created_seq <= as_of));

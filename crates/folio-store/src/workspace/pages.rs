@@ -63,7 +63,14 @@ impl Workspace {
         let id = PageId::draw(&*self.inner.ids, self.now());
         let change = Change::EnsurePage(Box::new(NewPage { id, fields }));
         let recorded = self.record(actor, Write::of(vec![change])).await?;
-        self.page(recorded.committed.pages.first().map_or(Ref::Id(id), |(id, _)| Ref::Id(*id))).await
+        self.page(
+            recorded
+                .committed
+                .pages
+                .first()
+                .map_or(Ref::Id(id), |(id, _)| Ref::Id(*id)),
+        )
+        .await
     }
 
     /// Adds a log block to a page. What is on a page is never rewritten.
@@ -88,7 +95,10 @@ impl Workspace {
             return Err(Invalid::new("body_empty", "body", "there is neither a title nor a text").into());
         }
         if fields.body.len() > MAX_BODY_BYTES {
-            let message = format!("{} bytes are more than {MAX_BODY_BYTES}; append it in parts", fields.body.len());
+            let message = format!(
+                "{} bytes are more than {MAX_BODY_BYTES}; append it in parts",
+                fields.body.len()
+            );
             return Err(Invalid::new("body_too_large", "body", message).into());
         }
         fields.tags = Tag::parse_all(tags.iter().map(String::as_str))?;
@@ -96,7 +106,12 @@ impl Workspace {
         fields.source = source_of(actor);
         let now = self.now();
         let id = EntryId::draw(&*self.inner.ids, now);
-        let new = NewEntry { id, page: page.id, kind: EntryKind::Log, fields };
+        let new = NewEntry {
+            id,
+            page: page.id,
+            kind: EntryKind::Log,
+            fields,
+        };
         self.add(actor, None, Box::new(new), now, idempotency_key).await
     }
 
@@ -110,7 +125,13 @@ impl Workspace {
         if n == 0 {
             return Ok(Vec::new());
         }
-        let mut entries = self.entries(&EntryQuery { limit: n, ..on_page(page.id, Order::Newest) }).await?.items;
+        let mut entries = self
+            .entries(&EntryQuery {
+                limit: n,
+                ..on_page(page.id, Order::Newest)
+            })
+            .await?
+            .items;
         entries.reverse();
         Ok(entries)
     }
@@ -122,7 +143,10 @@ impl Workspace {
     /// `NotFound` if there is no such page; `Unavailable` or `Corrupt`.
     pub async fn page_entries(&self, page: PageRef) -> Result<Vec<Entry>, WorkspaceError> {
         let page = self.page(page).await?;
-        let mut query = EntryQuery { limit: MAX_LIMIT, ..on_page(page.id, Order::Oldest) };
+        let mut query = EntryQuery {
+            limit: MAX_LIMIT,
+            ..on_page(page.id, Order::Oldest)
+        };
         let mut entries = Vec::new();
         loop {
             let answer = self.entries(&query).await?;
@@ -152,7 +176,11 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn children(&self, page: PageId) -> Result<Vec<Page>, WorkspaceError> {
-        self.all_pages(PageQuery { parent: Some(page), ..PageQuery::default() }).await
+        self.all_pages(PageQuery {
+            parent: Some(page),
+            ..PageQuery::default()
+        })
+        .await
     }
 
     /// The pages under `root` with their depth, each before the pages that it contains; without a
@@ -165,7 +193,12 @@ impl Workspace {
         let mut waiting: Vec<TreeNode>;
         let mut children: HashMap<PageId, Vec<Page>> = HashMap::new();
         match root {
-            Some(root) => waiting = vec![TreeNode { depth: 0, page: self.page(root).await? }],
+            Some(root) => {
+                waiting = vec![TreeNode {
+                    depth: 0,
+                    page: self.page(root).await?,
+                }];
+            }
             None => {
                 let mut roots = Vec::new();
                 for page in self.all_pages(PageQuery::default()).await? {
@@ -174,7 +207,11 @@ impl Workspace {
                         None => roots.push(page),
                     }
                 }
-                waiting = roots.into_iter().rev().map(|page| TreeNode { depth: 0, page }).collect();
+                waiting = roots
+                    .into_iter()
+                    .rev()
+                    .map(|page| TreeNode { depth: 0, page })
+                    .collect();
             }
         }
         let mut tree = Vec::new();
@@ -193,7 +230,10 @@ impl Workspace {
     }
 
     async fn all_pages(&self, query: PageQuery) -> Result<Vec<Page>, WorkspaceError> {
-        let mut query = PageQuery { limit: MAX_LIMIT, ..query };
+        let mut query = PageQuery {
+            limit: MAX_LIMIT,
+            ..query
+        };
         let mut pages = Vec::new();
         loop {
             let some = self.pages(&query).await?;
@@ -208,7 +248,13 @@ impl Workspace {
 }
 
 fn on_page(page: PageId, order: Order) -> EntryQuery {
-    EntryQuery { page: Some(page), include_expired: true, include_superseded: true, order, ..EntryQuery::default() }
+    EntryQuery {
+        page: Some(page),
+        include_expired: true,
+        include_superseded: true,
+        order,
+        ..EntryQuery::default()
+    }
 }
 
 fn owner_for(actor: &Actor) -> Owner {

@@ -29,7 +29,10 @@ impl Write {
     /// A write of `changes` and nothing else.
     #[must_use]
     pub fn of(changes: Vec<Change>) -> Self {
-        Self { changes, ..Self::default() }
+        Self {
+            changes,
+            ..Self::default()
+        }
     }
 }
 
@@ -55,7 +58,11 @@ impl Workspace {
     ///
     /// As [`Store::commit`](crate::Store::commit).
     pub async fn record(&self, actor: &Actor, write: Write) -> Result<Recorded, WorkspaceError> {
-        let record = Record { run: write.run, reason: write.reason, ..Record::of(write.changes) };
+        let record = Record {
+            run: write.run,
+            reason: write.reason,
+            ..Record::of(write.changes)
+        };
         let mut commit = Commit {
             space: self.inner.space.clone(),
             at: write.at.unwrap_or_else(|| self.now()),
@@ -73,7 +80,11 @@ impl Workspace {
                 self.remember(page.id);
             }
         }
-        Ok(Recorded { committed, record, warnings })
+        Ok(Recorded {
+            committed,
+            record,
+            warnings,
+        })
     }
 
     /// Writes a commit that was put together elsewhere, without the secrets that are in it.
@@ -83,7 +94,10 @@ impl Workspace {
     /// `Invalid` if it is for another space, otherwise as [`Store::commit`](crate::Store::commit).
     pub async fn commit(&self, mut commit: Commit) -> Result<Committed, WorkspaceError> {
         if commit.space != self.inner.space {
-            let message = format!("a commit for space {} was handed to space {}", commit.space, self.inner.space);
+            let message = format!(
+                "a commit for space {} was handed to space {}",
+                commit.space, self.inner.space
+            );
             return Err(StoreError::Invalid(message).into());
         }
         redact::clean_commit(&mut commit);

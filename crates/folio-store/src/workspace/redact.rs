@@ -64,7 +64,11 @@ impl Scanner {
 /// there is none.
 fn secrets_in(text: &str) -> Vec<Match> {
     static SCANNER: LazyLock<Scanner> = LazyLock::new(Scanner::new);
-    let kinds = if SCANNER.leads.is_match(text) { &SCANNER.all } else { &SCANNER.without_lead };
+    let kinds = if SCANNER.leads.is_match(text) {
+        &SCANNER.all
+    } else {
+        &SCANNER.without_lead
+    };
     let mut found = kinds.find(text);
     found.retain(|secret| is_meant(&secret.kind, secret.text(text)));
     found
@@ -124,9 +128,14 @@ impl Cleaner {
     }
 
     fn warn(&mut self, field: &str, placeholder: String) {
-        if !self.warnings.iter().any(|known| known.given == field && known.used == placeholder) {
+        if !self
+            .warnings
+            .iter()
+            .any(|known| known.given == field && known.used == placeholder)
+        {
             let message = format!("a secret in {field} was replaced before anything was stored");
-            self.warnings.push(Warning::new("secret_redacted", message, field, placeholder));
+            self.warnings
+                .push(Warning::new("secret_redacted", message, field, placeholder));
         }
     }
 

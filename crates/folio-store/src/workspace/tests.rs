@@ -30,7 +30,11 @@ fn fixture() -> Fixture {
     *clock.0.lock().unwrap() = Timestamp::from_millis(1_000);
     let ids = Arc::new(CountingIds::default());
     let workspace = Workspace::new(Arc::clone(&store) as _, Arc::new(clock.clone()), ids, SpaceName::main());
-    Fixture { workspace, store, clock }
+    Fixture {
+        workspace,
+        store,
+        clock,
+    }
 }
 
 fn person() -> Actor {
@@ -42,7 +46,10 @@ fn input(value: serde_json::Value) -> ObservationInput {
 }
 
 fn saying(content: &str) -> ObservationInput {
-    ObservationInput { content: content.to_owned(), ..ObservationInput::default() }
+    ObservationInput {
+        content: content.to_owned(),
+        ..ObservationInput::default()
+    }
 }
 
 fn todo(title: &str) -> ItemInput {
@@ -51,10 +58,18 @@ fn todo(title: &str) -> ItemInput {
 
 impl Fixture {
     async fn add(&self, content: &str) -> Entry {
-        self.workspace.add_observation(&person(), saying(content), None).await.unwrap().entry
+        self.workspace
+            .add_observation(&person(), saying(content), None)
+            .await
+            .unwrap()
+            .entry
     }
 
     async fn todo(&self, title: &str) -> Entry {
-        self.workspace.add_item(&person(), &ThreadKey::main(), todo(title), None).await.unwrap().entry
+        self.workspace
+            .add_item(&person(), &ThreadKey::main(), todo(title), None)
+            .await
+            .unwrap()
+            .entry
     }
 }

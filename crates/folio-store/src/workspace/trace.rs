@@ -141,7 +141,11 @@ impl Workspace {
             entry: None,
             page: None,
             entry_type: None,
-            source: if actor.name.is_empty() { actor.role.to_string() } else { actor.name.clone() },
+            source: if actor.name.is_empty() {
+                actor.role.to_string()
+            } else {
+                actor.name.clone()
+            },
             status: "success".to_owned(),
             turn: actor.turn,
             run: actor.run,
@@ -160,7 +164,13 @@ impl Workspace {
         }
         if let Some(append) = &row.record.run {
             for event in &append.events {
-                lines.push(of_event(TraceEntry { run: Some(append.run), ..line.clone() }, event));
+                lines.push(of_event(
+                    TraceEntry {
+                        run: Some(append.run),
+                        ..line.clone()
+                    },
+                    event,
+                ));
             }
         }
         Ok(())
@@ -171,11 +181,15 @@ impl Workspace {
             return Ok(kind.clone());
         }
         let kind = match self.entry(Ref::Id(entry)).await {
-            Ok(entry) => Kind { kind: entry.kind, type_name: entry.fields.type_name },
+            Ok(entry) => Kind {
+                kind: entry.kind,
+                type_name: entry.fields.type_name,
+            },
             // What was forgotten leaves its revisions.
-            Err(WorkspaceError::Store(StoreError::NotFound { .. })) => {
-                Kind { kind: EntryKind::Note, type_name: Some("unknown".to_owned()) }
-            }
+            Err(WorkspaceError::Store(StoreError::NotFound { .. })) => Kind {
+                kind: EntryKind::Note,
+                type_name: Some("unknown".to_owned()),
+            },
             Err(error) => return Err(error),
         };
         known.insert(entry, kind.clone());
@@ -195,15 +209,31 @@ fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>) -> TraceE
     match change {
         Change::EnsurePage(page) => {
             let detail = Some(format!("{} {:?}", page.fields.role, short(&page.fields.title)));
-            TraceEntry { component: "page", operation: operation("add_page"), page: Some(page.id), detail, ..line }
+            TraceEntry {
+                component: "page",
+                operation: operation("add_page"),
+                page: Some(page.id),
+                detail,
+                ..line
+            }
         }
         Change::SetPageStatus { page, status } => {
             let (page, detail) = (Some(*page), Some(status.clone()));
-            TraceEntry { component: "page", operation: operation("set_page_status"), page, detail, ..line }
+            TraceEntry {
+                component: "page",
+                operation: operation("set_page_status"),
+                page,
+                detail,
+                ..line
+            }
         }
         Change::AddEntry(new) => {
             let (component, noun) = place_of(new.kind);
-            let text = if new.fields.title.is_empty() { &new.fields.body } else { &new.fields.title };
+            let text = if new.fields.title.is_empty() {
+                &new.fields.body
+            } else {
+                &new.fields.title
+            };
             TraceEntry {
                 component,
                 operation: format!("add_{noun}"),
@@ -215,7 +245,10 @@ fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>) -> TraceE
             }
         }
         Change::PatchEntry { entry, fields, .. } => {
-            let patched = patched.unwrap_or(Kind { kind: EntryKind::Note, type_name: None });
+            let patched = patched.unwrap_or(Kind {
+                kind: EntryKind::Note,
+                type_name: None,
+            });
             let (component, noun) = place_of(patched.kind);
             let names: Vec<_> = fields.iter().map(FieldChange::field).collect();
             TraceEntry {
@@ -229,9 +262,18 @@ fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>) -> TraceE
         }
         Change::AddLink(link) => {
             let detail = Some(format!("{} {} {}", link.src, link.rel.as_str(), link.dst));
-            TraceEntry { component: "link", operation: operation("add_link"), detail, ..line }
+            TraceEntry {
+                component: "link",
+                operation: operation("add_link"),
+                detail,
+                ..line
+            }
         }
-        _ => TraceEntry { component: "page", operation: operation("change"), ..line },
+        _ => TraceEntry {
+            component: "page",
+            operation: operation("change"),
+            ..line
+        },
     }
 }
 
@@ -259,15 +301,27 @@ fn verb_of(fields: &[FieldChange]) -> &'static str {
 }
 
 fn of_event(line: TraceEntry, event: &Event) -> TraceEntry {
-    let line = TraceEntry { operation: event.name().to_owned(), node: event.node(), ..line };
+    let line = TraceEntry {
+        operation: event.name().to_owned(),
+        node: event.node(),
+        ..line
+    };
     match event {
-        Event::RunStarted { goal, .. } => TraceEntry { detail: Some(short(goal)), ..line },
-        Event::Started { attempt, .. } if *attempt > 1 => {
-            TraceEntry { detail: Some(format!("attempt {attempt}")), ..line }
-        }
+        Event::RunStarted { goal, .. } => TraceEntry {
+            detail: Some(short(goal)),
+            ..line
+        },
+        Event::Started { attempt, .. } if *attempt > 1 => TraceEntry {
+            detail: Some(format!("attempt {attempt}")),
+            ..line
+        },
         Event::AttemptFailed { failure, .. } => {
             let detail = Some(short(&format!("{}: {}", failure.code, failure.message)));
-            TraceEntry { status: "failed".to_owned(), detail, ..line }
+            TraceEntry {
+                status: "failed".to_owned(),
+                detail,
+                ..line
+            }
         }
         Event::Finished { result, .. } => {
             let notes = Some(short(&result.notes)).filter(|notes| !notes.is_empty());
@@ -278,10 +332,14 @@ fn of_event(line: TraceEntry, event: &Event) -> TraceEntry {
                 ..line
             }
         }
-        Event::CancelRequested { by, .. } => TraceEntry { source: by.clone(), ..line },
-        Event::Resumed { in_flight } => {
-            TraceEntry { detail: Some(format!("{} calls were in flight", in_flight.len())), ..line }
-        }
+        Event::CancelRequested { by, .. } => TraceEntry {
+            source: by.clone(),
+            ..line
+        },
+        Event::Resumed { in_flight } => TraceEntry {
+            detail: Some(format!("{} calls were in flight", in_flight.len())),
+            ..line
+        },
         _ => line,
     }
 }

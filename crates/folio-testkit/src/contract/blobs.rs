@@ -6,14 +6,19 @@ use super::Home;
 use super::scene::Scene;
 
 async fn put(scene: &Scene, blob: Blob) -> Result<(), StoreError> {
-    let commit = Commit { blobs: vec![blob], ..scene.commit_of(Record::of(Vec::new())) };
+    let commit = Commit {
+        blobs: vec![blob],
+        ..scene.commit_of(Record::of(Vec::new()))
+    };
     scene.store.commit(commit).await.map(drop)
 }
 
 /// Whatever it holds and however long it is.
 pub async fn a_body_reads_back(home: &dyn Home) {
     let scene = Scene::of(home);
-    let mixed: Vec<u8> = (0..300_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    let mixed: Vec<u8> = (0..300_000_u32)
+        .flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes())
+        .collect();
     for bytes in [Vec::new(), b"short".to_vec(), vec![0; 2_000_000], mixed] {
         let blob = Blob::new(bytes.clone());
         let hash = blob.hash.clone();
@@ -21,7 +26,11 @@ pub async fn a_body_reads_back(home: &dyn Home) {
         assert_eq!(scene.store.blob(&scene.space, &hash).await.expect("a body"), bytes);
     }
     for name in ["", "xyz", &"0".repeat(64), &"F".repeat(64)] {
-        let error = scene.store.blob(&scene.space, &BlobHash(name.to_owned())).await.expect_err("no such body");
+        let error = scene
+            .store
+            .blob(&scene.space, &BlobHash(name.to_owned()))
+            .await
+            .expect_err("no such body");
         assert_eq!(error.kind(), ErrorKind::NotFound);
     }
 }
@@ -33,8 +42,14 @@ pub async fn a_body_is_kept_once(home: &dyn Home) {
     for _ in 0..3 {
         put(&scene, blob.clone()).await.expect("a commit");
     }
-    assert_eq!(scene.store.blob(&scene.space, &blob.hash).await.expect("a body"), blob.bytes);
-    assert_eq!(scene.store.check().await.expect("a check-up").problems, Vec::<String>::new());
+    assert_eq!(
+        scene.store.blob(&scene.space, &blob.hash).await.expect("a body"),
+        blob.bytes
+    );
+    assert_eq!(
+        scene.store.check().await.expect("a check-up").problems,
+        Vec::<String>::new()
+    );
 }
 
 /// Knowing a hash opens nothing (M7.6.51).
@@ -43,15 +58,32 @@ pub async fn a_body_belongs_to_its_space(home: &dyn Home) {
     let other = scene.other_space("other");
     let blob = Blob::new(b"mine".to_vec());
     put(&scene, blob.clone()).await.expect("a commit");
-    assert_eq!(other.store.blob(&other.space, &blob.hash).await.expect_err("elsewhere").kind(), ErrorKind::NotFound);
+    assert_eq!(
+        other
+            .store
+            .blob(&other.space, &blob.hash)
+            .await
+            .expect_err("elsewhere")
+            .kind(),
+        ErrorKind::NotFound
+    );
     put(&other, blob.clone()).await.expect("a commit");
-    assert_eq!(other.store.blob(&other.space, &blob.hash).await.expect("a body"), b"mine");
+    assert_eq!(
+        other.store.blob(&other.space, &blob.hash).await.expect("a body"),
+        b"mine"
+    );
 }
 
 /// With everything that came with it.
 pub async fn a_body_under_a_wrong_name_is_refused(home: &dyn Home) {
     let scene = Scene::of(home);
-    let blob = Blob { bytes: b"other".to_vec(), ..Blob::new(b"this".to_vec()) };
-    assert_eq!(put(&scene, blob).await.expect_err("a wrong name").kind(), ErrorKind::Invalid);
+    let blob = Blob {
+        bytes: b"other".to_vec(),
+        ..Blob::new(b"this".to_vec())
+    };
+    assert_eq!(
+        put(&scene, blob).await.expect_err("a wrong name").kind(),
+        ErrorKind::Invalid
+    );
     assert_eq!(scene.head().await.0, 0);
 }

@@ -40,23 +40,40 @@ pub async fn an_entry_reads_back_as_it_was_added(home: &dyn Home) {
     let wanted = Entry::added(new.clone(), EntryHandle(1), Seq(2), now);
     let id = scene.add(new).await;
     assert_eq!(scene.read(id).await, wanted);
-    assert_eq!(scene.store.entry(&scene.space, Ref::Handle(EntryHandle(1))).await.expect("an entry"), wanted);
+    assert_eq!(
+        scene
+            .store
+            .entry(&scene.space, Ref::Handle(EntryHandle(1)))
+            .await
+            .expect("an entry"),
+        wanted
+    );
 }
 
 /// In the order of the commits and of the changes within one.
 pub async fn handles_count_up_and_are_found(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
-    let committed = scene.commit(vec![add(scene.note(page, "1")), add(scene.note(page, "2"))]).await;
+    let committed = scene
+        .commit(vec![add(scene.note(page, "1")), add(scene.note(page, "2"))])
+        .await;
     assert_eq!(committed.entries.iter().map(|e| e.handle.0).collect::<Vec<_>>(), [1, 2]);
     let third = scene.commit(vec![add(scene.note(page, "3"))]).await;
     assert_eq!(third.entries[0].handle, EntryHandle(3));
     for number in 1..=3 {
-        let entry = scene.store.entry(&scene.space, Ref::Handle(EntryHandle(number))).await.expect("an entry");
+        let entry = scene
+            .store
+            .entry(&scene.space, Ref::Handle(EntryHandle(number)))
+            .await
+            .expect("an entry");
         assert_eq!(entry.fields.title, number.to_string());
     }
     for number in [0, 4, u64::MAX] {
-        let error = scene.store.entry(&scene.space, Ref::Handle(EntryHandle(number))).await.expect_err("no such entry");
+        let error = scene
+            .store
+            .entry(&scene.space, Ref::Handle(EntryHandle(number)))
+            .await
+            .expect_err("no such entry");
         assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     }
 }
@@ -69,17 +86,37 @@ pub async fn the_handles_of_one_space_mean_nothing_in_another(home: &dyn Home) {
     let mine = main.a_note("mine").await;
     other.a_note("theirs").await;
     main.a_note("mine, too").await;
-    let first = other.store.entry(&other.space, Ref::Handle(EntryHandle(1))).await.expect("an entry");
+    let first = other
+        .store
+        .entry(&other.space, Ref::Handle(EntryHandle(1)))
+        .await
+        .expect("an entry");
     assert_eq!(first.fields.title, "theirs");
     for scene in [&other, &empty] {
         assert!(scene.store.entry(&scene.space, Ref::Id(mine)).await.is_err());
-        assert!(scene.store.entry(&scene.space, Ref::Handle(EntryHandle(2))).await.is_err());
+        assert!(
+            scene
+                .store
+                .entry(&scene.space, Ref::Handle(EntryHandle(2)))
+                .await
+                .is_err()
+        );
         assert!(scene.store.history(&scene.space, mine).await.is_err());
-        let error = scene.try_commit(vec![patch(mine, vec![title("stolen")])]).await.expect_err("not theirs");
+        let error = scene
+            .try_commit(vec![patch(mine, vec![title("stolen")])])
+            .await
+            .expect_err("not theirs");
         assert_eq!(error.kind(), ErrorKind::NotFound);
     }
     assert_eq!(other.titles(&folio_memory::EntryQuery::default()).await, ["theirs"]);
-    assert_eq!(empty.list(&folio_memory::EntryQuery::default()).await.expect("a list").total, 0);
+    assert_eq!(
+        empty
+            .list(&folio_memory::EntryQuery::default())
+            .await
+            .expect("a list")
+            .total,
+        0
+    );
 }
 
 /// And moves the instant and the commit of the last change.
@@ -87,11 +124,19 @@ pub async fn a_patch_sets_fields_and_counts_the_revision(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("old").await;
     scene.clock.advance(std::time::Duration::from_secs(1));
-    let committed = scene.commit(vec![patch(id, vec![title("new"), FieldChange::PinRank(Some(1))])]).await;
+    let committed = scene
+        .commit(vec![patch(id, vec![title("new"), FieldChange::PinRank(Some(1))])])
+        .await;
     assert_eq!((committed.entries[0].version, committed.entries[0].changed), (2, true));
     let entry = scene.read(id).await;
-    assert_eq!((entry.version, entry.fields.title.as_str(), entry.fields.pin_rank), (2, "new", Some(1)));
-    assert_eq!((entry.created_seq, entry.updated_seq, entry.updated_at), (Seq(2), Seq(3), scene.now()));
+    assert_eq!(
+        (entry.version, entry.fields.title.as_str(), entry.fields.pin_rank),
+        (2, "new", Some(1))
+    );
+    assert_eq!(
+        (entry.created_seq, entry.updated_seq, entry.updated_at),
+        (Seq(2), Seq(3), scene.now())
+    );
     assert!(entry.created_at < entry.updated_at);
 }
 
@@ -106,17 +151,28 @@ pub async fn patches_of_different_fields_both_hold(home: &dyn Home) {
     left.expect("a patch");
     right.expect("a patch");
     let entry = scene.read(id).await;
-    assert_eq!((entry.fields.title.as_str(), entry.fields.body.as_str(), entry.version), ("left", "right", 3));
+    assert_eq!(
+        (entry.fields.title.as_str(), entry.fields.body.as_str(), entry.version),
+        ("left", "right", 3)
+    );
 }
 
 /// M7.4.34.
 pub async fn a_stale_version_is_refused_with_the_one_it_has(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("v1").await;
-    let expecting = |text, version| Change::PatchEntry { entry: id, fields: vec![title(text)], expected_version: Some(version) };
+    let expecting = |text, version| Change::PatchEntry {
+        entry: id,
+        fields: vec![title(text)],
+        expected_version: Some(version),
+    };
     scene.commit(vec![expecting("v2", 1)]).await;
     match scene.try_commit(vec![expecting("v3", 1)]).await {
-        Err(error @ StoreError::StaleVersion { found: 2, expected: 1, .. }) => {
+        Err(
+            error @ StoreError::StaleVersion {
+                found: 2, expected: 1, ..
+            },
+        ) => {
             assert_eq!(error.to_string(), "cannot change e1: it is at version 2, not 1");
         }
         other => panic!("{other:?}"),
@@ -128,7 +184,11 @@ pub async fn a_stale_version_is_refused_with_the_one_it_has(home: &dyn Home) {
 pub async fn a_stale_version_is_accepted_if_all_is_as_wished(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("v1").await;
-    let wish = Change::PatchEntry { entry: id, fields: vec![title("v2")], expected_version: Some(1) };
+    let wish = Change::PatchEntry {
+        entry: id,
+        fields: vec![title("v2")],
+        expected_version: Some(1),
+    };
     scene.commit(vec![wish.clone()]).await;
     let again = scene.commit(vec![wish]).await;
     assert_eq!((again.entries[0].version, again.entries[0].changed), (2, false));
@@ -140,7 +200,14 @@ pub async fn a_patch_that_changes_nothing_is_no_revision(home: &dyn Home) {
     let id = scene.a_note("same").await;
     let before = scene.read(id).await;
     let committed = scene.commit(vec![patch(id, vec![title("same")])]).await;
-    assert_eq!((committed.seq, committed.entries[0].changed, committed.entries[0].version), (Seq(3), false, 1));
+    assert_eq!(
+        (
+            committed.seq,
+            committed.entries[0].changed,
+            committed.entries[0].version
+        ),
+        (Seq(3), false, 1)
+    );
     assert_eq!(scene.read(id).await, before);
     assert_eq!(scene.store.history(&scene.space, id).await.expect("a history").len(), 1);
 }
@@ -153,8 +220,14 @@ pub async fn archived_is_final(home: &dyn Home) {
     scene.commit(to(Status::Resolved)).await;
     scene.commit(to(Status::Active)).await;
     scene.commit(to(Status::Archived)).await;
-    let error = scene.try_commit(to(Status::Active)).await.expect_err("archived is final");
-    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Invalid, "e1 is archived, which is final"));
+    let error = scene
+        .try_commit(to(Status::Active))
+        .await
+        .expect_err("archived is final");
+    assert_eq!(
+        (error.kind(), error.to_string().as_str()),
+        (ErrorKind::Invalid, "e1 is archived, which is final")
+    );
     assert!(!scene.commit(to(Status::Archived)).await.entries[0].changed);
 }
 
@@ -165,13 +238,22 @@ pub async fn what_is_not_there_cannot_be_changed(home: &dyn Home) {
     let cases = [
         vec![patch(EntryId::derived(&["nobody"]), vec![title("x")])],
         vec![add(scene.note(nowhere, "x"))],
-        vec![Change::SetPageStatus { page: nowhere, status: "ok".to_owned() }],
+        vec![Change::SetPageStatus {
+            page: nowhere,
+            status: "ok".to_owned(),
+        }],
     ];
     for changes in cases {
         let error = scene.try_commit(changes).await.expect_err("not there");
         assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     }
-    assert!(scene.store.history(&scene.space, EntryId::derived(&["nobody"])).await.is_err());
+    assert!(
+        scene
+            .store
+            .history(&scene.space, EntryId::derived(&["nobody"]))
+            .await
+            .is_err()
+    );
     assert_eq!(scene.head().await, Seq(0));
 }
 
@@ -184,7 +266,10 @@ pub async fn an_id_is_given_once(home: &dyn Home) {
     let error = scene.try_commit(vec![add(new)]).await.expect_err("the id is taken");
     assert_eq!(error.kind(), ErrorKind::Invalid);
     let twice = scene.note(page, "twice");
-    let error = scene.try_commit(vec![add(twice.clone()), add(twice)]).await.expect_err("twice in one commit");
+    let error = scene
+        .try_commit(vec![add(twice.clone()), add(twice)])
+        .await
+        .expect_err("twice in one commit");
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }
 
@@ -194,7 +279,11 @@ pub async fn things_added_earlier_in_a_commit_can_be_used_in_it(home: &dyn Home)
     let page = scene.page(PageRole::Note);
     let (first, second) = (scene.note(page.id, "first"), scene.note(page.id, "second"));
     let (id, page_id) = (first.id, page.id);
-    let link = Link { src: first.id.to_string(), rel: Relation::References, dst: second.id.to_string() };
+    let link = Link {
+        src: first.id.to_string(),
+        rel: Relation::References,
+        dst: second.id.to_string(),
+    };
     let committed = scene
         .commit(vec![
             Change::EnsurePage(Box::new(page)),
@@ -202,16 +291,44 @@ pub async fn things_added_earlier_in_a_commit_can_be_used_in_it(home: &dyn Home)
             patch(id, vec![title("patched"), FieldChange::Tags(vec![tag("t")])]),
             add(second),
             Change::AddLink(link),
-            Change::SetPageStatus { page: page_id, status: "ok".to_owned() },
+            Change::SetPageStatus {
+                page: page_id,
+                status: "ok".to_owned(),
+            },
         ])
         .await;
-    assert_eq!(committed.entries.iter().map(|e| (e.handle.0, e.version)).collect::<Vec<_>>(), [(1, 2), (1, 2), (2, 1)]);
+    assert_eq!(
+        committed
+            .entries
+            .iter()
+            .map(|e| (e.handle.0, e.version))
+            .collect::<Vec<_>>(),
+        [(1, 2), (1, 2), (2, 1)]
+    );
     let entry = scene.read(id).await;
-    assert_eq!((entry.version, entry.fields.title.as_str(), entry.updated_seq), (2, "patched", Seq(1)));
-    assert_eq!(scene.store.page(&scene.space, Ref::Id(page_id)).await.expect("a page").fields.status, "ok");
-    let tagged = folio_memory::EntryQuery { tags: vec![tag("t")], ..Default::default() };
+    assert_eq!(
+        (entry.version, entry.fields.title.as_str(), entry.updated_seq),
+        (2, "patched", Seq(1))
+    );
+    assert_eq!(
+        scene
+            .store
+            .page(&scene.space, Ref::Id(page_id))
+            .await
+            .expect("a page")
+            .fields
+            .status,
+        "ok"
+    );
+    let tagged = folio_memory::EntryQuery {
+        tags: vec![tag("t")],
+        ..Default::default()
+    };
     assert_eq!(scene.titles(&tagged).await, ["patched"]);
-    assert_eq!(scene.store.check().await.expect("a check-up").problems, Vec::<String>::new());
+    assert_eq!(
+        scene.store.check().await.expect("a check-up").problems,
+        Vec::<String>::new()
+    );
 }
 
 /// Who, when, why, and what.
@@ -219,7 +336,10 @@ pub async fn history_tells_every_revision_in_order(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("one").await;
     let bystander = scene.a_note("bystander").await;
-    let two = Record { reason: Some("better".to_owned()), ..Record::of(vec![patch(id, vec![title("two")])]) };
+    let two = Record {
+        reason: Some("better".to_owned()),
+        ..Record::of(vec![patch(id, vec![title("two")])])
+    };
     scene.store.commit(scene.commit_of(two)).await.expect("a patch");
     scene.commit(vec![patch(bystander, vec![title("other")])]).await;
     scene
@@ -231,7 +351,10 @@ pub async fn history_tells_every_revision_in_order(home: &dyn Home) {
         ])
         .await;
     let history = scene.store.history(&scene.space, id).await.expect("a history");
-    let told: Vec<_> = history.iter().map(|r| (r.seq.0, r.version, r.reason.as_deref())).collect();
+    let told: Vec<_> = history
+        .iter()
+        .map(|r| (r.seq.0, r.version, r.reason.as_deref()))
+        .collect();
     assert_eq!(told, [(2, 1, None), (5, 2, Some("better")), (7, 3, None), (7, 4, None)]);
     assert!(matches!(&history[0].change, Change::AddEntry(new) if new.fields.title == "one"));
     assert!(matches!(&history[3].change, Change::PatchEntry { fields, .. } if fields[..] == [title("four")]));
@@ -248,10 +371,18 @@ pub async fn a_replay_answers_with_the_versions_of_then(home: &dyn Home) {
     let added_id = added.id;
     let changes = vec![add(added), patch(id, vec![title("v2")]), patch(id, vec![title("v2")])];
     let first = scene.commit_as("key", changes.clone()).await.expect("a commit");
-    scene.commit(vec![patch(id, vec![title("v3")]), patch(added_id, vec![title("changed")])]).await;
+    scene
+        .commit(vec![
+            patch(id, vec![title("v3")]),
+            patch(added_id, vec![title("changed")]),
+        ])
+        .await;
     let again = scene.commit_as("key", changes).await.expect("the same commit");
     assert_eq!(again.entries, first.entries);
-    assert_eq!(again.entries.iter().map(|e| (e.version, e.changed)).collect::<Vec<_>>(), [(1, true), (2, true), (2, false)]);
+    assert_eq!(
+        again.entries.iter().map(|e| (e.version, e.changed)).collect::<Vec<_>>(),
+        [(1, true), (2, true), (2, false)]
+    );
     assert_eq!(scene.read(id).await.fields.title, "v3");
 }
 
@@ -260,7 +391,11 @@ pub async fn links_are_found_from_both_ends_and_kept_once(home: &dyn Home) {
     let scene = Scene::of(home);
     let (a, b) = (scene.a_note("a").await, scene.a_note("b").await);
     let page = scene.read(a).await.page;
-    let link = |rel, src: &dyn ToString, dst: &dyn ToString| Link { src: src.to_string(), rel, dst: dst.to_string() };
+    let link = |rel, src: &dyn ToString, dst: &dyn ToString| Link {
+        src: src.to_string(),
+        rel,
+        dst: dst.to_string(),
+    };
     let first = link(Relation::DerivedFrom, &a, &b);
     let second = link(Relation::References, &a, &page);
     let to_itself = link(Relation::Blocks, &b, &b);
@@ -274,7 +409,14 @@ pub async fn links_are_found_from_both_ends_and_kept_once(home: &dyn Home) {
     assert_eq!(of(page.to_string()).await, [second]);
     assert_eq!(of(b.to_string()).await.len(), 2);
     assert!(of("nothing".to_owned()).await.is_empty());
-    assert!(scene.store.links(&scene.other_space("other").space, &a.to_string()).await.expect("links").is_empty());
+    assert!(
+        scene
+            .store
+            .links(&scene.other_space("other").space, &a.to_string())
+            .await
+            .expect("links")
+            .is_empty()
+    );
 }
 
 /// In this space.
@@ -282,16 +424,45 @@ pub async fn a_link_needs_both_its_ends(home: &dyn Home) {
     let scene = Scene::of(home);
     let other = scene.other_space("other");
     let (mine, theirs) = (scene.a_note("mine").await, other.a_note("theirs").await);
-    let to = |dst: String| vec![Change::AddLink(Link { src: mine.to_string(), rel: Relation::References, dst })];
-    assert_eq!(scene.try_commit(to(theirs.to_string())).await.expect_err("elsewhere").kind(), ErrorKind::NotFound);
-    assert_eq!(scene.try_commit(to("e1".to_owned())).await.expect_err("a handle").kind(), ErrorKind::Invalid);
+    let to = |dst: String| {
+        vec![Change::AddLink(Link {
+            src: mine.to_string(),
+            rel: Relation::References,
+            dst,
+        })]
+    };
+    assert_eq!(
+        scene
+            .try_commit(to(theirs.to_string()))
+            .await
+            .expect_err("elsewhere")
+            .kind(),
+        ErrorKind::NotFound
+    );
+    assert_eq!(
+        scene
+            .try_commit(to("e1".to_owned()))
+            .await
+            .expect_err("a handle")
+            .kind(),
+        ErrorKind::Invalid
+    );
 }
 
 /// Whatever people and tools write.
 pub async fn unusual_texts_come_back_byte_by_byte(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
-    for text in ["", "\u{0}", "a\u{0}b", "'; DROP TABLE log; --", "\u{202e}rtl\u{feff}", "👩‍👩‍👧 é e\u{301}", "\r\n\t\\\"", "{\"json\": [1]}"] {
+    for text in [
+        "",
+        "\u{0}",
+        "a\u{0}b",
+        "'; DROP TABLE log; --",
+        "\u{202e}rtl\u{feff}",
+        "👩‍👩‍👧 é e\u{301}",
+        "\r\n\t\\\"",
+        "{\"json\": [1]}",
+    ] {
         let mut note = scene.note(page, text);
         text.clone_into(&mut note.fields.body);
         note.fields.context = Some(json!({ text: text }));

@@ -23,7 +23,11 @@ pub async fn nothing_said_gives_the_newest_ten(home: &dyn Home) {
     assert_eq!(titles, ["12", "11", "10", "9", "8", "7", "6", "5", "4", "3"]);
     assert_eq!((answer.returned, answer.total, answer.as_of), (10, 12, Seq(13)));
     assert!(answer.next.is_some());
-    let oldest = EntryQuery { order: Order::Oldest, limit: 2, ..EntryQuery::default() };
+    let oldest = EntryQuery {
+        order: Order::Oldest,
+        limit: 2,
+        ..EntryQuery::default()
+    };
     assert_eq!(scene.titles(&oldest).await, ["1", "2"]);
 }
 
@@ -58,22 +62,113 @@ pub async fn every_filter_restricts_and_all_hold_together(home: &dyn Home) {
     let none = EntryQuery::default;
     let cases: Vec<(&str, EntryQuery, &[&str])> = vec![
         ("nothing", none(), &["done", "task", "hunch", "alert"]),
-        ("page", EntryQuery { page: Some(first), ..none() }, &["hunch", "alert"]),
-        ("kinds", EntryQuery { kinds: vec![EntryKind::Task, EntryKind::Note], ..none() }, &["done", "task"]),
-        ("type", EntryQuery { types: vec!["risk_alert".to_owned()], ..none() }, &["alert"]),
-        ("status", EntryQuery { status: vec![Status::Archived, Status::Done], ..none() }, &["gone", "done"]),
-        ("owner", EntryQuery { owner: vec![Owner::user()], ..none() }, &["task"]),
-        ("all tags", EntryQuery { tags: vec![tag("x"), tag("y")], ..none() }, &["alert"]),
-        ("any tag", EntryQuery { tags_any: vec![tag("y"), tag("z")], ..none() }, &["task", "alert"]),
-        ("no tag", EntryQuery { tags_none: vec![tag("x")], ..none() }, &["done", "task"]),
-        ("confidence", EntryQuery { min_confidence: Some(0.9), ..none() }, &["alert"]),
-        ("since", EntryQuery { since: Some(Seq(4)), ..none() }, &["done", "task"]),
-        ("together", EntryQuery { page: Some(second), kinds: vec![EntryKind::Task], status: vec![Status::Open], ..none() }, &["task"]),
-        ("tags and kind", EntryQuery { tags: vec![tag("x")], kinds: vec![EntryKind::Task], ..none() }, &[]),
+        (
+            "page",
+            EntryQuery {
+                page: Some(first),
+                ..none()
+            },
+            &["hunch", "alert"],
+        ),
+        (
+            "kinds",
+            EntryQuery {
+                kinds: vec![EntryKind::Task, EntryKind::Note],
+                ..none()
+            },
+            &["done", "task"],
+        ),
+        (
+            "type",
+            EntryQuery {
+                types: vec!["risk_alert".to_owned()],
+                ..none()
+            },
+            &["alert"],
+        ),
+        (
+            "status",
+            EntryQuery {
+                status: vec![Status::Archived, Status::Done],
+                ..none()
+            },
+            &["gone", "done"],
+        ),
+        (
+            "owner",
+            EntryQuery {
+                owner: vec![Owner::user()],
+                ..none()
+            },
+            &["task"],
+        ),
+        (
+            "all tags",
+            EntryQuery {
+                tags: vec![tag("x"), tag("y")],
+                ..none()
+            },
+            &["alert"],
+        ),
+        (
+            "any tag",
+            EntryQuery {
+                tags_any: vec![tag("y"), tag("z")],
+                ..none()
+            },
+            &["task", "alert"],
+        ),
+        (
+            "no tag",
+            EntryQuery {
+                tags_none: vec![tag("x")],
+                ..none()
+            },
+            &["done", "task"],
+        ),
+        (
+            "confidence",
+            EntryQuery {
+                min_confidence: Some(0.9),
+                ..none()
+            },
+            &["alert"],
+        ),
+        (
+            "since",
+            EntryQuery {
+                since: Some(Seq(4)),
+                ..none()
+            },
+            &["done", "task"],
+        ),
+        (
+            "together",
+            EntryQuery {
+                page: Some(second),
+                kinds: vec![EntryKind::Task],
+                status: vec![Status::Open],
+                ..none()
+            },
+            &["task"],
+        ),
+        (
+            "tags and kind",
+            EntryQuery {
+                tags: vec![tag("x")],
+                kinds: vec![EntryKind::Task],
+                ..none()
+            },
+            &[],
+        ),
     ];
     for (name, query, wanted) in cases {
         assert_eq!(scene.titles(&query).await, wanted, "{name}");
-        assert_eq!(scene.list(&query).await.expect("a list").total, wanted.len() as u64, "{name}");
+        assert_eq!(
+            scene.list(&query).await.expect("a list").total,
+            wanted.len() as u64,
+            "{name}"
+        );
     }
 }
 
@@ -83,17 +178,42 @@ pub async fn an_unknown_value_matches_nothing(home: &dyn Home) {
     varied(&scene).await;
     let none = EntryQuery::default;
     let queries = [
-        EntryQuery { page: Some(PageId::derived(&["nowhere"])), ..none() },
-        EntryQuery { types: vec!["no_such_type".to_owned()], ..none() },
-        EntryQuery { owner: vec![Owner::parse("role:nobody").expect("an owner")], ..none() },
-        EntryQuery { tags: vec![tag("x"), tag("nothing")], ..none() },
-        EntryQuery { min_confidence: Some(f64::NAN), ..none() },
-        EntryQuery { since: Some(Seq(u64::MAX)), ..none() },
-        EntryQuery { context: vec![("a.b".to_owned(), json!(1))], ..none() },
+        EntryQuery {
+            page: Some(PageId::derived(&["nowhere"])),
+            ..none()
+        },
+        EntryQuery {
+            types: vec!["no_such_type".to_owned()],
+            ..none()
+        },
+        EntryQuery {
+            owner: vec![Owner::parse("role:nobody").expect("an owner")],
+            ..none()
+        },
+        EntryQuery {
+            tags: vec![tag("x"), tag("nothing")],
+            ..none()
+        },
+        EntryQuery {
+            min_confidence: Some(f64::NAN),
+            ..none()
+        },
+        EntryQuery {
+            since: Some(Seq(u64::MAX)),
+            ..none()
+        },
+        EntryQuery {
+            context: vec![("a.b".to_owned(), json!(1))],
+            ..none()
+        },
     ];
     for query in queries {
         let answer = scene.list(&query).await.expect("a list");
-        assert_eq!((answer.total, answer.items.len(), answer.next), (0, 0, None), "{query:?}");
+        assert_eq!(
+            (answer.total, answer.items.len(), answer.next),
+            (0, 0, None),
+            "{query:?}"
+        );
     }
 }
 
@@ -106,8 +226,14 @@ pub async fn expired_and_replaced_ones_come_only_when_asked_for(home: &dyn Home)
     scene.add(brief).await;
     let old = scene.add(scene.note(page, "old")).await;
     let new = scene.add(scene.note(page, "new")).await;
-    scene.commit(vec![patch(old, vec![FieldChange::SupersededBy(Some(new))])]).await;
-    let all = EntryQuery { include_expired: true, include_superseded: true, ..EntryQuery::default() };
+    scene
+        .commit(vec![patch(old, vec![FieldChange::SupersededBy(Some(new))])])
+        .await;
+    let all = EntryQuery {
+        include_expired: true,
+        include_superseded: true,
+        ..EntryQuery::default()
+    };
     scene.clock.advance(Duration::from_nanos(59_999_999_999));
     assert_eq!(scene.titles(&EntryQuery::default()).await, ["new", "brief"]);
     scene.clock.advance(Duration::from_nanos(1));
@@ -133,12 +259,20 @@ pub async fn a_pinned_entry_does_not_expire(home: &dyn Home) {
 pub async fn context_is_matched_by_path(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
-    for (title, context) in [("a", json!({"goal": {"id": 7}})), ("b", json!({"goal": {"id": "7"}})), ("c", json!(7))] {
+    for (title, context) in [
+        ("a", json!({"goal": {"id": 7}})),
+        ("b", json!({"goal": {"id": "7"}})),
+        ("c", json!(7)),
+    ] {
         let mut note = scene.note(page, title);
         note.fields.context = Some(context);
         scene.add(note).await;
     }
-    let of = |path: &str, value| EntryQuery { context: vec![(path.to_owned(), value)], limit: 1, ..EntryQuery::default() };
+    let of = |path: &str, value| EntryQuery {
+        context: vec![(path.to_owned(), value)],
+        limit: 1,
+        ..EntryQuery::default()
+    };
     assert_eq!(scene.titles(&of("goal.id", json!(7))).await, ["a"]);
     assert_eq!(scene.titles(&of("goal.id", json!("7"))).await, ["b"]);
     assert_eq!(scene.titles(&of("goal", json!({"id": 7}))).await, ["a"]);
@@ -162,12 +296,22 @@ pub async fn pages_of_a_list_neither_repeat_nor_skip(home: &dyn Home) {
         (Order::Newest, even.clone(), (1..=12).rev().map(|n| n * 2).collect()),
         (Order::Oldest, even, (1..=12).map(|n| n * 2).collect()),
     ] {
-        let mut query = EntryQuery { order, context, limit: 4, ..EntryQuery::default() };
+        let mut query = EntryQuery {
+            order,
+            context,
+            limit: 4,
+            ..EntryQuery::default()
+        };
         let mut seen = Vec::new();
         let mut totals = Vec::new();
         loop {
             let answer = scene.list(&query).await.expect("a list");
-            seen.extend(answer.items.iter().map(|entry| entry.fields.title.parse::<u32>().expect("a number")));
+            seen.extend(
+                answer
+                    .items
+                    .iter()
+                    .map(|entry| entry.fields.title.parse::<u32>().expect("a number")),
+            );
             totals.push(answer.total);
             query.cursor = answer.next;
             if query.cursor.is_none() {
@@ -192,17 +336,52 @@ pub async fn a_cursor_of_another_query_is_refused(home: &dyn Home) {
     for _ in 0..3 {
         scene.add(scene.note(page, "n")).await;
     }
-    let query = EntryQuery { limit: 1, ..EntryQuery::default() };
+    let query = EntryQuery {
+        limit: 1,
+        ..EntryQuery::default()
+    };
     let cursor = scene.list(&query).await.expect("a list").next;
-    let more = EntryQuery { limit: 2, cursor: cursor.clone(), ..query.clone() };
-    assert_eq!(scene.list(&more).await.expect("another limit is the same query").items.len(), 2);
-    let narrower = EntryQuery { page: Some(page), cursor: cursor.clone(), ..query.clone() };
-    assert_eq!(scene.list(&narrower).await.expect_err("another query").kind(), ErrorKind::Invalid);
-    let same = EntryQuery { cursor, ..query.clone() };
-    assert_eq!(other.list(&same).await.expect_err("another space").kind(), ErrorKind::Invalid);
+    let more = EntryQuery {
+        limit: 2,
+        cursor: cursor.clone(),
+        ..query.clone()
+    };
+    assert_eq!(
+        scene
+            .list(&more)
+            .await
+            .expect("another limit is the same query")
+            .items
+            .len(),
+        2
+    );
+    let narrower = EntryQuery {
+        page: Some(page),
+        cursor: cursor.clone(),
+        ..query.clone()
+    };
+    assert_eq!(
+        scene.list(&narrower).await.expect_err("another query").kind(),
+        ErrorKind::Invalid
+    );
+    let same = EntryQuery {
+        cursor,
+        ..query.clone()
+    };
+    assert_eq!(
+        other.list(&same).await.expect_err("another space").kind(),
+        ErrorKind::Invalid
+    );
     for text in ["", "x", "a.b.c", "0.0.0.0", "💥"] {
-        let broken = EntryQuery { cursor: Some(text.to_owned()), ..query.clone() };
-        assert_eq!(scene.list(&broken).await.expect_err("no cursor").kind(), ErrorKind::Invalid, "{text}");
+        let broken = EntryQuery {
+            cursor: Some(text.to_owned()),
+            ..query.clone()
+        };
+        assert_eq!(
+            scene.list(&broken).await.expect_err("no cursor").kind(),
+            ErrorKind::Invalid,
+            "{text}"
+        );
     }
 }
 
@@ -217,7 +396,11 @@ pub async fn the_store_lists_what_the_model_says(home: &dyn Home) {
         let mut new = scene.entry(pages[noise.below(2)], kind, &number.to_string());
         new.fields.type_name = [None, Some("alert".to_owned()), Some("insight".to_owned())][noise.below(3)].clone();
         new.fields.status = [Status::Active, Status::Resolved, Status::Archived, Status::Open][noise.below(4)];
-        new.fields.tags = ["a", "b", "c"].iter().filter(|_| noise.below(2) == 0).map(|text| tag(text)).collect();
+        new.fields.tags = ["a", "b", "c"]
+            .iter()
+            .filter(|_| noise.below(2) == 0)
+            .map(|text| tag(text))
+            .collect();
         new.fields.owner = [Owner::agent(), Owner::user()][noise.below(2)].clone();
         new.fields.pin_rank = [None, None, Some(1)][noise.below(3)];
         new.fields.confidence = [None, Some(Confidence::clamped(0.3).0), Some(Confidence::DEFAULT)][noise.below(3)];
@@ -281,7 +464,10 @@ struct Noise(u64);
 
 impl Noise {
     fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap_or(0) % end
     }
 }

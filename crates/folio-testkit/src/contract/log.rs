@@ -43,14 +43,20 @@ pub async fn concurrent_commits_get_every_number_once(home: &dyn Home) {
     let mut handles = BTreeSet::new();
     for writer in writers.collect::<Vec<_>>() {
         let committed = writer.await.expect("a writer");
-        assert!(committed.is_sorted_by_key(|c| c.seq), "a writer's commits are in its order");
+        assert!(
+            committed.is_sorted_by_key(|c| c.seq),
+            "a writer's commits are in its order"
+        );
         seqs.extend(committed.iter().map(|c| c.seq.0));
         handles.extend(committed.iter().map(|c| c.entries[0].handle.0));
     }
     assert_eq!(seqs, (2..=161).collect());
     assert_eq!(handles, (1..=160).collect());
     let rows = scene.store.changes(&scene.space, Seq(0), 1000).await.expect("changes");
-    assert_eq!(rows.iter().map(|row| row.seq.0).collect::<Vec<_>>(), (1..=161).collect::<Vec<_>>());
+    assert_eq!(
+        rows.iter().map(|row| row.seq.0).collect::<Vec<_>>(),
+        (1..=161).collect::<Vec<_>>()
+    );
 }
 
 /// Not even the part before the change that cannot be.
@@ -60,16 +66,32 @@ pub async fn a_refused_commit_changes_nothing(home: &dyn Home) {
     // The very first commit of a space, too.
     let page = scene.page(folio_memory::PageRole::Note);
     let note = scene.note(page.id, "lost");
-    let changes = vec![Change::EnsurePage(Box::new(page.clone())), Change::AddEntry(Box::new(note.clone())), unknown];
+    let changes = vec![
+        Change::EnsurePage(Box::new(page.clone())),
+        Change::AddEntry(Box::new(note.clone())),
+        unknown,
+    ];
     let error = scene.try_commit(changes).await.expect_err("an entry that is not there");
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert_eq!(scene.head().await, Seq(0));
     assert!(matches!(
-        scene.store.entry(&scene.space, folio_memory::id::Ref::Id(note.id)).await,
+        scene
+            .store
+            .entry(&scene.space, folio_memory::id::Ref::Id(note.id))
+            .await,
         Err(StoreError::NotFound { what: "entry", .. })
     ));
-    let committed = scene.commit(vec![Change::EnsurePage(Box::new(page)), Change::AddEntry(Box::new(note))]).await;
-    assert_eq!((committed.seq, committed.entries[0].handle.0), (Seq(1), 1), "nor was a number used");
+    let committed = scene
+        .commit(vec![
+            Change::EnsurePage(Box::new(page)),
+            Change::AddEntry(Box::new(note)),
+        ])
+        .await;
+    assert_eq!(
+        (committed.seq, committed.entries[0].handle.0),
+        (Seq(1), 1),
+        "nor was a number used"
+    );
 }
 
 /// Refusals and successes may share a transaction.
@@ -92,23 +114,43 @@ pub async fn a_commit_that_is_refused_takes_no_number_from_those_beside_it(home:
         written += u64::from(task.await.expect("a writer"));
     }
     assert_eq!((written, scene.head().await), (20, Seq(21)));
-    assert_eq!(scene.list(&folio_memory::EntryQuery::default()).await.expect("a list").total, 20);
+    assert_eq!(
+        scene
+            .list(&folio_memory::EntryQuery::default())
+            .await
+            .expect("a list")
+            .total,
+        20
+    );
 }
 
 /// Asked again, later, with other content: the first one counts.
 pub async fn the_same_key_does_nothing_and_answers_as_before(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.page(folio_memory::PageRole::Note);
-    let changes =
-        vec![Change::EnsurePage(Box::new(page.clone())), Change::AddEntry(Box::new(scene.note(page.id, "once")))];
+    let changes = vec![
+        Change::EnsurePage(Box::new(page.clone())),
+        Change::AddEntry(Box::new(scene.note(page.id, "once"))),
+    ];
     let first = scene.commit_as("turn-1/0", changes.clone()).await.expect("a commit");
     scene.clock.advance(Duration::from_secs(5));
     scene.commit(Vec::new()).await;
     let again = scene.commit_as("turn-1/0", changes).await.expect("the same commit");
     assert!(again.replayed && !first.replayed);
-    assert_eq!(folio_store::Committed { replayed: false, ..again }, first);
+    assert_eq!(
+        folio_store::Committed {
+            replayed: false,
+            ..again
+        },
+        first
+    );
     assert_eq!(scene.head().await, Seq(2));
-    let other = scene.commit_as("turn-1/1", vec![Change::AddEntry(Box::new(scene.note(page.id, "twice")))]).await;
+    let other = scene
+        .commit_as(
+            "turn-1/1",
+            vec![Change::AddEntry(Box::new(scene.note(page.id, "twice")))],
+        )
+        .await;
     assert_eq!(other.expect("another key").seq, Seq(3));
 }
 
@@ -142,7 +184,11 @@ pub async fn concurrent_commits_with_one_key_happen_once(home: &dyn Home) {
         answers.push(task.await.expect("a writer"));
     }
     assert_eq!(answers.iter().filter(|answer| !answer.replayed).count(), 1);
-    assert!(answers.iter().all(|answer| answer.seq == Seq(2) && answer.entries == answers[0].entries));
+    assert!(
+        answers
+            .iter()
+            .all(|answer| answer.seq == Seq(2) && answer.entries == answers[0].entries)
+    );
     assert_eq!(scene.head().await, Seq(2));
 }
 
@@ -163,7 +209,10 @@ pub async fn instants_never_run_backwards(home: &dyn Home) {
     assert_eq!(scene.commit(Vec::new()).await.at, late);
     let id = scene.a_note("dated").await;
     assert_eq!(scene.read(id).await.created_at, late);
-    assert_eq!(scene.other_space("other").commit(Vec::new()).await.at, Timestamp::from_millis(5));
+    assert_eq!(
+        scene.other_space("other").commit(Vec::new()).await.at,
+        Timestamp::from_millis(5)
+    );
 }
 
 /// With everything that came along.
@@ -174,14 +223,23 @@ pub async fn the_log_gives_back_what_was_committed(home: &dyn Home) {
     note.fields.context = Some(json!({"deep": {"list": [1, 2.5, null, true, "ü\u{0}"]}}));
     note.fields.confidence = Some(folio_memory::Confidence::clamped(0.1 + 0.2).0);
     let changes = vec![Change::EnsurePage(Box::new(page)), Change::AddEntry(Box::new(note))];
-    let record = Record { reason: Some("because".to_owned()), ..Record::of(changes) };
-    let commit = Commit { idempotency_key: Some("k".to_owned()), ..scene.commit_of(record.clone()) };
+    let record = Record {
+        reason: Some("because".to_owned()),
+        ..Record::of(changes)
+    };
+    let commit = Commit {
+        idempotency_key: Some("k".to_owned()),
+        ..scene.commit_of(record.clone())
+    };
     let (actor, at) = (commit.actor.clone(), commit.at);
     scene.store.commit(commit).await.expect("a commit");
     let rows = scene.store.changes(&scene.space, Seq(0), 10).await.expect("changes");
     assert_eq!(rows.len(), 1);
     assert_eq!((rows[0].seq, rows[0].at, &rows[0].actor), (Seq(1), at, &actor));
-    assert_eq!((rows[0].idempotency_key.as_deref(), &rows[0].record), (Some("k"), &record));
+    assert_eq!(
+        (rows[0].idempotency_key.as_deref(), &rows[0].record),
+        (Some("k"), &record)
+    );
 }
 
 /// And end with an empty one.
@@ -201,14 +259,27 @@ pub async fn changes_come_in_pages(home: &dyn Home) {
         }
     }
     assert_eq!((lengths, since), (vec![3, 3, 1, 0], Seq(7)));
-    assert!(scene.store.changes(&scene.space, Seq(u64::MAX), 3).await.expect("changes").is_empty());
+    assert!(
+        scene
+            .store
+            .changes(&scene.space, Seq(u64::MAX), 3)
+            .await
+            .expect("changes")
+            .is_empty()
+    );
 }
 
 /// A reason alone may be worth keeping.
 pub async fn an_empty_commit_is_a_commit(home: &dyn Home) {
     let scene = Scene::of(home);
-    let record = Record { reason: Some("looked, found nothing".to_owned()), ..Record::of(Vec::new()) };
-    assert_eq!(scene.store.commit(scene.commit_of(record)).await.expect("a commit").seq, Seq(1));
+    let record = Record {
+        reason: Some("looked, found nothing".to_owned()),
+        ..Record::of(Vec::new())
+    };
+    assert_eq!(
+        scene.store.commit(scene.commit_of(record)).await.expect("a commit").seq,
+        Seq(1)
+    );
 }
 
 /// Compare and write.
@@ -230,9 +301,20 @@ pub async fn a_value_that_could_not_be_read_back_is_refused(home: &dyn Home) {
     let page = scene.a_page().await;
     let mut note = scene.note(page, "deep");
     note.fields.metadata = Some((0..300).fold(Value::Null, |inner, _| Value::Array(vec![inner])));
-    let error = scene.try_commit(vec![Change::AddEntry(Box::new(note))]).await.expect_err("too deep");
+    let error = scene
+        .try_commit(vec![Change::AddEntry(Box::new(note))])
+        .await
+        .expect_err("too deep");
     assert_eq!(error.kind(), ErrorKind::Invalid);
-    assert_eq!(scene.store.changes(&scene.space, Seq(0), 10).await.expect("changes").len(), 1);
+    assert_eq!(
+        scene
+            .store
+            .changes(&scene.space, Seq(0), 10)
+            .await
+            .expect("changes")
+            .len(),
+        1
+    );
 }
 
 /// And not before it.
@@ -256,7 +338,10 @@ pub async fn waiting_ends_at_once_if_there_is_something_already(home: &dyn Home)
     for _ in 0..3 {
         scene.commit(Vec::new()).await;
     }
-    assert_eq!(soon(scene.store.wait(&scene.space, Seq(1))).await.expect("the head"), Seq(3));
+    assert_eq!(
+        soon(scene.store.wait(&scene.space, Seq(1))).await.expect("the head"),
+        Seq(3)
+    );
 }
 
 /// What happens elsewhere is no answer.
@@ -320,14 +405,20 @@ pub async fn another_store_on_the_same_data_sees_and_wakes(home: &dyn Home) {
         return;
     }
     let here = Scene::of(home);
-    let there = Scene { ids: crate::SeededIds::new(2), ..Scene::of(home) };
+    let there = Scene {
+        ids: crate::SeededIds::new(2),
+        ..Scene::of(home)
+    };
     for number in 0..20 {
         let waiting = {
             let (store, space) = (Arc::clone(&there.store), there.space.clone());
             tokio::spawn(async move { store.wait(&space, Seq(number)).await })
         };
         here.commit(Vec::new()).await;
-        assert_eq!(soon(waiting).await.expect("a waiter").expect("the head"), Seq(number + 1));
+        assert_eq!(
+            soon(waiting).await.expect("a waiter").expect("the head"),
+            Seq(number + 1)
+        );
     }
     let page = here.a_page().await;
     let id = there.add(there.note(page, "from there")).await;
@@ -339,12 +430,26 @@ pub async fn another_store_on_the_same_data_sees_and_wakes(home: &dyn Home) {
 pub async fn a_healthy_store_is_found_healthy(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("a note").await;
-    scene.commit(vec![patch(id, vec![FieldChange::Tags(vec![super::scene::tag("a"), super::scene::tag("b")])])]).await;
-    scene.commit(vec![patch(id, vec![FieldChange::Tags(vec![super::scene::tag("b")])])]).await;
+    scene
+        .commit(vec![patch(
+            id,
+            vec![FieldChange::Tags(vec![super::scene::tag("a"), super::scene::tag("b")])],
+        )])
+        .await;
+    scene
+        .commit(vec![patch(id, vec![FieldChange::Tags(vec![super::scene::tag("b")])])])
+        .await;
     scene.other_space("other").a_note("elsewhere").await;
     scene.a_run("a run").await;
     let blob = folio_store::Blob::new(b"body".repeat(1000));
-    scene.store.commit(Commit { blobs: vec![blob], ..scene.commit_of(Record::of(Vec::new())) }).await.expect("a commit");
+    scene
+        .store
+        .commit(Commit {
+            blobs: vec![blob],
+            ..scene.commit_of(Record::of(Vec::new()))
+        })
+        .await
+        .expect("a commit");
     let checkup = scene.store.check().await.expect("a check-up");
     assert_eq!(checkup.problems, Vec::<String>::new());
     assert!(!checkup.checked.is_empty());
@@ -352,5 +457,7 @@ pub async fn a_healthy_store_is_found_healthy(home: &dyn Home) {
 
 /// What should happen in milliseconds, however busy the machine is.
 async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(10), future).await.expect("it should have happened long ago")
+    tokio::time::timeout(Duration::from_secs(10), future)
+        .await
+        .expect("it should have happened long ago")
 }

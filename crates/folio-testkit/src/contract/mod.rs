@@ -143,7 +143,10 @@ mod tests {
         for line in files.iter().flat_map(|file| file.lines()) {
             if let Some(rest) = line.strip_prefix("pub async fn ") {
                 let name = rest.split('(').next().unwrap();
-                assert!(listed.contains(&format!(" {name},")), "{name} is not listed in store_contract!");
+                assert!(
+                    listed.contains(&format!(" {name},")),
+                    "{name} is not listed in store_contract!"
+                );
             }
         }
     }

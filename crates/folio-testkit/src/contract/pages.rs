@@ -23,9 +23,19 @@ pub async fn a_page_is_made_once(home: &dyn Home) {
     let again = scene.commit(vec![ensure(&other), ensure(&page)]).await;
     assert_eq!(first.pages, [(page.id, PageHandle(1))]);
     assert_eq!(again.pages, [(page.id, PageHandle(1)), (page.id, PageHandle(1))]);
-    let found = scene.store.page(&scene.space, Ref::Handle(PageHandle(1))).await.expect("a page");
-    assert_eq!((found.id, &found.fields, found.version, found.created_seq), (page.id, &page.fields, 1, Seq(1)));
-    assert_eq!(scene.store.page(&scene.space, Ref::Id(page.id)).await.expect("a page"), found);
+    let found = scene
+        .store
+        .page(&scene.space, Ref::Handle(PageHandle(1)))
+        .await
+        .expect("a page");
+    assert_eq!(
+        (found.id, &found.fields, found.version, found.created_seq),
+        (page.id, &page.fields, 1, Seq(1))
+    );
+    assert_eq!(
+        scene.store.page(&scene.space, Ref::Id(page.id)).await.expect("a page"),
+        found
+    );
 }
 
 /// Two who need the same page.
@@ -35,16 +45,29 @@ pub async fn concurrent_writers_make_one_page(home: &dyn Home) {
         .map(|_| {
             let scene = Arc::clone(&scene);
             tokio::spawn(async move {
-                let page = NewPage { id: PageId::derived(&["book"]), ..scene.page(PageRole::Scratchbook) };
+                let page = NewPage {
+                    id: PageId::derived(&["book"]),
+                    ..scene.page(PageRole::Scratchbook)
+                };
                 let note = scene.note(page.id, "mine");
-                scene.commit(vec![ensure(&page), Change::AddEntry(Box::new(note))]).await
+                scene
+                    .commit(vec![ensure(&page), Change::AddEntry(Box::new(note))])
+                    .await
             })
         })
         .collect();
     for task in tasks {
         assert_eq!(task.await.expect("a writer").pages[0].1, PageHandle(1));
     }
-    assert_eq!(scene.store.pages(&scene.space, &PageQuery::default()).await.expect("pages").len(), 1);
+    assert_eq!(
+        scene
+            .store
+            .pages(&scene.space, &PageQuery::default())
+            .await
+            .expect("pages")
+            .len(),
+        1
+    );
 }
 
 /// Alone and together.
@@ -65,13 +88,63 @@ pub async fn pages_are_found_by_role_parent_run_and_thread(home: &dyn Home) {
     };
     let none = PageQuery::default;
     assert_eq!(found(none()).await, [root.id, branch.id, book.id]);
-    assert_eq!(found(PageQuery { roles: vec![PageRole::Workspace, PageRole::Scratchbook], ..none() }).await, [root.id, book.id]);
-    assert_eq!(found(PageQuery { parent: Some(root.id), ..none() }).await, [branch.id]);
-    assert_eq!(found(PageQuery { run: Some(run), ..none() }).await, [root.id, branch.id]);
-    assert_eq!(found(PageQuery { thread: Some(ThreadKey("t/1".to_owned())), ..none() }).await, [book.id]);
-    assert_eq!(found(PageQuery { run: Some(run), roles: vec![PageRole::ScratchpadExec], ..none() }).await, [branch.id]);
-    assert!(found(PageQuery { parent: Some(PageId::derived(&["nowhere"])), ..none() }).await.is_empty());
-    assert!(found(PageQuery { thread: Some(ThreadKey("t_1".to_owned())), ..none() }).await.is_empty());
+    assert_eq!(
+        found(PageQuery {
+            roles: vec![PageRole::Workspace, PageRole::Scratchbook],
+            ..none()
+        })
+        .await,
+        [root.id, book.id]
+    );
+    assert_eq!(
+        found(PageQuery {
+            parent: Some(root.id),
+            ..none()
+        })
+        .await,
+        [branch.id]
+    );
+    assert_eq!(
+        found(PageQuery {
+            run: Some(run),
+            ..none()
+        })
+        .await,
+        [root.id, branch.id]
+    );
+    assert_eq!(
+        found(PageQuery {
+            thread: Some(ThreadKey("t/1".to_owned())),
+            ..none()
+        })
+        .await,
+        [book.id]
+    );
+    assert_eq!(
+        found(PageQuery {
+            run: Some(run),
+            roles: vec![PageRole::ScratchpadExec],
+            ..none()
+        })
+        .await,
+        [branch.id]
+    );
+    assert!(
+        found(PageQuery {
+            parent: Some(PageId::derived(&["nowhere"])),
+            ..none()
+        })
+        .await
+        .is_empty()
+    );
+    assert!(
+        found(PageQuery {
+            thread: Some(ThreadKey("t_1".to_owned())),
+            ..none()
+        })
+        .await
+        .is_empty()
+    );
 }
 
 /// In as many steps as one likes.
@@ -83,7 +156,11 @@ pub async fn pages_come_in_the_order_in_which_they_were_added(home: &dyn Home) {
     let mut after = None;
     let mut numbers = Vec::new();
     loop {
-        let query = PageQuery { after, limit: 2, ..PageQuery::default() };
+        let query = PageQuery {
+            after,
+            limit: 2,
+            ..PageQuery::default()
+        };
         let pages = scene.store.pages(&scene.space, &query).await.expect("pages");
         let Some(last) = pages.last() else { break };
         after = Some(last.handle.0);
@@ -98,10 +175,18 @@ pub async fn the_status_of_a_page_is_a_revision(home: &dyn Home) {
     let page = scene.a_page().await;
     scene.clock.advance(std::time::Duration::from_secs(1));
     for _ in 0..2 {
-        scene.commit(vec![Change::SetPageStatus { page, status: "failed".to_owned() }]).await;
+        scene
+            .commit(vec![Change::SetPageStatus {
+                page,
+                status: "failed".to_owned(),
+            }])
+            .await;
     }
     let found = scene.store.page(&scene.space, Ref::Id(page)).await.expect("a page");
-    assert_eq!((found.fields.status.as_str(), found.version, found.updated_at), ("failed", 2, scene.now()));
+    assert_eq!(
+        (found.fields.status.as_str(), found.version, found.updated_at),
+        ("failed", 2, scene.now())
+    );
     assert!(found.created_at < found.updated_at);
 }
 
@@ -121,13 +206,34 @@ pub async fn a_page_of_another_space_is_not_there(home: &dyn Home) {
     let scene = Scene::of(home);
     let other = scene.other_space("other");
     let page = scene.a_page().await;
-    assert_eq!(other.store.page(&other.space, Ref::Id(page)).await.expect_err("elsewhere").kind(), ErrorKind::NotFound);
+    assert_eq!(
+        other
+            .store
+            .page(&other.space, Ref::Id(page))
+            .await
+            .expect_err("elsewhere")
+            .kind(),
+        ErrorKind::NotFound
+    );
     let note = Change::AddEntry(Box::new(other.note(page, "smuggled")));
-    assert_eq!(other.try_commit(vec![note]).await.expect_err("elsewhere").kind(), ErrorKind::NotFound);
+    assert_eq!(
+        other.try_commit(vec![note]).await.expect_err("elsewhere").kind(),
+        ErrorKind::NotFound
+    );
     let mut child = other.page(PageRole::Note);
     child.fields.parent = Some(page);
-    assert_eq!(other.try_commit(vec![ensure(&child)]).await.expect_err("elsewhere").kind(), ErrorKind::NotFound);
+    assert_eq!(
+        other
+            .try_commit(vec![ensure(&child)])
+            .await
+            .expect_err("elsewhere")
+            .kind(),
+        ErrorKind::NotFound
+    );
     // The same id may name a page here as well.
-    let same = NewPage { id: page, ..other.page(PageRole::Note) };
+    let same = NewPage {
+        id: page,
+        ..other.page(PageRole::Note)
+    };
     assert_eq!(other.commit(vec![ensure(&same)]).await.pages, [(page, PageHandle(1))]);
 }

@@ -12,7 +12,11 @@ fn owner(name: &str) -> OwnerId {
 }
 
 fn fenced(run: RunId, head: Seq, fence: u64) -> Vec<Expected> {
-    vec![Expected::RunHead { run, head, fence: Some(fence) }]
+    vec![Expected::RunHead {
+        run,
+        head,
+        fence: Some(fence),
+    }]
 }
 
 /// With a row that lists can show.
@@ -20,15 +24,35 @@ pub async fn a_run_begins_with_its_first_event(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("Review the code").await;
     let row = scene.store.run(&scene.space, Ref::Id(run)).await.expect("a run");
-    assert_eq!((row.handle, row.title.as_str(), row.status.as_str()), (RunHandle(1), "Review the code", "running"));
-    assert_eq!((row.head, row.created_at, row.updated_at, row.driven), (Seq(1), scene.now(), scene.now(), false));
+    assert_eq!(
+        (row.handle, row.title.as_str(), row.status.as_str()),
+        (RunHandle(1), "Review the code", "running")
+    );
+    assert_eq!(
+        (row.head, row.created_at, row.updated_at, row.driven),
+        (Seq(1), scene.now(), scene.now(), false)
+    );
     scene.clock.advance(std::time::Duration::from_secs(1));
-    let committed = scene.append(run, vec![asked_by("a")], Some("cancelled"), Vec::new()).await.expect("an event");
+    let committed = scene
+        .append(run, vec![asked_by("a")], Some("cancelled"), Vec::new())
+        .await
+        .expect("an event");
     assert_eq!(committed.run, Some((run, RunHandle(1))));
-    let row = scene.store.run(&scene.space, Ref::Handle(RunHandle(1))).await.expect("a run");
-    assert_eq!((row.status.as_str(), row.head, row.updated_at), ("cancelled", Seq(2), scene.now()));
+    let row = scene
+        .store
+        .run(&scene.space, Ref::Handle(RunHandle(1)))
+        .await
+        .expect("a run");
+    assert_eq!(
+        (row.status.as_str(), row.head, row.updated_at),
+        ("cancelled", Seq(2), scene.now())
+    );
     assert!(row.created_at < row.updated_at);
-    let error = scene.store.run(&scene.space, Ref::Handle(RunHandle(2))).await.expect_err("no such run");
+    let error = scene
+        .store
+        .run(&scene.space, Ref::Handle(RunHandle(2)))
+        .await
+        .expect_err("no such run");
     assert_eq!(error.kind(), ErrorKind::NotFound);
     let other = scene.other_space("other");
     assert!(other.store.run(&other.space, Ref::Id(run)).await.is_err());
@@ -40,17 +64,38 @@ pub async fn a_journal_gives_its_events_in_order_from_anywhere(home: &dyn Home) 
     let scene = Scene::of(home);
     let (run, other) = (scene.a_run("one").await, scene.a_run("other").await);
     for name in ["a", "b", "c"] {
-        scene.append(other, vec![asked_by("other")], None, Vec::new()).await.expect("an event");
-        scene.append(run, vec![asked_by(name), asked_by("again")], None, Vec::new()).await.expect("events");
+        scene
+            .append(other, vec![asked_by("other")], None, Vec::new())
+            .await
+            .expect("an event");
+        scene
+            .append(run, vec![asked_by(name), asked_by("again")], None, Vec::new())
+            .await
+            .expect("events");
     }
     let whole = scene.store.journal(&scene.space, run, Seq(0)).await.expect("a journal");
     let events: Vec<_> = whole.events.iter().map(|(_, event)| event.clone()).collect();
     let again = || asked_by("again");
-    assert_eq!(events, [started("one"), asked_by("a"), again(), asked_by("b"), again(), asked_by("c"), again()]);
+    assert_eq!(
+        events,
+        [
+            started("one"),
+            asked_by("a"),
+            again(),
+            asked_by("b"),
+            again(),
+            asked_by("c"),
+            again()
+        ]
+    );
     assert_eq!(whole.head, Seq(8));
     let rest = scene.store.journal(&scene.space, run, Seq(6)).await.expect("a journal");
     assert_eq!(rest.events, whole.events[5..]);
-    let nothing = scene.store.journal(&scene.space, run, whole.head).await.expect("a journal");
+    let nothing = scene
+        .store
+        .journal(&scene.space, run, whole.head)
+        .await
+        .expect("a journal");
     assert_eq!((nothing.events.len(), nothing.head), (0, whole.head));
     let unknown = scene.store.journal(&scene.space, RunId::derived(&["?"]), Seq(0)).await;
     assert_eq!(unknown.expect_err("no such run").kind(), ErrorKind::NotFound);
@@ -62,9 +107,14 @@ pub async fn a_run_cannot_start_twice_or_go_on_before_it_starts(home: &dyn Home)
     let run = RunId::derived(&["run"]);
     let early = scene.append(run, vec![asked_by("a")], None, Vec::new()).await;
     assert_eq!(early.expect_err("not started").kind(), ErrorKind::NotFound);
-    let late = scene.append(run, vec![started("g"), started("g")], None, Vec::new()).await;
+    let late = scene
+        .append(run, vec![started("g"), started("g")], None, Vec::new())
+        .await;
     assert_eq!(late.expect_err("started twice").kind(), ErrorKind::Invalid);
-    scene.append(run, vec![started("g")], None, Vec::new()).await.expect("a run");
+    scene
+        .append(run, vec![started("g")], None, Vec::new())
+        .await
+        .expect("a run");
     let twice = scene.append(run, vec![started("g")], None, Vec::new()).await;
     assert_eq!(twice.expect_err("started already").kind(), ErrorKind::Invalid);
     assert_eq!(scene.head().await, Seq(1));
@@ -74,18 +124,47 @@ pub async fn a_run_cannot_start_twice_or_go_on_before_it_starts(home: &dyn Home)
 pub async fn a_journal_that_has_grown_is_a_conflict(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;
-    let at = |head| vec![Expected::RunHead { run, head: Seq(head), fence: None }];
+    let at = |head| {
+        vec![Expected::RunHead {
+            run,
+            head: Seq(head),
+            fence: None,
+        }]
+    };
     // Other commits of the space do not matter.
     scene.commit(Vec::new()).await;
-    scene.append(run, vec![asked_by("a")], None, at(1)).await.expect("an event");
+    scene
+        .append(run, vec![asked_by("a")], None, at(1))
+        .await
+        .expect("an event");
     match scene.append(run, vec![asked_by("b")], None, at(1)).await {
-        Err(StoreError::StaleRun { found: Seq(3), expected: Seq(1), .. }) => {}
+        Err(StoreError::StaleRun {
+            found: Seq(3),
+            expected: Seq(1),
+            ..
+        }) => {}
         other => panic!("{other:?}"),
     }
-    let unknown = vec![Expected::RunHead { run: RunId::derived(&["?"]), head: Seq(0), fence: None }];
-    let error = scene.append(run, vec![asked_by("c")], None, unknown).await.expect_err("no such run");
+    let unknown = vec![Expected::RunHead {
+        run: RunId::derived(&["?"]),
+        head: Seq(0),
+        fence: None,
+    }];
+    let error = scene
+        .append(run, vec![asked_by("c")], None, unknown)
+        .await
+        .expect_err("no such run");
     assert_eq!(error.kind(), ErrorKind::NotFound);
-    assert_eq!(scene.store.journal(&scene.space, run, Seq(0)).await.expect("a journal").events.len(), 2);
+    assert_eq!(
+        scene
+            .store
+            .journal(&scene.space, run, Seq(0))
+            .await
+            .expect("a journal")
+            .events
+            .len(),
+        2
+    );
 }
 
 /// By status, and in pages.
@@ -94,7 +173,10 @@ pub async fn runs_are_listed_newest_first(home: &dyn Home) {
     for number in 1..=5 {
         let run = scene.a_run(&number.to_string()).await;
         if number % 2 == 0 {
-            scene.append(run, vec![asked_by("a")], Some("ok"), Vec::new()).await.expect("an event");
+            scene
+                .append(run, vec![asked_by("a")], Some("ok"), Vec::new())
+                .await
+                .expect("an event");
         }
     }
     scene.other_space("other").a_run("elsewhere").await;
@@ -103,26 +185,77 @@ pub async fn runs_are_listed_newest_first(home: &dyn Home) {
         runs.into_iter().map(|run| run.title).collect::<Vec<_>>()
     };
     assert_eq!(titles(RunQuery::default()).await, ["5", "4", "3", "2", "1"]);
-    assert_eq!(titles(RunQuery { limit: 2, ..RunQuery::default() }).await, ["5", "4"]);
-    assert_eq!(titles(RunQuery { limit: 2, before: Some(4), ..RunQuery::default() }).await, ["3", "2"]);
-    assert_eq!(titles(RunQuery { status: vec!["ok".to_owned()], ..RunQuery::default() }).await, ["4", "2"]);
-    assert!(titles(RunQuery { status: vec!["unheard of".to_owned()], ..RunQuery::default() }).await.is_empty());
+    assert_eq!(
+        titles(RunQuery {
+            limit: 2,
+            ..RunQuery::default()
+        })
+        .await,
+        ["5", "4"]
+    );
+    assert_eq!(
+        titles(RunQuery {
+            limit: 2,
+            before: Some(4),
+            ..RunQuery::default()
+        })
+        .await,
+        ["3", "2"]
+    );
+    assert_eq!(
+        titles(RunQuery {
+            status: vec!["ok".to_owned()],
+            ..RunQuery::default()
+        })
+        .await,
+        ["4", "2"]
+    );
+    assert!(
+        titles(RunQuery {
+            status: vec!["unheard of".to_owned()],
+            ..RunQuery::default()
+        })
+        .await
+        .is_empty()
+    );
 }
 
 /// Others are told who.
 pub async fn a_run_has_one_driver(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;
-    let fence = scene.store.claim_run(&scene.space, run, &owner("first")).await.expect("a claim");
-    let error = scene.store.claim_run(&scene.space, run, &owner("second")).await.expect_err("taken");
+    let fence = scene
+        .store
+        .claim_run(&scene.space, run, &owner("first"))
+        .await
+        .expect("a claim");
+    let error = scene
+        .store
+        .claim_run(&scene.space, run, &owner("second"))
+        .await
+        .expect_err("taken");
     assert!(matches!(error, StoreError::RunTaken { .. }), "{error}");
     assert!(scene.store.run(&scene.space, Ref::Id(run)).await.expect("a run").driven);
-    scene.append(run, vec![asked_by("first")], None, fenced(run, Seq(1), fence)).await.expect("an event");
-    scene.store.release_run(&scene.space, run, fence).await.expect("a release");
+    scene
+        .append(run, vec![asked_by("first")], None, fenced(run, Seq(1), fence))
+        .await
+        .expect("an event");
+    scene
+        .store
+        .release_run(&scene.space, run, fence)
+        .await
+        .expect("a release");
     assert!(!scene.store.run(&scene.space, Ref::Id(run)).await.expect("a run").driven);
-    let next = scene.store.claim_run(&scene.space, run, &owner("second")).await.expect("a claim");
+    let next = scene
+        .store
+        .claim_run(&scene.space, run, &owner("second"))
+        .await
+        .expect("a claim");
     assert!(next > fence);
-    let unknown = scene.store.claim_run(&scene.space, RunId::derived(&["?"]), &owner("second")).await;
+    let unknown = scene
+        .store
+        .claim_run(&scene.space, RunId::derived(&["?"]), &owner("second"))
+        .await;
     assert_eq!(unknown.expect_err("no such run").kind(), ErrorKind::NotFound);
 }
 
@@ -130,32 +263,84 @@ pub async fn a_run_has_one_driver(home: &dyn Home) {
 pub async fn claiming_again_keeps_the_fence(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;
-    let first = scene.store.claim_run(&scene.space, run, &owner("me")).await.expect("a claim");
-    assert_eq!(scene.store.claim_run(&scene.space, run, &owner("me")).await.expect("the same claim"), first);
+    let first = scene
+        .store
+        .claim_run(&scene.space, run, &owner("me"))
+        .await
+        .expect("a claim");
+    assert_eq!(
+        scene
+            .store
+            .claim_run(&scene.space, run, &owner("me"))
+            .await
+            .expect("the same claim"),
+        first
+    );
 }
 
 /// Until he claims it again.
 pub async fn who_gave_a_run_up_cannot_write_to_it(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;
-    let fence = scene.store.claim_run(&scene.space, run, &owner("me")).await.expect("a claim");
-    scene.store.release_run(&scene.space, run, fence).await.expect("a release");
-    let error = scene.append(run, vec![asked_by("me")], None, fenced(run, Seq(1), fence)).await.expect_err("given up");
+    let fence = scene
+        .store
+        .claim_run(&scene.space, run, &owner("me"))
+        .await
+        .expect("a claim");
+    scene
+        .store
+        .release_run(&scene.space, run, fence)
+        .await
+        .expect("a release");
+    let error = scene
+        .append(run, vec![asked_by("me")], None, fenced(run, Seq(1), fence))
+        .await
+        .expect_err("given up");
     assert!(matches!(error, StoreError::RunTaken { .. }), "{error}");
-    let again = scene.store.claim_run(&scene.space, run, &owner("me")).await.expect("a claim");
-    scene.append(run, vec![asked_by("me")], None, fenced(run, Seq(1), again)).await.expect("an event");
+    let again = scene
+        .store
+        .claim_run(&scene.space, run, &owner("me"))
+        .await
+        .expect("a claim");
+    scene
+        .append(run, vec![asked_by("me")], None, fenced(run, Seq(1), again))
+        .await
+        .expect("an event");
 }
 
 /// The run may be in other hands by now.
 pub async fn an_old_fence_gives_nothing_up(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;
-    let old = scene.store.claim_run(&scene.space, run, &owner("a")).await.expect("a claim");
-    scene.store.release_run(&scene.space, run, old).await.expect("a release");
-    let new = scene.store.claim_run(&scene.space, run, &owner("b")).await.expect("a claim");
-    scene.store.release_run(&scene.space, run, old).await.expect("a release of nothing");
-    scene.append(run, vec![asked_by("b")], None, fenced(run, Seq(1), new)).await.expect("an event");
-    scene.store.release_run(&scene.other_space("other").space, run, new).await.expect("a release of nothing");
+    let old = scene
+        .store
+        .claim_run(&scene.space, run, &owner("a"))
+        .await
+        .expect("a claim");
+    scene
+        .store
+        .release_run(&scene.space, run, old)
+        .await
+        .expect("a release");
+    let new = scene
+        .store
+        .claim_run(&scene.space, run, &owner("b"))
+        .await
+        .expect("a claim");
+    scene
+        .store
+        .release_run(&scene.space, run, old)
+        .await
+        .expect("a release of nothing");
+    scene
+        .append(run, vec![asked_by("b")], None, fenced(run, Seq(1), new))
+        .await
+        .expect("an event");
+    scene
+        .store
+        .release_run(&scene.other_space("other").space, run, new)
+        .await
+        .expect("a release of nothing");
 }
 
 /// A store that is closed drives nothing.
@@ -166,13 +351,39 @@ pub async fn a_dead_driver_is_replaced_at_once(home: &dyn Home) {
     let dying = Scene::of(home);
     let living = Scene::of(home);
     let run = dying.a_run("run").await;
-    let old = dying.store.claim_run(&dying.space, run, &owner("dying")).await.expect("a claim");
-    let error = living.store.claim_run(&living.space, run, &owner("living")).await.expect_err("driven");
+    let old = dying
+        .store
+        .claim_run(&dying.space, run, &owner("dying"))
+        .await
+        .expect("a claim");
+    let error = living
+        .store
+        .claim_run(&living.space, run, &owner("living"))
+        .await
+        .expect_err("driven");
     assert!(matches!(error, StoreError::RunTaken { .. }), "{error}");
-    assert!(living.store.run(&living.space, Ref::Id(run)).await.expect("a run").driven);
+    assert!(
+        living
+            .store
+            .run(&living.space, Ref::Id(run))
+            .await
+            .expect("a run")
+            .driven
+    );
     drop(dying);
-    assert!(!living.store.run(&living.space, Ref::Id(run)).await.expect("a run").driven);
-    let new = living.store.claim_run(&living.space, run, &owner("living")).await.expect("a claim");
+    assert!(
+        !living
+            .store
+            .run(&living.space, Ref::Id(run))
+            .await
+            .expect("a run")
+            .driven
+    );
+    let new = living
+        .store
+        .claim_run(&living.space, run, &owner("living"))
+        .await
+        .expect("a claim");
     assert!(new > old);
 }
 
@@ -180,11 +391,29 @@ pub async fn a_dead_driver_is_replaced_at_once(home: &dyn Home) {
 pub async fn a_driver_that_was_replaced_is_told_so(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;
-    let old = scene.store.claim_run(&scene.space, run, &owner("a")).await.expect("a claim");
-    scene.store.release_run(&scene.space, run, old).await.expect("a release");
-    let new = scene.store.claim_run(&scene.space, run, &owner("b")).await.expect("a claim");
-    scene.append(run, vec![asked_by("b")], None, fenced(run, Seq(1), new)).await.expect("an event");
-    let error = scene.append(run, vec![asked_by("a")], None, fenced(run, Seq(1), old)).await.expect_err("replaced");
+    let old = scene
+        .store
+        .claim_run(&scene.space, run, &owner("a"))
+        .await
+        .expect("a claim");
+    scene
+        .store
+        .release_run(&scene.space, run, old)
+        .await
+        .expect("a release");
+    let new = scene
+        .store
+        .claim_run(&scene.space, run, &owner("b"))
+        .await
+        .expect("a claim");
+    scene
+        .append(run, vec![asked_by("b")], None, fenced(run, Seq(1), new))
+        .await
+        .expect("an event");
+    let error = scene
+        .append(run, vec![asked_by("a")], None, fenced(run, Seq(1), old))
+        .await
+        .expect_err("replaced");
     assert!(matches!(error, StoreError::RunTaken { .. }), "{error}");
     assert_eq!(error.kind(), ErrorKind::Conflict);
 }
@@ -193,9 +422,22 @@ pub async fn a_driver_that_was_replaced_is_told_so(home: &dyn Home) {
 pub async fn anybody_may_ask_something_of_a_run(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;
-    let fence = scene.store.claim_run(&scene.space, run, &owner("driver")).await.expect("a claim");
-    scene.append(run, vec![asked_by("anybody")], None, Vec::new()).await.expect("a question");
-    let error = scene.append(run, vec![asked_by("driver")], None, fenced(run, Seq(1), fence)).await.expect_err("stale");
+    let fence = scene
+        .store
+        .claim_run(&scene.space, run, &owner("driver"))
+        .await
+        .expect("a claim");
+    scene
+        .append(run, vec![asked_by("anybody")], None, Vec::new())
+        .await
+        .expect("a question");
+    let error = scene
+        .append(run, vec![asked_by("driver")], None, fenced(run, Seq(1), fence))
+        .await
+        .expect_err("stale");
     assert!(matches!(error, StoreError::StaleRun { found: Seq(2), .. }), "{error}");
-    scene.append(run, vec![asked_by("driver")], None, fenced(run, Seq(2), fence)).await.expect("an event");
+    scene
+        .append(run, vec![asked_by("driver")], None, fenced(run, Seq(2), fence))
+        .await
+        .expect("an event");
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use folio_engine::Event;
 use folio_memory::{
-    Actor, Change, Clock, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, ListAnswer, NewEntry, NewPage,
-    Owner, PageFields, PageId, PageRole, Role, RunId, Seq, SpaceName, Tag, Timestamp, Trust,
+    Actor, Change, Clock, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, ListAnswer, NewEntry,
+    NewPage, Owner, PageFields, PageId, PageRole, Role, RunId, Seq, SpaceName, Tag, Timestamp, Trust,
 };
 use folio_store::{Commit, Committed, Expected, Record, RunAppend, Store, StoreError};
 use serde_json::json;
@@ -37,14 +37,24 @@ impl Scene {
     /// The space `main` of `store`.
     #[must_use]
     pub fn on(store: Arc<dyn Store>) -> Self {
-        Self { store, space: SpaceName::main(), clock: SimClock::default(), ids: SeededIds::default() }
+        Self {
+            store,
+            space: SpaceName::main(),
+            clock: SimClock::default(),
+            ids: SeededIds::default(),
+        }
     }
 
     /// Another space of the same store.
     #[must_use]
     pub fn other_space(&self, name: &str) -> Self {
         let space = SpaceName::parse(name).expect("the name of a space");
-        Self { store: Arc::clone(&self.store), space, clock: self.clock.clone(), ids: SeededIds::new(1) }
+        Self {
+            store: Arc::clone(&self.store),
+            space,
+            clock: self.clock.clone(),
+            ids: SeededIds::new(1),
+        }
     }
 
     /// The present instant.
@@ -88,7 +98,12 @@ impl Scene {
     /// What the store says.
     pub async fn commit_as(&self, key: &str, changes: Vec<Change>) -> Result<Committed, StoreError> {
         let commit = self.commit_of(Record::of(changes));
-        self.store.commit(Commit { idempotency_key: Some(key.to_owned()), ..commit }).await
+        self.store
+            .commit(Commit {
+                idempotency_key: Some(key.to_owned()),
+                ..commit
+            })
+            .await
     }
 
     /// The last commit of the space.
@@ -99,7 +114,10 @@ impl Scene {
     /// A page to be, without a parent.
     #[must_use]
     pub fn page(&self, role: PageRole) -> NewPage {
-        NewPage { id: PageId::draw(&self.ids, self.now()), fields: PageFields::new(role, "A page", Owner::agent()) }
+        NewPage {
+            id: PageId::draw(&self.ids, self.now()),
+            fields: PageFields::new(role, "A page", Owner::agent()),
+        }
     }
 
     /// Commits a page.
@@ -115,7 +133,12 @@ impl Scene {
     pub fn entry(&self, page: PageId, kind: EntryKind, title: &str) -> NewEntry {
         let mut fields = EntryFields::new(kind, Owner::agent(), Trust::User);
         title.clone_into(&mut fields.title);
-        NewEntry { id: EntryId::draw(&self.ids, self.now()), page, kind, fields }
+        NewEntry {
+            id: EntryId::draw(&self.ids, self.now()),
+            page,
+            kind,
+            fields,
+        }
     }
 
     /// A note to be.
@@ -139,7 +162,10 @@ impl Scene {
 
     /// Reads an entry, which must be there.
     pub async fn read(&self, id: EntryId) -> Entry {
-        self.store.entry(&self.space, folio_memory::id::Ref::Id(id)).await.expect("an entry")
+        self.store
+            .entry(&self.space, folio_memory::id::Ref::Id(id))
+            .await
+            .expect("an entry")
     }
 
     /// Asks for entries as they are now.
@@ -160,7 +186,9 @@ impl Scene {
     /// Commits the first event of a run.
     pub async fn a_run(&self, title: &str) -> RunId {
         let run = RunId::draw(&self.ids, self.now());
-        self.append(run, vec![started(title)], None, Vec::new()).await.expect("a run");
+        self.append(run, vec![started(title)], None, Vec::new())
+            .await
+            .expect("a run");
         run
     }
 
@@ -180,8 +208,16 @@ impl Scene {
             Some(Event::RunStarted { goal, .. }) => Some(goal.clone()),
             _ => None,
         };
-        let append = RunAppend { run, events, status: status.map(str::to_owned), title };
-        let commit = self.commit_of(Record { run: Some(append), ..Record::of(Vec::new()) });
+        let append = RunAppend {
+            run,
+            events,
+            status: status.map(str::to_owned),
+            title,
+        };
+        let commit = self.commit_of(Record {
+            run: Some(append),
+            ..Record::of(Vec::new())
+        });
         self.store.commit(Commit { expected, ..commit }).await
     }
 }
@@ -202,13 +238,20 @@ pub fn started(goal: &str) -> Event {
 /// An event that can be told from others.
 #[must_use]
 pub fn asked_by(name: &str) -> Event {
-    Event::CancelRequested { node: None, by: name.to_owned() }
+    Event::CancelRequested {
+        node: None,
+        by: name.to_owned(),
+    }
 }
 
 /// A patch without an expected version.
 #[must_use]
 pub fn patch(entry: EntryId, fields: Vec<FieldChange>) -> Change {
-    Change::PatchEntry { entry, fields, expected_version: None }
+    Change::PatchEntry {
+        entry,
+        fields,
+        expected_version: None,
+    }
 }
 
 /// A tag.

@@ -4,11 +4,20 @@ use super::*;
 use crate::sqlite::{OpenOptions, SqliteStore};
 
 /// A step that changes what is there.
-const CHANGING: Migration = Migration { sql: "UPDATE space SET name = name || '-2'", changes_data: true };
+const CHANGING: Migration = Migration {
+    sql: "UPDATE space SET name = name || '-2'",
+    changes_data: true,
+};
 /// A step that only adds.
-const ADDING: Migration = Migration { sql: "CREATE TABLE extra (id INTEGER PRIMARY KEY) STRICT", changes_data: false };
+const ADDING: Migration = Migration {
+    sql: "CREATE TABLE extra (id INTEGER PRIMARY KEY) STRICT",
+    changes_data: false,
+};
 /// A step that cannot be taken.
-const BROKEN: Migration = Migration { sql: "UPDATE space SET name = 'half'; UPDATE nothing SET x = 1", changes_data: true };
+const BROKEN: Migration = Migration {
+    sql: "UPDATE space SET name = 'half'; UPDATE nothing SET x = 1",
+    changes_data: true,
+};
 
 /// A file of the present format with the space `main` in it.
 fn old_file(folder: &Path) -> Target {
@@ -16,7 +25,8 @@ fn old_file(folder: &Path) -> Target {
     drop(SqliteStore::open(&options).unwrap());
     let target = Target::of(&options);
     let conn = target.prepare().unwrap();
-    conn.execute("INSERT INTO space (id, name) VALUES (1, 'main')", []).unwrap();
+    conn.execute("INSERT INTO space (id, name) VALUES (1, 'main')", [])
+        .unwrap();
     target
 }
 
@@ -29,7 +39,10 @@ fn space(conn: &Connection) -> String {
 }
 
 fn format(conn: &Connection) -> usize {
-    conn.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0)).unwrap().try_into().unwrap()
+    conn.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
+        .unwrap()
+        .try_into()
+        .unwrap()
 }
 
 fn backup_of(target: &Target) -> PathBuf {
@@ -44,7 +57,10 @@ fn a_step_that_changes_data_keeps_a_copy_of_the_file_as_it_was() {
     assert_eq!((space(&conn).as_str(), format(&conn)), ("main-2", MIGRATIONS.len() + 2));
     let backup = Connection::open(backup_of(&target)).unwrap();
     assert_eq!((space(&backup).as_str(), format(&backup)), ("main", MIGRATIONS.len()));
-    assert!(identify(&backup, "the copy", MIGRATIONS).is_ok(), "the copy can be opened by the version that wrote it");
+    assert!(
+        identify(&backup, "the copy", MIGRATIONS).is_ok(),
+        "the copy can be opened by the version that wrote it"
+    );
 }
 
 #[test]
@@ -63,8 +79,14 @@ fn a_step_that_fails_leaves_the_file_at_its_format() {
     let conn = target.prepare().unwrap();
     assert_eq!((space(&conn).as_str(), format(&conn)), ("main", MIGRATIONS.len()));
     assert!(conn.execute("SELECT * FROM extra", []).is_err());
-    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|f| f.unwrap().file_name()).collect();
-    assert!(left.iter().all(|name| !name.to_string_lossy().contains("backup-v1-")), "{left:?}");
+    let left: Vec<_> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|f| f.unwrap().file_name())
+        .collect();
+    assert!(
+        left.iter().all(|name| !name.to_string_lossy().contains("backup-v1-")),
+        "{left:?}"
+    );
 }
 
 #[test]

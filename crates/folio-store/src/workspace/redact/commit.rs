@@ -64,7 +64,11 @@ fn clean_change(cleaner: &mut Cleaner, change: &mut Change) {
         }
         Change::SetPageStatus { status, .. } => cleaner.text(status, "status"),
         Change::AddEntry(entry) => {
-            let body = if entry.kind == EntryKind::Observation { "content" } else { "body" };
+            let body = if entry.kind == EntryKind::Observation {
+                "content"
+            } else {
+                "body"
+            };
             clean_fields(cleaner, &mut entry.fields, body);
         }
         Change::PatchEntry { fields, .. } => {
@@ -84,7 +88,11 @@ fn clean_fields(cleaner: &mut Cleaner, fields: &mut EntryFields, body: &str) {
     if let Some(phase) = &mut fields.phase {
         cleaner.text(phase, "phase");
     }
-    let values = [(&mut fields.parts, "parts"), (&mut fields.context, "context"), (&mut fields.metadata, "metadata")];
+    let values = [
+        (&mut fields.parts, "parts"),
+        (&mut fields.context, "context"),
+        (&mut fields.metadata, "metadata"),
+    ];
     for (value, name) in values {
         if let Some(value) = value {
             cleaner.value(value, name);
@@ -114,7 +122,13 @@ pub(crate) fn clean_event(event: &mut Event) -> Vec<Warning> {
 
 fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed: &Renamed) {
     match event {
-        Event::RunStarted { goal, plan, inputs, run, .. } => {
+        Event::RunStarted {
+            goal,
+            plan,
+            inputs,
+            run,
+            ..
+        } => {
             cleaner.text(goal, "goal");
             cleaner.value(plan, "plan");
             inputs.values_mut().for_each(|input| cleaner.value(input, "inputs"));

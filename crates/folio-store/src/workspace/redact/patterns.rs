@@ -28,7 +28,10 @@ impl Detector for PrivateKeyBlock {
             from = start + BEGIN.len();
             // `RSA PRIVATE KEY-----`, `PGP PRIVATE KEY BLOCK-----`
             let label = &input[from..];
-            let label_len = label.bytes().take_while(|b| b.is_ascii_uppercase() || *b == b' ').count();
+            let label_len = label
+                .bytes()
+                .take_while(|b| b.is_ascii_uppercase() || *b == b' ')
+                .count();
             if !label[..label_len].contains("PRIVATE KEY") || !label[label_len..].starts_with("-----") {
                 continue;
             }
@@ -61,7 +64,10 @@ pub(super) fn access_tokens() -> impl Detector {
     )
     .expect("the expression is a constant and a test uses it");
     leakguard::FnDetector::new(kind.clone(), move |input, out| {
-        for token in tokens.find_iter(input).filter(|token| token.as_str().bytes().any(|b| b.is_ascii_digit())) {
+        for token in tokens
+            .find_iter(input)
+            .filter(|token| token.as_str().bytes().any(|b| b.is_ascii_digit()))
+        {
             out.push(Match::new(kind.clone(), token.start(), token.end()));
         }
     })
@@ -136,9 +142,16 @@ fn value_at(input: &str, at: usize) -> (usize, &str) {
     } else if let Some(quoted) = unescaped.strip_prefix('\'') {
         (quoted, &['\'', '\\'])
     } else {
-        (rest, &['"', '\'', '`', ',', ';', '&', '(', ')', '{', '}', '<', '>', '[', ']', '|', '\\'])
+        (
+            rest,
+            &[
+                '"', '\'', '`', ',', ';', '&', '(', ')', '{', '}', '<', '>', '[', ']', '|', '\\',
+            ],
+        )
     };
-    let len = value.find(|c: char| c.is_whitespace() || end.contains(&c)).unwrap_or(value.len());
+    let len = value
+        .find(|c: char| c.is_whitespace() || end.contains(&c))
+        .unwrap_or(value.len());
     (input.len() - value.len(), &value[..len])
 }
 

@@ -37,12 +37,30 @@ fn keys_tokens_and_passwords_are_replaced_by_their_kind() {
         (format!("github_pat_{random}"), "[redacted:github_token]"),
         (format!("sk-ant-api03-{random}"), "[redacted:openai_key]"),
         (format!("glpat-{random}"), "[redacted:access_token]"),
-        ("postgres://me:s3cret@db/x".to_owned(), "postgres://[redacted:url_credentials]@db/x"),
-        (format!("aws_secret_access_key = {random}"), "aws_secret_access_key = [redacted:assigned_secret]"),
-        (format!("Authorization: Bearer {random}"), "Authorization: Bearer [redacted:assigned_secret]"),
-        ("password: \"Tr0ub4dor&3\"".to_owned(), "password: \"[redacted:assigned_secret]\""),
-        (r#"{\"api_key\": \"abcd1234efgh\"}"#.to_owned(), r#"{\"api_key\": \"[redacted:assigned_secret]\"}"#),
-        ("?password=abcd1234efgh&user=me".to_owned(), "?password=[redacted:assigned_secret]&user=me"),
+        (
+            "postgres://me:s3cret@db/x".to_owned(),
+            "postgres://[redacted:url_credentials]@db/x",
+        ),
+        (
+            format!("aws_secret_access_key = {random}"),
+            "aws_secret_access_key = [redacted:assigned_secret]",
+        ),
+        (
+            format!("Authorization: Bearer {random}"),
+            "Authorization: Bearer [redacted:assigned_secret]",
+        ),
+        (
+            "password: \"Tr0ub4dor&3\"".to_owned(),
+            "password: \"[redacted:assigned_secret]\"",
+        ),
+        (
+            r#"{\"api_key\": \"abcd1234efgh\"}"#.to_owned(),
+            r#"{\"api_key\": \"[redacted:assigned_secret]\"}"#,
+        ),
+        (
+            "?password=abcd1234efgh&user=me".to_owned(),
+            "?password=[redacted:assigned_secret]&user=me",
+        ),
     ];
     for (text, wanted) in cases {
         assert_eq!(clean(&text), wanted);
@@ -51,12 +69,19 @@ fn keys_tokens_and_passwords_are_replaced_by_their_kind() {
 
 #[test]
 fn a_private_key_is_replaced_whole_even_if_it_is_cut_off() {
-    let key = format!("-----BEGIN RSA PRIVATE {}-----\n{}\n", "KEY", "MIIEpAIBAAKCAQEA0Z".repeat(4));
+    let key = format!(
+        "-----BEGIN RSA PRIVATE {}-----\n{}\n",
+        "KEY",
+        "MIIEpAIBAAKCAQEA0Z".repeat(4)
+    );
     let whole = format!("a\n{key}-----END RSA PRIVATE KEY-----\nb");
     assert_eq!(clean(&whole), "a\n[redacted:private_key]\nb");
     assert_eq!(clean(&key), "[redacted:private_key]");
     let escaped = json!({ "file": whole }).to_string();
-    assert_eq!(clean(&escaped), json!({"file": "a\n[redacted:private_key]\nb"}).to_string());
+    assert_eq!(
+        clean(&escaped),
+        json!({"file": "a\n[redacted:private_key]\nb"}).to_string()
+    );
 }
 
 #[test]
@@ -101,13 +126,24 @@ fn text_between_bytes_that_are_no_text_is_cleaned_too() {
     bytes.extend(github_token().bytes());
     bytes.push(0xff);
     let clean = Cleaner::default().bytes(&bytes, "body").unwrap();
-    assert_eq!(clean, [b"\xff\xfe".as_slice(), b"[redacted:github_token]", b"\xff"].concat());
+    assert_eq!(
+        clean,
+        [b"\xff\xfe".as_slice(), b"[redacted:github_token]", b"\xff"].concat()
+    );
     assert_eq!(Cleaner::default().bytes(&[0xff, b'x'], "body"), None);
 }
 
 fn commit_of(record: Record, blobs: Vec<Blob>) -> Commit {
     let (space, actor) = (SpaceName::main(), Actor::new(Role::Human, ""));
-    Commit { space, at: Timestamp::default(), actor, idempotency_key: None, expected: Vec::new(), record, blobs }
+    Commit {
+        space,
+        at: Timestamp::default(),
+        actor,
+        idempotency_key: None,
+        expected: Vec::new(),
+        record,
+        blobs,
+    }
 }
 
 #[test]
@@ -122,7 +158,12 @@ fn no_field_of_an_entry_carries_a_secret_to_the_disk() {
     fields.context = Some(json!({ "a": { "b": token } }));
     fields.metadata = Some(json!({ token.as_str(): 1 }));
     let (id, page) = (EntryId::derived(&["e"]), PageId::derived(&["p"]));
-    let entry = NewEntry { id, page, kind: EntryKind::Observation, fields };
+    let entry = NewEntry {
+        id,
+        page,
+        kind: EntryKind::Observation,
+        fields,
+    };
     let mut commit = commit_of(Record::of(vec![Change::AddEntry(Box::new(entry))]), Vec::new());
     commit.record.reason = Some(token.clone());
 
@@ -131,8 +172,17 @@ fn no_field_of_an_entry_carries_a_secret_to_the_disk() {
     let written = serde_json::to_string(&commit.record).unwrap();
     assert!(!written.contains(&token), "{written}");
     let fields: Vec<_> = warnings.iter().map(|w| w.given.as_str()).collect();
-    assert_eq!(fields, ["title", "content", "tags", "phase", "parts", "context", "metadata", "reason"]);
-    assert!(warnings.iter().all(|w| w.code == "secret_redacted" && w.used == "[redacted:github_token]"));
+    assert_eq!(
+        fields,
+        [
+            "title", "content", "tags", "phase", "parts", "context", "metadata", "reason"
+        ]
+    );
+    assert!(
+        warnings
+            .iter()
+            .all(|w| w.code == "secret_redacted" && w.used == "[redacted:github_token]")
+    );
 }
 
 #[test]
@@ -140,24 +190,51 @@ fn events_follow_a_body_to_its_new_hash() {
     let token = github_token();
     let body = Blob::new(format!("\"{token}\"").into_bytes());
     let mut result = NodeResult::new(Outcome::Ok, &token);
-    result.output = Output::Blob { hash: body.hash.0.clone(), bytes: 42 };
+    result.output = Output::Blob {
+        hash: body.hash.0.clone(),
+        bytes: 42,
+    };
     let run = RunId::derived(&["r"]);
     let node = NodeId::root(run);
     let shared = Arc::new(json!({ "keep": token }));
     let mut inline = NodeResult::new(Outcome::Ok, "");
     inline.output = Output::Inline(Arc::clone(&shared));
-    let events =
-        vec![Event::Finished { node, result: Box::new(result) }, Event::Finished { node, result: Box::new(inline) }];
-    let append = RunAppend { run, events, status: None, title: Some(token.clone()) };
-    let record = Record { run: Some(append), ..Record::of(Vec::new()) };
+    let events = vec![
+        Event::Finished {
+            node,
+            result: Box::new(result),
+        },
+        Event::Finished {
+            node,
+            result: Box::new(inline),
+        },
+    ];
+    let append = RunAppend {
+        run,
+        events,
+        status: None,
+        title: Some(token.clone()),
+    };
+    let record = Record {
+        run: Some(append),
+        ..Record::of(Vec::new())
+    };
     let mut commit = commit_of(record, vec![body]);
 
     clean_commit(&mut commit);
 
     let clean = Blob::new(b"\"[redacted:github_token]\"".to_vec());
     assert_eq!(commit.blobs[0].hash, clean.hash);
-    let Event::Finished { result, .. } = &commit.record.run.as_ref().unwrap().events[0] else { panic!() };
-    assert_eq!(result.output, Output::Blob { hash: clean.hash.0, bytes: 25 });
+    let Event::Finished { result, .. } = &commit.record.run.as_ref().unwrap().events[0] else {
+        panic!()
+    };
+    assert_eq!(
+        result.output,
+        Output::Blob {
+            hash: clean.hash.0,
+            bytes: 25
+        }
+    );
     assert!(!serde_json::to_string(&commit.record).unwrap().contains(&token));
     assert_eq!(*shared, json!({ "keep": token }), "the value in memory is not touched");
 }
@@ -168,9 +245,23 @@ fn a_clean_value_is_left_where_it_is() {
     let mut result = NodeResult::new(Outcome::Ok, "");
     result.output = Output::Inline(Arc::clone(&value));
     let run = RunId::derived(&["r"]);
-    let events = vec![Event::Finished { node: NodeId::root(run), result: Box::new(result) }];
-    let append = RunAppend { run, events, status: None, title: None };
-    let mut commit = commit_of(Record { run: Some(append), ..Record::of(Vec::new()) }, Vec::new());
+    let events = vec![Event::Finished {
+        node: NodeId::root(run),
+        result: Box::new(result),
+    }];
+    let append = RunAppend {
+        run,
+        events,
+        status: None,
+        title: None,
+    };
+    let mut commit = commit_of(
+        Record {
+            run: Some(append),
+            ..Record::of(Vec::new())
+        },
+        Vec::new(),
+    );
     assert_eq!(clean_commit(&mut commit), []);
     assert_eq!(Arc::strong_count(&value), 2, "neither copied nor replaced");
     let _: &Value = &value;

@@ -9,7 +9,11 @@ async fn the_book_of_a_thread_shows_pins_first_and_other_threads_nothing() {
     f.workspace.pin_item(&person(), Ref::Id(third.id)).await.unwrap();
     f.workspace.pin_item(&person(), Ref::Id(first.id)).await.unwrap();
     let titles = async |thread: &str| -> Vec<String> {
-        let book = f.workspace.book_items(&ThreadKey(thread.to_owned()), BookFilter::default()).await.unwrap();
+        let book = f
+            .workspace
+            .book_items(&ThreadKey(thread.to_owned()), BookFilter::default())
+            .await
+            .unwrap();
         book.items.into_iter().map(|item| item.fields.title).collect()
     };
     assert_eq!(titles("main").await, ["third", "first", "second"]);
@@ -23,23 +27,42 @@ async fn completing_twice_is_completing_once_m7_5_41() {
     let f = fixture();
     let item = Ref::Id(f.todo("x").await.id);
     let done = f.workspace.complete_item(&person(), item).await.unwrap().entry;
-    assert_eq!((done.fields.status, done.fields.progress, done.version), (Status::Done, Some(1.0), 2));
-    assert_eq!(f.workspace.complete_item(&person(), item).await.unwrap().entry.version, 2);
+    assert_eq!(
+        (done.fields.status, done.fields.progress, done.version),
+        (Status::Done, Some(1.0), 2)
+    );
+    assert_eq!(
+        f.workspace.complete_item(&person(), item).await.unwrap().entry.version,
+        2
+    );
 }
 
 #[tokio::test]
 async fn an_observation_is_not_updated_as_an_item() {
     let f = fixture();
     let entry = Ref::Id(f.add("x").await.id);
-    let patch = ItemPatch { title: Some("t".to_owned()), ..ItemPatch::default() };
-    let error = f.workspace.update_item(&person(), entry, patch, None).await.unwrap_err();
-    assert_eq!(error.to_string(), "kind: e1 is of kind observation; this is for notes, todos and tasks");
+    let patch = ItemPatch {
+        title: Some("t".to_owned()),
+        ..ItemPatch::default()
+    };
+    let error = f
+        .workspace
+        .update_item(&person(), entry, patch, None)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "kind: e1 is of kind observation; this is for notes, todos and tasks"
+    );
 }
 
 #[tokio::test]
 async fn a_pin_keeps_an_entry_past_its_time_m7_1_7() {
     let f = fixture();
-    let entry = f.workspace.add_observation(&person(), input(json!({"content": "x", "ttl_minutes": 1})), None).await;
+    let entry = f
+        .workspace
+        .add_observation(&person(), input(json!({"content": "x", "ttl_minutes": 1})), None)
+        .await;
     let entry = Ref::Id(entry.unwrap().entry.id);
     f.workspace.pin_item(&person(), entry).await.unwrap();
     *f.clock.0.lock().unwrap() = f.workspace.now().plus(Duration::from_secs(3_600));

@@ -40,11 +40,21 @@ impl FakeStore {
 impl State {
     fn commit(&mut self, commit: Commit) -> Result<Committed, StoreError> {
         if let Some(done) = commit.idempotency_key.as_ref().and_then(|key| self.keys.get(key)) {
-            return Ok(Committed { replayed: true, ..done.clone() });
+            return Ok(Committed {
+                replayed: true,
+                ..done.clone()
+            });
         }
         let seq = Seq(self.log.len() as u64 + 1);
         let (at, run) = (commit.at, None);
-        let mut done = Committed { seq, at, replayed: false, entries: Vec::new(), pages: Vec::new(), run };
+        let mut done = Committed {
+            seq,
+            at,
+            replayed: false,
+            entries: Vec::new(),
+            pages: Vec::new(),
+            run,
+        };
         for change in &commit.record.changes {
             match change {
                 Change::EnsurePage(new) => {
@@ -56,12 +66,25 @@ impl State {
                     done.pages.push((page.id, page.handle));
                 }
                 Change::AddEntry(new) => {
-                    assert!(self.pages.iter().any(|page| page.id == new.page), "an entry without a page");
+                    assert!(
+                        self.pages.iter().any(|page| page.id == new.page),
+                        "an entry without a page"
+                    );
                     let handle = EntryHandle(self.entries.len() as u64 + 1);
-                    self.entries.insert(new.id, Entry::added((**new).clone(), handle, seq, at));
-                    done.entries.push(CommittedEntry { id: new.id, handle, version: 1, changed: true });
+                    self.entries
+                        .insert(new.id, Entry::added((**new).clone(), handle, seq, at));
+                    done.entries.push(CommittedEntry {
+                        id: new.id,
+                        handle,
+                        version: 1,
+                        changed: true,
+                    });
                 }
-                Change::PatchEntry { entry, fields, expected_version } => {
+                Change::PatchEntry {
+                    entry,
+                    fields,
+                    expected_version,
+                } => {
                     let entry = self.entries.get_mut(entry).unwrap();
                     let changed = !entry.already_has(fields);
                     if let Some(expected) = expected_version.filter(|expected| *expected != entry.version && changed) {
@@ -72,7 +95,12 @@ impl State {
                         entry.patch(fields, seq, at);
                     }
                     let (id, handle, version) = (entry.id, entry.handle, entry.version);
-                    done.entries.push(CommittedEntry { id, handle, version, changed });
+                    done.entries.push(CommittedEntry {
+                        id,
+                        handle,
+                        version,
+                        changed,
+                    });
                 }
                 _ => panic!("no test needs it"),
             }
@@ -80,14 +108,28 @@ impl State {
         if let Some(key) = &commit.idempotency_key {
             self.keys.insert(key.clone(), done.clone());
         }
-        let Commit { actor, idempotency_key, record, .. } = commit;
-        self.log.push(LogRow { seq, at, actor, idempotency_key, record });
+        let Commit {
+            actor,
+            idempotency_key,
+            record,
+            ..
+        } = commit;
+        self.log.push(LogRow {
+            seq,
+            at,
+            actor,
+            idempotency_key,
+            record,
+        });
         Ok(done)
     }
 }
 
 fn missing(what: &'static str, name: impl ToString) -> StoreError {
-    StoreError::NotFound { what, name: name.to_string() }
+    StoreError::NotFound {
+        what,
+        name: name.to_string(),
+    }
 }
 
 #[async_trait]
@@ -110,7 +152,11 @@ impl Store for FakeStore {
 
     async fn changes(&self, _: &SpaceName, since: Seq, limit: u32) -> Result<Vec<LogRow>, StoreError> {
         let log = self.log();
-        Ok(log.into_iter().filter(|row| row.seq > since).take(limit as usize).collect())
+        Ok(log
+            .into_iter()
+            .filter(|row| row.seq > since)
+            .take(limit as usize)
+            .collect())
     }
 
     async fn wait(&self, _: &SpaceName, _: Seq) -> Result<Seq, StoreError> {
@@ -124,7 +170,12 @@ impl Store for FakeStore {
         now: Timestamp,
     ) -> Result<ListAnswer<Entry>, StoreError> {
         let state = self.state.lock().unwrap();
-        let mut items: Vec<_> = state.entries.values().filter(|entry| query.matches(entry, now)).cloned().collect();
+        let mut items: Vec<_> = state
+            .entries
+            .values()
+            .filter(|entry| query.matches(entry, now))
+            .cloned()
+            .collect();
         items.sort_by_key(|entry| entry.handle);
         if query.order == Order::Newest {
             items.reverse();
@@ -134,7 +185,13 @@ impl Store for FakeStore {
         let to = total.min(from + query.limit() as usize);
         let next = (to < total).then(|| to.to_string());
         let items = items[from..to].to_vec();
-        Ok(ListAnswer { returned: items.len(), items, total: total as u64, next, as_of: Seq(state.log.len() as u64) })
+        Ok(ListAnswer {
+            returned: items.len(),
+            items,
+            total: total as u64,
+            next,
+            as_of: Seq(state.log.len() as u64),
+        })
     }
 
     async fn entry(&self, _: &SpaceName, entry: EntryRef) -> Result<Entry, StoreError> {
@@ -143,7 +200,12 @@ impl Store for FakeStore {
             Ref::Id(id) => found.id == id,
             Ref::Handle(handle) => found.handle == handle,
         };
-        state.entries.values().find(is_it).cloned().ok_or_else(|| missing("entry", entry))
+        state
+            .entries
+            .values()
+            .find(is_it)
+            .cloned()
+            .ok_or_else(|| missing("entry", entry))
     }
 
     async fn history(&self, _: &SpaceName, _: EntryId) -> Result<Vec<Revision>, StoreError> {
@@ -156,7 +218,13 @@ impl Store for FakeStore {
             query.parent.is_none_or(|parent| page.fields.parent == Some(parent))
                 && query.after.is_none_or(|after| page.handle.0 > after)
         };
-        Ok(state.pages.iter().filter(wanted).take(query.limit() as usize).cloned().collect())
+        Ok(state
+            .pages
+            .iter()
+            .filter(wanted)
+            .take(query.limit() as usize)
+            .cloned()
+            .collect())
     }
 
     async fn page(&self, _: &SpaceName, page: PageRef) -> Result<Page, StoreError> {
@@ -165,7 +233,12 @@ impl Store for FakeStore {
             Ref::Id(id) => found.id == id,
             Ref::Handle(handle) => found.handle == handle,
         };
-        state.pages.iter().find(is_it).cloned().ok_or_else(|| missing("page", page))
+        state
+            .pages
+            .iter()
+            .find(is_it)
+            .cloned()
+            .ok_or_else(|| missing("page", page))
     }
 
     async fn links(&self, _: &SpaceName, _: &str) -> Result<Vec<Link>, StoreError> {

@@ -6,8 +6,18 @@ async fn the_first_observation_brings_the_scratch_page_with_it_and_later_ones_do
     let first = f.add("one").await;
     let second = f.add("two").await;
     assert_eq!(first.page, second.page);
-    assert_eq!(f.store.log().iter().map(|row| row.record.changes.len()).collect::<Vec<_>>(), [2, 1]);
-    assert_eq!(f.workspace.page(Ref::Id(first.page)).await.unwrap().fields.role, PageRole::ScratchPage);
+    assert_eq!(
+        f.store
+            .log()
+            .iter()
+            .map(|row| row.record.changes.len())
+            .collect::<Vec<_>>(),
+        [2, 1]
+    );
+    assert_eq!(
+        f.workspace.page(Ref::Id(first.page)).await.unwrap().fields.role,
+        PageRole::ScratchPage
+    );
 
     let stranger = Workspace::new(
         f.workspace.store().clone(),
@@ -15,8 +25,15 @@ async fn the_first_observation_brings_the_scratch_page_with_it_and_later_ones_do
         f.workspace.ids().clone(),
         SpaceName::main(),
     );
-    stranger.add_observation(&person(), saying("three"), None).await.unwrap();
-    assert_eq!(f.store.log()[2].record.changes.len(), 1, "another process looks before it adds the page");
+    stranger
+        .add_observation(&person(), saying("three"), None)
+        .await
+        .unwrap();
+    assert_eq!(
+        f.store.log()[2].record.changes.len(),
+        1,
+        "another process looks before it adds the page"
+    );
 }
 
 #[tokio::test]
@@ -30,19 +47,35 @@ async fn what_is_answered_is_what_is_stored() {
 async fn the_source_is_who_wrote_and_never_what_was_sent_m7_3_31() {
     let f = fixture();
     let tool = Actor::new(Role::Tool, "wine_search");
-    let written = f.workspace.add_observation(&tool, saying("x"), None).await.unwrap().entry;
+    let written = f
+        .workspace
+        .add_observation(&tool, saying("x"), None)
+        .await
+        .unwrap()
+        .entry;
     assert_eq!(written.fields.source.tool.as_deref(), Some("wine_search"));
     assert_eq!(written.fields.trust, Trust::ToolInternal);
     let by_person = f.add("y").await;
-    assert_eq!((by_person.fields.source.tool, by_person.fields.trust), (None, Trust::User));
+    assert_eq!(
+        (by_person.fields.source.tool, by_person.fields.trust),
+        (None, Trust::User)
+    );
 }
 
 #[tokio::test]
 async fn the_same_key_twice_adds_once_and_says_so() {
     let f = fixture();
     let key = || Some("k".to_owned());
-    let first = f.workspace.add_observation(&person(), saying("x"), key()).await.unwrap();
-    let second = f.workspace.add_observation(&person(), saying("x"), key()).await.unwrap();
+    let first = f
+        .workspace
+        .add_observation(&person(), saying("x"), key())
+        .await
+        .unwrap();
+    let second = f
+        .workspace
+        .add_observation(&person(), saying("x"), key())
+        .await
+        .unwrap();
     assert!(!first.replayed && second.replayed);
     assert_eq!(first.entry, second.entry);
     assert_eq!(f.store.log().len(), 1);
@@ -52,13 +85,24 @@ async fn the_same_key_twice_adds_once_and_says_so() {
 async fn a_secret_does_not_reach_the_store_and_the_writer_is_told() {
     let f = fixture();
     let token = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
-    let written = f.workspace.add_observation(&person(), saying(&format!("use {token}")), None).await.unwrap();
+    let written = f
+        .workspace
+        .add_observation(&person(), saying(&format!("use {token}")), None)
+        .await
+        .unwrap();
     assert_eq!(written.entry.fields.body, "use [redacted:github_token]");
     assert_eq!(written.warnings[0].code, "secret_redacted");
     assert!(!format!("{:?}", f.store.log()).contains(&token));
 
-    let patch = ObservationPatch { content: Some(token.clone()), ..ObservationPatch::default() };
-    let patched = f.workspace.update_observation(&person(), Ref::Id(written.entry.id), patch, None).await.unwrap();
+    let patch = ObservationPatch {
+        content: Some(token.clone()),
+        ..ObservationPatch::default()
+    };
+    let patched = f
+        .workspace
+        .update_observation(&person(), Ref::Id(written.entry.id), patch, None)
+        .await
+        .unwrap();
     assert_eq!(patched.entry.fields.body, "[redacted:github_token]");
     assert!(!format!("{:?}", f.store.log()).contains(&token));
 }
@@ -66,7 +110,10 @@ async fn a_secret_does_not_reach_the_store_and_the_writer_is_told() {
 #[tokio::test]
 async fn a_lifetime_of_zero_is_recorded_and_never_queried_m7_1_3() {
     let f = fixture();
-    let gone = f.workspace.add_observation(&person(), input(json!({"content": "x", "ttl_minutes": 0})), None).await;
+    let gone = f
+        .workspace
+        .add_observation(&person(), input(json!({"content": "x", "ttl_minutes": 0})), None)
+        .await;
     assert_eq!(gone.unwrap().entry.state(f.workspace.now()), State::Expired);
     assert_eq!(f.workspace.observations(EntryQuery::default()).await.unwrap().items, []);
 }
@@ -89,8 +136,16 @@ async fn a_patch_without_a_precondition_wins_over_a_rival_and_keeps_what_the_riv
         record: Record::of(vec![rival]),
         blobs: Vec::new(),
     });
-    let patch = ObservationPatch { status: Some("resolved".to_owned()), ..ObservationPatch::default() };
-    let written = f.workspace.update_observation(&person(), Ref::Id(entry.id), patch, None).await.unwrap().entry;
+    let patch = ObservationPatch {
+        status: Some("resolved".to_owned()),
+        ..ObservationPatch::default()
+    };
+    let written = f
+        .workspace
+        .update_observation(&person(), Ref::Id(entry.id), patch, None)
+        .await
+        .unwrap()
+        .entry;
     assert_eq!((written.version, written.fields.title.as_str()), (3, "from the rival"));
     assert_eq!(written.fields.status, Status::Resolved);
 }
@@ -99,11 +154,25 @@ async fn a_patch_without_a_precondition_wins_over_a_rival_and_keeps_what_the_riv
 async fn a_stale_version_is_refused_unless_the_wish_is_granted_already_m7_4_34() {
     let f = fixture();
     let entry = Ref::Id(f.add("x").await.id);
-    let patch = |status: &str| ObservationPatch { status: Some(status.to_owned()), ..ObservationPatch::default() };
-    f.workspace.update_observation(&person(), entry, patch("resolved"), Some(1)).await.unwrap();
-    let again = f.workspace.update_observation(&person(), entry, patch("resolved"), Some(1)).await.unwrap();
+    let patch = |status: &str| ObservationPatch {
+        status: Some(status.to_owned()),
+        ..ObservationPatch::default()
+    };
+    f.workspace
+        .update_observation(&person(), entry, patch("resolved"), Some(1))
+        .await
+        .unwrap();
+    let again = f
+        .workspace
+        .update_observation(&person(), entry, patch("resolved"), Some(1))
+        .await
+        .unwrap();
     assert_eq!(again.entry.version, 2);
-    let stale = f.workspace.update_observation(&person(), entry, patch("active"), Some(1)).await.unwrap_err();
+    let stale = f
+        .workspace
+        .update_observation(&person(), entry, patch("active"), Some(1))
+        .await
+        .unwrap_err();
     assert_eq!(stale.kind(), ErrorKind::Conflict);
 }
 
@@ -112,11 +181,29 @@ async fn archived_is_final_and_archiving_twice_is_archiving_once_m7_5_39() {
     let f = fixture();
     let entry = Ref::Id(f.add("x").await.id);
     let reason = Some("done with it".to_owned());
-    assert_eq!(f.workspace.archive(&person(), entry, reason).await.unwrap().entry.version, 2);
-    assert_eq!(f.workspace.archive(&person(), entry, None).await.unwrap().entry.version, 2);
+    assert_eq!(
+        f.workspace
+            .archive(&person(), entry, reason)
+            .await
+            .unwrap()
+            .entry
+            .version,
+        2
+    );
+    assert_eq!(
+        f.workspace.archive(&person(), entry, None).await.unwrap().entry.version,
+        2
+    );
     assert_eq!(f.store.log()[1].record.reason.as_deref(), Some("done with it"));
-    let patch = ObservationPatch { status: Some("active".to_owned()), ..ObservationPatch::default() };
-    let error = f.workspace.update_observation(&person(), entry, patch, None).await.unwrap_err();
+    let patch = ObservationPatch {
+        status: Some("active".to_owned()),
+        ..ObservationPatch::default()
+    };
+    let error = f
+        .workspace
+        .update_observation(&person(), entry, patch, None)
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert_eq!(f.workspace.observations(EntryQuery::default()).await.unwrap().total, 0);
 }
@@ -125,8 +212,18 @@ async fn archived_is_final_and_archiving_twice_is_archiving_once_m7_5_39() {
 async fn a_tool_changes_only_what_it_wrote_itself() {
     let f = fixture();
     let (mine, other) = (Actor::new(Role::Tool, "mine"), Actor::new(Role::Tool, "other"));
-    let entry = Ref::Id(f.workspace.add_observation(&mine, saying("x"), None).await.unwrap().entry.id);
-    assert_eq!(f.workspace.archive(&other, entry, None).await.unwrap_err().kind(), ErrorKind::Conflict);
+    let entry = Ref::Id(
+        f.workspace
+            .add_observation(&mine, saying("x"), None)
+            .await
+            .unwrap()
+            .entry
+            .id,
+    );
+    assert_eq!(
+        f.workspace.archive(&other, entry, None).await.unwrap_err().kind(),
+        ErrorKind::Conflict
+    );
     f.workspace.archive(&mine, entry, None).await.unwrap();
 }
 
@@ -157,7 +254,10 @@ async fn active_observations_come_by_class_and_skip_what_is_settled_m7_2_14() {
 #[tokio::test]
 async fn an_alert_is_active_however_many_newer_observations_there_are() {
     let f = fixture();
-    f.workspace.add_observation(&person(), input(json!({"content": "alert", "type": "alert"})), None).await.unwrap();
+    f.workspace
+        .add_observation(&person(), input(json!({"content": "alert", "type": "alert"})), None)
+        .await
+        .unwrap();
     for _ in 0..1_100 {
         f.add("noise").await;
     }

@@ -5,7 +5,11 @@ async fn pages_make_a_tree_and_read_as_markdown() {
     let f = fixture();
     let page = async |title: &str, parent: Option<&folio_memory::Page>| {
         let parent = parent.map(|parent| Ref::Handle(parent.handle));
-        let input = PageInput { title: title.to_owned(), parent, ..PageInput::default() };
+        let input = PageInput {
+            title: title.to_owned(),
+            parent,
+            ..PageInput::default()
+        };
         f.workspace.new_page(&person(), input).await.unwrap()
     };
     let root = page("Root", None).await;
@@ -15,19 +19,31 @@ async fn pages_make_a_tree_and_read_as_markdown() {
     page("Inner", Some(&left)).await;
     let tree = async |root| -> Vec<String> {
         let tree = f.workspace.tree(root).await.unwrap();
-        tree.iter().map(|node| format!("{}{}", " ".repeat(node.depth), node.page.fields.title)).collect()
+        tree.iter()
+            .map(|node| format!("{}{}", " ".repeat(node.depth), node.page.fields.title))
+            .collect()
     };
     assert_eq!(tree(None).await, ["Root", " Left", "  Inner", " Right", "Alone"]);
     assert_eq!(tree(Some(Ref::Id(left.id))).await, ["Left", " Inner"]);
 
     for n in 1..=3 {
         f.workspace
-            .append(&person(), Ref::Id(left.id), &format!("Block {n}"), format!("text {n}"), &[], None)
+            .append(
+                &person(),
+                Ref::Id(left.id),
+                &format!("Block {n}"),
+                format!("text {n}"),
+                &[],
+                None,
+            )
             .await
             .unwrap();
     }
     let tail = f.workspace.tail(Ref::Id(left.id), 2).await.unwrap();
-    assert_eq!(tail.iter().map(|entry| entry.fields.body.as_str()).collect::<Vec<_>>(), ["text 2", "text 3"]);
+    assert_eq!(
+        tail.iter().map(|entry| entry.fields.body.as_str()).collect::<Vec<_>>(),
+        ["text 2", "text 3"]
+    );
     let markdown = f.workspace.page_markdown(Ref::Id(left.id)).await.unwrap();
     assert!(
         markdown.starts_with("# Left\n") && markdown.contains("text 1") && markdown.contains("Inner"),
@@ -38,10 +54,35 @@ async fn pages_make_a_tree_and_read_as_markdown() {
 #[tokio::test]
 async fn a_page_entry_needs_something_in_it_and_a_page() {
     let f = fixture();
-    let page =
-        f.workspace.new_page(&person(), PageInput { title: "P".to_owned(), ..PageInput::default() }).await.unwrap();
-    let append = async |page, body: &str| f.workspace.append(&person(), page, "", body.to_owned(), &[], None).await;
-    assert_eq!(append(Ref::Id(page.id), "  ").await.unwrap_err().kind(), ErrorKind::Invalid);
-    assert_eq!(append(Ref::Id(page.id), &"x".repeat(70_000)).await.unwrap_err().kind(), ErrorKind::Invalid);
-    assert_eq!(append(Ref::Handle(folio_memory::PageHandle(9)), "x").await.unwrap_err().kind(), ErrorKind::NotFound);
+    let page = f
+        .workspace
+        .new_page(
+            &person(),
+            PageInput {
+                title: "P".to_owned(),
+                ..PageInput::default()
+            },
+        )
+        .await
+        .unwrap();
+    let append = async |page, body: &str| {
+        f.workspace
+            .append(&person(), page, "", body.to_owned(), &[], None)
+            .await
+    };
+    assert_eq!(
+        append(Ref::Id(page.id), "  ").await.unwrap_err().kind(),
+        ErrorKind::Invalid
+    );
+    assert_eq!(
+        append(Ref::Id(page.id), &"x".repeat(70_000)).await.unwrap_err().kind(),
+        ErrorKind::Invalid
+    );
+    assert_eq!(
+        append(Ref::Handle(folio_memory::PageHandle(9)), "x")
+            .await
+            .unwrap_err()
+            .kind(),
+        ErrorKind::NotFound
+    );
 }

@@ -6,7 +6,10 @@ async fn the_trace_names_what_was_done_to_what_by_whom() {
     let tool = Actor::new(Role::Tool, "wine_recommender");
     let insight = input(json!({"content": "likes Burgundy", "type": "contextual_insight"}));
     let entry = f.workspace.add_observation(&tool, insight, None).await.unwrap().entry;
-    f.workspace.archive(&person(), Ref::Id(entry.id), Some("old".to_owned())).await.unwrap();
+    f.workspace
+        .archive(&person(), Ref::Id(entry.id), Some("old".to_owned()))
+        .await
+        .unwrap();
     let item = f.todo("call").await;
     f.workspace.pin_item(&person(), Ref::Id(item.id)).await.unwrap();
     f.workspace.complete_item(&person(), Ref::Id(item.id)).await.unwrap();
@@ -35,8 +38,28 @@ async fn the_trace_names_what_was_done_to_what_by_whom() {
             "scratchbook complete_item todo ada status, progress",
         ]
     );
-    let last = f.workspace.trace(TraceQuery { limit: 2, ..TraceQuery::default() }).await.unwrap();
+    let last = f
+        .workspace
+        .trace(TraceQuery {
+            limit: 2,
+            ..TraceQuery::default()
+        })
+        .await
+        .unwrap();
     assert_eq!(last.iter().map(line).collect::<Vec<_>>(), lines[5..]);
-    let since = TraceQuery { since: Some(Seq(1)), limit: 2, run: None };
-    assert_eq!(f.workspace.trace(since).await.unwrap().iter().map(line).collect::<Vec<_>>(), lines[2..4]);
+    let since = TraceQuery {
+        since: Some(Seq(1)),
+        limit: 2,
+        run: None,
+    };
+    assert_eq!(
+        f.workspace
+            .trace(since)
+            .await
+            .unwrap()
+            .iter()
+            .map(line)
+            .collect::<Vec<_>>(),
+        lines[2..4]
+    );
 }
