@@ -188,10 +188,15 @@ fn tell(context: &Context<'_>, row: &RunRow, summary: &Summary, outcome: Outcome
         let notes = crate::report::first_line(summary.notes(), 200);
         let again = context.settings.repeated();
         output.note(format_args!("\n{} {status}: {notes}", style.strong(row.handle)));
-        output.note(style.faint(format_args!(
-            "its pages: folio tree --run {0}{again}   its steps: folio show {0}{again}   its trace: folio trace --run {0}{again}",
-            row.handle,
-        )));
+        let run = row.handle;
+        for (what, command) in [
+            ("pages", format!("tree --run {run}")),
+            ("steps", format!("show {run}")),
+            ("trace", format!("trace --run {run}")),
+            ("in the browser", "serve".to_owned()),
+        ] {
+            output.note(style.faint(format_args!("  {what:<15} folio {command}{again}")));
+        }
     }
     Ok(())
 }

@@ -82,7 +82,10 @@ fn a_run_shows_its_steps_prints_its_report_and_says_where_to_look() {
     ! 
     ! 
     ! r1 ok: 3 ok
-    ! its pages: folio tree --run r1   its steps: folio show r1   its trace: folio trace --run r1
+    !   pages           folio tree --run r1
+    !   steps           folio show r1
+    !   trace           folio trace --run r1
+    !   in the browser  folio serve
     ");
     assert_snapshot!(folio.seen(&["runs"]), @"r1 ok Letters of Ada 0.0s TIME");
     assert_snapshot!(folio.seen(&["show", "r1"]), @"

@@ -171,7 +171,6 @@ impl Projection<'_> {
         fields.body = body;
         fields.parts = parts;
         fields.iteration = Some(ITERATION);
-        fields.source = self.source(None);
         let id = entry_of(self.run.id(), &["log", id]);
         self.changes.push(Change::AddEntry(Box::new(NewEntry {
             id,
@@ -338,9 +337,7 @@ impl Projection<'_> {
         }
         let mut fields = vec![FieldChange::Status(status)];
         if let Some(outcome) = outcome {
-            let mut parts = self.step_parts(view);
-            parts["outcome"] = Value::from(outcome.as_str());
-            fields.push(FieldChange::Parts(Some(parts)));
+            fields.push(FieldChange::Phase(Some(outcome.to_string())));
         }
         self.changes.push(Change::PatchEntry {
             entry: self.step_entry(view),

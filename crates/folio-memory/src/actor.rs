@@ -123,6 +123,14 @@ pub struct Source {
     pub channel: Option<String>,
 }
 
+impl Source {
+    /// Whether it says nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// How far content may be believed. Ordered: what is derived is as trustworthy as its weakest source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -70,7 +70,7 @@ fn render_entry(out: &mut String, role: PageRole, entry: &Entry) {
                 .min(16);
             let indent = usize::try_from(depth).unwrap_or(0) * 2;
             let _ = write!(out, "{:indent$}- [{mark}] {}", "", one_line(&fields.title));
-            if let Some(outcome) = part(fields.parts.as_ref(), "outcome").and_then(Value::as_str) {
+            if let Some(outcome) = &fields.phase {
                 let _ = write!(out, " · {outcome}");
             }
             out.push('\n');

@@ -127,11 +127,7 @@ impl Run {
 
     /// The report of a run that comes to `result`: nothing if the plan has none, or why it cannot be filled in. An error
     /// if an output has to be read first.
-    pub(super) fn report_on(
-        &self,
-        result: &NodeResult,
-        output: &Value,
-    ) -> Result<Option<ReportText>, BodyNeeded> {
+    pub(super) fn report_on(&self, result: &NodeResult, output: &Value) -> Result<Option<ReportText>, BodyNeeded> {
         let Some(report) = &self.plan.report else {
             return Ok(None);
         };

@@ -39,7 +39,7 @@ pub struct EntryFields {
     /// Anything else; kept, not searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
-    /// The stage that a task is in, in its writer's words.
+    /// The stage that a task is in, in its writer's words; of a step, how it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
     /// How far a task is, from 0 to 1.
@@ -56,8 +56,8 @@ pub struct EntryFields {
     pub validated_at: Option<Timestamp>,
     /// How far it may be believed.
     pub trust: Trust,
-    /// Where it came from.
-    #[serde(default)]
+    /// Where it came from. Empty for what a run writes itself: its page and its commit say which run.
+    #[serde(default, skip_serializing_if = "Source::is_empty")]
     pub source: Source,
     /// In which iteration of a plan it was written, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]

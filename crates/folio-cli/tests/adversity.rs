@@ -1,0 +1,226 @@
+//! What the world does to a program: a full disk, a huge output, odd names, two processes at once, plans full of mistakes.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod support;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::process::Command;
+
+use serde_json::Value;
+use support::{Called, Folio};
+
+/// Calls the program as one whose files may have at most `blocks` of 1,024 bytes: what a full disk looks like to it.
+fn on_a_full_disk(folio: &Folio, blocks: u32, arguments: &[&str]) -> Called {
+    let program = assert_cmd::cargo::cargo_bin!("folio");
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+    let mut command = Command::new("bash");
+    command.arg("-c").arg(script).arg(program).args(arguments);
+    command
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("HOME", folio.path().join("home"))
+        .current_dir(folio.path());
+    Called::of(command.output().unwrap())
+}
+
+fn problem(called: &Called) -> Value {
+    serde_json::from_str(called.stderr.lines().last().unwrap()).unwrap_or_else(|e| panic!("{e}: {}", called.stderr))
+}
+
+#[test]
+fn on_a_full_disk_a_run_stops_with_5_loses_nothing_and_goes_on_when_there_is_room() {
+    let folio = Folio::new();
+    let steps: Vec<String> = (0..300)
+        .map(|n| format!("  - {{id: s{n}, do: {{tool: observe, args: {{content: 'saw {n}'}}}}}}"))
+        .collect();
+    folio.file("plan.yaml", format!("title: Many\nsteps:\n{}\n", steps.join("\n")));
+    folio.ok(&["observe", "add", "before"]);
+
+    let called = on_a_full_disk(&folio, 600, &["run", "--plan", "plan.yaml", "--json"]);
+    assert_eq!(called.code, 5, "{}", called.stderr);
+    let problem = problem(&called);
+    assert_eq!(problem["code"], "store_unavailable", "{problem}");
+    let finished = called
+        .stdout
+        .lines()
+        .filter(|line| line.contains("\"event\":\"finished\""))
+        .count();
+    assert!(finished > 0, "nothing was done before the disk was full");
+
+    assert_eq!(folio.json(&["doctor"])["problems"], Value::Array(Vec::new()));
+    folio.ok(&["resume", "--quiet"]);
+    assert_eq!(folio.json(&["runs"])["items"][0]["status"], "ok");
+    assert_eq!(folio.json(&["observe", "list", "--limit", "1"])["total"], 301);
+}
+
+#[test]
+fn fifty_megabytes_of_output_are_cut_in_the_open_and_do_no_harm() {
+    let folio = Folio::new();
+    folio.file(
+        "plan.yaml",
+        "title: Loud\nsteps: [{id: loud, do: {tool: shell, args: {command: 'head -c 52428800 /dev/zero | tr \"\\\\0\" x'}}}]\n",
+    );
+    let called = folio
+        .command(&["run", "--plan", "plan.yaml", "--allow-shell"])
+        .env("PATH", "/usr/bin:/bin")
+        .output();
+    assert_eq!(Called::of(called.unwrap()).code, 0);
+    let show = folio.json(&["show", "r1"]);
+    let notes = show["nodes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|node| node["path"] == "loud")
+        .unwrap()["notes"]
+        .clone();
+    assert!(notes.as_str().unwrap().contains("52428800"), "{notes}");
+    let size: u64 = walk(folio.path())
+        .iter()
+        .map(|path| path.metadata().unwrap().len())
+        .sum();
+    assert!(size < 8 * 1024 * 1024, "{size} bytes were kept of it");
+}
+
+fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path)
+            } else {
+                files.push(path)
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn names_that_are_no_text_are_listed_and_read() {
+    let folio = Folio::new();
+    let place = folio.path().join("place");
+    std::fs::create_dir(&place).unwrap();
+    std::fs::write(place.join(OsStr::from_bytes(b"odd\xff.txt")), "inside").unwrap();
+    folio.file(
+        "plan.yaml",
+        "title: Odd
+inputs: {place: path}
+steps:
+  - {id: list, do: {tool: list, args: {path: '{{ inputs.place }}'}}}
+  - {id: read, do: {tool: read, args: {path: '{{ results.list.output.files[0].path }}'}}}
+output: ['{{ results.list.output.files[0].path }}', '{{ results.read.output.text }}']
+",
+    );
+    folio.ok(&["run", "--plan", "plan.yaml", "--input", "place=place"]);
+    assert_eq!(
+        folio.json(&["show", "r1"])["output"],
+        serde_json::json!(["odd\\xff.txt", "inside"])
+    );
+
+    let mut command = folio.command(&["run", "--plan", "plan.yaml", "--input"]);
+    let called = Called::of(command.arg(OsStr::from_bytes(b"place=\xff")).output().unwrap());
+    assert_eq!(called.code, 2, "{}", called.stderr);
+}
+
+#[test]
+fn two_processes_on_one_new_file_both_finish() {
+    let folio = Folio::new();
+    folio.file("plan.yaml", "title: Two\nsteps: [{id: a, do: {tool: observe, args: {content: here}}}, {id: b, do: {tool: wait, args: {ms: 200}}}]\n");
+    let running: Vec<_> = (0..4)
+        .map(|_| folio.spawn(&["run", "--plan", "plan.yaml", "--quiet", "--no-resume"]))
+        .collect();
+    for running in running {
+        let called = running.wait();
+        assert_eq!(called.code, 0, "{}", called.stderr);
+    }
+    let runs = folio.json(&["runs"]);
+    assert_eq!(runs["total"], 4);
+    assert!(
+        runs["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|run| run["status"] == "ok"),
+        "{runs}"
+    );
+    assert_eq!(folio.json(&["observe", "list"])["total"], 4);
+    assert_eq!(folio.json(&["doctor"])["problems"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn a_plan_with_ten_mistakes_shows_all_of_them_and_nothing_is_begun() {
+    let folio = Folio::new();
+    folio.file(
+        "plan.yaml",
+        "title: Wrong
+inputs: {n: {type: integer, default: many}}
+colour: red
+steps:
+  - {id: a, do: {tool: grpe, args: {pattern: x}}}
+  - {id: a, do: {tool: text, args: {op: echo}}}
+  - {id: b, needs: [nobody], do: {tool: text, args: {op: echo}}}
+  - {id: c, needs: [d], do: {tool: text, args: {op: echo}}}
+  - {id: d, needs: [c], do: {tool: text, args: {op: echo}}}
+  - {id: e, do: {tool: text, args: {op: echo, value: '{{ inputs.missing }}'}}}
+  - {id: f, do: {tool: text, args: {op: echo, value: '{{ results.later.output }}'}}}
+  - {id: g, do: {tool: read, args: {}}}
+  - {id: h, timeout: soon, do: {tool: text, args: {op: echo}}}
+  - {parallel: []}
+",
+    );
+    let called = folio.call(&["run", "--plan", "plan.yaml"]);
+    assert_eq!(called.code, 2);
+    let mistakes: Vec<&str> = called
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("plan.yaml:"))
+        .collect();
+    assert!(mistakes.len() >= 10, "{}", called.stderr);
+    for word in [
+        "grpe",
+        "nobody",
+        "wait for one another",
+        "missing",
+        "later",
+        "soon",
+        "colour",
+    ] {
+        assert!(
+            mistakes.iter().any(|line| line.contains(word)),
+            "{word} is not named:\n{}",
+            called.stderr
+        );
+    }
+    assert_eq!(folio.json(&["runs"])["total"], 0);
+}
+
+#[test]
+fn the_next_run_goes_on_with_one_whose_process_was_killed() {
+    let folio = Folio::new();
+    folio.file("slow.yaml", "title: Slow\nsteps: [{id: first, do: {tool: observe, args: {content: once}}}, {id: second, do: {tool: wait, args: {ms: 800}}}]\n");
+    folio.file(
+        "quick.yaml",
+        "title: Quick\nsteps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]\n",
+    );
+    let running = folio.spawn(&["run", "--plan", "slow.yaml"]);
+    folio.until(&["runs"], |runs| runs["total"] == 1);
+    folio.until(&["observe", "list"], |list| list["total"] == 1);
+    running.kill();
+    let called = folio.call(&["run", "--plan", "quick.yaml"]);
+    assert_eq!(called.code, 0, "{}", called.stderr);
+    assert!(called.stderr.contains("going on with r1"), "{}", called.stderr);
+    let runs = folio.json(&["runs"]);
+    assert!(
+        runs["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|run| run["status"] == "ok"),
+        "{runs}"
+    );
+    assert_eq!(folio.json(&["observe", "list"])["total"], 1);
+}
