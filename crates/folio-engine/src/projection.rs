@@ -156,10 +156,10 @@ impl Projection<'_> {
         self.changes.push(Change::EnsurePage(Box::new(NewPage { id, fields })));
     }
 
-    fn source(&self, node: Option<NodeId>) -> Source {
+    /// Which node an entry is about. Which run it is of, its page says.
+    fn source(&self, node: NodeId) -> Source {
         Source {
-            run: Some(self.run.id()),
-            node: node.map(|node| node.to_string()),
+            node: Some(node.to_string()),
             ..Source::default()
         }
     }
@@ -290,7 +290,7 @@ impl Projection<'_> {
         let mut fields = EntryFields::new(EntryKind::Step, Owner::executor(), Trust::ToolInternal);
         fields.title = self.run.title(step.id);
         fields.iteration = Some(ITERATION);
-        fields.source = self.source(Some(step.id));
+        fields.source = self.source(step.id);
         fields.parts = Some(self.step_parts(step));
         let id = self.step_entry(step);
         self.changes.push(Change::AddEntry(Box::new(NewEntry {
@@ -488,7 +488,6 @@ impl Projection<'_> {
         fields.body = self.summary(result);
         fields.parts = Some(json!({ "remaining": self.remaining() }));
         fields.iteration = Some(ITERATION);
-        fields.source = self.source(None);
         let id = entry_of(run, &["summary", "1"]);
         self.changes.push(Change::AddEntry(Box::new(NewEntry {
             id,

@@ -15,9 +15,8 @@ use folio_store::sqlite::OpenOptions;
 use folio_store::{RandomIds, RunQuery, SqliteStore, SystemClock, Workspace};
 use folio_tools::Registry;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
-/// How many moments; the time from an undisturbed run's first event to its last is divided into as many.
+/// How many moments; the commits of an undisturbed run are divided into as many.
 const MOMENTS: u32 = 200;
 
 /// Names the store of a child process; without it the child's test has nothing to do.
@@ -201,26 +200,31 @@ async fn only_run(runner: &Runner) -> Option<RunId> {
 async fn a_run_killed_at_any_moment_goes_on_and_comes_to_the_same_end() {
     let folder = tempfile::tempdir().unwrap();
     let undisturbed = folder.path().join("undisturbed.db");
-    let began = Instant::now();
     assert!(start_child(&undisturbed).wait().unwrap().success());
-    let whole = began.elapsed();
     let runner = runner_on(&undisturbed);
     let run = only_run(&runner).await.unwrap();
     let expected = remains(&runner, run).await;
-    let run = runner.load(run).await.unwrap();
-    let of_the_run = run.tree()[0].finished_at.unwrap().since(run.started_at().unwrap());
-    let start_up = whole.saturating_sub(of_the_run);
+    let commits = runner.workspace().store().head(&SpaceName::main()).await.unwrap().0;
     assert_eq!(expected.observations.len(), 7);
 
     let (mut before_start, mut in_the_middle, mut after_end, mut called_again) = (0, 0, 0, 0);
     for moment in 0..MOMENTS {
         let path = folder.path().join(format!("{moment}.db"));
+        // The parent looks on through the same file, and kills when so much has been written, or a little later.
+        let runner = runner_on(&path);
         let mut child = start_child(&path);
-        tokio::time::sleep(start_up + of_the_run * moment / MOMENTS).await;
+        // News of the last commits comes when the run has ended, so the moments are of the first four fifths.
+        let written = Seq(commits * u64::from(moment) * 4 / (u64::from(MOMENTS) * 5));
+        let space = SpaceName::main();
+        let seen = runner.workspace().store().wait(&space, written);
+        tokio::time::timeout(Duration::from_secs(10), seen)
+            .await
+            .unwrap_or(Ok(written))
+            .unwrap();
+        tokio::time::sleep(Duration::from_micros(u64::from(moment % 7) * 300)).await;
         child.kill().unwrap();
         child.wait().unwrap();
 
-        let runner = runner_on(&path);
         let Some(run) = only_run(&runner).await else {
             before_start += 1;
             continue;
