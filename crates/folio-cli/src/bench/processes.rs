@@ -31,24 +31,31 @@ pub(crate) struct ProcessFigures {
 }
 
 pub(super) fn measure(folder: &Path) -> Result<ProcessFigures, Failure> {
-    let plan = folder.join("chain.json");
-    std::fs::write(&plan, shapes::plan(&shapes::chain(STEPS)).to_string())
-        .map_err(|e| Failure::cannot("write", "the plan", e))?;
-    let plan = plan.display().to_string();
+    let plan_of = |name: &str, steps| {
+        let plan = folder.join(name);
+        std::fs::write(&plan, shapes::plan(&shapes::chain(steps)).to_string())
+            .map_err(|error| Failure::cannot("write", "the plan", error))?;
+        Ok::<_, Failure>(plan.display().to_string())
+    };
+    let (small, plan) = (plan_of("small.json", 5)?, plan_of("chain.json", STEPS)?);
     let mut starts = Vec::new();
     let mut resumes = Vec::new();
     let (mut done_before, mut calls_again, mut calls_again_in_flight) = (0, 0, 0);
     for repeat in 0..5 {
         let store = format!("sqlite:{}", folder.join(format!("process-{repeat}.db")).display());
+        let other = format!("sqlite:{}", folder.join(format!("start-{repeat}.db")).display());
         let began = Instant::now();
+        let mut started = events(&["run", "--plan", &small, "--json", "--store", &other])?;
+        if started.lines.any(|event| event["event"] == "started") {
+            starts.push(began.elapsed());
+        }
+        started.wait();
+
         let mut first = events(&["run", "--plan", &plan, "--json", "--store", &store])?;
         let mut begun = Vec::new();
         let mut done = Vec::new();
         for event in &mut first.lines {
             if event["event"] == "started" {
-                if begun.is_empty() {
-                    starts.push(began.elapsed());
-                }
                 begun.push(event["node_id"].clone());
             }
             if event["event"] == "finished" {
@@ -92,6 +99,11 @@ struct Events {
 }
 
 impl Events {
+    fn wait(&mut self) {
+        self.lines.by_ref().for_each(drop);
+        let _ended = self.child.wait();
+    }
+
     fn kill(&mut self) {
         // It may have ended by itself.
         let _ended = self.child.kill();
