@@ -87,6 +87,28 @@ async fn child_writes_its_share() {
     }
 }
 
+#[tokio::test]
+async fn a_commit_waits_for_another_writer_without_keeping_anything_else_from_running() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("folio.db");
+    let scene = scene(&OpenOptions::at(&path), 1);
+    scene.commit(Vec::new()).await;
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // One thread for everything: were it to wait, the other writer would never end.
+    let (committed, ticks) = tokio::join!(scene.try_commit(Vec::new()), async {
+        let mut ticks = 0;
+        for _ in 0..10 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            assert_eq!(scene.head().await, Seq(1), "reading goes on, too");
+            ticks += 1;
+        }
+        other.execute_batch("COMMIT").unwrap();
+        ticks
+    });
+    assert_eq!((committed.unwrap().seq, ticks), (Seq(2), 10));
+}
+
 fn owner(name: &str) -> OwnerId {
     OwnerId(name.to_owned())
 }
@@ -154,6 +176,12 @@ async fn a_driver_that_hangs_is_replaced_and_finds_out() {
             match scene.store.claim_run(&scene.space, run, &owner("here")).await {
                 Ok(fence) => return fence,
                 Err(StoreError::RunTaken { .. }) => tokio::time::sleep(Duration::from_millis(50)).await,
+                Err(StoreError::Unavailable { .. }) => {
+                    // Stopped in the middle of a transaction, it keeps everybody from writing.
+                    process.signal(Signal::CONT);
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    process.signal(Signal::STOP);
+                }
                 Err(error) => panic!("{error}"),
             }
         }
@@ -196,7 +224,7 @@ async fn child_drives_a_run() {
             }
             Err(error) => panic!("{error}"),
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 

@@ -194,3 +194,30 @@ impl Store for FaultyStore {
         self.reach(READING)?.check().await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use folio_memory::SpaceName;
+    use folio_store::sqlite::{OpenOptions, SqliteStore};
+
+    use super::*;
+    use crate::contract::scene::Scene;
+
+    #[tokio::test]
+    async fn a_fault_hits_the_commit_that_it_is_meant_for() {
+        let inner = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
+        let faulty = Arc::new(FaultyStore::new(inner));
+        let scene = Scene::on(Arc::clone(&faulty) as Arc<dyn Store>);
+        faulty.fail(2, Fault::NotWritten);
+        faulty.fail(3, Fault::WrittenUnanswered);
+        faulty.fail(5, Fault::Gone);
+        let mut succeeded = Vec::new();
+        for _ in 0..6 {
+            succeeded.push(scene.try_commit(Vec::new()).await.is_ok());
+        }
+        assert_eq!(succeeded, [true, false, false, true, false, false]);
+        assert!(scene.store.head(&SpaceName::main()).await.is_err(), "it is gone");
+        faulty.heal();
+        assert_eq!((scene.head().await, faulty.commits()), (Seq(3), 6));
+    }
+}

@@ -51,7 +51,7 @@ impl Process {
             .env(PATH, path)
             .env(NUMBER, number.to_string())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(Stdio::inherit())
             .spawn()
             .expect("another process");
         let lines = BufReader::new(child.stdout.take().expect("its output")).lines();

@@ -1,5 +1,7 @@
 //! Waiting for another process that writes to the same file.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rusqlite::ErrorCode;
@@ -19,6 +21,15 @@ pub(super) fn patience(limit: Duration) -> impl FnMut(i32) -> bool + Send + 'sta
             true
         }
     }
+}
+
+/// As [`patience`], but gives up at once while `is_in_a_hurry` is set.
+pub(super) fn patience_unless(
+    is_in_a_hurry: Arc<AtomicBool>,
+    limit: Duration,
+) -> impl FnMut(i32) -> bool + Send + 'static {
+    let mut again = patience(limit);
+    move |tries| !is_in_a_hurry.load(Ordering::Relaxed) && again(tries)
 }
 
 /// Repeats `step` while another process is in its way, for the steps for which SQLite does not ask.

@@ -1,20 +1,18 @@
 //! Applying one commit: everything is looked up and decided first, and only what will hold is written.
 
-use std::collections::HashMap;
-
 use folio_engine::Event;
 use folio_memory::id::RunHandle;
 use folio_memory::{
     Change, Entry, EntryHandle, EntryId, FieldChange, Link, NewEntry, NewPage, Page, PageHandle, PageId, RunId, Seq,
-    Tag, Timestamp,
+    Timestamp,
 };
 
-use super::entry::EntryRow;
 use super::error::{Failure, not_found};
-use super::journal::{self, Touched};
+use super::journal;
 use super::place::{Place, SpaceId};
-use super::prepare::{Prepared, entry_fields_json, page_fields_json};
-use super::writer::{Ends, Scope};
+use super::planned::{Planned, PlannedEntry, PlannedPage, PlannedRun};
+use super::prepare::Prepared;
+use super::scope::{Ends, Scope};
 use super::{blob, entry, link, page, replay, run};
 use crate::commit::{Committed, CommittedEntry, Expected, RunAppend};
 use crate::error::StoreError;
@@ -71,37 +69,6 @@ struct Plan<'p, 'w, 'c> {
     named_entries: Vec<(EntryId, usize, bool)>,
     named_pages: Vec<(PageId, PageHandle)>,
     run: Option<PlannedRun<'c>>,
-}
-
-/// Things that a commit names, in the order in which it does, each once.
-struct Planned<K, V> {
-    items: Vec<V>,
-    by_id: HashMap<K, usize>,
-}
-
-struct PlannedPage<'c> {
-    place: Place,
-    /// If the commit adds it: as what.
-    new: Option<(&'c NewPage, &'c str, Option<Place>)>,
-    /// As it will be, once somebody had to look.
-    page: Option<Page>,
-    is_changed: bool,
-}
-
-struct PlannedEntry<'c> {
-    place: Place,
-    /// If the commit adds it: as what, and onto which page.
-    new: Option<(&'c NewEntry, &'c str, Place)>,
-    /// As it will be; none as long as it is what `new` says.
-    entry: Option<Entry>,
-    old_tags: Vec<Tag>,
-    is_changed: bool,
-}
-
-struct PlannedRun<'c> {
-    append: &'c RunAppend,
-    place: Place,
-    is_new: bool,
 }
 
 impl<'c> Plan<'_, '_, 'c> {
@@ -375,89 +342,5 @@ impl<'c> Plan<'_, '_, 'c> {
             pages: named_pages,
             run: run.map(|run| -> (RunId, RunHandle) { (run.append.run, RunHandle(run.place.number())) }),
         })
-    }
-}
-
-impl<K: std::hash::Hash + Eq, V> Planned<K, V> {
-    fn add(&mut self, id: K, item: V) -> usize {
-        let index = self.items.len();
-        self.items.push(item);
-        self.by_id.insert(id, index);
-        index
-    }
-}
-
-impl<K, V> Default for Planned<K, V> {
-    fn default() -> Self {
-        Self {
-            items: Vec::new(),
-            by_id: HashMap::new(),
-        }
-    }
-}
-
-impl PlannedPage<'_> {
-    fn write(&self, conn: &rusqlite::Connection, seq: Seq, at: Timestamp) -> Result<(), Failure> {
-        match (self.new, &self.page) {
-            (Some((new, fields_json, parent)), None) => {
-                let page = Page::added(new.clone(), PageHandle(self.place.number()), seq, at);
-                page::insert(conn, self.place, parent, &page, fields_json)
-            }
-            (Some((.., parent)), Some(page)) => {
-                page::insert(conn, self.place, parent, page, &page_fields_json(&page.fields)?)
-            }
-            (None, Some(page)) if self.is_changed => {
-                page::update(conn, self.place.space(), page, &page_fields_json(&page.fields)?)
-            }
-            (None, _) => Ok(()),
-        }
-    }
-}
-
-impl PlannedEntry<'_> {
-    fn write(&self, conn: &rusqlite::Connection, seq: Seq, at: Timestamp) -> Result<(), Failure> {
-        match (self.new, &self.entry) {
-            (Some((new, fields_json, page)), None) => entry::insert(
-                conn,
-                &EntryRow {
-                    place: self.place,
-                    id: new.id,
-                    page,
-                    kind: new.kind,
-                    version: 1,
-                    created_at: at,
-                    updated_at: at,
-                    created_seq: seq,
-                    updated_seq: seq,
-                    fields: &new.fields,
-                    fields_json,
-                },
-            ),
-            (Some((.., page)), Some(entry)) => entry::insert(
-                conn,
-                &EntryRow::of(entry, self.place, page, &entry_fields_json(&entry.fields)?),
-            ),
-            (None, Some(entry)) if self.is_changed => {
-                // Its page does not change, so the row keeps what it has.
-                let fields_json = entry_fields_json(&entry.fields)?;
-                let row = EntryRow::of(entry, self.place, self.place, &fields_json);
-                entry::update(conn, &row, &self.old_tags)?;
-                journal::touch(conn, Touched::Entry, self.place, seq)
-            }
-            (None, _) => Ok(()),
-        }
-    }
-}
-
-impl PlannedRun<'_> {
-    fn write(&self, conn: &rusqlite::Connection, seq: Seq, at: Timestamp) -> Result<(), Failure> {
-        let RunAppend { run, status, title, .. } = self.append;
-        if self.is_new {
-            let title = title.as_deref().unwrap_or_default();
-            run::insert(conn, self.place, *run, title, status.as_deref(), seq, at)?;
-        } else if let Some(status) = status {
-            run::set_status(conn, self.place, status)?;
-        }
-        journal::touch(conn, Touched::Run, self.place, seq)
     }
 }

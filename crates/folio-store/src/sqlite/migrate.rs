@@ -33,9 +33,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[Migration {
 ///
 /// `Invalid` if it belongs to another program, `TooNew` if a newer version of this one has written it.
 pub(super) fn identify(conn: &Connection, location: &str, migrations: &[Migration]) -> Result<u32, Failure> {
-    let application: i64 = conn.pragma_query_value(None, "application_id", |row| row.get(0))?;
-    let found: i64 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    let is_empty: bool = conn.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| row.get(0))?;
+    // In one statement, because another process may be making the file at this moment.
+    let sql = "SELECT application_id, user_version, NOT EXISTS (SELECT 1 FROM sqlite_schema)
+               FROM pragma_application_id, pragma_user_version";
+    let (application, found, is_empty): (i64, i64, bool) =
+        conn.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     if application == 0 && found == 0 && is_empty {
         return Ok(0);
     }

@@ -1,12 +1,15 @@
 //! The embedded store: one SQLite file, any number of threads and processes, no daemon.
 //!
 //! - `open`, `migrate`: whose file it is, its format, how connections are set up
-//! - `prepare`, `writer`, `commit`, `replay`: a write from the caller to the disk
+//! - `prepare`, `job`, `writer`, `scope`, `commit`, `planned`, `replay`: a write from the caller to the disk
 //! - `journal`, `entry`, `page`, `link`, `blob`, `run`: the rows of one table each, written and read
-//! - `list`, `readers`: questions
+//! - `place`: how those rows are numbered
+//! - `readers`, `list`: questions
 //! - `lease`: which processes that drive runs are alive
-//! - `wake`: waiting for commits
+//! - `wake`: waiting for commits, and the thread that keeps watch
+//! - `busy`: waiting for another process that writes
 //! - `check`: whether the rows follow from the log
+//! - [`yardstick`]: what the disk can do at best
 
 mod blob;
 mod busy;
@@ -14,6 +17,7 @@ mod check;
 mod commit;
 mod entry;
 mod error;
+mod job;
 mod journal;
 mod lease;
 mod link;
@@ -22,10 +26,12 @@ mod migrate;
 mod open;
 mod page;
 mod place;
+mod planned;
 mod prepare;
 mod readers;
 mod replay;
 mod run;
+mod scope;
 mod wake;
 mod writer;
 pub mod yardstick;
@@ -42,14 +48,16 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use self::open::{IN_MEMORY, OpenOptions};
 
-use self::error::Failure;
+use self::error::{Failure, explained};
+use self::job::{Answer, Job, RunClaim, RunRelease};
 use self::lease::Owners;
 use self::open::Target;
 use self::place::SpaceId;
 use self::prepare::Prepared;
 use self::readers::Readers;
+use self::scope::space_id;
 use self::wake::Wake;
-use self::writer::{Answer, Job, RunClaim, RunRelease, Writer, space_id};
+use self::writer::Writer;
 use crate::commit::{BlobHash, Commit, Committed};
 use crate::error::StoreError;
 use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
@@ -68,6 +76,7 @@ pub struct SqliteStore {
     readers: Arc<Readers>,
     owners: Arc<Owners>,
     wake: Arc<Wake>,
+    writer: Arc<Writer>,
     jobs: Option<mpsc::Sender<Job>>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -92,19 +101,23 @@ impl SqliteStore {
         let conn = target.prepare()?;
         let owners = Arc::new(Owners::new(target.file.clone(), options.lease));
         let wake = Wake::new();
+        let writer = Writer::new(conn, target.location.clone(), Arc::clone(&owners), Arc::clone(&wake));
+        let writer = Arc::new(writer.map_err(|error| explained(error, "open", &target.location))?);
         let (jobs, queue) = mpsc::channel(QUEUE);
         let mut store = Self {
             location: target.location.clone(),
             readers: Readers::new(target.clone()),
             owners: Arc::clone(&owners),
             wake: Arc::clone(&wake),
+            writer: Arc::clone(&writer),
             jobs: None,
             threads: Vec::new(),
         };
-        let writer = Writer::new(conn, target.location.clone(), Arc::clone(&owners), Arc::clone(&wake));
+        let (watched, weak) = (Arc::clone(&writer), jobs.downgrade());
         store.spawn("folio-writer", move || writer.run(queue))?;
-        let weak = jobs.downgrade();
-        store.spawn("folio-watch", move || wake.keep_watch(&target, &owners, &weak))?;
+        store.spawn("folio-watch", move || {
+            wake.keep_watch(&target, &owners, &watched, &weak);
+        })?;
         store.jobs = Some(jobs);
         Ok(Arc::new(store))
     }
@@ -117,12 +130,19 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Hands a job to the writer and waits for what becomes of it.
+    /// Has a job done, and waits for what becomes of it.
     async fn write<T>(&self, job: impl FnOnce(Answer<T>) -> Job) -> Result<T, StoreError> {
         let stopped = || self.unavailable("write to", "the writer has stopped", None);
         let (answer, done) = oneshot::channel();
         let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
-        jobs.send(job(answer)).await.map_err(|_| stopped())?;
+        let _under_way = self.writer.under_way();
+        match self.writer.at_once(job(answer)) {
+            Some(job) => jobs.send(job).await.map_err(|_| stopped())?,
+            None => {
+                // Somebody who writes one commit after the other shall not keep everybody else from running.
+                tokio::task::coop::consume_budget().await;
+            }
+        }
         done.await.map_err(|_| stopped())?
     }
 

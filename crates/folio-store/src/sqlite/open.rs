@@ -15,9 +15,6 @@ use crate::error::StoreError;
 /// The path that stands for a store without a file, gone when it is closed.
 pub const IN_MEMORY: &str = "memory:";
 
-/// Pages of 4 KiB after which the writer moves the write-ahead log into the file.
-const CHECKPOINT_AFTER_PAGES: u32 = 2_000;
-
 /// Bytes that the write-ahead log keeps on disk after it was moved.
 const WAL_BYTES_KEPT: u32 = 8 * 1024 * 1024;
 
@@ -128,7 +125,6 @@ impl Target {
             "PRAGMA page_size = 4096;
              PRAGMA synchronous = full;
              PRAGMA cache_size = -16000;
-             PRAGMA wal_autocheckpoint = {CHECKPOINT_AFTER_PAGES};
              PRAGMA journal_size_limit = {WAL_BYTES_KEPT};"
         ))?;
         if self.file.is_some() {

@@ -1,4 +1,4 @@
-//! Waking those who wait for commits, of this process and of others.
+//! Waking those who wait for commits, of this process and of others, and the thread that keeps watch.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,14 +7,15 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+use super::job::Job;
 use super::lease::Owners;
 use super::open::Target;
-use super::writer::Job;
+use super::writer::{Writer, checkpoint};
 
 /// How often the file is looked at for commits of other processes while somebody waits for them.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// A signal after each transaction, and the thread that gives it for other processes.
+/// A signal after each transaction, and what the thread that keeps watch has to do.
 #[derive(Debug)]
 pub(super) struct Wake {
     signal: watch::Sender<u64>,
@@ -24,9 +25,26 @@ pub(super) struct Wake {
 
 #[derive(Debug, Default)]
 struct State {
+    /// How many wait for commits.
     waiting: usize,
+    /// Whether this process drives runs.
     driving: bool,
+    /// Whether the write-ahead log has grown long.
+    long_log: bool,
     stopped: bool,
+}
+
+/// What the thread does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Duty {
+    /// Looks for commits of other processes.
+    Look,
+    /// Lets the owners say that they go on.
+    Renew,
+    /// Moves the write-ahead log into the file.
+    Tidy,
+    /// Ends.
+    Stop,
 }
 
 impl Wake {
@@ -45,7 +63,11 @@ impl Wake {
 
     /// Hears every ring from now on; for as long as the answer lives, other processes are listened to.
     pub(super) fn listen(self: &Arc<Self>) -> Listener {
-        self.update(|state| state.waiting += 1);
+        let mut state = self.state();
+        state.waiting += 1;
+        if state.waiting == 1 {
+            self.changed.notify_one();
+        }
         Listener {
             signal: self.signal.subscribe(),
             wake: Arc::clone(self),
@@ -54,71 +76,101 @@ impl Wake {
 
     /// Says whether this process drives runs.
     pub(super) fn set_driving(&self, driving: bool) {
-        if self.state().driving != driving {
-            self.update(|state| state.driving = driving);
+        let mut state = self.state();
+        if state.driving != driving {
+            state.driving = driving;
+            self.changed.notify_one();
+        }
+    }
+
+    /// Says that the write-ahead log has grown long.
+    pub(super) fn tidy(&self) {
+        let mut state = self.state();
+        if !state.long_log {
+            state.long_log = true;
+            self.changed.notify_one();
         }
     }
 
     /// Ends the thread.
     pub(super) fn stop(&self) {
-        self.update(|state| state.stopped = true);
-    }
-
-    fn update(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state());
-        self.changed.notify_all();
+        self.state().stopped = true;
+        self.changed.notify_one();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the thread does: looks for commits of other processes while somebody waits, and lets `owners` say that they go
-    /// on while they drive runs. Sleeps otherwise.
-    pub(super) fn keep_watch(&self, target: &Target, owners: &Owners, jobs: &mpsc::WeakSender<Job>) {
+    /// What the thread does: looks for commits of other processes while somebody waits, lets `owners` say that they go on
+    /// while they drive runs, and moves the write-ahead log into the file. Sleeps otherwise.
+    pub(super) fn keep_watch(&self, target: &Target, owners: &Owners, writer: &Writer, jobs: &mpsc::WeakSender<Job>) {
         let mut watcher = Watcher::new(target);
-        let every = owners.renewed_every();
+        let mut looked_at = Instant::now();
         let mut renewed_at = Instant::now();
         loop {
-            let (waiting, driving) = {
-                let mut state = self.state();
-                loop {
-                    if state.stopped {
+            match self.next_duty(looked_at + LOOK_EVERY, renewed_at + owners.renewed_every()) {
+                Duty::Stop => return,
+                Duty::Look => {
+                    looked_at = Instant::now();
+                    if watcher.sees_change() {
+                        self.ring();
+                    }
+                }
+                Duty::Renew => {
+                    renewed_at = Instant::now();
+                    // The writer is gone only when the store is closed.
+                    if jobs
+                        .upgrade()
+                        .is_none_or(|jobs| jobs.blocking_send(Job::Renew).is_err())
+                    {
                         return;
                     }
-                    let looks = state.waiting > 0 && watcher.is_needed();
-                    let pause = match (looks, state.driving) {
-                        (true, _) => Some(LOOK_EVERY),
-                        (false, true) => Some(every.saturating_sub(renewed_at.elapsed())),
-                        (false, false) => None,
-                    };
-                    let Some(pause) = pause else {
-                        state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-                        // Whoever begins to drive has just said so.
-                        renewed_at = Instant::now();
-                        continue;
-                    };
-                    let (still, waited) = self
+                }
+                Duty::Tidy => {
+                    // Most of it beside those who write, the rest in their way: as long as they add to the log, it could
+                    // never be moved completely and begin anew.
+                    watcher.tidy();
+                    writer.tidy();
+                    self.state().long_log = false;
+                }
+            }
+        }
+    }
+
+    /// Waits until there is something to do: looking from `look_at` on if somebody waits, renewing from `renew_at` on if
+    /// this process drives runs.
+    fn next_duty(&self, look_at: Instant, renew_at: Instant) -> Duty {
+        let mut state = self.state();
+        loop {
+            let mut next = None;
+            if state.stopped {
+                return Duty::Stop;
+            }
+            if state.long_log {
+                return Duty::Tidy;
+            }
+            let duties = [
+                (state.driving, renew_at, Duty::Renew),
+                (state.waiting > 0, look_at, Duty::Look),
+            ];
+            for (_, due_at, duty) in duties.into_iter().filter(|(is_wanted, ..)| *is_wanted) {
+                let pause = due_at.saturating_duration_since(Instant::now());
+                if pause.is_zero() {
+                    return duty;
+                }
+                next = Some(next.map_or(pause, |other: Duration| other.min(pause)));
+            }
+            state = match next {
+                Some(pause) => {
+                    let (state, _) = self
                         .changed
                         .wait_timeout(state, pause)
                         .unwrap_or_else(PoisonError::into_inner);
-                    state = still;
-                    if waited.timed_out() {
-                        break (state.waiting > 0, state.driving);
-                    }
+                    state
                 }
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
-            if waiting && watcher.sees_change() {
-                self.ring();
-            }
-            if driving && renewed_at.elapsed() >= every {
-                renewed_at = Instant::now();
-                let Some(jobs) = jobs.upgrade() else { return };
-                // The writer is gone only when the store is closed.
-                if jobs.blocking_send(Job::Renew).is_err() {
-                    return;
-                }
-            }
         }
     }
 }
@@ -145,8 +197,8 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.wake
-            .update(|state| state.waiting = state.waiting.saturating_sub(1));
+        let mut state = self.wake.state();
+        state.waiting = state.waiting.saturating_sub(1);
     }
 }
 
@@ -166,12 +218,11 @@ impl<'t> Watcher<'t> {
         }
     }
 
-    /// Whether there can be another process.
-    fn is_needed(&self) -> bool {
-        self.target.file.is_some()
-    }
-
     fn sees_change(&mut self) -> bool {
+        if self.target.file.is_none() {
+            // Nobody else can be there.
+            return false;
+        }
         let version = self.version();
         let changed = version.is_none() || version != self.seen;
         self.seen = version;
@@ -181,9 +232,7 @@ impl<'t> Watcher<'t> {
     /// A number that changes with every commit of another connection. `None` if it cannot be read: those who wait shall
     /// look themselves, and find out why.
     fn version(&mut self) -> Option<i64> {
-        if self.conn.is_none() {
-            self.conn = self.target.connect_reader().ok();
-        }
+        self.connect();
         let version = self
             .conn
             .as_ref()?
@@ -193,5 +242,20 @@ impl<'t> Watcher<'t> {
             self.conn = None;
         }
         version
+    }
+
+    /// Moves what there is of the write-ahead log into the file. Whatever keeps it from that does so the next time, or is
+    /// told to somebody who writes.
+    fn tidy(&mut self) {
+        self.connect();
+        if let Some(conn) = &self.conn {
+            checkpoint(conn);
+        }
+    }
+
+    fn connect(&mut self) {
+        if self.conn.is_none() {
+            self.conn = self.target.connect_reader().ok();
+        }
     }
 }

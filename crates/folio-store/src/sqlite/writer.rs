@@ -1,144 +1,215 @@
-//! The one thread of a process that writes: it takes whatever commits are waiting into one transaction.
+//! What writes: one connection, and one transaction at a time.
 //!
-//! Making a transaction durable takes longer than filling it, so while one is under way the next fills up. Nobody is held
-//! back to wait for company: a commit that comes alone is written alone.
+//! Making a transaction durable takes longer than filling it, so while one is under way the jobs for the next gather in a
+//! queue, and the thread takes all of them into one. Nobody is held back to wait for company: a job that comes alone is
+//! done alone, and, where that is a matter of microseconds, right where it comes from. Handing it to a thread and being
+//! woken by it would take a quarter of the time that the disk takes.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use folio_memory::{PageId, RunId, Seq, SpaceName, Timestamp};
-use rusqlite::{Connection, OptionalExtension};
-use tokio::sync::{mpsc, oneshot};
+use rusqlite::Connection;
+use rusqlite::hooks::Wal;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::busy;
 use super::error::{Failure, repeated};
+use super::job::{Done, Job};
 use super::lease::Owners;
-use super::place::{Place, SpaceId};
-use super::prepare::Prepared;
+use super::open::BUSY_WAIT;
+use super::scope::{Known, Scope};
 use super::wake::Wake;
-use super::{commit, journal, page, run};
-use crate::commit::Committed;
-use crate::error::StoreError;
-use crate::store::OwnerId;
 
 /// Most jobs in one transaction.
 const JOBS_MAX: usize = 512;
 /// Bytes after which a transaction is closed.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How long the thread looks out for another job before it goes to sleep. Whoever writes one commit after the other
-/// brings the next within this time, and finds the thread awake: falling asleep and being woken takes as long.
-const AWAKE: Duration = Duration::from_micros(60);
-/// Pages of which it is remembered where they stand.
-const PAGES_KNOWN: usize = 4096;
+/// How long a transaction may usually take if jobs are to be done right where they come from: on a slower disk the way to
+/// the thread does not count, and whoever brings a job has better things to do meanwhile.
+const QUICK: Duration = Duration::from_micros(500);
+/// Pages of 4 KiB after which the write-ahead log is moved into the file.
+const WAL_PAGES: u32 = 2_000;
 
-/// Where an answer goes.
-pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
-
-/// Something to write.
-#[derive(Debug)]
-pub(super) enum Job {
-    Commit(Box<Prepared>, Answer<Committed>),
-    Claim(RunClaim, Answer<u64>),
-    Release(RunRelease, Answer<()>),
-    /// The owners of this process say that they go on.
-    Renew,
-}
-
-/// Who wants to drive which run.
-#[derive(Debug)]
-pub(super) struct RunClaim {
-    pub(super) space: SpaceName,
-    pub(super) run: RunId,
-    pub(super) owner: OwnerId,
-}
-
-/// Which run is given up, and under which number it was held.
-#[derive(Debug)]
-pub(super) struct RunRelease {
-    pub(super) space: SpaceName,
-    pub(super) run: RunId,
-    pub(super) fence: u64,
-}
-
-/// What became of a job.
-#[derive(Debug)]
-enum Done {
-    Committed(Box<Committed>),
-    Claimed(u64),
-    Nothing,
-}
-
-/// The thread's state.
+/// The writer, shared by the thread and those who bring jobs.
 #[derive(Debug)]
 pub(super) struct Writer {
+    pen: Mutex<Pen>,
+    /// How many jobs are under way, wherever.
+    under_way: AtomicUsize,
+    /// Whether transactions take so long that all of them go to the thread.
+    is_slow: AtomicBool,
+    wal: Arc<WalLength>,
+}
+
+/// How long the write-ahead log is.
+#[derive(Debug)]
+struct WalLength {
+    pages: AtomicU32,
+    /// At how many pages it should be moved into the file.
+    pages_max: AtomicU32,
+}
+
+/// What only one can hold: the connection that writes.
+#[derive(Debug)]
+struct Pen {
     conn: Connection,
     location: String,
     owners: Arc<Owners>,
     wake: Arc<Wake>,
     known: Known,
-}
-
-/// What need not be looked up again.
-#[derive(Debug, Default)]
-struct Known {
-    /// Spaces and pages never go away, so what is known of them stays true, unless the transaction that made them fails.
-    spaces: HashMap<SpaceName, SpaceId>,
-    pages: HashMap<(SpaceId, PageId), Place>,
-    /// True as long as no other process writes.
-    ends: HashMap<SpaceId, Ends>,
-    /// Changes when another process has written.
-    data_version: Option<i64>,
-}
-
-/// What can be done within one transaction, in which nobody else can write.
-#[derive(Debug)]
-pub(super) struct Scope<'w> {
-    pub(super) conn: &'w Connection,
-    known: &'w mut Known,
-    has_committed: bool,
-}
-
-/// The last numbers given in a space.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Ends {
-    pub(super) head: Seq,
-    pub(super) at: Timestamp,
-    pub(super) entries: u64,
-    pub(super) pages: u64,
-    pub(super) runs: u64,
+    /// Set while whoever brought a job holds the pen: he does not wait for another process.
+    is_in_a_hurry: Arc<AtomicBool>,
+    /// How long transactions took of late.
+    usual: Duration,
 }
 
 impl Writer {
-    pub(super) fn new(conn: Connection, location: String, owners: Arc<Owners>, wake: Arc<Wake>) -> Self {
-        Self {
+    pub(super) fn new(
+        mut conn: Connection,
+        location: String,
+        owners: Arc<Owners>,
+        wake: Arc<Wake>,
+    ) -> rusqlite::Result<Self> {
+        let is_in_a_hurry = Arc::<AtomicBool>::default();
+        conn.busy_handler(Some(busy::patience_unless(Arc::clone(&is_in_a_hurry), BUSY_WAIT)))?;
+        let wal = Arc::new(WalLength {
+            pages: AtomicU32::new(0),
+            pages_max: AtomicU32::new(WAL_PAGES),
+        });
+        let counted = Arc::clone(&wal);
+        // Takes the place of SQLite's own way to move the log into the file, in the middle of somebody's commit.
+        conn.wal_hook(Some(move |_: &mut Wal, pages| {
+            counted.note(u32::try_from(pages).unwrap_or(0));
+            Ok(())
+        }))?;
+        let usual = Duration::ZERO;
+        let pen = Mutex::new(Pen {
             conn,
             location,
             owners,
             wake,
             known: Known::default(),
-        }
+            is_in_a_hurry,
+            usual,
+        });
+        Ok(Self {
+            pen,
+            under_way: AtomicUsize::new(0),
+            is_slow: AtomicBool::new(false),
+            wal,
+        })
     }
 
-    /// Works until nobody can send jobs any more.
-    pub(super) fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
-        while let Some(first) = next_soon(&mut jobs).or_else(|| jobs.blocking_recv()) {
-            self.work_off(first, &mut jobs);
-        }
-    }
-
-    /// Does `first` and whatever else is waiting, in one transaction.
-    fn work_off(&mut self, first: Job, waiting: &mut mpsc::Receiver<Job>) {
-        if let Err(error) = execute(&self.conn, "BEGIN IMMEDIATE") {
-            // Whoever holds the file would keep the others waiting just as long.
-            let all = std::iter::once(first).chain(std::iter::from_fn(|| waiting.try_recv().ok()));
-            for job in all {
-                self.answer(job, Err(Failure::Sql(repeated(&error))));
+    /// What the thread does: works until nobody can send jobs any more.
+    pub(super) fn run(&self, mut jobs: mpsc::Receiver<Job>) {
+        while let Some(first) = jobs.blocking_recv() {
+            let mut pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+            match pen.begin() {
+                Ok(()) => pen.work_off(first, &mut || jobs.try_recv().ok()),
+                Err(error) => {
+                    // Whoever holds the file would keep the others waiting just as long.
+                    let all = std::iter::once(first).chain(std::iter::from_fn(|| jobs.try_recv().ok()));
+                    all.for_each(|job| pen.answer(job, Err(Failure::Sql(repeated(&error)))));
+                }
             }
-            return;
+            self.look_back(&pen);
         }
+    }
+
+    /// Moves the write-ahead log into the file while nobody can write.
+    pub(super) fn tidy(&self) {
+        let pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+        checkpoint(&pen.conn);
+        self.wal.note_moved();
+    }
+
+    /// Notes that somebody brings a job, until the answer is dropped.
+    pub(super) fn under_way(&self) -> UnderWay<'_> {
+        self.under_way.fetch_add(1, Ordering::AcqRel);
+        UnderWay(self)
+    }
+
+    /// Does `job` right here, unless others bring jobs too, so that they can share a transaction, or it would take long.
+    /// Then it is given back.
+    pub(super) fn at_once(&self, job: Job) -> Option<Job> {
+        let is_alone = self.under_way.load(Ordering::Acquire) == 1;
+        if !is_alone || self.is_slow.load(Ordering::Relaxed) || !job.is_small() {
+            return Some(job);
+        }
+        let Ok(mut pen) = self.pen.try_lock() else {
+            return Some(job);
+        };
+        pen.is_in_a_hurry.store(true, Ordering::Relaxed);
+        let begun = pen.begin();
+        pen.is_in_a_hurry.store(false, Ordering::Relaxed);
+        if begun.is_err() {
+            // Another process is writing. The thread has the time to wait, and the words for any other reason.
+            return Some(job);
+        }
+        pen.work_off(job, &mut || None);
+        self.look_back(&pen);
+        None
+    }
+
+    /// Draws conclusions from a transaction that is over.
+    fn look_back(&self, pen: &Pen) {
+        self.is_slow.store(pen.usual > QUICK, Ordering::Relaxed);
+        if self.wal.is_long() {
+            pen.wake.tidy();
+        }
+    }
+}
+
+/// A job that is under way.
+#[derive(Debug)]
+pub(super) struct UnderWay<'w>(&'w Writer);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl WalLength {
+    /// There are `pages` now.
+    fn note(&self, pages: u32) {
+        if pages < self.pages.swap(pages, Ordering::Relaxed) {
+            // It was moved, and begins anew.
+            self.pages_max.store(WAL_PAGES, Ordering::Relaxed);
+        }
+    }
+
+    /// What there is was moved. Somebody who still reads from it may keep it from beginning anew, and trying again with
+    /// every commit would help nobody.
+    fn note_moved(&self) {
+        self.pages_max.store(
+            self.pages.load(Ordering::Relaxed).saturating_add(WAL_PAGES),
+            Ordering::Relaxed,
+        );
+    }
+
+    fn is_long(&self) -> bool {
+        self.pages.load(Ordering::Relaxed) >= self.pages_max.load(Ordering::Relaxed)
+    }
+}
+
+impl Pen {
+    fn begin(&mut self) -> rusqlite::Result<()> {
+        if !self.conn.is_autocommit() {
+            // Somebody panicked in the middle of a transaction.
+            self.roll_back();
+        }
+        execute(&self.conn, "BEGIN IMMEDIATE")
+    }
+
+    /// Does `first` and whatever else is waiting in the transaction that has begun.
+    fn work_off(&mut self, first: Job, waiting: &mut dyn FnMut() -> Option<Job>) {
+        let start = Instant::now();
         let mut done = Vec::new();
         let written = self.together(first, waiting, &mut done);
+        self.usual = (self.usual * 7 + start.elapsed()) / 8;
         match written {
             Ok(has_committed) => {
                 for (job, done) in done {
@@ -147,7 +218,6 @@ impl Writer {
                 if has_committed {
                     self.wake.ring();
                 }
-                self.wake.set_driving(self.owners.are_driving());
             }
             Err(failure) => {
                 self.roll_back();
@@ -163,19 +233,25 @@ impl Writer {
                     self.answer(job, done);
                 }
                 self.wake.ring();
-                self.wake.set_driving(self.owners.are_driving());
             }
         }
+        self.wake.set_driving(self.owners.are_driving());
     }
 
     /// Whether anything was committed. On failure `done` has every job that was taken.
     fn together(
         &mut self,
         first: Job,
-        waiting: &mut mpsc::Receiver<Job>,
+        waiting: &mut dyn FnMut() -> Option<Job>,
         done: &mut Vec<(Job, Result<Done, Failure>)>,
     ) -> Result<bool, Failure> {
-        let mut scope = Scope::new(&self.conn, &mut self.known)?;
+        let mut scope = match Scope::new(&self.conn, &mut self.known) {
+            Ok(scope) => scope,
+            Err(failure) => {
+                done.push((first, Ok(Done::Nothing)));
+                return Err(failure);
+            }
+        };
         let mut bytes = 0;
         let mut next = Some(first);
         while let Some(job) = next {
@@ -189,7 +265,7 @@ impl Writer {
                 }
             }
             next = if done.len() < JOBS_MAX && bytes < BYTES_MAX {
-                waiting.try_recv().ok()
+                waiting()
             } else {
                 None
             };
@@ -200,7 +276,7 @@ impl Writer {
     }
 
     fn alone(&mut self, job: &Job) -> Result<Done, Failure> {
-        execute(&self.conn, "BEGIN IMMEDIATE")?;
+        self.begin()?;
         let scope = Scope::new(&self.conn, &mut self.known);
         let done = scope.and_then(|mut scope| job.apply(&mut scope, &self.owners));
         let done = done.and_then(|done| {
@@ -222,171 +298,18 @@ impl Writer {
         }
     }
 
-    /// Tells whoever waits for `job`. Somebody who does not wait any more is no reason to do anything differently.
     fn answer(&self, job: Job, done: Result<Done, Failure>) {
-        let done = done.map_err(|failure| failure.into_error("write to", &self.location));
-        match (job, done) {
-            (Job::Commit(_, answer), Ok(Done::Committed(committed))) => drop(answer.send(Ok(*committed))),
-            (Job::Commit(_, answer), Err(error)) => drop(answer.send(Err(error))),
-            (Job::Claim(claim, answer), Ok(Done::Claimed(fence))) => {
-                self.owners.drives(&claim.space, claim.run);
-                drop(answer.send(Ok(fence)));
-            }
-            (Job::Claim(_, answer), Err(error)) => drop(answer.send(Err(error))),
-            (Job::Release(release, answer), done) => {
-                self.owners.gave_up(&release.space, release.run);
-                drop(answer.send(done.map(drop)));
-            }
-            // A lease that could not be renewed is renewed next time, or another process takes over.
-            (Job::Renew | Job::Commit(..) | Job::Claim(..), _) => {}
-        }
+        job.answer(
+            done.map_err(|failure| failure.into_error("write to", &self.location)),
+            &self.owners,
+        );
     }
 }
 
-impl Job {
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Commit(commit, _) => commit.bytes(),
-            Self::Claim(..) | Self::Release(..) | Self::Renew => 0,
-        }
-    }
-
-    fn apply(&self, scope: &mut Scope<'_>, owners: &Owners) -> Result<Done, Failure> {
-        Ok(match self {
-            Self::Commit(prepared, _) => Done::Committed(Box::new(commit::apply(scope, prepared)?)),
-            Self::Claim(RunClaim { space, run, owner }, _) => {
-                let space = scope.space(space)?;
-                Done::Claimed(run::claim(scope.conn, space, *run, owner, owners)?)
-            }
-            Self::Release(RunRelease { space, run, fence }, _) => {
-                let space = scope.space(space)?;
-                run::release(scope.conn, space, *run, *fence)?;
-                Done::Nothing
-            }
-            Self::Renew => {
-                owners.renew_all(scope.conn)?;
-                Done::Nothing
-            }
-        })
-    }
-}
-
-impl<'w> Scope<'w> {
-    fn new(conn: &'w Connection, known: &'w mut Known) -> Result<Self, Failure> {
-        let version = conn
-            .prepare_cached("PRAGMA data_version")?
-            .query_row([], |row| row.get(0))?;
-        if known.data_version != Some(version) {
-            known.data_version = Some(version);
-            known.ends.clear();
-        }
-        Ok(Self {
-            conn,
-            known,
-            has_committed: false,
-        })
-    }
-
-    /// The row of the space called `name`, if it has one.
-    pub(super) fn space(&mut self, name: &SpaceName) -> Result<Option<SpaceId>, Failure> {
-        if let Some(space) = self.known.spaces.get(name) {
-            return Ok(Some(*space));
-        }
-        let space = space_id(self.conn, name)?;
-        if let Some(space) = space {
-            self.known.spaces.insert(name.clone(), space);
-        }
-        Ok(space)
-    }
-
-    /// Where the page called `id` stands.
-    pub(super) fn page(&mut self, space: SpaceId, id: PageId) -> Result<Option<Place>, Failure> {
-        if let Some(place) = self.known.pages.get(&(space, id)) {
-            return Ok(Some(*place));
-        }
-        let place = page::place_of(self.conn, space, id)?;
-        if let Some(place) = place {
-            if self.known.pages.len() >= PAGES_KNOWN {
-                self.known.pages.clear();
-            }
-            self.known.pages.insert((space, id), place);
-        }
-        Ok(place)
-    }
-
-    /// The row that the next new space gets.
-    pub(super) fn next_space(&self) -> Result<SpaceId, Failure> {
-        let sql = "SELECT coalesce(max(id), 0) + 1 FROM space";
-        Ok(self.conn.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
-    }
-
-    /// Gives the space called `name` the row `space`.
-    pub(super) fn add_space(&mut self, name: &SpaceName, space: SpaceId) -> Result<(), Failure> {
-        let sql = "INSERT INTO space (id, name) VALUES (?1, ?2)";
-        self.conn.prepare_cached(sql)?.execute((space, name.as_str()))?;
-        self.known.spaces.insert(name.clone(), space);
-        Ok(())
-    }
-
-    /// The last numbers given in `space`.
-    pub(super) fn ends(&mut self, space: SpaceId) -> Result<Ends, Failure> {
-        if let Some(ends) = self.known.ends.get(&space) {
-            return Ok(*ends);
-        }
-        let (head, at) = journal::last(self.conn, space)?.unwrap_or((Seq(0), Timestamp::MIN));
-        let ends = Ends {
-            head,
-            at,
-            entries: last_number(
-                self.conn,
-                "SELECT max(place) FROM entry WHERE place BETWEEN ?1 AND ?2",
-                space,
-            )?,
-            pages: last_number(
-                self.conn,
-                "SELECT max(place) FROM page WHERE place BETWEEN ?1 AND ?2",
-                space,
-            )?,
-            runs: last_number(
-                self.conn,
-                "SELECT max(place) FROM run WHERE place BETWEEN ?1 AND ?2",
-                space,
-            )?,
-        };
-        self.known.ends.insert(space, ends);
-        Ok(ends)
-    }
-
-    /// Notes a commit after which the last numbers are `ends`.
-    pub(super) fn committed(&mut self, space: SpaceId, ends: Ends) {
-        self.known.ends.insert(space, ends);
-        self.has_committed = true;
-    }
-}
-
-/// A job that comes within the next moment.
-fn next_soon(jobs: &mut mpsc::Receiver<Job>) -> Option<Job> {
-    let start = Instant::now();
-    loop {
-        match jobs.try_recv() {
-            Ok(job) => return Some(job),
-            Err(mpsc::error::TryRecvError::Empty) if start.elapsed() < AWAKE => std::thread::yield_now(),
-            Err(_) => return None,
-        }
-    }
-}
-
-/// The row of the space called `name`.
-pub(super) fn space_id(conn: &Connection, name: &SpaceName) -> Result<Option<SpaceId>, Failure> {
-    let mut statement = conn.prepare_cached("SELECT id FROM space WHERE name = ?1")?;
-    Ok(statement.query_row([name.as_str()], |row| row.get(0)).optional()?)
-}
-
-fn last_number(conn: &Connection, sql: &str, space: SpaceId) -> Result<u64, Failure> {
-    let last: Option<Place> = conn
-        .prepare_cached(sql)?
-        .query_row((Place::start(space), Place::end(space)), |row| row.get(0))?;
-    Ok(last.map_or(0, Place::number))
+/// Moves what can be moved of the write-ahead log into the file. What cannot is moved the next time.
+pub(super) fn checkpoint(conn: &Connection) {
+    conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+        .unwrap_or_default();
 }
 
 fn execute(conn: &Connection, sql: &str) -> rusqlite::Result<()> {

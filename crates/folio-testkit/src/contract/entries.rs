@@ -5,7 +5,7 @@ use folio_memory::{
     Change, Confidence, Entry, EntryHandle, EntryId, EntryKind, FieldChange, Lifetime, Link, NewEntry, Owner, PageId,
     PageRole, Relation, Seq, Status,
 };
-use folio_store::{ErrorKind, Record, StoreError};
+use folio_store::{ErrorKind, StoreError};
 use serde_json::json;
 
 use super::Home;
@@ -328,124 +328,6 @@ pub async fn things_added_earlier_in_a_commit_can_be_used_in_it(home: &dyn Home)
     assert_eq!(
         scene.store.check().await.expect("a check-up").problems,
         Vec::<String>::new()
-    );
-}
-
-/// Who, when, why, and what.
-pub async fn history_tells_every_revision_in_order(home: &dyn Home) {
-    let scene = Scene::of(home);
-    let id = scene.a_note("one").await;
-    let bystander = scene.a_note("bystander").await;
-    let two = Record {
-        reason: Some("better".to_owned()),
-        ..Record::of(vec![patch(id, vec![title("two")])])
-    };
-    scene.store.commit(scene.commit_of(two)).await.expect("a patch");
-    scene.commit(vec![patch(bystander, vec![title("other")])]).await;
-    scene
-        .commit(vec![
-            patch(id, vec![title("three")]),
-            patch(bystander, vec![title("third")]),
-            patch(id, vec![title("four")]),
-            patch(id, vec![title("four")]),
-        ])
-        .await;
-    let history = scene.store.history(&scene.space, id).await.expect("a history");
-    let told: Vec<_> = history
-        .iter()
-        .map(|r| (r.seq.0, r.version, r.reason.as_deref()))
-        .collect();
-    assert_eq!(told, [(2, 1, None), (5, 2, Some("better")), (7, 3, None), (7, 4, None)]);
-    assert!(matches!(&history[0].change, Change::AddEntry(new) if new.fields.title == "one"));
-    assert!(matches!(&history[3].change, Change::PatchEntry { fields, .. } if fields[..] == [title("four")]));
-    assert_eq!(history[0].actor.to_string(), "human:ada");
-    assert_eq!(scene.read(id).await.version, 4);
-}
-
-/// Not with those of now.
-pub async fn a_replay_answers_with_the_versions_of_then(home: &dyn Home) {
-    let scene = Scene::of(home);
-    let id = scene.a_note("v1").await;
-    let page = scene.read(id).await.page;
-    let added = scene.note(page, "added");
-    let added_id = added.id;
-    let changes = vec![add(added), patch(id, vec![title("v2")]), patch(id, vec![title("v2")])];
-    let first = scene.commit_as("key", changes.clone()).await.expect("a commit");
-    scene
-        .commit(vec![
-            patch(id, vec![title("v3")]),
-            patch(added_id, vec![title("changed")]),
-        ])
-        .await;
-    let again = scene.commit_as("key", changes).await.expect("the same commit");
-    assert_eq!(again.entries, first.entries);
-    assert_eq!(
-        again.entries.iter().map(|e| (e.version, e.changed)).collect::<Vec<_>>(),
-        [(1, true), (2, true), (2, false)]
-    );
-    assert_eq!(scene.read(id).await.fields.title, "v3");
-}
-
-/// However often they are added.
-pub async fn links_are_found_from_both_ends_and_kept_once(home: &dyn Home) {
-    let scene = Scene::of(home);
-    let (a, b) = (scene.a_note("a").await, scene.a_note("b").await);
-    let page = scene.read(a).await.page;
-    let link = |rel, src: &dyn ToString, dst: &dyn ToString| Link {
-        src: src.to_string(),
-        rel,
-        dst: dst.to_string(),
-    };
-    let first = link(Relation::DerivedFrom, &a, &b);
-    let second = link(Relation::References, &a, &page);
-    let to_itself = link(Relation::Blocks, &b, &b);
-    for link in [&second, &first, &first, &to_itself] {
-        scene.commit(vec![Change::AddLink(link.clone())]).await;
-    }
-    let of = async |end: String| scene.store.links(&scene.space, &end).await.expect("links");
-    let mut wanted = vec![first.clone(), second.clone()];
-    wanted.sort();
-    assert_eq!(of(a.to_string()).await, wanted);
-    assert_eq!(of(page.to_string()).await, [second]);
-    assert_eq!(of(b.to_string()).await.len(), 2);
-    assert!(of("nothing".to_owned()).await.is_empty());
-    assert!(
-        scene
-            .store
-            .links(&scene.other_space("other").space, &a.to_string())
-            .await
-            .expect("links")
-            .is_empty()
-    );
-}
-
-/// In this space.
-pub async fn a_link_needs_both_its_ends(home: &dyn Home) {
-    let scene = Scene::of(home);
-    let other = scene.other_space("other");
-    let (mine, theirs) = (scene.a_note("mine").await, other.a_note("theirs").await);
-    let to = |dst: String| {
-        vec![Change::AddLink(Link {
-            src: mine.to_string(),
-            rel: Relation::References,
-            dst,
-        })]
-    };
-    assert_eq!(
-        scene
-            .try_commit(to(theirs.to_string()))
-            .await
-            .expect_err("elsewhere")
-            .kind(),
-        ErrorKind::NotFound
-    );
-    assert_eq!(
-        scene
-            .try_commit(to("e1".to_owned()))
-            .await
-            .expect_err("a handle")
-            .kind(),
-        ErrorKind::Invalid
     );
 }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 use folio_memory::{
     Change, Confidence, Entry, EntryKind, EntryQuery, FieldChange, Lifetime, Order, Owner, PageId, Seq, Status,
 };
-use folio_store::ErrorKind;
 use serde_json::json;
 
 use super::Home;
@@ -277,112 +276,6 @@ pub async fn context_is_matched_by_path(home: &dyn Home) {
     assert_eq!(scene.titles(&of("goal.id", json!("7"))).await, ["b"]);
     assert_eq!(scene.titles(&of("goal", json!({"id": 7}))).await, ["a"]);
     assert!(scene.titles(&of("goal.name", json!(null))).await.is_empty());
-}
-
-/// Whatever is written meanwhile (M7.2.15).
-pub async fn pages_of_a_list_neither_repeat_nor_skip(home: &dyn Home) {
-    let scene = Scene::of(home);
-    let page = scene.a_page().await;
-    for number in 1..=25 {
-        let mut note = scene.note(page, &number.to_string());
-        note.fields.context = Some(json!({"even": number % 2 == 0}));
-        scene.add(note).await;
-    }
-    let even = vec![("even".to_owned(), json!(true))];
-    let mut added = 25;
-    for (order, context, wanted) in [
-        (Order::Newest, Vec::new(), (1..=25).rev().collect::<Vec<u32>>()),
-        (Order::Oldest, Vec::new(), (1..=26).collect()),
-        (Order::Newest, even.clone(), (1..=12).rev().map(|n| n * 2).collect()),
-        (Order::Oldest, even, (1..=12).map(|n| n * 2).collect()),
-    ] {
-        let mut query = EntryQuery {
-            order,
-            context,
-            limit: 4,
-            ..EntryQuery::default()
-        };
-        let mut seen = Vec::new();
-        let mut totals = Vec::new();
-        loop {
-            let answer = scene.list(&query).await.expect("a list");
-            seen.extend(
-                answer
-                    .items
-                    .iter()
-                    .map(|entry| entry.fields.title.parse::<u32>().expect("a number")),
-            );
-            totals.push(answer.total);
-            query.cursor = answer.next;
-            if query.cursor.is_none() {
-                break;
-            }
-            if added == seen.len() + 21 {
-                added += 1;
-                scene.add(scene.note(page, &added.to_string())).await;
-            }
-        }
-        let length = seen.len() as u64;
-        assert_eq!(seen, wanted, "{order:?}");
-        assert!(totals.iter().all(|total| *total == length), "{totals:?}");
-    }
-}
-
-/// Of another space, too.
-pub async fn a_cursor_of_another_query_is_refused(home: &dyn Home) {
-    let scene = Scene::of(home);
-    let other = scene.other_space("other");
-    let page = scene.a_page().await;
-    for _ in 0..3 {
-        scene.add(scene.note(page, "n")).await;
-    }
-    let query = EntryQuery {
-        limit: 1,
-        ..EntryQuery::default()
-    };
-    let cursor = scene.list(&query).await.expect("a list").next;
-    let more = EntryQuery {
-        limit: 2,
-        cursor: cursor.clone(),
-        ..query.clone()
-    };
-    assert_eq!(
-        scene
-            .list(&more)
-            .await
-            .expect("another limit is the same query")
-            .items
-            .len(),
-        2
-    );
-    let narrower = EntryQuery {
-        page: Some(page),
-        cursor: cursor.clone(),
-        ..query.clone()
-    };
-    assert_eq!(
-        scene.list(&narrower).await.expect_err("another query").kind(),
-        ErrorKind::Invalid
-    );
-    let same = EntryQuery {
-        cursor,
-        ..query.clone()
-    };
-    assert_eq!(
-        other.list(&same).await.expect_err("another space").kind(),
-        ErrorKind::Invalid
-    );
-    for text in ["", "x", "a.b.c", "0.0.0.0", "💥"] {
-        let broken = EntryQuery {
-            cursor: Some(text.to_owned()),
-            ..query.clone()
-        };
-        assert_eq!(
-            scene.list(&broken).await.expect_err("no cursor").kind(),
-            ErrorKind::Invalid,
-            "{text}"
-        );
-    }
 }
 
 /// The filter is written down twice: as rules of the model and as the store's own. They agree on every mixture.

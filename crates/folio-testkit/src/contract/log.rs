@@ -317,49 +317,6 @@ pub async fn a_value_that_could_not_be_read_back_is_refused(home: &dyn Home) {
     );
 }
 
-/// And not before it.
-pub async fn waiting_ends_with_the_commit_that_it_waits_for(home: &dyn Home) {
-    let scene = Arc::new(Scene::of(home));
-    scene.commit(Vec::new()).await;
-    let waiting = {
-        let scene = Arc::clone(&scene);
-        tokio::spawn(async move { scene.store.wait(&scene.space, Seq(1)).await })
-    };
-    tokio::time::sleep(Duration::from_millis(30)).await;
-    assert!(!waiting.is_finished());
-    scene.commit(Vec::new()).await;
-    let head = soon(waiting).await.expect("a waiter").expect("the head");
-    assert_eq!(head, Seq(2));
-}
-
-/// However many there are.
-pub async fn waiting_ends_at_once_if_there_is_something_already(home: &dyn Home) {
-    let scene = Scene::of(home);
-    for _ in 0..3 {
-        scene.commit(Vec::new()).await;
-    }
-    assert_eq!(
-        soon(scene.store.wait(&scene.space, Seq(1))).await.expect("the head"),
-        Seq(3)
-    );
-}
-
-/// What happens elsewhere is no answer.
-pub async fn waiting_is_for_one_space_only(home: &dyn Home) {
-    let scene = Arc::new(Scene::of(home));
-    let other = scene.other_space("other");
-    let waiting = {
-        let scene = Arc::clone(&scene);
-        tokio::spawn(async move { scene.store.wait(&scene.space, Seq(0)).await })
-    };
-    tokio::time::sleep(Duration::from_millis(20)).await;
-    other.commit(Vec::new()).await;
-    tokio::time::sleep(Duration::from_millis(40)).await;
-    assert!(!waiting.is_finished());
-    scene.commit(Vec::new()).await;
-    assert_eq!(soon(waiting).await.expect("a waiter").expect("the head"), Seq(1));
-}
-
 /// Readers go on while a writer writes, and never see half a commit.
 pub async fn a_reader_who_knows_of_a_commit_sees_all_of_it(home: &dyn Home) {
     let scene = Arc::new(Scene::of(home));
@@ -399,33 +356,6 @@ pub async fn what_was_acknowledged_is_there_after_closing_and_opening(home: &dyn
     assert_eq!(scene.commit(Vec::new()).await.seq, Seq(3));
 }
 
-/// As two processes do.
-pub async fn another_store_on_the_same_data_sees_and_wakes(home: &dyn Home) {
-    if !home.is_shared() {
-        return;
-    }
-    let here = Scene::of(home);
-    let there = Scene {
-        ids: crate::SeededIds::new(2),
-        ..Scene::of(home)
-    };
-    for number in 0..20 {
-        let waiting = {
-            let (store, space) = (Arc::clone(&there.store), there.space.clone());
-            tokio::spawn(async move { store.wait(&space, Seq(number)).await })
-        };
-        here.commit(Vec::new()).await;
-        assert_eq!(
-            soon(waiting).await.expect("a waiter").expect("the head"),
-            Seq(number + 1)
-        );
-    }
-    let page = here.a_page().await;
-    let id = there.add(there.note(page, "from there")).await;
-    assert_eq!(here.read(id).await.fields.title, "from there");
-    assert_eq!(here.commit(Vec::new()).await.seq, Seq(23));
-}
-
 /// After a bit of everything.
 pub async fn a_healthy_store_is_found_healthy(home: &dyn Home) {
     let scene = Scene::of(home);
@@ -453,11 +383,4 @@ pub async fn a_healthy_store_is_found_healthy(home: &dyn Home) {
     let checkup = scene.store.check().await.expect("a check-up");
     assert_eq!(checkup.problems, Vec::<String>::new());
     assert!(!checkup.checked.is_empty());
-}
-
-/// What should happen in milliseconds, however busy the machine is.
-async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(10), future)
-        .await
-        .expect("it should have happened long ago")
 }

@@ -4,12 +4,16 @@
 //! a test of every case.
 
 pub mod blobs;
+pub mod cursors;
+pub mod drivers;
 pub mod entries;
+pub mod history;
 pub mod lists;
 pub mod log;
 pub mod pages;
 pub mod runs;
 pub mod scene;
+pub mod waiting;
 
 use std::sync::Arc;
 
@@ -43,13 +47,15 @@ macro_rules! store_contract {
             an_empty_commit_is_a_commit,
             a_space_that_has_grown_is_a_conflict,
             a_value_that_could_not_be_read_back_is_refused,
+            a_reader_who_knows_of_a_commit_sees_all_of_it,
+            what_was_acknowledged_is_there_after_closing_and_opening,
+            a_healthy_store_is_found_healthy,
+        ]);
+        $crate::store_contract!(@cases $home, waiting: [
             waiting_ends_with_the_commit_that_it_waits_for,
             waiting_ends_at_once_if_there_is_something_already,
             waiting_is_for_one_space_only,
-            a_reader_who_knows_of_a_commit_sees_all_of_it,
-            what_was_acknowledged_is_there_after_closing_and_opening,
             another_store_on_the_same_data_sees_and_wakes,
-            a_healthy_store_is_found_healthy,
         ]);
         $crate::store_contract!(@cases $home, entries: [
             an_entry_reads_back_as_it_was_added,
@@ -64,11 +70,13 @@ macro_rules! store_contract {
             what_is_not_there_cannot_be_changed,
             an_id_is_given_once,
             things_added_earlier_in_a_commit_can_be_used_in_it,
+            unusual_texts_come_back_byte_by_byte,
+        ]);
+        $crate::store_contract!(@cases $home, history: [
             history_tells_every_revision_in_order,
             a_replay_answers_with_the_versions_of_then,
             links_are_found_from_both_ends_and_kept_once,
             a_link_needs_both_its_ends,
-            unusual_texts_come_back_byte_by_byte,
         ]);
         $crate::store_contract!(@cases $home, lists: [
             nothing_said_gives_the_newest_ten,
@@ -77,9 +85,11 @@ macro_rules! store_contract {
             expired_and_replaced_ones_come_only_when_asked_for,
             a_pinned_entry_does_not_expire,
             context_is_matched_by_path,
+            the_store_lists_what_the_model_says,
+        ]);
+        $crate::store_contract!(@cases $home, cursors: [
             pages_of_a_list_neither_repeat_nor_skip,
             a_cursor_of_another_query_is_refused,
-            the_store_lists_what_the_model_says,
         ]);
         $crate::store_contract!(@cases $home, pages: [
             a_page_is_made_once,
@@ -96,6 +106,8 @@ macro_rules! store_contract {
             a_run_cannot_start_twice_or_go_on_before_it_starts,
             a_journal_that_has_grown_is_a_conflict,
             runs_are_listed_newest_first,
+        ]);
+        $crate::store_contract!(@cases $home, drivers: [
             a_run_has_one_driver,
             claiming_again_keeps_the_fence,
             who_gave_a_run_up_cannot_write_to_it,
@@ -134,10 +146,14 @@ mod tests {
         let listed = include_str!("mod.rs");
         let files = [
             include_str!("log.rs"),
+            include_str!("waiting.rs"),
             include_str!("entries.rs"),
+            include_str!("history.rs"),
             include_str!("lists.rs"),
+            include_str!("cursors.rs"),
             include_str!("pages.rs"),
             include_str!("runs.rs"),
+            include_str!("drivers.rs"),
             include_str!("blobs.rs"),
         ];
         for line in files.iter().flat_map(|file| file.lines()) {

@@ -1,0 +1,111 @@
+//! What can be asked of the writer, and what becomes of it.
+
+use folio_memory::{RunId, SpaceName};
+use tokio::sync::oneshot;
+
+use super::error::Failure;
+use super::lease::Owners;
+use super::prepare::Prepared;
+use super::scope::Scope;
+use super::{commit, run};
+use crate::commit::Committed;
+use crate::error::StoreError;
+use crate::store::OwnerId;
+
+/// Bytes of a commit that is small.
+const SMALL: usize = 64 * 1024;
+
+/// Where an answer goes.
+pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// Something to write.
+#[derive(Debug)]
+pub(super) enum Job {
+    Commit(Box<Prepared>, Answer<Committed>),
+    Claim(RunClaim, Answer<u64>),
+    Release(RunRelease, Answer<()>),
+    /// The owners of this process say that they go on.
+    Renew,
+}
+
+/// Who wants to drive which run.
+#[derive(Debug)]
+pub(super) struct RunClaim {
+    pub(super) space: SpaceName,
+    pub(super) run: RunId,
+    pub(super) owner: OwnerId,
+}
+
+/// Which run is given up, and under which number it was held.
+#[derive(Debug)]
+pub(super) struct RunRelease {
+    pub(super) space: SpaceName,
+    pub(super) run: RunId,
+    pub(super) fence: u64,
+}
+
+/// What became of a job.
+#[derive(Debug)]
+pub(super) enum Done {
+    Committed(Box<Committed>),
+    Claimed(u64),
+    Nothing,
+}
+
+impl Job {
+    /// About how much it adds to a transaction.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Commit(commit, _) => commit.bytes(),
+            Self::Claim(..) | Self::Release(..) | Self::Renew => 0,
+        }
+    }
+
+    /// Whether it is done in a moment. Who claims a run may have to look at files, and wait for them.
+    pub(super) fn is_small(&self) -> bool {
+        match self {
+            Self::Commit(commit, _) => commit.bytes() <= SMALL,
+            Self::Release(..) => true,
+            Self::Claim(..) | Self::Renew => false,
+        }
+    }
+
+    /// Does it within a transaction. Nothing is written by a job that is refused.
+    pub(super) fn apply(&self, scope: &mut Scope<'_>, owners: &Owners) -> Result<Done, Failure> {
+        Ok(match self {
+            Self::Commit(prepared, _) => Done::Committed(Box::new(commit::apply(scope, prepared)?)),
+            Self::Claim(RunClaim { space, run, owner }, _) => {
+                let space = scope.space(space)?;
+                Done::Claimed(run::claim(scope.conn, space, *run, owner, owners)?)
+            }
+            Self::Release(RunRelease { space, run, fence }, _) => {
+                let space = scope.space(space)?;
+                run::release(scope.conn, space, *run, *fence)?;
+                Done::Nothing
+            }
+            Self::Renew => {
+                owners.renew_all(scope.conn)?;
+                Done::Nothing
+            }
+        })
+    }
+
+    /// Tells whoever waits for it. Somebody who does not wait any more is no reason to do anything differently.
+    pub(super) fn answer(self, done: Result<Done, StoreError>, owners: &Owners) {
+        match (self, done) {
+            (Self::Commit(_, answer), Ok(Done::Committed(committed))) => drop(answer.send(Ok(*committed))),
+            (Self::Commit(_, answer), Err(error)) => drop(answer.send(Err(error))),
+            (Self::Claim(claim, answer), Ok(Done::Claimed(fence))) => {
+                owners.drives(&claim.space, claim.run);
+                drop(answer.send(Ok(fence)));
+            }
+            (Self::Claim(_, answer), Err(error)) => drop(answer.send(Err(error))),
+            (Self::Release(release, answer), done) => {
+                owners.gave_up(&release.space, release.run);
+                drop(answer.send(done.map(drop)));
+            }
+            // A lease that could not be renewed is renewed next time, or another process takes over.
+            (Self::Renew | Self::Commit(..) | Self::Claim(..), _) => {}
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What is known while a transaction is under way, in which nobody else can write.
+
+use std::collections::HashMap;
+
+use folio_memory::{PageId, Seq, SpaceName, Timestamp};
+use rusqlite::{Connection, OptionalExtension};
+
+use super::error::Failure;
+use super::place::{Place, SpaceId};
+use super::{journal, page};
+
+/// Pages of which it is remembered where they stand.
+const PAGES_KNOWN: usize = 4096;
+
+/// What need not be looked up again, from one transaction to the next.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// Spaces and pages never go away, so what is known of them stays true, unless the transaction that made them fails.
+    spaces: HashMap<SpaceName, SpaceId>,
+    pages: HashMap<(SpaceId, PageId), Place>,
+    /// True as long as no other process writes.
+    ends: HashMap<SpaceId, Ends>,
+    /// Changes when another process has written.
+    data_version: Option<i64>,
+}
+
+/// What can be done within one transaction.
+#[derive(Debug)]
+pub(super) struct Scope<'w> {
+    pub(super) conn: &'w Connection,
+    known: &'w mut Known,
+    pub(super) has_committed: bool,
+}
+
+/// The last numbers given in a space.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ends {
+    pub(super) head: Seq,
+    pub(super) at: Timestamp,
+    pub(super) entries: u64,
+    pub(super) pages: u64,
+    pub(super) runs: u64,
+}
+
+impl<'w> Scope<'w> {
+    /// A transaction that has just begun.
+    pub(super) fn new(conn: &'w Connection, known: &'w mut Known) -> Result<Self, Failure> {
+        let version = conn
+            .prepare_cached("PRAGMA data_version")?
+            .query_row([], |row| row.get(0))?;
+        if known.data_version != Some(version) {
+            known.data_version = Some(version);
+            known.ends.clear();
+        }
+        Ok(Self {
+            conn,
+            known,
+            has_committed: false,
+        })
+    }
+
+    /// The row of the space called `name`, if it has one.
+    pub(super) fn space(&mut self, name: &SpaceName) -> Result<Option<SpaceId>, Failure> {
+        if let Some(space) = self.known.spaces.get(name) {
+            return Ok(Some(*space));
+        }
+        let space = space_id(self.conn, name)?;
+        if let Some(space) = space {
+            self.known.spaces.insert(name.clone(), space);
+        }
+        Ok(space)
+    }
+
+    /// Where the page called `id` stands.
+    pub(super) fn page(&mut self, space: SpaceId, id: PageId) -> Result<Option<Place>, Failure> {
+        if let Some(place) = self.known.pages.get(&(space, id)) {
+            return Ok(Some(*place));
+        }
+        let place = page::place_of(self.conn, space, id)?;
+        if let Some(place) = place {
+            if self.known.pages.len() >= PAGES_KNOWN {
+                self.known.pages.clear();
+            }
+            self.known.pages.insert((space, id), place);
+        }
+        Ok(place)
+    }
+
+    /// The row that the next new space gets.
+    pub(super) fn next_space(&self) -> Result<SpaceId, Failure> {
+        let sql = "SELECT coalesce(max(id), 0) + 1 FROM space";
+        Ok(self.conn.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+    }
+
+    /// Gives the space called `name` the row `space`.
+    pub(super) fn add_space(&mut self, name: &SpaceName, space: SpaceId) -> Result<(), Failure> {
+        let sql = "INSERT INTO space (id, name) VALUES (?1, ?2)";
+        self.conn.prepare_cached(sql)?.execute((space, name.as_str()))?;
+        self.known.spaces.insert(name.clone(), space);
+        Ok(())
+    }
+
+    /// The last numbers given in `space`.
+    pub(super) fn ends(&mut self, space: SpaceId) -> Result<Ends, Failure> {
+        if let Some(ends) = self.known.ends.get(&space) {
+            return Ok(*ends);
+        }
+        let (head, at) = journal::last(self.conn, space)?.unwrap_or((Seq(0), Timestamp::MIN));
+        let ends = Ends {
+            head,
+            at,
+            entries: last_number(
+                self.conn,
+                "SELECT max(place) FROM entry WHERE place BETWEEN ?1 AND ?2",
+                space,
+            )?,
+            pages: last_number(
+                self.conn,
+                "SELECT max(place) FROM page WHERE place BETWEEN ?1 AND ?2",
+                space,
+            )?,
+            runs: last_number(
+                self.conn,
+                "SELECT max(place) FROM run WHERE place BETWEEN ?1 AND ?2",
+                space,
+            )?,
+        };
+        self.known.ends.insert(space, ends);
+        Ok(ends)
+    }
+
+    /// Notes a commit after which the last numbers are `ends`.
+    pub(super) fn committed(&mut self, space: SpaceId, ends: Ends) {
+        self.known.ends.insert(space, ends);
+        self.has_committed = true;
+    }
+}
+
+/// The row of the space called `name`.
+pub(super) fn space_id(conn: &Connection, name: &SpaceName) -> Result<Option<SpaceId>, Failure> {
+    let mut statement = conn.prepare_cached("SELECT id FROM space WHERE name = ?1")?;
+    Ok(statement.query_row([name.as_str()], |row| row.get(0)).optional()?)
+}
+
+fn last_number(conn: &Connection, sql: &str, space: SpaceId) -> Result<u64, Failure> {
+    let last: Option<Place> = conn
+        .prepare_cached(sql)?
+        .query_row((Place::start(space), Place::end(space)), |row| row.get(0))?;
+    Ok(last.map_or(0, Place::number))
+}

@@ -1,0 +1,117 @@
+//! Lists in several pages.
+
+use folio_memory::{EntryQuery, Order};
+use folio_store::ErrorKind;
+use serde_json::json;
+
+use super::Home;
+use super::scene::Scene;
+
+/// Whatever is written meanwhile (M7.2.15).
+pub async fn pages_of_a_list_neither_repeat_nor_skip(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    let add = async |number: u32| {
+        let mut note = scene.note(page, &number.to_string());
+        note.fields.context = Some(json!({"even": number.is_multiple_of(2)}));
+        scene.add(note).await;
+    };
+    for number in 1..=25 {
+        add(number).await;
+    }
+    let mut added = 25_u32;
+    for order in [Order::Newest, Order::Oldest] {
+        for context in [Vec::new(), vec![("even".to_owned(), json!(true))]] {
+            let mut wanted: Vec<u32> = (1..=added)
+                .filter(|n| context.is_empty() || n.is_multiple_of(2))
+                .collect();
+            if order == Order::Newest {
+                wanted.reverse();
+            }
+            let mut query = EntryQuery {
+                order,
+                context,
+                limit: 4,
+                ..EntryQuery::default()
+            };
+            let (mut seen, mut as_of) = (Vec::new(), Vec::new());
+            loop {
+                let answer = scene.list(&query).await.expect("a list");
+                seen.extend(
+                    answer
+                        .items
+                        .iter()
+                        .map(|entry| entry.fields.title.parse::<u32>().expect("a number")),
+                );
+                assert_eq!(answer.total, wanted.len() as u64, "{query:?}");
+                as_of.push(answer.as_of);
+                query.cursor = answer.next;
+                if query.cursor.is_none() {
+                    break;
+                }
+                added += 1;
+                add(added).await;
+            }
+            assert_eq!(seen, wanted, "{query:?}");
+            // Who wants to know what came since, asks for what was added after this commit.
+            assert!(as_of.iter().all(|seq| *seq == as_of[0]), "{as_of:?}");
+        }
+    }
+}
+
+/// Of another space, too.
+pub async fn a_cursor_of_another_query_is_refused(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let other = scene.other_space("other");
+    let page = scene.a_page().await;
+    for _ in 0..3 {
+        scene.add(scene.note(page, "n")).await;
+    }
+    let query = EntryQuery {
+        limit: 1,
+        ..EntryQuery::default()
+    };
+    let cursor = scene.list(&query).await.expect("a list").next;
+    let more = EntryQuery {
+        limit: 2,
+        cursor: cursor.clone(),
+        ..query.clone()
+    };
+    assert_eq!(
+        scene
+            .list(&more)
+            .await
+            .expect("another limit is the same query")
+            .items
+            .len(),
+        2
+    );
+    let narrower = EntryQuery {
+        page: Some(page),
+        cursor: cursor.clone(),
+        ..query.clone()
+    };
+    assert_eq!(
+        scene.list(&narrower).await.expect_err("another query").kind(),
+        ErrorKind::Invalid
+    );
+    let same = EntryQuery {
+        cursor,
+        ..query.clone()
+    };
+    assert_eq!(
+        other.list(&same).await.expect_err("another space").kind(),
+        ErrorKind::Invalid
+    );
+    for text in ["", "x", "a.b.c", "0.0.0.0", "💥"] {
+        let broken = EntryQuery {
+            cursor: Some(text.to_owned()),
+            ..query.clone()
+        };
+        assert_eq!(
+            scene.list(&broken).await.expect_err("no cursor").kind(),
+            ErrorKind::Invalid,
+            "{text}"
+        );
+    }
+}

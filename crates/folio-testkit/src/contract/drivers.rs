@@ -1,0 +1,242 @@
+//! Who drives a run.
+
+use folio_memory::id::Ref;
+use folio_memory::{RunId, Seq};
+use folio_store::{ErrorKind, Expected, OwnerId, StoreError};
+
+use super::Home;
+use super::scene::{Scene, asked_by};
+
+fn owner(name: &str) -> OwnerId {
+    OwnerId(name.to_owned())
+}
+
+fn fenced(run: RunId, head: Seq, fence: u64) -> Vec<Expected> {
+    vec![Expected::RunHead {
+        run,
+        head,
+        fence: Some(fence),
+    }]
+}
+
+/// Others are told who.
+pub async fn a_run_has_one_driver(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let run = scene.a_run("run").await;
+    let fence = scene
+        .store
+        .claim_run(&scene.space, run, &owner("first"))
+        .await
+        .expect("a claim");
+    let error = scene
+        .store
+        .claim_run(&scene.space, run, &owner("second"))
+        .await
+        .expect_err("taken");
+    assert!(matches!(error, StoreError::RunTaken { .. }), "{error}");
+    assert!(scene.store.run(&scene.space, Ref::Id(run)).await.expect("a run").driven);
+    scene
+        .append(run, vec![asked_by("first")], None, fenced(run, Seq(1), fence))
+        .await
+        .expect("an event");
+    scene
+        .store
+        .release_run(&scene.space, run, fence)
+        .await
+        .expect("a release");
+    assert!(!scene.store.run(&scene.space, Ref::Id(run)).await.expect("a run").driven);
+    let next = scene
+        .store
+        .claim_run(&scene.space, run, &owner("second"))
+        .await
+        .expect("a claim");
+    assert!(next > fence);
+    let unknown = scene
+        .store
+        .claim_run(&scene.space, RunId::derived(&["?"]), &owner("second"))
+        .await;
+    assert_eq!(unknown.expect_err("no such run").kind(), ErrorKind::NotFound);
+}
+
+/// Asking twice is asking once.
+pub async fn claiming_again_keeps_the_fence(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let run = scene.a_run("run").await;
+    let first = scene
+        .store
+        .claim_run(&scene.space, run, &owner("me"))
+        .await
+        .expect("a claim");
+    assert_eq!(
+        scene
+            .store
+            .claim_run(&scene.space, run, &owner("me"))
+            .await
+            .expect("the same claim"),
+        first
+    );
+}
+
+/// Until he claims it again.
+pub async fn who_gave_a_run_up_cannot_write_to_it(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let run = scene.a_run("run").await;
+    let fence = scene
+        .store
+        .claim_run(&scene.space, run, &owner("me"))
+        .await
+        .expect("a claim");
+    scene
+        .store
+        .release_run(&scene.space, run, fence)
+        .await
+        .expect("a release");
+    let error = scene
+        .append(run, vec![asked_by("me")], None, fenced(run, Seq(1), fence))
+        .await
+        .expect_err("given up");
+    assert!(matches!(error, StoreError::RunTaken { .. }), "{error}");
+    let again = scene
+        .store
+        .claim_run(&scene.space, run, &owner("me"))
+        .await
+        .expect("a claim");
+    scene
+        .append(run, vec![asked_by("me")], None, fenced(run, Seq(1), again))
+        .await
+        .expect("an event");
+}
+
+/// The run may be in other hands by now.
+pub async fn an_old_fence_gives_nothing_up(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let run = scene.a_run("run").await;
+    let old = scene
+        .store
+        .claim_run(&scene.space, run, &owner("a"))
+        .await
+        .expect("a claim");
+    scene
+        .store
+        .release_run(&scene.space, run, old)
+        .await
+        .expect("a release");
+    let new = scene
+        .store
+        .claim_run(&scene.space, run, &owner("b"))
+        .await
+        .expect("a claim");
+    scene
+        .store
+        .release_run(&scene.space, run, old)
+        .await
+        .expect("a release of nothing");
+    scene
+        .append(run, vec![asked_by("b")], None, fenced(run, Seq(1), new))
+        .await
+        .expect("an event");
+    scene
+        .store
+        .release_run(&scene.other_space("other").space, run, new)
+        .await
+        .expect("a release of nothing");
+}
+
+/// A store that is closed drives nothing.
+pub async fn a_dead_driver_is_replaced_at_once(home: &dyn Home) {
+    if !home.is_shared() {
+        return;
+    }
+    let dying = Scene::of(home);
+    let living = Scene::of(home);
+    let run = dying.a_run("run").await;
+    let old = dying
+        .store
+        .claim_run(&dying.space, run, &owner("dying"))
+        .await
+        .expect("a claim");
+    let error = living
+        .store
+        .claim_run(&living.space, run, &owner("living"))
+        .await
+        .expect_err("driven");
+    assert!(matches!(error, StoreError::RunTaken { .. }), "{error}");
+    assert!(
+        living
+            .store
+            .run(&living.space, Ref::Id(run))
+            .await
+            .expect("a run")
+            .driven
+    );
+    drop(dying);
+    assert!(
+        !living
+            .store
+            .run(&living.space, Ref::Id(run))
+            .await
+            .expect("a run")
+            .driven
+    );
+    let new = living
+        .store
+        .claim_run(&living.space, run, &owner("living"))
+        .await
+        .expect("a claim");
+    assert!(new > old);
+}
+
+/// Rather than that it should read again.
+pub async fn a_driver_that_was_replaced_is_told_so(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let run = scene.a_run("run").await;
+    let old = scene
+        .store
+        .claim_run(&scene.space, run, &owner("a"))
+        .await
+        .expect("a claim");
+    scene
+        .store
+        .release_run(&scene.space, run, old)
+        .await
+        .expect("a release");
+    let new = scene
+        .store
+        .claim_run(&scene.space, run, &owner("b"))
+        .await
+        .expect("a claim");
+    scene
+        .append(run, vec![asked_by("b")], None, fenced(run, Seq(1), new))
+        .await
+        .expect("an event");
+    let error = scene
+        .append(run, vec![asked_by("a")], None, fenced(run, Seq(1), old))
+        .await
+        .expect_err("replaced");
+    assert!(matches!(error, StoreError::RunTaken { .. }), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+}
+
+/// Who only asks needs no fence.
+pub async fn anybody_may_ask_something_of_a_run(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let run = scene.a_run("run").await;
+    let fence = scene
+        .store
+        .claim_run(&scene.space, run, &owner("driver"))
+        .await
+        .expect("a claim");
+    scene
+        .append(run, vec![asked_by("anybody")], None, Vec::new())
+        .await
+        .expect("a question");
+    let error = scene
+        .append(run, vec![asked_by("driver")], None, fenced(run, Seq(1), fence))
+        .await
+        .expect_err("stale");
+    assert!(matches!(error, StoreError::StaleRun { found: Seq(2), .. }), "{error}");
+    scene
+        .append(run, vec![asked_by("driver")], None, fenced(run, Seq(2), fence))
+        .await
+        .expect("an event");
+}
