@@ -25,7 +25,7 @@ use crate::memory::{MemoryWriter, ruled};
 use crate::outputs::JournalResults;
 use crate::perform::{self, Performed, Writes};
 use crate::runner::Shared;
-use crate::steps::{Batch, UnderWay, derive, status_of};
+use crate::steps::{Batch, Outside, UnderWay, derive, status_of};
 
 /// How often, at most, a driver looks whether somebody else wrote to its run's journal.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -93,13 +93,19 @@ impl Drive {
             under_way,
             pending,
         };
-        let in_flight = drive.run.in_flight();
-        if !in_flight.is_empty() {
+        // A request to stop may come in between; what is in flight is then looked at again.
+        for _ in 0..CONFLICTS_MAX {
+            let in_flight = drive.run.in_flight();
+            if in_flight.is_empty() {
+                return Ok(drive);
+            }
             let mut batch = Batch::default();
             drive.record(&mut batch, Event::Resumed { in_flight })?;
-            drive.commit(batch, Vec::new()).await?;
+            if drive.commit(batch).await? {
+                return Ok(drive);
+            }
         }
-        Ok(drive)
+        Err(drive.too_many_conflicts())
     }
 
     /// Drives the run to its end, and returns what it came to.
@@ -165,24 +171,23 @@ impl Drive {
                 resolve_pages(&self.shared.workspace, &mut performed.writes).await?;
             }
         }
+        let mut conflicts = 0;
         loop {
             let mut batch = Batch::default();
             for outcome in &outcomes {
                 self.conclude(&mut batch, outcome)?;
             }
-            let now = self.shared.workspace.clock().now();
-            let concurrency = self.concurrency();
-            let outside = derive(
-                &mut self.run,
-                &self.shared.registry,
-                &self.under_way,
-                concurrency,
-                now,
-                &mut batch,
-            )
-            .map_err(|source| self.journal_error(source))?;
+            let outside = self.derive(&mut batch)?;
             if !batch.is_empty() {
-                self.commit(batch, std::mem::take(&mut outcomes)).await?;
+                if self.commit(batch).await? {
+                    outcomes.clear();
+                } else {
+                    conflicts += 1;
+                    if conflicts > CONFLICTS_MAX {
+                        return Err(self.too_many_conflicts());
+                    }
+                }
+                continue;
             }
             for (node, calls) in outside.verify {
                 self.under_way.checks.insert(node);
@@ -198,6 +203,15 @@ impl Drive {
                 self.load(&hash).await?;
             }
         }
+    }
+
+    /// Puts into `batch` all that follows from the state.
+    fn derive(&mut self, batch: &mut Batch) -> Result<Outside, RunnerError> {
+        let now = self.shared.workspace.clock().now();
+        let concurrency = self.concurrency();
+        let registry = &self.shared.registry;
+        derive(&mut self.run, registry, &self.under_way, concurrency, now, batch)
+            .map_err(|source| self.journal_error(source))
     }
 
     /// Applies how a call or a check ended. One that was overtaken by a cancellation still counts: it did happen.
@@ -243,51 +257,32 @@ impl Drive {
 
     /// Makes `batch` durable and begins its calls.
     ///
-    /// If somebody else wrote to the journal in between (a request to stop), the run is folded anew with that in it, and
-    /// what was done (`outcomes`) is concluded again on the new state.
-    async fn commit(&mut self, mut batch: Batch, outcomes: Vec<Outcome>) -> Result<(), RunnerError> {
-        for _ in 0..CONFLICTS_MAX {
-            let calls = std::mem::take(&mut batch.calls);
-            match self.write(batch).await {
-                Ok(()) => {
-                    calls.into_iter().for_each(|call| self.begin(call));
-                    return Ok(());
-                }
-                Err(StoreError::StaleRun { .. }) => {
-                    let (run, head) = self.shared.fold(self.run.id()).await?;
-                    self.run = run;
-                    self.head.store(head.0, Ordering::Release);
-                    batch = Batch::default();
-                    for outcome in &outcomes {
-                        self.conclude(&mut batch, outcome)?;
-                    }
-                    let now = self.shared.workspace.clock().now();
-                    let concurrency = self.concurrency();
-                    let outside = derive(
-                        &mut self.run,
-                        &self.shared.registry,
-                        &self.under_way,
-                        concurrency,
-                        now,
-                        &mut batch,
-                    )
-                    .map_err(|source| self.journal_error(source))?;
-                    for hash in outside.load {
-                        self.load(&hash).await?;
-                    }
-                    if batch.is_empty() {
-                        return Ok(());
-                    }
-                }
-                Err(error) => return Err(error.into()),
+    /// `false` if somebody else wrote to the journal in between (a request to stop): nothing of the batch was written, and
+    /// the run was folded anew with that in it.
+    async fn commit(&mut self, mut batch: Batch) -> Result<bool, RunnerError> {
+        let calls = std::mem::take(&mut batch.calls);
+        match self.write(batch).await {
+            Ok(()) => {
+                calls.into_iter().for_each(|call| self.begin(call));
+                Ok(true)
             }
+            Err(StoreError::StaleRun { .. }) => {
+                let (run, head) = self.shared.fold(self.run.id()).await?;
+                self.run = run;
+                self.head.store(head.0, Ordering::Release);
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
         }
-        Err(RunnerError::Store(StoreError::Unavailable {
+    }
+
+    fn too_many_conflicts(&self) -> RunnerError {
+        RunnerError::Store(StoreError::Unavailable {
             doing: "write to",
             location: self.shared.workspace.store().location(),
             reason: format!("others wrote to the run's journal {CONFLICTS_MAX} times in a row"),
             source: None,
-        }))
+        })
     }
 
     async fn write(&mut self, batch: Batch) -> Result<(), StoreError> {

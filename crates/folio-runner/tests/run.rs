@@ -237,6 +237,55 @@ async fn a_running_run_can_be_stopped_by_somebody_else() {
     assert_eq!(run.node_at("after").unwrap().result.unwrap().status, Outcome::Cancelled);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_come_in_between_neither_lose_nor_repeat_a_step() {
+    let house = House::new();
+    std::fs::write(house.folder.path().join("large.txt"), "word \n".repeat(40_000)).unwrap();
+    let mut plan = "steps:
+  - {id: first, do: {tool: text, args: {op: echo, value: 1}}}
+  - {id: large, do: {tool: read, args: {path: large.txt}}}
+"
+    .to_owned();
+    for n in 0..60 {
+        plan += &format!(
+            "  - {{id: s{n}, do: {{tool: observe, args: {{content: 'saw {n}'}}}}, criteria: [{{check: {{file_exists: large.txt}}}}]}}\n"
+        );
+    }
+    plan +=
+        "  - {id: count, do: {tool: text, args: {op: count, value: '{{ results.large.output.text }}', of: lines}}}\n";
+    let run = house.submit(&plan).await.unwrap();
+    let driving = tokio::spawn({
+        let runner = house.runner.clone();
+        async move { runner.drive(run).await }
+    });
+    let other = runner_on(&house.folder.path().join("folio.db"), RunnerOptions::default());
+    let mut asked = 0;
+    while !driving.is_finished() {
+        // Of what is done there is nothing to stop, but the request stands in the journal.
+        if let Some(first) = other
+            .load(run)
+            .await
+            .unwrap()
+            .node_at("first")
+            .filter(|node| node.result.is_some())
+        {
+            let id = first.id;
+            other.cancel(run, Some(id), "somebody").await.unwrap();
+            asked += 1;
+        }
+    }
+    let result = driving.await.unwrap().unwrap();
+    assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
+    assert!(asked > 0);
+    let observations = house
+        .runner
+        .workspace()
+        .observations(EntryQuery::default())
+        .await
+        .unwrap();
+    assert_eq!(observations.total, 60);
+}
+
 #[tokio::test]
 async fn a_run_that_has_ended_is_not_driven_again() {
     let house = House::new();
