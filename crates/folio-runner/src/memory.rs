@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use folio_engine::{NodeId, Outcome, Output, Run, projection};
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Tag};
-use folio_memory::observation::{ObservationInput, TypeRegistry, draft};
+use folio_memory::observation::{ObservationInput, TypeRegistry, draft, page_of};
 use folio_memory::{
     Change, Clock, EntryId, IdSource, NewEntry, NewPage, PageFields, PageId, PageRole, Source, SpaceName, Timestamp,
     Trust,
@@ -90,7 +90,7 @@ impl MemoryWriter {
         };
         let draft =
             draft(input, &self.types, Trust::ToolInternal, source, now).map_err(|invalid| invalid.to_string())?;
-        let page = scratch_page_id(&self.space);
+        let (page, _) = page_of(&self.space);
         Ok(NewEntry {
             id: EntryId::draw(&*self.ids, now),
             page,
@@ -100,11 +100,8 @@ impl MemoryWriter {
     }
 
     fn scratch_page(&self) -> Change {
-        let fields = PageFields::new(PageRole::ScratchPage, "Scratch page", Owner::agent());
-        Change::EnsurePage(Box::new(NewPage {
-            id: scratch_page_id(&self.space),
-            fields,
-        }))
+        let (id, fields) = page_of(&self.space);
+        Change::EnsurePage(Box::new(NewPage { id, fields }))
     }
 
     fn append(
@@ -174,11 +171,6 @@ impl MemoryWriter {
             fields,
         }))
     }
-}
-
-/// The scratch page of a space: the same id wherever it is asked for.
-fn scratch_page_id(space: &SpaceName) -> PageId {
-    PageId::derived(&["scratch_page", space.as_str()])
 }
 
 /// What a finished node's `observe:` rules say; nothing for a node that has no output to speak of.

@@ -5,7 +5,22 @@ mod patch;
 mod priority;
 mod types;
 
+use crate::entry::Owner;
+use crate::id::PageId;
+use crate::page::{PageFields, PageRole};
+use crate::space::SpaceName;
+
 pub use draft::{Draft, MAX_CONTENT_BYTES, ObservationInput, TtlInput, draft};
 pub use patch::{ObservationPatch, patch};
 pub use priority::by_priority;
 pub use types::{Class, ObservationType, TypeRegistry};
+
+/// The scratch page of `space`: the same id wherever it is asked for.
+#[must_use]
+pub fn page_of(space: &SpaceName) -> (PageId, PageFields) {
+    let id = PageId::derived(&["scratch_page", space.as_str()]);
+    (
+        id,
+        PageFields::new(PageRole::ScratchPage, "Scratch page", Owner::agent()),
+    )
+}

@@ -3,10 +3,10 @@
 use folio_memory::actor::{Source, Trust};
 use folio_memory::entry::Status;
 use folio_memory::id::{EntryRef, Ref};
-use folio_memory::observation::{self, Class, ObservationInput, ObservationPatch, by_priority};
+use folio_memory::observation::{self, Class, ObservationInput, ObservationPatch, by_priority, page_of};
 use folio_memory::{
-    Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, ListAnswer, NewEntry, Owner, PageFields, PageId,
-    PageRole, Seq, SpaceName, Timestamp, Warning,
+    Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, ListAnswer, NewEntry, PageId, Seq, Timestamp,
+    Warning,
 };
 
 use super::{Workspace, WorkspaceError, Write, Written, source_of, trust_of};
@@ -32,12 +32,8 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn scratch_page(&self) -> Result<(PageId, Option<Change>), WorkspaceError> {
-        let id = scratch_page_id(self.space());
-        let change = self
-            .ensured(id, || {
-                PageFields::new(PageRole::ScratchPage, "Scratch page", Owner::agent())
-            })
-            .await?;
+        let (id, fields) = page_of(self.space());
+        let change = self.ensured(id, || fields).await?;
         Ok((id, change))
     }
 
@@ -57,7 +53,7 @@ impl Workspace {
         let draft = observation::draft(input, self.types(), trust, source, now)?;
         let new = NewEntry {
             id: EntryId::draw(&*self.inner.ids, now),
-            page: scratch_page_id(self.space()),
+            page: page_of(self.space()).0,
             kind: EntryKind::Observation,
             fields: draft.fields,
         };
@@ -245,9 +241,4 @@ impl Workspace {
             }
         }
     }
-}
-
-/// The id of the scratch page of `space`: the same wherever it is asked for.
-fn scratch_page_id(space: &SpaceName) -> PageId {
-    PageId::derived(&["scratch_page", space.as_str()])
 }
