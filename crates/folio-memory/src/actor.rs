@@ -91,6 +91,15 @@ impl Actor {
     pub fn in_run(self, run: RunId) -> Self {
         Self { run: Some(run), ..self }
     }
+
+    /// The same, within `turn`.
+    #[must_use]
+    pub fn in_turn(self, turn: TurnId) -> Self {
+        Self {
+            turn: Some(turn),
+            ..self
+        }
+    }
 }
 
 impl fmt::Display for Actor {

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::entry::{Confidence, Entry, EntryFields, EntryKind, Lifetime, Owner, Status, Tag};
+use crate::entry::{Confidence, Entry, EntryFields, EntryKind, Lifetime, Outcome, Owner, Status, Tag};
 use crate::id::{EntryHandle, EntryId, PageHandle, PageId, Seq};
 use crate::link::Link;
 use crate::page::{Page, PageFields};
@@ -71,6 +71,8 @@ pub enum FieldChange {
     ValidatedAt(Timestamp),
     /// Replaced.
     SupersededBy(Option<EntryId>),
+    /// It came true, it did not, or nobody says so any more.
+    Outcome(Option<Outcome>),
 }
 
 impl FieldChange {
@@ -93,6 +95,7 @@ impl FieldChange {
             Self::Lifetime(_) => "lifetime",
             Self::ValidatedAt(_) => "validated_at",
             Self::SupersededBy(_) => "superseded_by",
+            Self::Outcome(_) => "outcome",
         }
     }
 
@@ -113,6 +116,7 @@ impl FieldChange {
             Self::Lifetime(lifetime) => fields.lifetime = lifetime,
             Self::ValidatedAt(at) => fields.validated_at = Some(at),
             Self::SupersededBy(by) => fields.superseded_by = by,
+            Self::Outcome(outcome) => fields.outcome = outcome,
         }
     }
 }
@@ -202,5 +206,33 @@ impl Page {
         status.clone_into(&mut self.fields.status);
         self.version += 1;
         self.updated_at = at;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::actor::Trust;
+
+    #[test]
+    fn a_mark_is_kept_beside_the_confidence_and_leaves_it_as_it_was_m7_11_6() {
+        let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), Trust::User);
+        fields.confidence = Some(Confidence::clamped(0.9).0);
+        let new = NewEntry {
+            id: EntryId::derived(&["e"]),
+            page: PageId::derived(&["p"]),
+            kind: EntryKind::Observation,
+            fields,
+        };
+        let mut entry = Entry::added(new, EntryHandle(1), Seq(1), Timestamp::default());
+        entry.patch(
+            &[FieldChange::Outcome(Some(Outcome::Refuted))],
+            Seq(2),
+            Timestamp::default(),
+        );
+        assert_eq!(entry.fields.outcome, Some(Outcome::Refuted));
+        assert_eq!(entry.fields.confidence, Some(Confidence::clamped(0.9).0));
+        let written = serde_json::to_value(FieldChange::Outcome(Some(Outcome::Refuted))).unwrap();
+        assert_eq!(written, serde_json::json!({"outcome": "refuted"}));
     }
 }

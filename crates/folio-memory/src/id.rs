@@ -184,6 +184,10 @@ handle! {
     /// The short name of a run in its space (`r3`).
     RunHandle, "r"
 }
+handle! {
+    /// The short name of a turn in its space (`t5`).
+    TurnHandle, "t"
+}
 
 /// Something that a caller may name either way: by handle or by id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -219,6 +223,8 @@ pub type EntryRef = Ref<EntryId, EntryHandle>;
 pub type PageRef = Ref<PageId, PageHandle>;
 /// A run named by handle or id.
 pub type RunRef = Ref<RunId, RunHandle>;
+/// A turn named by handle or id.
+pub type TurnRef = Ref<TurnId, TurnHandle>;
 
 /// The number of a commit in its space: 1, 2, 3 … without gaps. Zero is before the first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]

@@ -44,6 +44,8 @@ pub(crate) struct Observation {
     pinned: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     superseded_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<&'static str>,
 }
 
 /// Where it came from.
@@ -95,6 +97,7 @@ impl Observation {
             updated_at: entry.updated_at,
             pinned: fields.pin_rank,
             superseded_by: fields.superseded_by.map(|by| by.to_string()),
+            outcome: fields.outcome.map(|outcome| outcome.as_str()),
         }
     }
 }
@@ -172,6 +175,9 @@ impl Report for InFull {
             if let Some(value) = value {
                 line(name, value.to_string())?;
             }
+        }
+        if let Some(outcome) = seen.outcome {
+            line("outcome", outcome.to_owned())?;
         }
         if let Some(by) = &seen.superseded_by {
             line("replaced by", by.clone())?;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Confidence, EntryKind, Lifetime, Owner, State, Status, Tag};
+use super::{Confidence, EntryKind, Lifetime, Outcome, Owner, State, Status, Tag};
 use crate::actor::{Source, Trust};
 use crate::id::{EntryHandle, EntryId, PageId, Seq};
 use crate::time::Timestamp;
@@ -65,6 +65,9 @@ pub struct EntryFields {
     /// The entry that took its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<EntryId>,
+    /// Whether it came true, as far as somebody has said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
 }
 
 impl EntryFields {
@@ -94,6 +97,7 @@ impl EntryFields {
             source: Source::default(),
             iteration: None,
             superseded_by: None,
+            outcome: None,
         }
     }
 }
