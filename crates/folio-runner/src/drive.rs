@@ -63,7 +63,7 @@ impl Drive {
     ///
     /// Calls that had begun and have no outcome are owed again, by the class of their tools.
     pub(crate) async fn open(shared: Arc<Shared>, id: RunId, fence: u64) -> Result<Self, RunnerError> {
-        let (run, head) = shared.fold(id).await?;
+        let (run, head) = shared.open(id).await?;
         let roots = grants::roots_of(&run)?;
         let run_folder = grants::run_folder(shared.options.run_folders.as_deref(), &run);
         let mut context = ToolContext::new(roots, run_folder);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use folio_engine::event::FORMAT;
 use folio_engine::plan::{self, Plan};
@@ -65,9 +65,21 @@ pub(crate) struct Shared {
     pub(crate) options: RunnerOptions,
     pub(crate) templates: Arc<Templates>,
     owner: OwnerId,
+    /// The run that was submitted last, as its journal says: whoever drives it next need not read it.
+    submitted: Mutex<Option<(Run, Seq)>>,
 }
 
 impl Shared {
+    /// The run as its journal says, and where the journal ends; or said, if it was submitted just now. A commit that
+    /// expects that end finds out.
+    pub(crate) async fn open(&self, id: RunId) -> Result<(Run, Seq), RunnerError> {
+        let submitted = self.submitted.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match submitted.filter(|(run, _)| run.id() == id) {
+            Some(opened) => Ok(opened),
+            None => self.fold(id).await,
+        }
+    }
+
     /// The run as its journal says, and where the journal ends.
     pub(crate) async fn fold(&self, id: RunId) -> Result<(Run, Seq), RunnerError> {
         let journal = self
@@ -97,6 +109,7 @@ impl Runner {
                 options,
                 templates,
                 owner,
+                submitted: Mutex::default(),
             }),
         }
     }
@@ -154,7 +167,7 @@ impl Runner {
         let title = plan.title.clone();
         let limits = folio_engine::Limits::of(&plan);
         let folder = new.folder.map(|folder| folder.display().to_string());
-        let event = Event::RunStarted {
+        let mut event = Event::RunStarted {
             format: FORMAT,
             goal,
             plan: json!(plan),
@@ -162,6 +175,8 @@ impl Runner {
             deadline: Some(now.plus(limits.deadline)),
             run: json!({"id": id.to_string(), "folder": folder, "started_at": now.to_string(), "shell": new.shell}),
         };
+        // As it will stand in the journal.
+        let _said_in_the_event = workspace.clean_event(&mut event);
         let mut run = Run::new(id, Arc::clone(&self.shared.templates));
         run.apply(now, &event)
             .map_err(|source| RunnerError::Journal { run: id, source })?;
@@ -188,6 +203,11 @@ impl Runner {
         };
         let committed = workspace.commit(commit).await.map_err(store_error)?;
         let handle = committed.run.map_or(RunHandle(0), |(_, handle)| handle);
+        // A store keeps instants from running backwards; then the run began at another one than was thought.
+        if committed.at == now {
+            let mut submitted = self.shared.submitted.lock().unwrap_or_else(PoisonError::into_inner);
+            *submitted = Some((run, committed.seq));
+        }
         Ok((id, handle))
     }
 

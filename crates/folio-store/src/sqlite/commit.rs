@@ -72,12 +72,12 @@ struct Plan<'p, 'w, 'c> {
 }
 
 impl<'c> Plan<'_, '_, 'c> {
-    fn expect(&self, expected: &[Expected], space_is_known: bool) -> Result<(), Failure> {
+    fn expect(&mut self, expected: &[Expected], space_is_known: bool) -> Result<(), Failure> {
         for expected in expected {
             match expected {
                 Expected::RunHead { run, .. } if !space_is_known => return Err(not_found("run", run).into()),
                 Expected::RunHead { run, head, fence } => {
-                    run::expect_head(self.scope.conn, self.space, *run, *head, *fence)?;
+                    run::expect_head(self.scope, self.space, *run, *head, *fence)?;
                 }
                 Expected::SpaceHead(head) if self.ends.head > *head => {
                     return Err(StoreError::StaleSpace {
@@ -227,7 +227,7 @@ impl<'c> Plan<'_, '_, 'c> {
     }
 
     fn append(&mut self, append: &'c RunAppend) -> Result<(), Failure> {
-        let found = run::place_of(self.scope.conn, self.space, append.run)?;
+        let found = self.scope.run(self.space, append.run)?;
         let starts = matches!(append.events.first(), Some(Event::RunStarted { .. }));
         let place = match (found, starts) {
             (Some(place), false) => place,
@@ -321,6 +321,7 @@ impl<'c> Plan<'_, '_, 'c> {
         }
         if let Some(run) = &run {
             run.write(conn, seq, at)?;
+            scope.wrote_run(space, run.append.run, run.place, seq);
         }
         (ends.head, ends.at) = (seq, at);
         scope.committed(space, ends);

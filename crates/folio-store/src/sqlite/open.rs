@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::busy;
@@ -173,6 +174,8 @@ fn flags(wanted: OpenFlags) -> OpenFlags {
 fn set_up(conn: &mut Connection) -> Result<(), Failure> {
     conn.busy_handler(Some(busy::patience(BUSY_WAIT)))?;
     conn.set_prepared_statement_cache_capacity(96);
+    // Otherwise a statement is planned anew whenever a value is bound that the plan might depend on.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.execute_batch(
         "PRAGMA foreign_keys = off; PRAGMA trusted_schema = off; PRAGMA cell_size_check = on; PRAGMA temp_store = memory",
     )?;

@@ -10,6 +10,7 @@ use super::journal::{self, Touched};
 use super::lease::Owners;
 use super::page::place_value;
 use super::place::{Place, SpaceId, from_column, to_column};
+use super::scope::Scope;
 use crate::error::StoreError;
 use crate::store::{OwnerId, RunQuery, RunRow};
 
@@ -60,15 +61,15 @@ pub(super) fn set_status(conn: &Connection, place: Place, status: &str) -> Resul
 
 /// Whether the journal of a run ends at `head` and `fence`, if given, still holds.
 pub(super) fn expect_head(
-    conn: &Connection,
+    scope: &mut Scope<'_>,
     space: SpaceId,
     run: RunId,
     head: Seq,
     fence: Option<u64>,
 ) -> Result<(), Failure> {
-    let place = place_of(conn, space, run)?.ok_or_else(|| not_found("run", run))?;
+    let place = scope.run(space, run)?.ok_or_else(|| not_found("run", run))?;
     if let Some(fence) = fence {
-        let (owner, current) = owner_of(conn, place)?;
+        let (owner, current) = owner_of(scope.conn, place)?;
         // First, because who lost the run must stop, and not read again.
         if owner.is_none() || current != fence {
             let detail = if owner.is_none() {
@@ -83,7 +84,7 @@ pub(super) fn expect_head(
             .into());
         }
     }
-    let found = journal::last_touch(conn, Touched::Run, place)?;
+    let found = scope.run_head(place)?;
     if found == head {
         Ok(())
     } else {

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
-use folio_memory::{PageId, Seq, SpaceName, Timestamp};
+use folio_memory::{PageId, RunId, Seq, SpaceName, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::error::Failure;
+use super::journal::Touched;
 use super::place::{Place, SpaceId};
-use super::{journal, page};
+use super::{journal, page, run};
 
 /// Pages of which it is remembered where they stand.
 const PAGES_KNOWN: usize = 4096;
@@ -18,8 +19,12 @@ pub(super) struct Known {
     /// Spaces and pages never go away, so what is known of them stays true, unless the transaction that made them fails.
     spaces: HashMap<SpaceName, SpaceId>,
     pages: HashMap<(SpaceId, PageId), Place>,
+    /// The run that was last written to, and where it stands.
+    run: Option<(SpaceId, RunId, Place)>,
     /// True as long as no other process writes.
     ends: HashMap<SpaceId, Ends>,
+    /// Where the journal of that run ends; true as long as no other process writes.
+    run_head: Option<Seq>,
     /// Changes when another process has written.
     data_version: Option<i64>,
 }
@@ -51,6 +56,7 @@ impl<'w> Scope<'w> {
         if known.data_version != Some(version) {
             known.data_version = Some(version);
             known.ends.clear();
+            known.run_head = None;
         }
         Ok(Self {
             conn,
@@ -84,6 +90,38 @@ impl<'w> Scope<'w> {
             self.known.pages.insert((space, id), place);
         }
         Ok(place)
+    }
+
+    /// Where the run called `id` stands.
+    pub(super) fn run(&mut self, space: SpaceId, id: RunId) -> Result<Option<Place>, Failure> {
+        match self.known.run {
+            Some((its_space, its_id, place)) if (its_space, its_id) == (space, id) => Ok(Some(place)),
+            _ => {
+                let place = run::place_of(self.conn, space, id)?;
+                if let Some(place) = place {
+                    (self.known.run, self.known.run_head) = (Some((space, id, place)), None);
+                }
+                Ok(place)
+            }
+        }
+    }
+
+    /// The last commit that wrote to the run at `place`.
+    pub(super) fn run_head(&mut self, place: Place) -> Result<Seq, Failure> {
+        let is_known = self.known.run.is_some_and(|(.., known)| known == place);
+        match self.known.run_head {
+            Some(head) if is_known => Ok(head),
+            _ => {
+                let head = journal::last_touch(self.conn, Touched::Run, place)?;
+                self.known.run_head = Some(head).filter(|_| is_known);
+                Ok(head)
+            }
+        }
+    }
+
+    /// Notes that commit `seq` wrote to the run called `id`.
+    pub(super) fn wrote_run(&mut self, space: SpaceId, id: RunId, place: Place, seq: Seq) {
+        (self.known.run, self.known.run_head) = (Some((space, id, place)), Some(seq));
     }
 
     /// The row that the next new space gets.
