@@ -6,7 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use folio::memory::id::{EntryRef, PageRef, RunRef};
 
 use crate::commands::{
-    bench, book, cancel, completions, doctor, observe, page, plan, resume, run, runs, serve, show, trace, tree, watch,
+    bench, book, cancel, completions, doctor, observe, page, plan, policy, resume, run, runs, serve, show, trace, tree,
+    watch,
 };
 
 const FIRST_STEPS: &str = "\
@@ -107,6 +108,9 @@ pub(crate) enum Command {
     Page(page::Page),
     /// Show what happened, in order
     Trace(trace::Trace),
+    /// What holds in the space: show, set, unset
+    #[command(subcommand)]
+    Policy(policy::Policy),
     /// Plan files: schema, check
     #[command(subcommand)]
     Plan(plan::Plan),

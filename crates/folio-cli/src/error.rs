@@ -155,6 +155,11 @@ impl Failure {
         self
     }
 
+    /// The stable name of what happened.
+    pub(crate) fn code(&self) -> &str {
+        &self.told.code
+    }
+
     /// How the program ends.
     pub(crate) fn exit(&self) -> Exit {
         self.told.exit
@@ -229,6 +234,7 @@ impl From<StoreError> for Failure {
         let (code, hint) = match &error {
             StoreError::NotFound { .. } => ("not_found", None),
             StoreError::StaleVersion { .. } => ("stale_version", Some("look at it as it is now, then decide anew")),
+            StoreError::StalePolicy { .. } => ("stale_policy", Some("look at it as it is now, then decide anew")),
             StoreError::StaleRun { .. } => ("stale_run", Some("look at the run as it is now, then decide anew")),
             StoreError::StaleSpace { .. } => ("stale_space", Some("look at it as it is now, then decide anew")),
             StoreError::RunTaken { .. } => ("run_taken", Some("`folio watch RUN` shows what the other process does")),

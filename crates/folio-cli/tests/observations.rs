@@ -84,7 +84,7 @@ fn what_is_put_right_is_said_and_what_cannot_be_kept_is_refused() {
     ! warning: ttl_minutes is a number from 0 to 525600; the default of the type is used (given -3, used 10080) [ttl_invalid]
     $ folio observe add x --type weather
     e2 [weather/active 0.5] x
-    ! warning: the type is not registered, so it is treated as an insight (given weather, used insight) [type_unknown]
+    ! warning: the type was not registered; it is now, as an observation (given weather, used observation) [type_unknown]
     $ folio observe add x --ttl-minutes 0
     e3 [observation/active, expired 0.5] x
     $ folio observe add x --confidence perhaps

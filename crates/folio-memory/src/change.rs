@@ -10,6 +10,7 @@ use crate::entry::{Confidence, Entry, EntryFields, EntryKind, Lifetime, Outcome,
 use crate::id::{EntryHandle, EntryId, PageHandle, PageId, Seq};
 use crate::link::Link;
 use crate::page::{Page, PageFields};
+use crate::policy::{SpacePolicy, TypePolicy};
 use crate::time::Timestamp;
 
 /// A page to be.
@@ -149,6 +150,21 @@ pub enum Change {
     },
     /// Adds an edge, unless it is there.
     AddLink(Link),
+    /// Replaces what holds in the space, all of it.
+    SetPolicy {
+        /// What holds from now on.
+        policy: Box<SpacePolicy>,
+        /// If given, the version that the policy must have.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expected_version: Option<u32>,
+    },
+    /// Registers an observation type, unless one of its name is registered (M7.3.22).
+    RegisterType {
+        /// Its name.
+        name: String,
+        /// What is known of it.
+        as_type: TypePolicy,
+    },
 }
 
 impl Entry {

@@ -8,6 +8,7 @@
 //! - [`page`], [`entry`], [`link`]: the data model (part A of the memory specification)
 //! - [`change`]: what a commit does to it, and how an entry or a page follows from its changes
 //! - [`observation`], [`scratchbook`]: the rules by which people's and tools' input becomes entries
+//! - [`policy`]: what holds in a space beyond what is built in
 //! - [`query`]: what may be asked
 //! - [`markdown`]: a page as people read it
 
@@ -19,6 +20,7 @@ pub mod link;
 pub mod markdown;
 pub mod observation;
 pub mod page;
+pub mod policy;
 pub mod query;
 pub mod scratchbook;
 pub mod space;
@@ -31,6 +33,7 @@ pub use entry::{Confidence, Entry, EntryFields, EntryKind, Lifetime, Owner, Stat
 pub use id::{EntryHandle, EntryId, IdSource, PageHandle, PageId, RunId, Seq, TurnId};
 pub use link::{Link, Relation};
 pub use page::{Page, PageFields, PageRole};
+pub use policy::{KeptPolicy, SpacePolicy};
 pub use query::{EntryQuery, ListAnswer, Order, PageQuery};
 pub use space::{SpaceName, ThreadKey};
 pub use time::{Clock, Timestamp};

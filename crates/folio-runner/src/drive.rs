@@ -79,7 +79,7 @@ impl Drive {
             space: shared.workspace.space().clone(),
             clock: Arc::clone(shared.workspace.clock()),
             ids: Arc::clone(shared.workspace.ids()),
-            types: Default::default(),
+            policy: Arc::default(),
         };
         let head = Arc::new(AtomicU64::new(head.0));
         let (under_way, pending) = (UnderWay::default(), FuturesUnordered::new());
@@ -170,6 +170,9 @@ impl Drive {
             if let Outcome::Call(performed, _) = outcome {
                 resolve_pages(&self.shared.workspace, &mut performed.writes).await?;
             }
+        }
+        if !outcomes.is_empty() {
+            self.memory.policy = self.shared.workspace.policy().await.map_err(store_error)?;
         }
         let mut conflicts = 0;
         loop {

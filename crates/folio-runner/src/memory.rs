@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use folio_engine::{NodeId, Outcome, Output, Run, projection};
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Tag};
-use folio_memory::observation::{ObservationInput, TypeRegistry, draft, page_of};
+use folio_memory::observation::{ObservationInput, UnknownType, draft, page_of};
 use folio_memory::{
-    Change, Clock, EntryId, IdSource, NewEntry, NewPage, PageFields, PageId, PageRole, Source, SpaceName, Timestamp,
-    Trust,
+    Change, Clock, EntryId, IdSource, NewEntry, NewPage, PageFields, PageId, PageRole, Role, Source, SpaceName,
+    Timestamp, Trust,
 };
+use folio_store::workspace::PolicyInForce;
 use folio_tools::{PageAppend, PageTarget};
 use serde_json::Value;
 
@@ -20,7 +21,8 @@ pub(crate) struct MemoryWriter {
     pub(crate) space: SpaceName,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
-    pub(crate) types: TypeRegistry,
+    /// What holds in the space; to be renewed before something is written.
+    pub(crate) policy: Arc<PolicyInForce>,
 }
 
 impl MemoryWriter {
@@ -50,8 +52,9 @@ impl MemoryWriter {
                     continue;
                 }
                 match self.observation(run, node, &writes.tool, channel, item.clone(), now) {
-                    Ok(entry) => {
+                    Ok((entry, registers)) => {
                         kept.push(item);
+                        changes.extend(registers);
                         changes.push(Change::AddEntry(Box::new(entry)));
                     }
                     Err(problem) => rejected.push(format!("{channel}[{index}]: {problem}")),
@@ -79,7 +82,7 @@ impl MemoryWriter {
         channel: &str,
         item: Value,
         now: Timestamp,
-    ) -> Result<NewEntry, String> {
+    ) -> Result<(NewEntry, Option<Change>), String> {
         let input: ObservationInput = serde_json::from_value(item).map_err(|error| error.to_string())?;
         let source = Source {
             tool: Some(tool.to_owned()).filter(|tool| !tool.is_empty()),
@@ -88,15 +91,23 @@ impl MemoryWriter {
             channel: Some(channel.to_owned()),
             turn: None,
         };
-        let draft =
-            draft(input, &self.types, Trust::ToolInternal, source, now).map_err(|invalid| invalid.to_string())?;
+        // What a rule of the plan says, whoever wrote the plan says.
+        let role = if channel == "observe" { Role::Human } else { Role::Tool };
+        let unknown = UnknownType::under(&self.policy, role);
+        let draft = draft(input, self.policy.types(), unknown, Trust::ToolInternal, source, now)
+            .map_err(|invalid| invalid.to_string())?;
+        let registers = draft.registers.map(|as_type| Change::RegisterType {
+            name: draft.fields.type_name.clone().unwrap_or_default(),
+            as_type,
+        });
         let (page, _) = page_of(&self.space);
-        Ok(NewEntry {
+        let entry = NewEntry {
             id: EntryId::draw(&*self.ids, now),
             page,
             kind: EntryKind::Observation,
             fields: draft.fields,
-        })
+        };
+        Ok((entry, registers))
     }
 
     fn scratch_page(&self) -> Change {

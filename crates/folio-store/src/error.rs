@@ -38,6 +38,14 @@ pub enum StoreError {
         /// The version that was expected.
         expected: u32,
     },
+    /// The policy of the space is at another version than the writer expects.
+    #[error("cannot set the policy: it is at version {found}, not {expected}")]
+    StalePolicy {
+        /// The version it has.
+        found: u32,
+        /// The version that was expected.
+        expected: u32,
+    },
     /// A run's journal has grown since its driver last read it.
     #[error("cannot append to run {run}: its journal ends at {found}, not at {expected}")]
     StaleRun {
@@ -109,9 +117,11 @@ impl StoreError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NotFound { .. } => ErrorKind::NotFound,
-            Self::StaleVersion { .. } | Self::StaleRun { .. } | Self::StaleSpace { .. } | Self::RunTaken { .. } => {
-                ErrorKind::Conflict
-            }
+            Self::StaleVersion { .. }
+            | Self::StalePolicy { .. }
+            | Self::StaleRun { .. }
+            | Self::StaleSpace { .. }
+            | Self::RunTaken { .. } => ErrorKind::Conflict,
             Self::Invalid(_) => ErrorKind::Invalid,
             Self::Unavailable { .. } | Self::TooNew { .. } => ErrorKind::Unavailable,
             Self::Corrupt { .. } => ErrorKind::Corrupt,

@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use folio_engine::Event;
 use folio_memory::id::{EntryRef, PageRef, RunHandle, RunRef};
 use folio_memory::{
-    Actor, Change, Entry, EntryId, EntryQuery, Link, ListAnswer, Page, PageQuery, RunId, Seq, SpaceName, Timestamp,
+    Actor, Change, Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, Page, PageQuery, RunId, Seq, SpaceName,
+    Timestamp,
 };
 use serde::Serialize;
 
@@ -200,6 +201,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// `Unavailable` or `Corrupt`.
     async fn links(&self, space: &SpaceName, end: &str) -> Result<Vec<Link>, StoreError>;
+
+    /// What holds in `space`: that of a new space if nobody has set anything.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn policy(&self, space: &SpaceName) -> Result<KeptPolicy, StoreError>;
 
     /// The bytes of a body.
     ///

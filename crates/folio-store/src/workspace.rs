@@ -9,6 +9,7 @@ mod clean;
 mod error;
 mod observations;
 mod pages;
+mod policy;
 mod reads;
 mod record;
 mod redact;
@@ -19,7 +20,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use folio_memory::actor::Source;
 use folio_memory::id::EntryRef;
-use folio_memory::observation::TypeRegistry;
 use folio_memory::{
     Actor, Change, Clock, Entry, FieldChange, IdSource, NewPage, PageFields, PageId, Role, SpaceName, Timestamp, Trust,
     Warning,
@@ -29,6 +29,7 @@ pub use book::BookFilter;
 pub use error::WorkspaceError;
 pub use observations::{DraftedObservation, MAX_ACTIVE};
 pub use pages::{PageInput, TreeNode};
+pub use policy::PolicyInForce;
 pub use record::{Recorded, Write};
 pub use trace::{TraceEntry, TraceQuery};
 
@@ -50,7 +51,8 @@ struct Inner {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     space: SpaceName,
-    types: TypeRegistry,
+    /// What held when somebody last looked.
+    policy: Mutex<Arc<PolicyInForce>>,
     /// Pages of derived id that are known to be there. Pages are never removed, so this stays true.
     known_pages: Mutex<HashSet<PageId>>,
 }
@@ -70,7 +72,6 @@ impl Workspace {
     /// The space called `space` of `store`. A space begins to exist with its first commit.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>, space: SpaceName) -> Self {
-        let types = TypeRegistry::default();
         let known_pages = Mutex::default();
         Self {
             inner: Arc::new(Inner {
@@ -78,7 +79,7 @@ impl Workspace {
                 clock,
                 ids,
                 space,
-                types,
+                policy: Mutex::default(),
                 known_pages,
             }),
         }
@@ -106,12 +107,6 @@ impl Workspace {
     #[must_use]
     pub fn ids(&self) -> &Arc<dyn IdSource> {
         &self.inner.ids
-    }
-
-    /// The observation types that it knows.
-    #[must_use]
-    pub fn types(&self) -> &TypeRegistry {
-        &self.inner.types
     }
 
     /// The present instant, by its clock.

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use folio_memory::id::{EntryRef, PageRef, RunRef};
-use folio_memory::{Entry, EntryId, EntryQuery, Link, ListAnswer, Page, PageQuery, RunId, Seq, SpaceName, Timestamp};
+use folio_memory::{
+    Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, Page, PageQuery, RunId, Seq, SpaceName, Timestamp,
+};
 use folio_store::store::Checkup;
 use folio_store::{
     BlobHash, Commit, Committed, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store, StoreError,
@@ -164,6 +166,10 @@ impl Store for FaultyStore {
 
     async fn links(&self, space: &SpaceName, end: &str) -> Result<Vec<Link>, StoreError> {
         self.reach(READING)?.links(space, end).await
+    }
+
+    async fn policy(&self, space: &SpaceName) -> Result<KeptPolicy, StoreError> {
+        self.reach(READING)?.policy(space).await
     }
 
     async fn blob(&self, space: &SpaceName, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {

@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod observe;
 pub(crate) mod page;
 pub(crate) mod plan;
+pub(crate) mod policy;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod runs;
@@ -70,6 +71,7 @@ pub(crate) async fn run(command: Command, settings: Settings, output: &Output) -
         Command::Tree(tree) => tree::run(&context, tree).await,
         Command::Page(page) => page::run(&context, page).await,
         Command::Trace(trace) => trace::run(&context, trace).await,
+        Command::Policy(policy) => policy::run(&context, policy).await,
         Command::Plan(plan) => plan::run(&context, plan),
         Command::Doctor(doctor) => doctor::run(&context, doctor).await,
         Command::Serve(serve) => serve::run(&context, serve).await,

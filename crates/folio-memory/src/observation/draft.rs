@@ -1,19 +1,18 @@
 //! From what somebody says they noticed to the fields of an entry (M7.1, M7.3): clamp, default, warn, refuse.
 
-use std::time::Duration;
-
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::types::TypeRegistry;
-use crate::actor::{Source, Trust};
-use crate::entry::{Confidence, EntryFields, EntryKind, Family, Lifetime, Owner, Status, Tag};
+use super::ttl::{TtlInput, lifetime};
+use super::types::{Class, ObservationType, TypeRegistry};
+use crate::actor::{Role, Source, Trust};
+use crate::entry::{Confidence, EntryFields, EntryKind, Family, Owner, Status, Tag};
+use crate::policy::{SpacePolicy, TypePolicy};
 use crate::time::Timestamp;
 use crate::warning::{Invalid, Warning};
 
 /// Bytes of content that stand in the entry itself (M7.3.29).
 pub const MAX_CONTENT_BYTES: usize = 64 * 1024;
-const MAX_TTL_MINUTES: f64 = 525_600.0;
 const MAX_CONTEXT_BYTES: usize = 16 * 1024;
 const MAX_CONTEXT_DEPTH: usize = 8;
 
@@ -56,44 +55,6 @@ pub struct ObservationInput {
     pub metadata: Option<Value>,
 }
 
-/// A lifetime as it was written: leaving it out and writing `null` are different things (M7.1.5).
-#[derive(Debug, Clone, PartialEq, Default)]
-pub enum TtlInput {
-    /// Left out.
-    #[default]
-    Absent,
-    /// `null`.
-    Never,
-    /// Anything else.
-    Given(Value),
-}
-
-impl TtlInput {
-    /// Whether it was left out.
-    #[must_use]
-    pub fn is_absent(&self) -> bool {
-        matches!(self, Self::Absent)
-    }
-}
-
-impl Serialize for TtlInput {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Absent | Self::Never => serializer.serialize_none(),
-            Self::Given(value) => value.serialize(serializer),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for TtlInput {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match Value::deserialize(deserializer)? {
-            Value::Null => Self::Never,
-            value => Self::Given(value),
-        })
-    }
-}
-
 /// What became of an input: fields of an entry, and what was put right on the way.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
@@ -101,12 +62,35 @@ pub struct Draft {
     pub fields: EntryFields,
     /// What was put right.
     pub warnings: Vec<Warning>,
+    /// A type that is to be registered with it.
+    pub registers: Option<TypePolicy>,
+}
+
+/// What becomes of a type that nobody registered (M7.3.22).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnknownType {
+    /// It is refused.
+    Refused,
+    /// It is registered, as an observation.
+    Registered,
+}
+
+impl UnknownType {
+    /// What `policy` says for somebody in `role`.
+    #[must_use]
+    pub fn under(policy: &SpacePolicy, role: Role) -> Self {
+        if policy.strict_types.holds_for(role) {
+            Self::Refused
+        } else {
+            Self::Registered
+        }
+    }
 }
 
 /// Makes the fields of an observation that is recorded at `now`.
 ///
 /// Numbers out of range are put right with a warning; text that cannot be kept, a malformed type, tag, owner or context
-/// is refused. An unknown but well-formed type is taken as an insight, with a warning (an open space).
+/// is refused. What becomes of an unknown but well-formed type, `unknown` says.
 ///
 /// # Errors
 ///
@@ -114,25 +98,31 @@ pub struct Draft {
 pub fn draft(
     input: ObservationInput,
     types: &TypeRegistry,
+    unknown: UnknownType,
     trust: Trust,
     source: Source,
     now: Timestamp,
 ) -> Result<Draft, Invalid> {
     let mut warnings = Vec::new();
     let type_name = input.type_name.unwrap_or_else(|| "observation".to_owned());
-    let known = match types.get(&type_name) {
-        Some(known) => known,
-        None if TypeRegistry::is_well_formed(&type_name) => {
-            let message = "the type is not registered, so it is treated as an insight";
-            warnings.push(Warning::new("type_unknown", message, &type_name, "insight"));
-            types.get("observation").expect("the built-in types are registered")
-        }
-        None => {
+    let mut registers = None;
+    let default_ttl = match types.get(&type_name) {
+        Some(known) => known.default_ttl,
+        None if !TypeRegistry::is_well_formed(&type_name) => {
             let message = format!("{type_name:?} is not a type name: a-z, 0-9 and _, beginning with a letter");
             return Err(Invalid::new("type_invalid", "type", message));
         }
+        None if unknown == UnknownType::Refused => {
+            let message = format!("{type_name:?} is not registered in this space");
+            return Err(Invalid::new("type_unknown", "type", message));
+        }
+        None => {
+            let message = "the type was not registered; it is now, as an observation";
+            warnings.push(Warning::new("type_unknown", message, &type_name, "observation"));
+            let new = registers.insert(TypePolicy::of(Class::Insight));
+            ObservationType::from(&*new).default_ttl
+        }
     };
-    let default_ttl = known.default_ttl;
 
     let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), trust);
     fields.source = source;
@@ -169,7 +159,11 @@ pub fn draft(
     fields.context = input.context.map(check_context).transpose()?;
     fields.metadata = input.metadata;
     fields.type_name = Some(type_name);
-    Ok(Draft { fields, warnings })
+    Ok(Draft {
+        fields,
+        warnings,
+        registers,
+    })
 }
 
 /// Text that can be kept: NUL is taken out with a warning, the rest stays byte for byte.
@@ -222,59 +216,6 @@ fn confidence_invalid(raw: Option<&Value>) -> Invalid {
     )
 }
 
-fn lifetime(
-    ttl: &TtlInput,
-    expires_at: Option<&str>,
-    default_ttl: Duration,
-    now: Timestamp,
-    warnings: &mut Vec<Warning>,
-) -> Result<Lifetime, Invalid> {
-    let end_given = expires_at
-        .map(Timestamp::parse)
-        .transpose()
-        .map_err(|message| Invalid::new("expires_at_invalid", "expires_at", message))?;
-    let by_ttl = match ttl {
-        TtlInput::Absent if end_given.is_some() => None,
-        TtlInput::Absent => Some(now.plus(default_ttl)),
-        TtlInput::Never => None,
-        TtlInput::Given(value) => Some(now.plus(ttl_of(value, default_ttl, warnings))),
-    };
-    Ok(match (by_ttl, end_given) {
-        (Some(a), Some(b)) => {
-            let earlier = a.min(b);
-            let message = "both ttl_minutes and expires_at were given; the earlier holds";
-            warnings.push(Warning::new(
-                "ttl_and_expires_at",
-                message,
-                format!("{a} and {b}"),
-                earlier,
-            ));
-            Lifetime::Until(earlier)
-        }
-        (Some(end), None) | (None, Some(end)) => Lifetime::Until(end),
-        (None, None) => Lifetime::Unlimited,
-    })
-}
-
-/// Minutes as a duration; what makes no sense becomes the default (M7.1.4), not the nearest sensible value.
-fn ttl_of(value: &Value, default_ttl: Duration, warnings: &mut Vec<Warning>) -> Duration {
-    let minutes = match value {
-        Value::Number(number) => number.as_f64(),
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
-    };
-    match minutes.filter(|m| (0.0..=MAX_TTL_MINUTES).contains(m)) {
-        // Stored as millisecond instants (M7.1.2). The range above keeps the seconds finite and not negative.
-        Some(minutes) => Duration::from_secs_f64((minutes * 60_000.0).round() / 1000.0),
-        None => {
-            let used = default_ttl.as_secs() / 60;
-            let message = "ttl_minutes is a number from 0 to 525600; the default of the type is used";
-            warnings.push(Warning::new("ttl_invalid", message, value, used));
-            default_ttl
-        }
-    }
-}
-
 pub(super) fn check_context(context: Value) -> Result<Value, Invalid> {
     if depth(&context) > MAX_CONTEXT_DEPTH {
         return Err(Invalid::new(
@@ -312,6 +253,7 @@ mod tests {
         draft(
             input,
             &TypeRegistry::default(),
+            UnknownType::Registered,
             Trust::ToolInternal,
             Source::default(),
             NOW,
@@ -385,10 +327,16 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_type_is_taken_with_a_warning() {
-        let draft = drafted(json!({"content": "x", "type": "weather"})).unwrap();
-        assert_eq!(draft.warnings[0].code, "type_unknown");
-        assert_eq!(draft.fields.type_name.as_deref(), Some("weather"));
+    fn an_unknown_type_is_registered_with_a_warning_or_refused_m7_3_22() {
+        let input = json!({"content": "x", "type": "weather"});
+        let open = drafted(input.clone()).unwrap();
+        assert_eq!(open.warnings[0].code, "type_unknown");
+        assert_eq!(open.fields.type_name.as_deref(), Some("weather"));
+        assert_eq!(open.registers, Some(TypePolicy::of(Class::Insight)));
+        let (types, strict) = (TypeRegistry::default(), UnknownType::Refused);
+        let input = serde_json::from_value(input).unwrap();
+        let refused = draft(input, &types, strict, Trust::ToolInternal, Source::default(), NOW);
+        assert_eq!(refused.unwrap_err().code, "type_unknown");
     }
 
     #[test]

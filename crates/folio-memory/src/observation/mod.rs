@@ -3,6 +3,7 @@
 mod draft;
 mod patch;
 mod priority;
+mod ttl;
 mod types;
 
 use crate::entry::Owner;
@@ -10,9 +11,10 @@ use crate::id::PageId;
 use crate::page::{PageFields, PageRole};
 use crate::space::SpaceName;
 
-pub use draft::{Draft, MAX_CONTENT_BYTES, ObservationInput, TtlInput, draft};
+pub use draft::{Draft, MAX_CONTENT_BYTES, ObservationInput, UnknownType, draft};
 pub use patch::{ObservationPatch, patch};
 pub use priority::by_priority;
+pub use ttl::TtlInput;
 pub use types::{Class, ObservationType, TypeRegistry};
 
 /// The scratch page of `space`: the same id wherever it is asked for.

@@ -13,19 +13,26 @@ impl TypeRegistry {
             .map_or(Class::Insight, |known| known.class)
     }
 
+    /// How important entries of the type `name` are, lower first; an unknown type is as important as an insight.
+    #[must_use]
+    pub fn priority_of(&self, name: Option<&str>) -> u32 {
+        name.and_then(|name| self.get(name))
+            .map_or_else(|| Class::Insight.priority(), |known| known.priority)
+    }
+
     /// The names of the registered types of `class`, sorted.
     pub fn names_in(&self, class: Class) -> impl Iterator<Item = &str> {
         self.names().filter(move |name| self.class_of(Some(name)) == class)
     }
 }
 
-/// Orders by class, then the surer first, then the newer first. Total: no two entries are equal.
+/// Orders by the priority of the type, which is that of its class unless the space says otherwise, then the surer first, then the newer first. Total: no two entries are equal.
 #[must_use]
 pub fn by_priority(types: &TypeRegistry, a: &Entry, b: &Entry) -> Ordering {
-    let class = |entry: &Entry| types.class_of(entry.fields.type_name.as_deref());
+    let priority = |entry: &Entry| types.priority_of(entry.fields.type_name.as_deref());
     let confidence = |entry: &Entry| entry.fields.confidence.map_or(0.0, |confidence| confidence.value());
-    class(a)
-        .cmp(&class(b))
+    priority(a)
+        .cmp(&priority(b))
         .then_with(|| confidence(b).total_cmp(&confidence(a)))
         .then_with(|| b.handle.cmp(&a.handle))
 }

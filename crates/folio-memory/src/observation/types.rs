@@ -3,21 +3,54 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
+use crate::policy::{SpacePolicy, TypePolicy};
+
 /// What a type is treated as. Ordered as a reader wants it: an alert first (M7.2.14).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Class {
     /// Something is wrong or dangerous.
     Alert,
     /// Somebody has to say yes or no.
     PendingConfirmation,
     /// Something has to happen first, or at a time.
+    #[serde(alias = "reminder")]
     Dependency,
     /// Something could be done.
     ActionSuggestion,
     /// Something was noticed.
+    #[default]
+    #[serde(rename = "observation", alias = "insight")]
     Insight,
     /// Something keeps happening.
     Pattern,
+}
+
+impl Class {
+    /// Every class, the most important first.
+    pub const ALL: [Self; 6] = [
+        Self::Alert,
+        Self::PendingConfirmation,
+        Self::Dependency,
+        Self::ActionSuggestion,
+        Self::Insight,
+        Self::Pattern,
+    ];
+
+    /// Its place in the order of importance, from 1.
+    #[must_use]
+    pub fn priority(self) -> u32 {
+        match self {
+            Self::Alert => 1,
+            Self::PendingConfirmation => 2,
+            Self::Dependency => 3,
+            Self::ActionSuggestion => 4,
+            Self::Insight => 5,
+            Self::Pattern => 6,
+        }
+    }
 }
 
 /// What is known of a type.
@@ -25,8 +58,22 @@ pub enum Class {
 pub struct ObservationType {
     /// What it is treated as.
     pub class: Class,
-    /// How long it holds unless something else is said.
-    pub default_ttl: Duration,
+    /// How long it holds unless something else is said; none for ever.
+    pub default_ttl: Option<Duration>,
+    /// Its place in the order of importance, lower first.
+    pub priority: u32,
+}
+
+impl From<&TypePolicy> for ObservationType {
+    fn from(known: &TypePolicy) -> Self {
+        Self {
+            class: known.class,
+            default_ttl: known
+                .default_ttl_minutes
+                .map(|minutes| Duration::from_secs(u64::from(minutes) * 60)),
+            priority: known.priority.unwrap_or_else(|| known.class.priority()),
+        }
+    }
 }
 
 /// The types that a space knows.
@@ -35,43 +82,42 @@ pub struct TypeRegistry {
     types: BTreeMap<String, ObservationType>,
 }
 
-const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const BUILT_IN: [(&str, Class); 13] = [
+    ("pending_confirmation", Class::PendingConfirmation),
+    ("contextual_insight", Class::Insight),
+    ("risk_alert", Class::Alert),
+    ("observation", Class::Insight),
+    ("action_suggestion", Class::ActionSuggestion),
+    ("pattern_detected", Class::Pattern),
+    ("dependency", Class::Dependency),
+    ("reminder", Class::Dependency),
+    ("alert", Class::Alert),
+    ("error_alert", Class::Alert),
+    ("security_alert", Class::Alert),
+    ("recovery_plan", Class::ActionSuggestion),
+    ("learning", Class::Insight),
+];
 
 impl Default for TypeRegistry {
     /// The built-in types, all with the lifetime of M7.1.5: seven days.
     fn default() -> Self {
-        let built_in = [
-            ("pending_confirmation", Class::PendingConfirmation),
-            ("contextual_insight", Class::Insight),
-            ("risk_alert", Class::Alert),
-            ("observation", Class::Insight),
-            ("action_suggestion", Class::ActionSuggestion),
-            ("pattern_detected", Class::Pattern),
-            ("dependency", Class::Dependency),
-            ("reminder", Class::Dependency),
-            ("alert", Class::Alert),
-            ("error_alert", Class::Alert),
-            ("security_alert", Class::Alert),
-            ("recovery_plan", Class::ActionSuggestion),
-            ("learning", Class::Insight),
-        ];
-        let types = built_in
-            .into_iter()
-            .map(|(name, class)| {
-                (
-                    name.to_owned(),
-                    ObservationType {
-                        class,
-                        default_ttl: WEEK,
-                    },
-                )
-            })
-            .collect();
-        Self { types }
+        Self::of(&SpacePolicy::default())
     }
 }
 
 impl TypeRegistry {
+    /// The built-in types, and those that `policy` registers or makes different.
+    #[must_use]
+    pub fn of(policy: &SpacePolicy) -> Self {
+        let built_in = BUILT_IN
+            .iter()
+            .map(|(name, class)| ((*name).to_owned(), (&TypePolicy::of(*class)).into()));
+        let registered = policy.types.iter().map(|(name, known)| (name.to_owned(), known.into()));
+        Self {
+            types: built_in.chain(registered).collect(),
+        }
+    }
+
     /// What is known of `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&ObservationType> {
@@ -91,5 +137,30 @@ impl TypeRegistry {
             && name
                 .bytes()
                 .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_space_registers_types_and_changes_built_in_ones_m7_3_22() {
+        let policy = json!({"types": {
+            "weather": {"class": "reminder", "default_ttl_minutes": 60},
+            "learning": {"default_ttl_minutes": null, "priority": 1},
+        }});
+        let types = TypeRegistry::of(&serde_json::from_value(policy).unwrap());
+        let weather = types.get("weather").unwrap();
+        assert_eq!((weather.class, weather.priority), (Class::Dependency, 3));
+        assert_eq!(weather.default_ttl, Some(Duration::from_secs(3600)));
+        let learning = types.get("learning").unwrap();
+        assert_eq!(
+            (learning.class, learning.priority, learning.default_ttl),
+            (Class::Insight, 1, None)
+        );
+        assert_eq!(types.names().count(), BUILT_IN.len() + 1);
     }
 }

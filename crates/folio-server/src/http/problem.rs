@@ -88,6 +88,7 @@ impl From<StoreError> for Problem {
         let (code, hint) = match &error {
             StoreError::NotFound { .. } => ("not_found", None),
             StoreError::StaleVersion { .. } => ("stale_version", Some("look at it as it is now, then decide anew")),
+            StoreError::StalePolicy { .. } => ("stale_policy", Some("look at it as it is now, then decide anew")),
             StoreError::StaleRun { .. } => ("stale_run", Some("look at the run as it is now, then decide anew")),
             StoreError::StaleSpace { .. } => ("stale_space", Some("look at it as it is now, then decide anew")),
             StoreError::RunTaken { .. } => ("run_taken", Some("its events show what the other process does")),

@@ -5,13 +5,15 @@
 
 use std::collections::HashMap;
 
-use folio_memory::{Change, Entry, EntryHandle, EntryId, NewEntry, Page, PageHandle, PageId, RunId, Seq, Timestamp};
+use folio_memory::{
+    Change, Entry, EntryHandle, EntryId, KeptPolicy, NewEntry, Page, PageHandle, PageId, RunId, Seq, Timestamp,
+};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::error::Failure;
 use super::journal::{self, Touched};
 use super::place::{Place, SpaceId, from_column};
-use super::{blob, entry, page};
+use super::{blob, entry, page, policy};
 use crate::store::{Checkup, LogRow};
 
 /// Most problems that are told; beyond, one knows that it is bad.
@@ -101,6 +103,7 @@ struct Replay<'c, 'f> {
     /// Entries and pages that were changed, as far as they are made.
     entries: HashMap<EntryId, Entry>,
     pages: HashMap<PageId, Page>,
+    policy: KeptPolicy,
 }
 
 impl<'c, 'f> Replay<'c, 'f> {
@@ -115,6 +118,7 @@ impl<'c, 'f> Replay<'c, 'f> {
             last,
             entries: HashMap::new(),
             pages: HashMap::new(),
+            policy: KeptPolicy::default(),
         }
     }
 
@@ -139,6 +143,11 @@ impl<'c, 'f> Replay<'c, 'f> {
         }
         for page in std::mem::take(&mut self.pages).into_values() {
             self.compare_page(&page)?;
+        }
+        match read(policy::read(self.conn, Some(self.space)))? {
+            Ok(found) if found == self.policy => {}
+            Ok(_) => self.problem(|| "the policy is not what the log makes of it".to_owned()),
+            Err(reason) => self.problem(|| reason),
         }
         Ok(())
     }
@@ -184,6 +193,10 @@ impl<'c, 'f> Replay<'c, 'f> {
                 if !exists {
                     self.problem(|| format!("the link of commit {} is missing", row.seq));
                 }
+                Ok(())
+            }
+            Change::SetPolicy { .. } | Change::RegisterType { .. } => {
+                self.policy.apply(change, row.seq);
                 Ok(())
             }
             other => {

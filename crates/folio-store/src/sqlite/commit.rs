@@ -3,8 +3,8 @@
 use folio_engine::Event;
 use folio_memory::id::RunHandle;
 use folio_memory::{
-    Change, Entry, EntryHandle, EntryId, FieldChange, Link, NewEntry, NewPage, Page, PageHandle, PageId, RunId, Seq,
-    Timestamp,
+    Change, Entry, EntryHandle, EntryId, FieldChange, KeptPolicy, Link, NewEntry, NewPage, Page, PageHandle, PageId,
+    RunId, Seq, Timestamp,
 };
 
 use super::error::{Failure, not_found};
@@ -13,7 +13,7 @@ use super::place::{Place, SpaceId};
 use super::planned::{Planned, PlannedEntry, PlannedPage, PlannedRun};
 use super::prepare::Prepared;
 use super::scope::{Ends, Scope};
-use super::{blob, entry, link, page, replay, run};
+use super::{blob, entry, link, page, policy, replay, run};
 use crate::commit::{Committed, CommittedEntry, Expected, RunAppend};
 use crate::error::StoreError;
 
@@ -44,6 +44,7 @@ pub(super) fn apply(scope: &mut Scope<'_>, commit: &Prepared) -> Result<Committe
         named_entries: Vec::new(),
         named_pages: Vec::new(),
         run: None,
+        policy: None,
     };
     plan.expect(&commit.expected, known.is_some())?;
     for (change, fields_json) in commit.record.changes.iter().zip(&commit.fields_json) {
@@ -69,6 +70,8 @@ struct Plan<'p, 'w, 'c> {
     named_entries: Vec<(EntryId, usize, bool)>,
     named_pages: Vec<(PageId, PageHandle)>,
     run: Option<PlannedRun<'c>>,
+    /// The policy, once somebody had to look, and whether it changes.
+    policy: Option<(KeptPolicy, bool)>,
 }
 
 impl<'c> Plan<'_, '_, 'c> {
@@ -103,6 +106,7 @@ impl<'c> Plan<'_, '_, 'c> {
                 expected_version,
             } => self.patch_entry(*entry, fields, *expected_version),
             Change::AddLink(link) => self.add_link(link),
+            Change::SetPolicy { .. } | Change::RegisterType { .. } => self.change_policy(change),
             other => Err(StoreError::Invalid(format!("this store does not know the change {other:?}")).into()),
         }
     }
@@ -226,6 +230,27 @@ impl<'c> Plan<'_, '_, 'c> {
         Ok(())
     }
 
+    fn change_policy(&mut self, change: &Change) -> Result<(), Failure> {
+        let (kept, is_changed) = match &mut self.policy {
+            Some(looked_up) => looked_up,
+            none => none.insert((policy::read(self.scope.conn, Some(self.space))?, false)),
+        };
+        let found = kept.version;
+        let changes = kept.apply(change, self.seq);
+        if let Change::SetPolicy {
+            expected_version: Some(expected),
+            ..
+        } = change
+            && changes
+            && *expected != found
+        {
+            let expected = *expected;
+            return Err(StoreError::StalePolicy { found, expected }.into());
+        }
+        *is_changed |= changes;
+        Ok(())
+    }
+
     fn append(&mut self, append: &'c RunAppend) -> Result<(), Failure> {
         let found = self.scope.run(self.space, append.run)?;
         let starts = matches!(append.events.first(), Some(Event::RunStarted { .. }));
@@ -301,6 +326,7 @@ impl<'c> Plan<'_, '_, 'c> {
             named_entries,
             named_pages,
             run,
+            policy,
         } = self;
         let conn = scope.conn;
         if is_new_space {
@@ -322,6 +348,9 @@ impl<'c> Plan<'_, '_, 'c> {
         if let Some(run) = &run {
             run.write(conn, seq, at)?;
             scope.wrote_run(space, run.append.run, run.place, seq);
+        }
+        if let Some((kept, true)) = &policy {
+            policy::write(conn, space, kept)?;
         }
         (ends.head, ends.at) = (seq, at);
         scope.committed(space, ends);

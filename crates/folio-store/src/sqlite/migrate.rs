@@ -22,10 +22,16 @@ pub(super) struct Migration {
 }
 
 /// Every step, in order. A file is at format n when the first n have been taken; a step that was published never changes.
-pub(super) const MIGRATIONS: &[Migration] = &[Migration {
-    sql: include_str!("migrations/0001_start.sql"),
-    changes_data: false,
-}];
+pub(super) const MIGRATIONS: &[Migration] = &[
+    Migration {
+        sql: include_str!("migrations/0001_start.sql"),
+        changes_data: false,
+    },
+    Migration {
+        sql: include_str!("migrations/0002_policy.sql"),
+        changes_data: false,
+    },
+];
 
 /// The format of the file, zero for an empty one.
 ///

@@ -2,7 +2,7 @@
 //!
 //! - `open`, `migrate`: whose file it is, its format, how connections are set up
 //! - `prepare`, `job`, `writer`, `scope`, `commit`, `planned`, `replay`: a write from the caller to the disk
-//! - `journal`, `entry`, `page`, `link`, `blob`, `run`: the rows of one table each, written and read
+//! - `journal`, `entry`, `page`, `link`, `blob`, `run`, `policy`: the rows of one table each, written and read
 //! - `place`: how those rows are numbered
 //! - `readers`, `list`: questions
 //! - `lease`: which processes that drive runs are alive
@@ -27,6 +27,7 @@ mod open;
 mod page;
 mod place;
 mod planned;
+mod policy;
 mod prepare;
 mod readers;
 mod replay;
@@ -42,7 +43,9 @@ use std::thread::JoinHandle;
 
 use async_trait::async_trait;
 use folio_memory::id::{EntryRef, PageRef, RunRef};
-use folio_memory::{Entry, EntryId, EntryQuery, Link, ListAnswer, Page, PageQuery, RunId, Seq, SpaceName, Timestamp};
+use folio_memory::{
+    Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, Page, PageQuery, RunId, Seq, SpaceName, Timestamp,
+};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
@@ -285,6 +288,10 @@ impl Store for SqliteStore {
     async fn links(&self, space: &SpaceName, end: &str) -> Result<Vec<Link>, StoreError> {
         let end = end.to_owned();
         self.read(space, move |conn, space| link::list(conn, space, &end)).await
+    }
+
+    async fn policy(&self, space: &SpaceName) -> Result<KeptPolicy, StoreError> {
+        self.read_one(space, policy::read).await
     }
 
     async fn blob(&self, space: &SpaceName, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {

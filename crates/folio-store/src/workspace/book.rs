@@ -81,7 +81,8 @@ impl Workspace {
             fields,
         };
         let page = self.ensured(page, || page_fields).await?;
-        self.add(actor, page, Box::new(new), now, idempotency_key).await
+        self.add(actor, page.into_iter().collect(), Box::new(new), now, idempotency_key)
+            .await
     }
 
     /// Changes an item. Without `expected_version` the last writer of a field wins.

@@ -3,7 +3,9 @@
 use folio_memory::actor::{Source, Trust};
 use folio_memory::entry::Status;
 use folio_memory::id::{EntryRef, Ref};
-use folio_memory::observation::{self, Class, ObservationInput, ObservationPatch, by_priority, page_of};
+use folio_memory::observation::{
+    self, Class, ObservationInput, ObservationPatch, TypeRegistry, UnknownType, by_priority, page_of,
+};
 use folio_memory::{
     Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, ListAnswer, NewEntry, PageId, Seq, Timestamp,
     Warning,
@@ -19,6 +21,8 @@ pub const MAX_ACTIVE: usize = 100;
 pub struct DraftedObservation {
     /// The change that adds it. Needs the scratch page: see [`Workspace::scratch_page`].
     pub new: Box<NewEntry>,
+    /// The change that registers its type, if nobody has (M7.3.22). Goes before it.
+    pub registers: Option<Change>,
     /// The instant from which its lifetime counts: the commit's own.
     pub at: Timestamp,
     /// What was put right.
@@ -43,14 +47,21 @@ impl Workspace {
     /// # Errors
     ///
     /// The first field that is wrong.
-    pub fn draft_observation(
+    pub async fn draft_observation(
         &self,
+        actor: &Actor,
         input: ObservationInput,
         source: Source,
         trust: Trust,
     ) -> Result<DraftedObservation, WorkspaceError> {
         let now = self.now();
-        let draft = observation::draft(input, self.types(), trust, source, now)?;
+        let policy = self.policy().await?;
+        let unknown = UnknownType::under(&policy, actor.role);
+        let draft = observation::draft(input, policy.types(), unknown, trust, source, now)?;
+        let registers = draft.registers.map(|as_type| Change::RegisterType {
+            name: draft.fields.type_name.clone().unwrap_or_default(),
+            as_type,
+        });
         let new = NewEntry {
             id: EntryId::draw(&*self.inner.ids, now),
             page: page_of(self.space()).0,
@@ -59,6 +70,7 @@ impl Workspace {
         };
         Ok(DraftedObservation {
             new: Box::new(new),
+            registers,
             at: now,
             warnings: draft.warnings,
         })
@@ -76,23 +88,28 @@ impl Workspace {
         input: ObservationInput,
         idempotency_key: Option<String>,
     ) -> Result<Written, WorkspaceError> {
-        let drafted = self.draft_observation(input, source_of(actor), trust_of(actor))?;
+        let drafted = self
+            .draft_observation(actor, input, source_of(actor), trust_of(actor))
+            .await?;
         let (_, page) = self.scratch_page().await?;
-        let mut written = self.add(actor, page, drafted.new, drafted.at, idempotency_key).await?;
+        let before = drafted.registers.into_iter().chain(page).collect();
+        let mut written = self
+            .add(actor, before, drafted.new, drafted.at, idempotency_key)
+            .await?;
         written.warnings.splice(0..0, drafted.warnings);
         Ok(written)
     }
 
-    /// Adds one entry, and its page before it if that is not there.
+    /// Adds one entry, after what has to be there `before` it: its page, its type.
     pub(super) async fn add(
         &self,
         actor: &Actor,
-        page: Option<Change>,
+        before: Vec<Change>,
         new: Box<NewEntry>,
         at: Timestamp,
         idempotency_key: Option<String>,
     ) -> Result<Written, WorkspaceError> {
-        let changes = page.into_iter().chain([Change::AddEntry(new)]).collect();
+        let changes = before.into_iter().chain([Change::AddEntry(new)]).collect();
         let recorded = self
             .record(
                 actor,
@@ -185,6 +202,8 @@ impl Workspace {
     /// `Unavailable` or `Corrupt`.
     pub async fn active_observations(&self, limit: usize) -> Result<ListAnswer<Entry>, WorkspaceError> {
         let limit = limit.min(MAX_ACTIVE);
+        let policy = self.policy().await?;
+        let types: &TypeRegistry = policy.types();
         let live = EntryQuery {
             kinds: vec![EntryKind::Observation],
             status: vec![Status::Active, Status::PendingReview],
@@ -206,16 +225,18 @@ impl Workspace {
             Class::ActionSuggestion,
         ] {
             if found.len() < limit {
-                let types = self.types().names_in(class).map(str::to_owned).collect();
-                self.collect(&EntryQuery { types, ..live.clone() }, counted.as_of, &mut found)
-                    .await?;
+                let wanted = EntryQuery {
+                    types: types.names_in(class).map(str::to_owned).collect(),
+                    ..live.clone()
+                };
+                self.collect(&wanted, counted.as_of, &mut found).await?;
             }
         }
         if found.len() < limit {
             found.clear();
             self.collect(&live, counted.as_of, &mut found).await?;
         }
-        found.sort_by(|a, b| by_priority(self.types(), a, b));
+        found.sort_by(|a, b| by_priority(types, a, b));
         found.truncate(limit);
         Ok(ListAnswer {
             returned: found.len(),

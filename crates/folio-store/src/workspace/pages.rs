@@ -112,7 +112,7 @@ impl Workspace {
             kind: EntryKind::Log,
             fields,
         };
-        self.add(actor, None, Box::new(new), now, idempotency_key).await
+        self.add(actor, Vec::new(), Box::new(new), now, idempotency_key).await
     }
 
     /// The last `n` entries of a page, oldest of them first. Gives 1,000 at most.

@@ -2,6 +2,7 @@ mod book;
 mod fake;
 mod observations;
 mod pages;
+mod policy;
 mod trace;
 
 use std::sync::Arc;

@@ -269,6 +269,17 @@ fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>) -> TraceE
                 ..line
             }
         }
+        Change::SetPolicy { .. } => TraceEntry {
+            component: "policy",
+            operation: operation("set_policy"),
+            ..line
+        },
+        Change::RegisterType { name, .. } => TraceEntry {
+            component: "policy",
+            operation: operation("register_type"),
+            detail: Some(name.clone()),
+            ..line
+        },
         _ => TraceEntry {
             component: "page",
             operation: operation("change"),

@@ -11,6 +11,7 @@ pub mod history;
 pub mod lists;
 pub mod log;
 pub mod pages;
+pub mod policy;
 pub mod runs;
 pub mod scene;
 pub mod waiting;
@@ -100,6 +101,13 @@ macro_rules! store_contract {
             a_page_needs_its_parent,
             a_page_of_another_space_is_not_there,
         ]);
+        $crate::store_contract!(@cases $home, policy: [
+            a_new_space_has_the_policy_that_is_built_in,
+            a_policy_is_replaced_as_a_whole_and_counts_its_versions,
+            a_stale_policy_is_refused_with_the_version_it_has,
+            a_type_is_registered_once_m7_3_22,
+            a_policy_belongs_to_its_space,
+        ]);
         $crate::store_contract!(@cases $home, runs: [
             a_run_begins_with_its_first_event,
             a_journal_gives_its_events_in_order_from_anywhere,
@@ -152,6 +160,7 @@ mod tests {
             include_str!("lists.rs"),
             include_str!("cursors.rs"),
             include_str!("pages.rs"),
+            include_str!("policy.rs"),
             include_str!("runs.rs"),
             include_str!("drivers.rs"),
             include_str!("blobs.rs"),

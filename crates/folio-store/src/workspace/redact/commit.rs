@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use folio_engine::{Event, Finding, NodeResult, Output};
-use folio_memory::{Change, EntryFields, EntryKind, FieldChange, Warning};
+use folio_memory::{Change, EntryFields, EntryKind, FieldChange, SpacePolicy, Warning};
 
 use super::{Cleaner, has_secret};
 use crate::commit::{Blob, Commit};
@@ -76,8 +76,23 @@ fn clean_change(cleaner: &mut Cleaner, change: &mut Change) {
                 clean_field(cleaner, field);
             }
         }
+        Change::SetPolicy { policy, .. } => clean_policy(cleaner, policy),
+        Change::RegisterType { name, .. } => cleaner.text(name, "type"),
         // A link has ids at its ends. A change that is new in the model has to be added here.
         _ => {}
+    }
+}
+
+/// Whatever sections it has: as the JSON that it is written as.
+fn clean_policy(cleaner: &mut Cleaner, policy: &mut SpacePolicy) {
+    let Ok(mut value) = serde_json::to_value(&*policy) else {
+        return;
+    };
+    if has_secret(&value) {
+        cleaner.value(&mut value, "policy");
+        // A text without its secret is a text still, so this reads; and if a section were more particular, nothing of
+        // the document would be better than its secret on the disk.
+        *policy = serde_json::from_value(value).unwrap_or_default();
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use folio_memory::id::{EntryRef, PageRef, Ref, RunRef};
 use folio_memory::{
-    Change, Clock, Entry, EntryHandle, EntryId, EntryQuery, IdSource, Link, ListAnswer, Order, Page, PageHandle,
-    PageQuery, RunId, Seq, SpaceName, Timestamp,
+    Change, Clock, Entry, EntryHandle, EntryId, EntryQuery, IdSource, KeptPolicy, Link, ListAnswer, Order, Page,
+    PageHandle, PageQuery, RunId, Seq, SpaceName, Timestamp,
 };
 use ulid::Ulid;
 
@@ -29,6 +29,7 @@ struct State {
     entries: BTreeMap<EntryId, Entry>,
     pages: Vec<Page>,
     keys: HashMap<String, Committed>,
+    policy: KeptPolicy,
 }
 
 impl FakeStore {
@@ -102,6 +103,7 @@ impl State {
                         changed,
                     });
                 }
+                Change::SetPolicy { .. } | Change::RegisterType { .. } => drop(self.policy.apply(change, seq)),
                 _ => panic!("no test needs it"),
             }
         }
@@ -243,6 +245,10 @@ impl Store for FakeStore {
 
     async fn links(&self, _: &SpaceName, _: &str) -> Result<Vec<Link>, StoreError> {
         panic!("no test needs it")
+    }
+
+    async fn policy(&self, _: &SpaceName) -> Result<KeptPolicy, StoreError> {
+        Ok(self.state.lock().unwrap().policy.clone())
     }
 
     async fn blob(&self, _: &SpaceName, _: &BlobHash) -> Result<Vec<u8>, StoreError> {

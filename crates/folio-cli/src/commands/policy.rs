@@ -1,0 +1,196 @@
+//! `folio policy`: what holds in a space beyond what is built in.
+
+use std::fmt::{self, Write as _};
+
+use clap::{Args, Subcommand};
+use folio::Workspace;
+use folio::memory::SpacePolicy;
+use folio::store::workspace::PolicyInForce;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{Context, json_or_text, text_or_stdin};
+use crate::error::{Exit, Failure};
+use crate::output::{Report, Style};
+
+/// How often a change of single keys is made again when somebody else changes the policy meanwhile.
+const ATTEMPTS: u32 = 8;
+
+/// `folio policy`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Policy {
+    /// Show what holds
+    Show,
+    /// Change what holds: all of it from a file, or single keys
+    Set(Set),
+    /// Give keys back what is built in
+    Unset(Unset),
+}
+
+/// `folio policy set`.
+#[derive(Debug, Args)]
+pub(crate) struct Set {
+    /// A JSON file with the whole policy (- reads standard input), or keys, for example
+    /// strict_types=nobody types.weather.class=alert
+    #[arg(required = true, value_name = "FILE|KEY=VALUE")]
+    what: Vec<String>,
+    /// Why
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+/// `folio policy unset`.
+#[derive(Debug, Args)]
+pub(crate) struct Unset {
+    /// Which keys, for example types.weather
+    #[arg(required = true, value_name = "KEY")]
+    keys: Vec<String>,
+    /// Why
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+/// A policy as it is shown.
+#[derive(Debug, Serialize)]
+struct Shown {
+    space: String,
+    version: u32,
+    changed_seq: u64,
+    policy: SpacePolicy,
+}
+
+impl Report for Shown {
+    /// The document, as a file for `set` has it.
+    fn text(&self, out: &mut String, _: Style) -> fmt::Result {
+        writeln!(
+            out,
+            "{}",
+            serde_json::to_string_pretty(&self.policy).map_err(|_| fmt::Error)?
+        )
+    }
+}
+
+/// Carries out `folio policy`.
+pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    let now = match policy {
+        Policy::Show => workspace.policy().await?,
+        Policy::Set(Set { what, reason }) => match keys_and_values(&what) {
+            Some(pairs) => {
+                change(context, &workspace, reason, |document| {
+                    pairs
+                        .iter()
+                        .try_for_each(|(key, value)| put(document, key, Some(json_or_text(value))))
+                })
+                .await?
+            }
+            None if what.len() == 1 => {
+                let text = match what[0].as_str() {
+                    "-" => text_or_stdin("-".to_owned())?,
+                    path => std::fs::read_to_string(path)
+                        .map_err(|error| Failure::file("read the policy in", path.as_ref(), &error))?,
+                };
+                let document = serde_json::from_str(&text).map_err(|error| mistake(&error))?;
+                set(context, &workspace, document, None, reason).await?
+            }
+            None => {
+                return Err(Failure::usage(
+                    "usage",
+                    "a policy is set from one file, or from keys and values",
+                ));
+            }
+        },
+        Policy::Unset(Unset { keys, reason }) => {
+            change(context, &workspace, reason, |document| {
+                keys.iter().try_for_each(|key| put(document, key, None))
+            })
+            .await?
+        }
+    };
+    context.output.report(&Shown {
+        space: workspace.space().to_string(),
+        version: now.version(),
+        changed_seq: now.changed_seq().0,
+        policy: now.document().clone(),
+    })?;
+    Ok(Exit::Done)
+}
+
+type InForce = std::sync::Arc<PolicyInForce>;
+
+/// Sets what `edit` makes of the present document; again if somebody else was quicker.
+async fn change(
+    context: &Context<'_>,
+    workspace: &Workspace,
+    reason: Option<String>,
+    edit: impl Fn(&mut Map<String, Value>) -> Result<(), Failure>,
+) -> Result<InForce, Failure> {
+    let mut attempt = 1;
+    loop {
+        let now = workspace.policy().await?;
+        let mut document = match serde_json::to_value(now.document()) {
+            Ok(Value::Object(document)) => document,
+            _ => Map::new(),
+        };
+        edit(&mut document)?;
+        let document = serde_json::from_value(Value::Object(document)).map_err(|error| mistake(&error))?;
+        match set(context, workspace, document, Some(now.version()), reason.clone()).await {
+            Err(failure) if failure.code() == "stale_policy" && attempt < ATTEMPTS => attempt += 1,
+            done => return done,
+        }
+    }
+}
+
+async fn set(
+    context: &Context<'_>,
+    workspace: &Workspace,
+    document: SpacePolicy,
+    expected_version: Option<u32>,
+    reason: Option<String>,
+) -> Result<InForce, Failure> {
+    let (now, warnings) = workspace
+        .set_policy(&context.actor(), document, expected_version, reason)
+        .await?;
+    context.output.warnings(&warnings);
+    Ok(now)
+}
+
+/// The arguments as keys and values; none if they name a file.
+fn keys_and_values(what: &[String]) -> Option<Vec<(&str, &str)>> {
+    let pair = |text: &'_ String| -> Option<(usize, usize)> {
+        let at = text.find('=')?;
+        let is_key = at > 0
+            && text[..at]
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"_.-:".contains(&byte));
+        is_key.then_some((at, at + 1))
+    };
+    what.iter()
+        .map(|text| pair(text).map(|(end, start)| (&text[..end], &text[start..])))
+        .collect()
+}
+
+/// Puts `value` at a dotted path, or takes away what is there.
+fn put(document: &mut Map<String, Value>, key: &str, value: Option<Value>) -> Result<(), Failure> {
+    let mut parts: Vec<&str> = key.split('.').collect();
+    let last = parts.pop().unwrap_or_default();
+    let mut place = document;
+    for part in parts {
+        let inner = place
+            .entry(part)
+            .or_insert_with(|| Value::Object(Map::new()))
+            .as_object_mut();
+        place =
+            inner.ok_or_else(|| Failure::usage("policy_invalid", format!("{part} of {key} has no keys of its own")))?;
+    }
+    match value {
+        Some(value) => drop(place.insert(last.to_owned(), value)),
+        None => drop(place.remove(last)),
+    }
+    Ok(())
+}
+
+fn mistake(error: &serde_json::Error) -> Failure {
+    Failure::usage("policy_invalid", format!("the policy cannot be read: {error}"))
+        .hint("`folio policy show` prints one that can")
+}

@@ -1,0 +1,90 @@
+//! The policy of a space, as a person and as a program see it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod support;
+
+use insta::assert_snapshot;
+use serde_json::json;
+use support::{Folio, session};
+
+#[test]
+fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
+    let folio = Folio::new();
+    folio.file("policy.json", r#"{"types": {"tide": {"class": "reminder"}}}"#);
+    folio.file("wrong.json", r#"{"type": {}}"#);
+    let seen = session(
+        &folio,
+        &[
+            "policy show",
+            "policy set strict_types=everybody types.weather.class=alert types.weather.default_ttl_minutes=60",
+            "observe add x --type tide",
+            "observe add x --type weather",
+            "policy unset strict_types",
+            "policy set types.weather.class=storm",
+            "policy set policy.json",
+            "policy set wrong.json",
+            "trace --limit 4",
+        ],
+    );
+    assert_snapshot!(seen, @r#"
+    $ folio policy show
+    {}
+    $ folio policy set strict_types=everybody types.weather.class=alert types.weather.default_ttl_minutes=60
+    {
+      "types": {
+        "weather": {
+          "class": "alert",
+          "default_ttl_minutes": 60
+        }
+      },
+      "strict_types": "everybody"
+    }
+    $ folio observe add x --type tide
+    ! error: type: "tide" is not registered in this space
+    = 2
+    $ folio observe add x --type weather
+    e1 [weather/active 0.5] x
+    $ folio policy unset strict_types
+    {
+      "types": {
+        "weather": {
+          "class": "alert",
+          "default_ttl_minutes": 60
+        }
+      }
+    }
+    $ folio policy set types.weather.class=storm
+    ! error: the policy cannot be read: unknown variant `storm`, expected one of `alert`, `pending_confirmation`, `dependency`, `reminder`, `action_suggestion`, `insight`, `observation`, `pattern`
+    !   hint: `folio policy show` prints one that can
+    = 2
+    $ folio policy set policy.json
+    {
+      "types": {
+        "tide": {
+          "class": "dependency",
+          "default_ttl_minutes": 10080
+        }
+      }
+    }
+    $ folio policy set wrong.json
+    ! error: the policy cannot be read: unknown field `type`, expected `types` or `strict_types` at line 1 column 7
+    !   hint: `folio policy show` prints one that can
+    = 2
+    $ folio trace --limit 4
+    #2     TIME page         add_page by human: scratch_page "Scratch page"
+    #2     TIME scratch_page add_observation weather by human: x
+    #3     TIME policy       set_policy by human
+    #4     TIME policy       set_policy by human
+    "#);
+}
+
+#[test]
+fn programs_read_the_version_and_the_commit() {
+    let folio = Folio::new();
+    folio.ok(&["policy", "set", "strict_types=nobody", "--reason", "an experiment"]);
+    assert_eq!(
+        folio.json(&["policy", "show"]),
+        json!({"space": "main", "version": 1, "changed_seq": 1, "policy": {"strict_types": "nobody"}})
+    );
+}

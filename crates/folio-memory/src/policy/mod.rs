@@ -1,0 +1,120 @@
+//! What holds in a space beyond what is built in: one JSON document, kept in the log like everything else.
+//!
+//! Every section has defaults, so an empty document is the policy of a new space. A person replaces the document as a
+//! whole; a type that an open space meets for the first time is added to it by itself.
+
+mod registered;
+
+use serde::{Deserialize, Serialize};
+
+pub use registered::{DEFAULT_TTL_MINUTES, MAX_TTL_MINUTES, StrictTypes, TypePolicy, TypesPolicy};
+
+use crate::change::Change;
+use crate::id::Seq;
+use crate::warning::Invalid;
+
+/// What holds in a space. Each section is a file of this folder.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SpacePolicy {
+    /// The observation types that are registered besides the built-in ones, or that differ from them (M7.3.22).
+    #[serde(skip_serializing_if = "TypesPolicy::is_empty")]
+    pub types: TypesPolicy,
+    /// For whom a type that nobody registered is an error.
+    #[serde(skip_serializing_if = "is_default")]
+    pub strict_types: StrictTypes,
+}
+
+impl SpacePolicy {
+    /// Whether everything in it makes sense.
+    ///
+    /// # Errors
+    ///
+    /// The first section that is wrong, with the reason.
+    pub fn check(&self) -> Result<(), Invalid> {
+        self.types.check()
+    }
+}
+
+/// A policy with its place in the log.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct KeptPolicy {
+    /// Counts its revisions; zero is the policy of a space where nobody has set one.
+    pub version: u32,
+    /// The commit that last changed it; zero if none did.
+    pub changed_seq: Seq,
+    /// What holds.
+    pub policy: SpacePolicy,
+}
+
+impl KeptPolicy {
+    /// What is kept after `change`, made by commit `seq`. Whether anything changed: a document like the one that is
+    /// there, or a type that is there already, changes nothing.
+    pub fn apply(&mut self, change: &Change, seq: Seq) -> bool {
+        let changed = match change {
+            Change::SetPolicy { policy, .. } if **policy != self.policy => {
+                self.policy.clone_from(policy);
+                true
+            }
+            Change::RegisterType { name, as_type } => self.policy.types.register(name, as_type.clone()),
+            _ => false,
+        };
+        if changed {
+            self.version += 1;
+            self.changed_seq = seq;
+        }
+        changed
+    }
+}
+
+/// Whether a section need not be written down.
+pub(crate) fn is_default<T: Default + PartialEq>(section: &T) -> bool {
+    *section == T::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::observation::Class;
+
+    fn policy(value: serde_json::Value) -> SpacePolicy {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn an_empty_document_is_the_policy_of_a_new_space_and_is_written_as_one() {
+        assert_eq!(policy(json!({})), SpacePolicy::default());
+        assert_eq!(serde_json::to_value(SpacePolicy::default()).unwrap(), json!({}));
+    }
+
+    #[test]
+    fn a_misspelt_section_is_an_error() {
+        assert!(serde_json::from_value::<SpacePolicy>(json!({"typs": {}})).is_err());
+        assert!(serde_json::from_value::<SpacePolicy>(json!({"types": {"x": {"clas": "alert"}}})).is_err());
+    }
+
+    #[test]
+    fn a_document_replaces_the_one_before_and_a_type_is_added_to_it() {
+        let mut kept = KeptPolicy::default();
+        let set = |value| Change::SetPolicy {
+            policy: Box::new(policy(value)),
+            expected_version: None,
+        };
+        let register = |class| Change::RegisterType {
+            name: "weather".to_owned(),
+            as_type: TypePolicy::of(class),
+        };
+        assert!(!kept.apply(&set(json!({})), Seq(1)), "it is as wished");
+        assert!(kept.apply(&set(json!({"strict_types": "nobody"})), Seq(2)));
+        assert!(kept.apply(&register(Class::Insight), Seq(3)));
+        assert!(
+            !kept.apply(&register(Class::Alert), Seq(4)),
+            "the first who needs a type registers it"
+        );
+        assert_eq!((kept.version, kept.changed_seq), (2, Seq(3)));
+        assert_eq!(kept.policy.strict_types, StrictTypes::Nobody);
+        assert_eq!(kept.policy.types.get("weather").unwrap().class, Class::Insight);
+    }
+}

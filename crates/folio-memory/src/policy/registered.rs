@@ -1,0 +1,170 @@
+//! The section `types`: which observation types there are, and who may use others (M7.3.22).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::actor::Role;
+use crate::observation::{Class, TypeRegistry};
+use crate::warning::Invalid;
+
+/// How long an observation holds if neither its writer nor its type says anything (M7.1.5): seven days.
+pub const DEFAULT_TTL_MINUTES: u32 = 7 * 24 * 60;
+
+/// The longest lifetime that can be given: a year.
+pub const MAX_TTL_MINUTES: u32 = 525_600;
+
+/// Most types that a space registers. Beyond, somebody makes names of what should be tags.
+const MAX_TYPES: usize = 1000;
+
+/// What is known of a registered type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TypePolicy {
+    /// What it is treated as.
+    #[serde(default)]
+    pub class: Class,
+    /// How long it holds unless something else is said; `null` for ever.
+    #[serde(default = "default_ttl_minutes")]
+    pub default_ttl_minutes: Option<u32>,
+    /// Its place in the order of importance, lower first; left out, that of its class (M7.2.14).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u32>,
+}
+
+impl TypePolicy {
+    /// A type of `class` with the usual lifetime.
+    #[must_use]
+    pub fn of(class: Class) -> Self {
+        Self {
+            class,
+            default_ttl_minutes: default_ttl_minutes(),
+            priority: None,
+        }
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "none would be for ever")]
+fn default_ttl_minutes() -> Option<u32> {
+    Some(DEFAULT_TTL_MINUTES)
+}
+
+/// For whom a type that nobody registered is an error; for all others it is registered by its first use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StrictTypes {
+    /// For tools and everybody else who is no person.
+    #[default]
+    Tools,
+    /// For people, too.
+    Everybody,
+    /// For nobody.
+    Nobody,
+}
+
+impl StrictTypes {
+    /// Whether it is one for somebody in `role`.
+    #[must_use]
+    pub fn holds_for(self, role: Role) -> bool {
+        match self {
+            Self::Tools => role != Role::Human,
+            Self::Everybody => true,
+            Self::Nobody => false,
+        }
+    }
+}
+
+/// Registered types by name.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TypesPolicy(BTreeMap<String, TypePolicy>);
+
+impl TypesPolicy {
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is said of `name`.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&TypePolicy> {
+        self.0.get(name)
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &TypePolicy)> {
+        self.0.iter().map(|(name, known)| (name.as_str(), known))
+    }
+
+    /// Adds `name`, unless it is there; whether it was added.
+    pub fn register(&mut self, name: &str, as_type: TypePolicy) -> bool {
+        let is_new = !self.0.contains_key(name);
+        if is_new {
+            self.0.insert(name.to_owned(), as_type);
+        }
+        is_new
+    }
+
+    pub(super) fn check(&self) -> Result<(), Invalid> {
+        let wrong = |message| Err(Invalid::new("policy_invalid", "types", message));
+        if self.0.len() > MAX_TYPES {
+            return wrong(format!("{} types are more than {MAX_TYPES}", self.0.len()));
+        }
+        for (name, known) in &self.0 {
+            if !TypeRegistry::is_well_formed(name) {
+                return wrong(format!(
+                    "{name:?} is not a type name: a-z, 0-9 and _, beginning with a letter"
+                ));
+            }
+            if let Some(minutes) = known.default_ttl_minutes.filter(|minutes| *minutes > MAX_TTL_MINUTES) {
+                return wrong(format!("{minutes} minutes of {name} are more than {MAX_TTL_MINUTES}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(types: serde_json::Value, message: Option<&str>) {
+        let types: TypesPolicy = serde_json::from_value(types).unwrap();
+        let found = types.check().err();
+        match (&found, message) {
+            (Some(found), Some(message)) => assert!(found.message.contains(message), "{found}"),
+            _ => assert_eq!(found.is_some(), message.is_some(), "{types:?}"),
+        }
+    }
+
+    #[test]
+    fn a_type_that_could_not_be_used_is_not_registered_m7_3_22() {
+        check(
+            json!({"weather": {"class": "alert", "default_ttl_minutes": null, "priority": 1}}),
+            None,
+        );
+        check(json!({"weather": {}}), None);
+        check(json!({"No Such": {}}), Some("is not a type name"));
+        check(
+            json!({"weather": {"default_ttl_minutes": 525_601}}),
+            Some("are more than 525600"),
+        );
+    }
+
+    #[test]
+    fn types_are_strict_for_tools_and_open_for_people_unless_it_is_said_m7_3_22() {
+        for (strict, tool, person) in [
+            (StrictTypes::Tools, true, false),
+            (StrictTypes::Everybody, true, true),
+            (StrictTypes::Nobody, false, false),
+        ] {
+            assert_eq!(
+                (strict.holds_for(Role::Tool), strict.holds_for(Role::Human)),
+                (tool, person)
+            );
+        }
+    }
+}

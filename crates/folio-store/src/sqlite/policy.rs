@@ -1,0 +1,38 @@
+//! What holds in each space: one row, made from the log.
+
+use folio_memory::{KeptPolicy, Seq};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::error::{Failure, damaged};
+use super::place::{SpaceId, from_column, to_column};
+use crate::error::StoreError;
+
+/// The policy of `space`; that of a new one if nobody has set any.
+pub(super) fn read(conn: &Connection, space: Option<SpaceId>) -> Result<KeptPolicy, Failure> {
+    let Some(space) = space else {
+        return Ok(KeptPolicy::default());
+    };
+    let sql = "SELECT version, changed_seq, policy FROM policy WHERE space = ?1";
+    let row = conn.prepare_cached(sql)?.query_row([space], |row| {
+        Ok((row.get::<_, u32>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?))
+    });
+    let Some((version, changed_seq, policy)) = row.optional()? else {
+        return Ok(KeptPolicy::default());
+    };
+    Ok(KeptPolicy {
+        version,
+        changed_seq: Seq(from_column(changed_seq)),
+        policy: serde_json::from_str(&policy).map_err(|error| damaged("the policy of a space", error))?,
+    })
+}
+
+/// Writes the row of `space`.
+pub(super) fn write(conn: &Connection, space: SpaceId, kept: &KeptPolicy) -> Result<(), Failure> {
+    let policy = serde_json::to_string(&kept.policy)
+        .map_err(|error| StoreError::Invalid(format!("the policy cannot be written as JSON: {error}")))?;
+    let sql = "INSERT INTO policy (space, version, changed_seq, policy) VALUES (?1, ?2, ?3, ?4)
+               ON CONFLICT (space) DO UPDATE SET version = ?2, changed_seq = ?3, policy = ?4";
+    let row = params![space, kept.version, to_column(kept.changed_seq.0), policy];
+    conn.prepare_cached(sql)?.execute(row)?;
+    Ok(())
+}

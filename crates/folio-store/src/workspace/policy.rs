@@ -1,0 +1,103 @@
+//! What holds in the space: read when it is needed, set by people.
+
+use std::ops::Deref;
+use std::sync::{Arc, PoisonError};
+
+use folio_memory::observation::TypeRegistry;
+use folio_memory::{Actor, Change, KeptPolicy, Role, Seq, SpacePolicy, Warning};
+
+use super::{Workspace, WorkspaceError, Write};
+
+/// What holds in a space, with what follows from it. Sections are read right from it: `policy.strict_types`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PolicyInForce {
+    kept: KeptPolicy,
+    types: TypeRegistry,
+}
+
+impl PolicyInForce {
+    fn of(kept: KeptPolicy) -> Self {
+        Self {
+            types: TypeRegistry::of(&kept.policy),
+            kept,
+        }
+    }
+
+    /// Counts its revisions; zero is the policy of a space where nobody has set one.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.kept.version
+    }
+
+    /// The commit that last changed it; zero if none did.
+    #[must_use]
+    pub fn changed_seq(&self) -> Seq {
+        self.kept.changed_seq
+    }
+
+    /// The whole document.
+    #[must_use]
+    pub fn document(&self) -> &SpacePolicy {
+        &self.kept.policy
+    }
+
+    /// The observation types that the space knows.
+    #[must_use]
+    pub fn types(&self) -> &TypeRegistry {
+        &self.types
+    }
+}
+
+impl Deref for PolicyInForce {
+    type Target = SpacePolicy;
+
+    fn deref(&self) -> &SpacePolicy {
+        &self.kept.policy
+    }
+}
+
+impl Workspace {
+    /// What holds now, whoever set it: costs one row, and nothing else as long as nobody changes it.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn policy(&self) -> Result<Arc<PolicyInForce>, WorkspaceError> {
+        let kept = self.inner.store.policy(&self.inner.space).await?;
+        let mut known = self.inner.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.version > known.version() {
+            *known = Arc::new(PolicyInForce::of(kept));
+        }
+        Ok(Arc::clone(&known))
+    }
+
+    /// Replaces what holds in the space, all of it. Only for people.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the section that is wrong; `Conflict` if the actor is no person, or somebody else set another
+    /// version than `expected_version`; otherwise as [`Workspace::record`].
+    pub async fn set_policy(
+        &self,
+        actor: &Actor,
+        policy: SpacePolicy,
+        expected_version: Option<u32>,
+        reason: Option<String>,
+    ) -> Result<(Arc<PolicyInForce>, Vec<Warning>), WorkspaceError> {
+        if actor.role != Role::Human {
+            let what = "set the policy of the space".to_owned();
+            return Err(WorkspaceError::Refused { role: actor.role, what });
+        }
+        policy.check()?;
+        let change = Change::SetPolicy {
+            policy: Box::new(policy),
+            expected_version,
+        };
+        let write = Write {
+            reason,
+            ..Write::of(vec![change])
+        };
+        let recorded = self.record(actor, write).await?;
+        Ok((self.policy().await?, recorded.warnings))
+    }
+}

@@ -1,0 +1,97 @@
+use folio_memory::policy::StrictTypes;
+use folio_memory::{Invalid, SpacePolicy};
+
+use super::*;
+
+fn policy(value: serde_json::Value) -> SpacePolicy {
+    serde_json::from_value(value).unwrap()
+}
+
+impl Fixture {
+    async fn set(&self, value: serde_json::Value) -> Result<u32, WorkspaceError> {
+        let set = self.workspace.set_policy(&person(), policy(value), None, None).await?;
+        Ok(set.0.version())
+    }
+
+    /// Another process on the same space.
+    fn another(&self) -> Workspace {
+        let (store, clock, ids) = (self.workspace.store(), self.workspace.clock(), self.workspace.ids());
+        Workspace::new(store.clone(), clock.clone(), ids.clone(), SpaceName::main())
+    }
+}
+
+#[tokio::test]
+async fn a_policy_holds_at_once_for_everybody() {
+    let f = fixture();
+    let another = f.another();
+    assert_eq!(another.policy().await.unwrap().strict_types, StrictTypes::Tools);
+    assert_eq!(f.set(json!({"strict_types": "nobody"})).await.unwrap(), 1);
+    assert_eq!(another.policy().await.unwrap().strict_types, StrictTypes::Nobody);
+    assert_eq!(f.workspace.policy().await.unwrap().version(), 1);
+}
+
+#[tokio::test]
+async fn only_people_set_a_policy_and_only_one_that_makes_sense() {
+    let f = fixture();
+    let planner = Actor::new(Role::Planner, "p");
+    let by_planner = f
+        .workspace
+        .set_policy(&planner, SpacePolicy::default(), None, None)
+        .await;
+    assert_eq!(by_planner.unwrap_err().kind(), ErrorKind::Conflict);
+    let error = f.set(json!({"types": {"No Such": {}}})).await.unwrap_err();
+    assert!(matches!(error, WorkspaceError::Invalid(Invalid { code, .. }) if code == "policy_invalid"));
+    assert_eq!(f.store.log(), []);
+}
+
+#[tokio::test]
+async fn a_secret_in_a_policy_does_not_reach_the_store() {
+    let f = fixture();
+    let token = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
+    let mut document = SpacePolicy::default();
+    document.types.register(
+        &token,
+        folio_memory::policy::TypePolicy::of(folio_memory::observation::Class::Alert),
+    );
+    let change = Change::SetPolicy {
+        policy: Box::new(document),
+        expected_version: None,
+    };
+    let recorded = f.workspace.record(&person(), Write::of(vec![change])).await.unwrap();
+    assert_eq!(recorded.warnings[0].code, "secret_redacted");
+    assert!(!format!("{:?}", f.store.log()).contains(&token));
+}
+
+#[tokio::test]
+async fn the_first_use_of_a_type_registers_it_with_a_warning_and_later_ones_know_it_m7_3_22() {
+    let f = fixture();
+    let weather = || input(json!({"content": "x", "type": "weather"}));
+    let first = f.workspace.add_observation(&person(), weather(), None).await.unwrap();
+    assert_eq!(first.warnings[0].code, "type_unknown");
+    let second = f.another().add_observation(&person(), weather(), None).await.unwrap();
+    assert_eq!(second.warnings, []);
+    let tool = Actor::new(Role::Tool, "t");
+    f.workspace.add_observation(&tool, weather(), None).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_tool_in_a_space_that_is_not_open_names_registered_types_only_m7_3_22() {
+    let f = fixture();
+    let tool = Actor::new(Role::Tool, "t");
+    let weather = || input(json!({"content": "x", "type": "weather"}));
+    let refused = f.workspace.add_observation(&tool, weather(), None).await.unwrap_err();
+    assert!(matches!(refused, WorkspaceError::Invalid(Invalid { code, .. }) if code == "type_unknown"));
+    f.set(json!({"types": {"weather": {"class": "alert", "default_ttl_minutes": 1}}}))
+        .await
+        .unwrap();
+    let known = f.workspace.add_observation(&tool, weather(), None).await.unwrap();
+    assert_eq!(
+        known.entry.fields.lifetime.expires_at(),
+        Some(Timestamp::from_millis(61_000))
+    );
+    f.set(json!({"strict_types": "everybody"})).await.unwrap();
+    f.workspace
+        .add_observation(&person(), weather(), None)
+        .await
+        .unwrap_err();
+}

@@ -1,0 +1,101 @@
+//! What holds in a space: set by the log, like everything else.
+
+use folio_memory::observation::Class;
+use folio_memory::policy::{StrictTypes, TypePolicy};
+use folio_memory::{Change, KeptPolicy, Seq, SpacePolicy};
+use folio_store::{ErrorKind, StoreError};
+
+use super::Home;
+use super::scene::Scene;
+
+fn set(strict_types: StrictTypes, expected_version: Option<u32>) -> Change {
+    let policy = SpacePolicy {
+        strict_types,
+        ..SpacePolicy::default()
+    };
+    Change::SetPolicy {
+        policy: Box::new(policy),
+        expected_version,
+    }
+}
+
+fn register(name: &str, class: Class) -> Change {
+    let (name, as_type) = (name.to_owned(), TypePolicy::of(class));
+    Change::RegisterType { name, as_type }
+}
+
+async fn policy(scene: &Scene) -> KeptPolicy {
+    scene.store.policy(&scene.space).await.expect("a policy")
+}
+
+/// Whether anybody has written to it or not.
+pub async fn a_new_space_has_the_policy_that_is_built_in(home: &dyn Home) {
+    let scene = Scene::of(home);
+    assert_eq!(policy(&scene).await, KeptPolicy::default());
+    scene.commit(Vec::new()).await;
+    assert_eq!(policy(&scene).await, KeptPolicy::default());
+}
+
+/// One like the one before is no version.
+pub async fn a_policy_is_replaced_as_a_whole_and_counts_its_versions(home: &dyn Home) {
+    let scene = Scene::of(home);
+    scene.commit(vec![register("weather", Class::Alert)]).await;
+    scene.commit(vec![set(StrictTypes::Nobody, Some(1))]).await;
+    scene.commit(vec![set(StrictTypes::Nobody, Some(1))]).await;
+    let found = policy(&scene).await;
+    assert_eq!((found.version, found.changed_seq), (2, Seq(2)));
+    assert_eq!(found.policy.strict_types, StrictTypes::Nobody);
+    assert!(found.policy.types.is_empty());
+    assert_eq!(
+        scene.store.check().await.expect("a check").problems,
+        Vec::<String>::new()
+    );
+}
+
+/// And nothing of the commit happens.
+pub async fn a_stale_policy_is_refused_with_the_version_it_has(home: &dyn Home) {
+    let scene = Scene::of(home);
+    scene.commit(vec![set(StrictTypes::Nobody, Some(0))]).await;
+    let refused = scene
+        .try_commit(vec![set(StrictTypes::Everybody, Some(0))])
+        .await
+        .expect_err("stale");
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    assert!(
+        matches!(refused, StoreError::StalePolicy { found: 1, expected: 0 }),
+        "{refused}"
+    );
+    assert_eq!(policy(&scene).await.policy.strict_types, StrictTypes::Nobody);
+}
+
+/// By the first who needs it.
+pub async fn a_type_is_registered_once_m7_3_22(home: &dyn Home) {
+    let scene = Scene::of(home);
+    scene
+        .commit(vec![
+            register("weather", Class::Alert),
+            register("weather", Class::Insight),
+        ])
+        .await;
+    scene
+        .commit(vec![
+            register("weather", Class::Insight),
+            register("tide", Class::Insight),
+        ])
+        .await;
+    let found = policy(&scene).await;
+    assert_eq!((found.version, found.changed_seq), (2, Seq(2)));
+    assert_eq!(found.policy.types.get("weather"), Some(&TypePolicy::of(Class::Alert)));
+    assert!(found.policy.types.get("tide").is_some());
+}
+
+/// And is no other's.
+pub async fn a_policy_belongs_to_its_space(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let other = scene.other_space("other");
+    scene.commit(vec![set(StrictTypes::Nobody, None)]).await;
+    assert_eq!(policy(&other).await, KeptPolicy::default());
+    other.commit(vec![set(StrictTypes::Everybody, Some(0))]).await;
+    assert_eq!(policy(&scene).await.policy.strict_types, StrictTypes::Nobody);
+    assert_eq!(policy(&other).await.policy.strict_types, StrictTypes::Everybody);
+}
