@@ -9,22 +9,32 @@
 //! - [`change`]: what a commit does to it, and how an entry or a page follows from its changes
 //! - [`observation`], [`scratchbook`]: the rules by which people's and tools' input becomes entries
 //! - [`policy`]: what holds in a space beyond what is built in
+//! - [`turn`], [`goals`], [`patterns`], [`calibration`]: what a turn decides, and what is learned from turns
+//! - [`context`], [`tokens`]: what of all this goes into a prompt
 //! - [`query`]: what may be asked
 //! - [`markdown`]: a page as people read it
 
 pub mod actor;
+pub mod calibration;
 pub mod change;
+pub mod context;
 pub mod entry;
+pub mod goals;
 pub mod id;
 pub mod link;
 pub mod markdown;
 pub mod observation;
 pub mod page;
+pub mod patterns;
 pub mod policy;
 pub mod query;
 pub mod scratchbook;
 pub mod space;
 pub mod time;
+pub mod tokens;
+pub mod turn;
+#[cfg(test)]
+mod turn_testing;
 pub mod warning;
 
 pub use actor::{Actor, Role, Source, Trust};

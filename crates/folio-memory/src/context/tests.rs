@@ -1,0 +1,137 @@
+//! How a budget is shared (M7.11.4).
+
+use super::*;
+use crate::tokens::Estimate;
+use crate::turn_testing::observation;
+
+/// A tokenizer by which shares can be counted on fingers.
+#[derive(Debug)]
+struct Words;
+
+impl Tokens for Words {
+    fn count(&self, text: &str) -> u32 {
+        u32::try_from(text.split_whitespace().count()).unwrap()
+    }
+}
+
+fn offered(section: Section, share: u32, lines: &[&str]) -> Offered {
+    let candidates = lines.iter().enumerate().map(|(index, line)| Candidate {
+        name: format!("e{}", index + 1),
+        lengths: [
+            (*line).to_owned(),
+            line.split(' ').take(2).collect::<Vec<_>>().join(" "),
+            "head".to_owned(),
+        ],
+        cut: false,
+    });
+    Offered {
+        section,
+        share,
+        candidates: candidates.collect(),
+    }
+}
+
+#[test]
+fn the_scratch_page_has_a_tenth_of_its_own_m7_11_4() {
+    let long = "one two three four five six seven eight nine ten";
+    let book = vec![long; 30];
+    let page = vec!["a b c d"; 5];
+    let sections = vec![
+        offered(Section::ScratchPage, 10, &page),
+        offered(Section::Scratchbook, 90, &book),
+    ];
+    let assembled = assemble(sections, 200, &Words);
+    let receipt = &assembled.receipt.sections[0];
+    assert_eq!(receipt.reserved, 20);
+    assert!(receipt.tokens <= 20 && receipt.shown.len() >= 2, "{receipt:?}");
+    assert!(assembled.receipt.tokens <= 200);
+}
+
+#[test]
+fn a_share_that_is_not_used_flows_on_m7_11_4() {
+    let lines = vec!["a b c d e f g h i j"; 9];
+    let alone = vec![
+        offered(Section::ScratchPage, 10, &[]),
+        offered(Section::Scratchbook, 90, &lines),
+    ];
+    let assembled = assemble(alone, 100, &Words);
+    assert_eq!(assembled.receipt.sections[1].shown.len(), 9, "{}", assembled.text);
+    // And back: what the later ones leave is the first one's.
+    let lines = vec!["a b c d e f g h i j"; 9];
+    let alone = vec![
+        offered(Section::ScratchPage, 10, &lines),
+        offered(Section::Semantic, 90, &[]),
+    ];
+    assert_eq!(assemble(alone, 100, &Words).receipt.sections[0].shown.len(), 9);
+}
+
+#[test]
+fn what_does_not_fit_is_shortened_then_left_out_and_said_m7_11_4() {
+    let lines = ["one two three four", "one two three four", "one two three four"];
+    let assembled = assemble(vec![offered(Section::Scratchbook, 100, &lines)], 11, &Words);
+    let receipt = &assembled.receipt.sections[0];
+    assert_eq!(receipt.shown, ["e1"]);
+    assert_eq!(receipt.shortened, ["e2", "e3"]);
+    let assembled = assemble(vec![offered(Section::Scratchbook, 100, &lines)], 8, &Words);
+    let receipt = &assembled.receipt.sections[0];
+    assert_eq!((receipt.shown.len(), receipt.omitted.len()), (1, 2));
+    assert!(assembled.text.ends_with("+2 more\n"), "{}", assembled.text);
+}
+
+#[test]
+fn a_budget_is_kept_whatever_it_is_and_nothing_gives_nothing_m7_11_4() {
+    let entries: Vec<_> = (1..40_u8)
+        .map(|handle| {
+            observation(handle.into(), "risk_alert", &"Größe 今日 words ".repeat(handle.into()))
+                .tags(&["a/b"])
+                .build()
+        })
+        .collect();
+    for budget in [0, 1, 5, 20, 50, 100, 333, 4_000] {
+        let of = || {
+            Section::SHARES.map(|(section, share)| Offered {
+                section,
+                share,
+                candidates: entries.iter().map(candidate).collect(),
+            })
+        };
+        let first = assemble(of().into(), budget, &Estimate);
+        assert!(Estimate.count(&first.text) <= budget, "{budget}: {}", first.text);
+        assert_eq!(first, assemble(of().into(), budget, &Estimate), "the same bytes");
+    }
+    assert_eq!(assemble(Vec::new(), 0, &Estimate).text, "");
+}
+
+#[test]
+fn a_line_has_handle_kind_text_certainty_and_tags_m7_8_v4() {
+    let mut entry = observation(42, "risk_alert", "Three charges\nfrom an unknown device")
+        .tags(&["fraud"])
+        .confidence(0.95)
+        .build();
+    assert_eq!(
+        candidate(&entry).lengths[0],
+        "e42 [risk_alert/active] (95% sure) Three charges from an unknown device #fraud"
+    );
+    entry.fields.title = "Fraud".to_owned();
+    entry.fields.trust = crate::actor::Trust::ToolExternal;
+    assert_eq!(
+        candidate(&entry).lengths,
+        [
+            "e42 [risk_alert/active] Fraud (95% sure, from outside) — Three charges from an unknown device #fraud",
+            "e42 [risk_alert/active] Fraud (95% sure, from outside) — Three charges from an unknown device #fraud",
+            "e42 [risk_alert/active] Fraud",
+        ]
+    );
+}
+
+#[test]
+fn what_the_prompt_is_about_comes_first_m7_11_4() {
+    let mut entries = [
+        observation(1, "learning", "Prefers aisle seats").build(),
+        observation(2, "learning", "Prefers Burgundy wines")
+            .tags(&["wine"])
+            .build(),
+    ];
+    by_relevance("Which wine should I get?", &mut entries);
+    assert_eq!(entries[0].handle.0, 2);
+}

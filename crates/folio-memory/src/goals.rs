@@ -1,0 +1,189 @@
+//! Goals and pending actions (M7.11.3): what is linked to them, how far they are, what could become one.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::change::FieldChange;
+use crate::entry::{Entry, EntryKind, Outcome, State, Status};
+use crate::query::at_path;
+use crate::time::Timestamp;
+use crate::turn::Used;
+
+/// Where an entry says which goal it belongs to.
+pub const GOAL_PATH: &str = "goal_id";
+/// Where an entry says which pending action it belongs to.
+pub const ACTION_PATH: &str = "pending_action_id";
+/// How sure an observation must be to be offered as a goal.
+pub const PROMOTE_FROM: f64 = 0.9;
+
+/// A goal or a pending action to be.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GoalInput {
+    /// One line.
+    pub title: String,
+    /// More.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub body: String,
+    /// Words to find it by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// The name by which others refer to it, `book_flight_to_paris`. Its handle and its id do as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+/// How far a goal is, as what is linked to it says.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Progress {
+    /// What is linked and still counts.
+    pub open: u32,
+    /// What is linked and has done its work.
+    pub closed: u32,
+    /// The share of what is closed; none if nothing is linked.
+    pub progress: Option<f64>,
+}
+
+/// The values by which context refers to `goal`: its own key, its handle, its id.
+#[must_use]
+pub fn keys_of(goal: &Entry) -> Vec<Value> {
+    let path = match goal.kind {
+        EntryKind::PendingAction => ACTION_PATH,
+        _ => GOAL_PATH,
+    };
+    let own = at_path(goal.fields.context.as_ref(), path).cloned();
+    own.into_iter()
+        .chain([json!(goal.handle.to_string()), json!(goal.id.to_string())])
+        .collect()
+}
+
+/// How far a goal is to which `linked` belong. What has expired or was replaced says nothing; what is archived is closed.
+#[must_use]
+pub fn progress(linked: &[Entry], now: Timestamp) -> Progress {
+    let (mut open, mut closed) = (0_u32, 0_u32);
+    for entry in linked.iter().filter(|entry| entry.fields.superseded_by.is_none()) {
+        match entry.state(now) {
+            State::Live => open += 1,
+            State::Settled | State::Archived => closed += 1,
+            State::Expired => {}
+        }
+    }
+    let all = open + closed;
+    Progress {
+        open,
+        closed,
+        progress: (all > 0).then(|| f64::from(closed) / f64::from(all)),
+    }
+}
+
+/// What becomes of a pending action whose confirmations are these: done when the last is settled, put away when
+/// it was declined, nothing as long as one is waited for.
+#[must_use]
+pub fn settled(action: &Entry, confirmations: &[Entry], now: Timestamp) -> Option<Vec<FieldChange>> {
+    let answered = |entry: &&Entry| matches!(entry.state(now), State::Settled | State::Archived);
+    if action.state(now) != State::Live
+        || confirmations.is_empty()
+        || !confirmations.iter().all(|entry| answered(&entry))
+    {
+        return None;
+    }
+    let declined = confirmations
+        .iter()
+        .any(|entry| entry.fields.outcome == Some(Outcome::Refuted));
+    Some(if declined {
+        vec![
+            FieldChange::Phase(Some("declined".to_owned())),
+            FieldChange::Status(Status::Archived),
+        ]
+    } else {
+        vec![FieldChange::Status(Status::Done), FieldChange::Progress(Some(1.0))]
+    })
+}
+
+/// An observation that could be made a goal: offered, never done by itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Proposal {
+    /// The observation.
+    pub entry: Used,
+    /// What the goal would be called.
+    pub title: String,
+    /// How sure the observation is.
+    pub confidence: f64,
+}
+
+/// Which of `entries` could be made goals: live, at least 0.9 sure, and of no goal yet.
+#[must_use]
+pub fn proposals(entries: &[Entry], now: Timestamp) -> Vec<Proposal> {
+    let sure = entries.iter().filter_map(|entry| {
+        let fields = &entry.fields;
+        let confidence = fields.confidence?.value();
+        let fits = entry.kind == EntryKind::Observation
+            && entry.state(now) == State::Live
+            && confidence >= PROMOTE_FROM
+            && at_path(fields.context.as_ref(), GOAL_PATH).is_none()
+            && fields.source.channel.as_deref() != Some(crate::patterns::CHANNEL);
+        let title = [&fields.title, &fields.body]
+            .into_iter()
+            .find_map(|text| text.lines().find(|line| !line.trim().is_empty()))?;
+        fits.then(|| Proposal {
+            entry: Used::of(entry),
+            title: title.trim().to_owned(),
+            confidence,
+        })
+    });
+    sure.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::turn_testing::{NOW, observation};
+
+    fn with(status: Status) -> Entry {
+        let mut entry = observation(1, "contextual_insight", "x").build();
+        entry.fields.status = status;
+        entry
+    }
+
+    #[test]
+    fn progress_is_what_is_closed_of_what_is_linked_m7_11_3() {
+        let linked = [
+            with(Status::Resolved),
+            with(Status::Archived),
+            with(Status::Active),
+            with(Status::PendingReview),
+        ];
+        let found = progress(&linked, NOW);
+        assert_eq!((found.open, found.closed, found.progress), (2, 2, Some(0.5)));
+        assert_eq!(progress(&[], NOW).progress, None);
+    }
+
+    #[test]
+    fn an_action_is_done_when_its_confirmation_is_resolved_and_not_when_it_is_declined_m7_11_3() {
+        let mut action = observation(9, "x", "x").build();
+        (action.kind, action.fields.status) = (EntryKind::PendingAction, Status::Open);
+        assert_eq!(settled(&action, &[], NOW), None);
+        assert_eq!(settled(&action, &[with(Status::Active)], NOW), None);
+        let done = settled(&action, &[with(Status::Resolved)], NOW).unwrap();
+        assert_eq!(done[0], FieldChange::Status(Status::Done));
+        let mut no = with(Status::Resolved);
+        no.fields.outcome = Some(Outcome::Refuted);
+        let declined = settled(&action, &[no], NOW).unwrap();
+        assert_eq!(declined[1], FieldChange::Status(Status::Archived));
+    }
+
+    #[test]
+    fn what_is_sure_and_of_no_goal_is_offered_m7_11_3() {
+        let sure = observation(1, "action_suggestion", "Renew the certificate")
+            .confidence(0.9)
+            .build();
+        let unsure = observation(2, "action_suggestion", "y").confidence(0.89).build();
+        let linked = observation(3, "action_suggestion", "z")
+            .confidence(1.0)
+            .context(json!({"goal_id": "g"}))
+            .build();
+        let offered = proposals(&[sure, unsure, linked], NOW);
+        assert_eq!(offered.len(), 1);
+        assert_eq!(offered[0].title, "Renew the certificate");
+    }
+}

@@ -1,0 +1,137 @@
+//! Which texts say nearly the same: by the hashes of all runs of four characters.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Characters of a shingle.
+const LENGTH: usize = 4;
+/// The share of shingles that two texts have in common when they say nearly the same.
+const LIKE: f64 = 0.6;
+/// Shingles by which a cluster is looked up: two texts that are alike share one of their smallest, but for one case in
+/// more than a thousand.
+const KEYS: usize = 8;
+
+/// A text as far as comparing needs it.
+#[derive(Debug, Clone)]
+pub(super) struct Sketch {
+    /// Sorted, each once.
+    shingles: Vec<u64>,
+    /// The words by which it says the opposite of what it looks like.
+    negations: BTreeSet<String>,
+}
+
+impl Sketch {
+    /// `text` in lower case, its words parted by one space.
+    pub(super) fn of(text: &str, negations: &[&str]) -> Self {
+        let lower = text.to_lowercase();
+        let words: Vec<&str> = lower
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .collect();
+        let chars: Vec<char> = words.join(" ").chars().collect();
+        let mut shingles: Vec<u64> = if chars.len() < LENGTH {
+            vec![hash(&chars)]
+        } else {
+            chars.windows(LENGTH).map(hash).collect()
+        };
+        shingles.sort_unstable();
+        shingles.dedup();
+        let said = words.into_iter().filter(|word| negations.contains(word));
+        Self {
+            shingles,
+            negations: said.map(str::to_owned).collect(),
+        }
+    }
+
+    /// Whether both say nearly the same.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        if self.negations != other.negations {
+            return false;
+        }
+        let (mut a, mut b, mut common) = (0, 0, 0_u32);
+        while let (Some(left), Some(right)) = (self.shingles.get(a), other.shingles.get(b)) {
+            match left.cmp(right) {
+                std::cmp::Ordering::Less => a += 1,
+                std::cmp::Ordering::Greater => b += 1,
+                std::cmp::Ordering::Equal => (a, b, common) = (a + 1, b + 1, common + 1),
+            }
+        }
+        let all = self.shingles.len() + other.shingles.len() - common as usize;
+        f64::from(common) >= LIKE * f64::from(u32::try_from(all).unwrap_or(u32::MAX))
+    }
+
+    fn keys(&self) -> &[u64] {
+        &self.shingles[..self.shingles.len().min(KEYS)]
+    }
+}
+
+/// Texts that say nearly the same as the first of their cluster.
+#[derive(Debug, Default)]
+pub(super) struct Clusters {
+    clusters: Vec<(Sketch, Vec<usize>)>,
+    by_key: BTreeMap<u64, Vec<usize>>,
+}
+
+impl Clusters {
+    /// Puts the text number `index` into the oldest cluster that it is like, or makes one.
+    pub(super) fn add(&mut self, index: usize, sketch: Sketch) {
+        let candidates: BTreeSet<usize> = sketch
+            .keys()
+            .iter()
+            .filter_map(|key| self.by_key.get(key))
+            .flatten()
+            .copied()
+            .collect();
+        let home = candidates.into_iter().find(|at| self.clusters[*at].0.is_like(&sketch));
+        if let Some(at) = home {
+            self.clusters[at].1.push(index);
+            return;
+        }
+        let at = self.clusters.len();
+        for key in sketch.keys() {
+            self.by_key.entry(*key).or_default().push(at);
+        }
+        self.clusters.push((sketch, vec![index]));
+    }
+
+    /// The members of each cluster, in the order in which they were added.
+    pub(super) fn into_members(self) -> impl Iterator<Item = Vec<usize>> {
+        self.clusters.into_iter().map(|(_, members)| members)
+    }
+}
+
+/// FNV-1a, the same on every machine, with its bits mixed: the smallest of them must not depend on the alphabet.
+fn hash(chars: &[char]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for c in chars {
+        hash = (hash ^ u64::from(u32::from(*c))).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash ^= hash >> 32;
+    hash = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    hash ^ (hash >> 29)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alike(a: &str, b: &str) -> bool {
+        Sketch::of(a, &["not", "dislikes"]).is_like(&Sketch::of(b, &["not", "dislikes"]))
+    }
+
+    #[test]
+    fn case_marks_and_a_word_more_do_not_make_another_text_m7_9() {
+        assert!(alike("User prefers Burgundy wines", "user prefers burgundy wine!"));
+        assert!(alike("User prefers Burgundy wines", "The user prefers Burgundy wines"));
+        assert!(!alike("User prefers Burgundy wines", "User has a budget of 50"));
+        assert!(alike("", ""));
+    }
+
+    #[test]
+    fn the_opposite_is_another_text_m7_9() {
+        assert!(!alike(
+            "User likes sweet Burgundy wines",
+            "User dislikes sweet Burgundy wines"
+        ));
+        assert!(!alike("The disk is full again", "The disk is not full again"));
+    }
+}

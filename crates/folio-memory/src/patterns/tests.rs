@@ -1,0 +1,129 @@
+//! What is a pattern and what is not (M7.9).
+
+use serde_json::json;
+
+use super::*;
+use crate::change::NewEntry;
+use crate::id::{EntryHandle, EntryId, PageId, Seq};
+use crate::turn_testing::{NOW, observation};
+
+fn found(entries: &[Entry]) -> Vec<Found> {
+    find(entries, &TypeRegistry::default())
+}
+
+fn burgundy(handle: u64, turn: &str) -> Entry {
+    observation(handle, "contextual_insight", "User prefers Burgundy wines")
+        .tags(&["wine", "preference"])
+        .confidence(0.9)
+        .turn(turn)
+        .build()
+}
+
+/// The entry that `pattern` becomes.
+fn said(pattern: &Found, handle: u64) -> Entry {
+    let new = NewEntry {
+        id: EntryId::derived(&["said", &handle.to_string()]),
+        page: PageId::derived(&["p"]),
+        kind: EntryKind::Observation,
+        fields: pattern.fields(Source::default()),
+    };
+    Entry::added(new, EntryHandle(handle), Seq(handle), NOW)
+}
+
+#[test]
+fn three_in_two_turns_are_a_pattern_and_less_is_none_m7_9() {
+    let three = [burgundy(1, "a"), burgundy(2, "a"), burgundy(3, "b")];
+    let patterns = found(&three);
+    assert_eq!(patterns.len(), 1);
+    assert_eq!((patterns[0].members.len(), patterns[0].turns), (3, 2));
+    assert!(found(&three[..2]).is_empty(), "two are none");
+    let one_turn = [burgundy(1, "a"), burgundy(2, "a"), burgundy(3, "a")];
+    assert!(found(&one_turn).is_empty(), "one turn is none");
+}
+
+#[test]
+fn how_sure_is_the_lower_wilson_bound_times_the_mean_m7_9() {
+    let three = [burgundy(1, "a"), burgundy(2, "b"), burgundy(3, "c")];
+    let alone = &found(&three)[0];
+    assert!((wilson_lower(3, 3) - 0.438).abs() < 0.001, "{}", wilson_lower(3, 3));
+    assert!((alone.confidence.value() - wilson_lower(3, 3) * 0.9).abs() < 1e-9);
+    let rival = observation(4, "contextual_insight", "Hates all of France and its cellars")
+        .tags(&["preference", "wine"])
+        .turn("d")
+        .build();
+    let with_rival = &found(&[&three[..], &[rival]].concat())[0];
+    assert_eq!(with_rival.of_turns, 4);
+    assert!(
+        with_rival.confidence < alone.confidence,
+        "the same tags with another text are doubt"
+    );
+}
+
+#[test]
+fn other_tags_context_or_class_are_another_group_m7_9() {
+    let with = |handle, type_name: &str, tag: &str, user: &str| {
+        observation(handle, type_name, "User prefers Burgundy wines")
+            .tags(&[tag])
+            .context(json!({"user_id": user, "pending_action_id": handle.to_string()}))
+            .turn(&handle.to_string())
+            .build()
+    };
+    let same = [1, 2, 3].map(|handle| with(handle, "contextual_insight", "wine", "u1"));
+    assert_eq!(found(&same).len(), 1, "what is different every time does not part them");
+    assert_eq!(found(&same)[0].context, Some(json!({"user_id": "u1"})));
+    for other in [
+        with(3, "contextual_insight", "wine", "u2"),
+        with(3, "contextual_insight", "beer", "u1"),
+        with(3, "reminder", "wine", "u1"),
+    ] {
+        assert!(found(&[same[0].clone(), same[1].clone(), other]).is_empty());
+    }
+}
+
+#[test]
+fn the_most_recent_wording_and_the_least_trust_count_m7_9() {
+    let mut last = burgundy(3, "b");
+    last.fields.body = "User prefers Burgundy wines!".to_owned();
+    let strange = observation(2, "contextual_insight", "User prefers Burgundy wine")
+        .tags(&["preference", "wine"])
+        .turn("a")
+        .trust(Trust::ToolExternal)
+        .build();
+    let pattern = &found(&[last, burgundy(1, "a"), strange])[0];
+    assert_eq!(pattern.text, "User prefers Burgundy wines!");
+    assert_eq!(pattern.trust, Trust::ToolExternal);
+    let handles: Vec<_> = pattern.members.iter().map(|member| member.handle.0).collect();
+    assert_eq!(handles, [1, 2, 3], "derived from all members");
+}
+
+#[test]
+fn a_second_run_is_no_news_and_a_new_member_replaces_m7_9() {
+    let mut entries = vec![burgundy(1, "a"), burgundy(2, "b"), burgundy(3, "c")];
+    let first = found(&entries)[0].clone();
+    assert!(first.is_news && first.replaces.is_none());
+    entries.push(said(&first, 4));
+    let again = found(&entries);
+    assert_eq!(again.len(), 1, "a pattern is no member of a pattern");
+    assert!(!again[0].is_news);
+    entries.push(burgundy(5, "d"));
+    let more = &found(&entries)[0];
+    assert!(more.is_news);
+    assert_eq!(more.replaces, Some(Used::of(&entries[3])));
+}
+
+#[test]
+fn a_fact_follows_from_what_was_seen_in_three_turns_m7_11_5() {
+    let entries = [burgundy(1, "a"), burgundy(2, "b"), burgundy(3, "b")];
+    assert!(found(&entries)[0].fact(Source::default()).is_none());
+    let entries = [burgundy(1, "a"), burgundy(2, "b"), burgundy(3, "c")];
+    let fact = found(&entries)[0].fact(Source::default()).unwrap();
+    assert_eq!(fact.type_name.as_deref(), Some(FACT));
+    assert_eq!(fact.body, "User prefers Burgundy wines");
+}
+
+#[test]
+fn what_was_replaced_is_no_member_m7_9() {
+    let mut old = burgundy(1, "a");
+    old.fields.superseded_by = Some(EntryId::derived(&["new"]));
+    assert!(found(&[old, burgundy(2, "b"), burgundy(3, "c")]).is_empty());
+}

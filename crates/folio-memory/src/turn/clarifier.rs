@@ -1,0 +1,207 @@
+//! Whether an input is clear (M7.11.2), and what to ask if it is not.
+
+use std::fmt;
+
+use super::decision::{Decision, Stage, Used};
+use super::router::Situation;
+use super::words::{common, subjects, subjects_of};
+use crate::entry::{Entry, EntryKind, State};
+use crate::observation::Class;
+
+const YES: &[&str] = &[
+    "agreed",
+    "approve",
+    "approved",
+    "confirm",
+    "confirmed",
+    "correct",
+    "ja",
+    "ok",
+    "okay",
+    "sure",
+    "yep",
+    "yes",
+];
+const NO: &[&str] = &[
+    "cancel", "decline", "declined", "deny", "nein", "never", "no", "nope", "reject", "stop",
+];
+const POINTING: &[&str] = &["it", "one", "that", "them", "these", "this", "those"];
+/// An input of more words explains itself.
+const FEW: usize = 6;
+
+/// What an answer to a confirmation says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Go ahead.
+    Yes,
+    /// Do not.
+    No,
+}
+
+/// Whether an input is clear.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Clarity {
+    /// It can be worked on. Names what a word like *it* was taken for.
+    Clear(Vec<Used>),
+    /// It answers this confirmation.
+    Answers(Used, Answer),
+    /// Somebody has to be asked.
+    Ambiguous {
+        /// What to ask.
+        question: String,
+        /// Why.
+        reason: String,
+        /// What it may be about.
+        options: Vec<Used>,
+    },
+}
+
+impl Clarity {
+    /// As it is recorded.
+    #[must_use]
+    pub fn decision(&self) -> Decision {
+        let of = |verdict: &str, reasons: Vec<String>, used: Vec<Used>| {
+            Decision::new(Stage::Clarifier, verdict, reasons, used)
+        };
+        match self {
+            Self::Clear(used) => of("clear", Vec::new(), used.clone()),
+            Self::Answers(confirmation, answer) => {
+                let said = match answer {
+                    Answer::Yes => "yes",
+                    Answer::No => "no",
+                };
+                of(
+                    "answers",
+                    vec![format!("says {said} to {}", confirmation.handle)],
+                    vec![*confirmation],
+                )
+            }
+            Self::Ambiguous { reason, options, .. } => of("ambiguous", vec![reason.clone()], options.clone()),
+        }
+    }
+}
+
+/// The seam of the clarifier: rules by default; a model may take their place.
+pub trait Clarifier: fmt::Debug + Send + Sync {
+    /// Whether the input of `situation` is clear.
+    fn assess(&self, situation: &Situation<'_>) -> Clarity;
+}
+
+/// The clarifier without a model: it asks only where an input cannot be understood by itself.
+///
+/// A bare yes or no belongs to the one confirmation that is waited for; if several are, or none, that is asked. A short
+/// input that points at something ("fix it") means the one thing that is open; if several are, or none, that is asked.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RuleClarifier;
+
+impl Clarifier for RuleClarifier {
+    fn assess(&self, situation: &Situation<'_>) -> Clarity {
+        let lower = situation.input.to_lowercase();
+        let said: Vec<&str> = lower
+            .split(|c: char| !c.is_alphanumeric() && c != '\'')
+            .filter(|word| !word.is_empty())
+            .collect();
+        if said.is_empty() || said.len() > FEW || situation.background {
+            return Clarity::Clear(Vec::new());
+        }
+        let waiting = situation.of_class(Class::PendingConfirmation);
+        let first = said[0];
+        let named: Vec<_> = waiting
+            .iter()
+            .filter(|entry| said.contains(&entry.handle.to_string().as_str()))
+            .copied()
+            .collect();
+        let first = if named.is_empty() {
+            first
+        } else {
+            said.iter()
+                .find(|word| YES.contains(word) || NO.contains(word))
+                .copied()
+                .unwrap_or(first)
+        };
+        let answer = if YES.contains(&first) {
+            Some(Answer::Yes)
+        } else {
+            NO.contains(&first).then_some(Answer::No)
+        };
+        if let Some(answer) = answer {
+            let candidates = if named.is_empty() { waiting } else { named };
+            return by_answer(situation, answer, &candidates, said.len());
+        }
+        match said.iter().find(|word| POINTING.contains(word)) {
+            Some(word) if subjects(situation.input).len() <= 1 => by_pointing(situation, word),
+            _ => Clarity::Clear(Vec::new()),
+        }
+    }
+}
+
+fn by_answer(situation: &Situation<'_>, answer: Answer, waiting: &[&Entry], said: usize) -> Clarity {
+    match waiting {
+        [] if said <= 2 => Clarity::Ambiguous {
+            question: "What is that the answer to? Nothing waits for one.".to_owned(),
+            reason: "an answer without a question".to_owned(),
+            options: Vec::new(),
+        },
+        [] => Clarity::Clear(Vec::new()),
+        [only] => Clarity::Answers(Used::of(only), answer),
+        several => {
+            let about = subjects(situation.input);
+            let matching: Vec<_> = several
+                .iter()
+                .filter(|entry| {
+                    let mut concerns = subjects_of(entry);
+                    concerns.extend(subjects(&entry.fields.body));
+                    !common(&about, &concerns).is_empty()
+                })
+                .collect();
+            match matching[..] {
+                [only] => Clarity::Answers(Used::of(only), answer),
+                _ => Clarity::Ambiguous {
+                    question: format!("Which of these do you mean: {}?", texts(several)),
+                    reason: format!("{} confirmations are waited for", several.len()),
+                    options: several.iter().map(|entry| Used::of(entry)).collect(),
+                },
+            }
+        }
+    }
+}
+
+fn by_pointing(situation: &Situation<'_>, word: &str) -> Clarity {
+    let open: Vec<&Entry> = situation
+        .active
+        .iter()
+        .filter(|entry| {
+            matches!(
+                entry.kind,
+                EntryKind::Goal | EntryKind::PendingAction | EntryKind::Task | EntryKind::Todo
+            ) && entry.state(situation.now) == State::Live
+        })
+        .collect();
+    match open[..] {
+        [only] => Clarity::Clear(vec![Used::of(only)]),
+        [] => Clarity::Ambiguous {
+            question: format!("What does {word:?} mean here? Nothing is open that it could be."),
+            reason: format!("{word:?} points at nothing"),
+            options: Vec::new(),
+        },
+        ref several => Clarity::Ambiguous {
+            question: format!("What does {word:?} mean: {}?", texts(several)),
+            reason: format!("{word:?} may be any of {}", several.len()),
+            options: several.iter().map(|entry| Used::of(entry)).collect(),
+        },
+    }
+}
+
+/// A few candidates with their handles.
+fn texts(entries: &[&Entry]) -> String {
+    let line = |entry: &&Entry| {
+        let text = [&entry.fields.title, &entry.fields.body]
+            .into_iter()
+            .find(|text| !text.is_empty())
+            .and_then(|text| text.lines().next())
+            .unwrap_or_default();
+        let text: String = text.chars().take(60).collect();
+        format!("{} {text}", entry.handle)
+    };
+    entries.iter().take(5).map(line).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,106 @@
+//! What a stage of a turn decided, and on which entries.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::entry::Entry;
+use crate::id::{EntryHandle, EntryId};
+
+/// A stage of a turn (M7.11.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Stage {
+    /// How urgent an input is.
+    Router,
+    /// Whether an input is clear.
+    Clarifier,
+    /// In which order things are done.
+    Executor,
+    /// Whether the work is complete.
+    Evaluator,
+    /// What is put away and what is learned.
+    Reflector,
+}
+
+impl Stage {
+    /// The name as it is written and stored.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Router => "router",
+            Self::Clarifier => "clarifier",
+            Self::Executor => "executor",
+            Self::Evaluator => "evaluator",
+            Self::Reflector => "reflector",
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An entry that a decision rests on, in the version that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Used {
+    /// Its handle.
+    pub handle: EntryHandle,
+    /// Its id.
+    #[serde(rename = "observation_id")]
+    pub id: EntryId,
+    /// The version that was read.
+    pub version: u32,
+}
+
+impl Used {
+    /// `entry` as it was read.
+    #[must_use]
+    pub fn of(entry: &Entry) -> Self {
+        Self {
+            handle: entry.handle,
+            id: entry.id,
+            version: entry.version,
+        }
+    }
+}
+
+impl fmt::Display for Used {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.handle, self.version)
+    }
+}
+
+/// What a stage decided. It stands in the log with the turn, so that "which observation changed which decision" has an
+/// answer for as long as the log is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// The stage.
+    pub stage: Stage,
+    /// What came out, in a word: `high`, `clear`, `complete` …
+    pub verdict: String,
+    /// Why, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<String>,
+    /// The entries that made a difference, sorted, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub used: Vec<Used>,
+}
+
+impl Decision {
+    /// A decision of `stage`; what was used is brought into order.
+    #[must_use]
+    pub fn new(stage: Stage, verdict: impl Into<String>, reasons: Vec<String>, mut used: Vec<Used>) -> Self {
+        used.sort_unstable();
+        used.dedup();
+        Self {
+            stage,
+            verdict: verdict.into(),
+            reasons,
+            used,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! In which order things are done (M7.11.2).
+
+use std::fmt;
+
+use super::decision::{Decision, Stage, Used};
+use super::words::{common, subjects, subjects_of};
+use crate::entry::{Entry, Owner, State};
+use crate::observation::{Class, TypeRegistry, by_priority};
+use crate::query::at_path;
+use crate::time::Timestamp;
+
+/// In which order what the agent has before it is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkOrder {
+    /// What is the agent's to act on, first things first.
+    pub order: Vec<Used>,
+    /// What moved, and why.
+    pub reasons: Vec<String>,
+    /// The confirmations that moved something.
+    pub used: Vec<Used>,
+}
+
+impl WorkOrder {
+    /// As it is recorded.
+    #[must_use]
+    pub fn decision(&self) -> Decision {
+        let verdict = match self.order.first() {
+            Some(first) => format!("{} first of {}", first.handle, self.order.len()),
+            None => "nothing to act on".to_owned(),
+        };
+        let used = self.used.iter().chain(&self.order).copied().collect();
+        Decision::new(Stage::Executor, verdict, self.reasons.clone(), used)
+    }
+}
+
+/// The seam of the executor's order: rules by default; a model may take their place.
+pub trait Orderer: fmt::Debug + Send + Sync {
+    /// Brings those of `active` that are the agent's into order.
+    fn order(&self, active: &[Entry], types: &TypeRegistry, now: Timestamp) -> WorkOrder;
+
+    /// Brings things to do, told by their words, into order: indexes into `candidates`, first things first.
+    fn prefer(&self, candidates: &[String], active: &[Entry], types: &TypeRegistry, now: Timestamp) -> Vec<usize>;
+}
+
+/// The order without a model: a confirmation that is waited for and what it needs come first, then the most important.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RuleOrderer;
+
+impl Orderer for RuleOrderer {
+    fn order(&self, active: &[Entry], types: &TypeRegistry, now: Timestamp) -> WorkOrder {
+        let waiting = waiting(active, types, now);
+        let agent = Owner::agent();
+        let (mut reasons, mut used) = (Vec::new(), Vec::new());
+        let mut ranked: Vec<(u8, &Entry)> = active
+            .iter()
+            .filter(|entry| entry.fields.owner == agent && entry.state(now) == State::Live)
+            .map(|entry| {
+                if waiting.iter().any(|confirmation| confirmation.id == entry.id) {
+                    return (0, entry);
+                }
+                match waiting
+                    .iter()
+                    .find_map(|confirmation| Some((confirmation, needs(confirmation, entry)?)))
+                {
+                    Some((confirmation, by)) => {
+                        reasons.push(format!(
+                            "{} moves to the front: {} needs it ({by})",
+                            entry.handle, confirmation.handle
+                        ));
+                        used.push(Used::of(confirmation));
+                        (1, entry)
+                    }
+                    None => (2, entry),
+                }
+            })
+            .collect();
+        ranked.sort_by(|(a_rank, a), (b_rank, b)| a_rank.cmp(b_rank).then_with(|| by_priority(types, a, b)));
+        WorkOrder {
+            order: ranked.into_iter().map(|(_, entry)| Used::of(entry)).collect(),
+            reasons,
+            used,
+        }
+    }
+
+    fn prefer(&self, candidates: &[String], active: &[Entry], types: &TypeRegistry, now: Timestamp) -> Vec<usize> {
+        let waiting = waiting(active, types, now);
+        let mut order: Vec<usize> = (0..candidates.len()).collect();
+        // Stable: what no confirmation needs stays in the order in which it was planned.
+        order.sort_by_key(|index| {
+            let about = subjects(&candidates[*index]);
+            let verifies = ["check", "confirm", "validate", "verification", "verify"]
+                .iter()
+                .any(|word| about.contains(*word));
+            let needed = waiting
+                .iter()
+                .any(|confirmation| !common(&about, &subjects_of(confirmation)).is_empty());
+            match (needed, verifies) {
+                (true, true) => 0,
+                (true, false) => 1,
+                (false, _) => 2,
+            }
+        });
+        order
+    }
+}
+
+fn waiting<'e>(active: &'e [Entry], types: &TypeRegistry, now: Timestamp) -> Vec<&'e Entry> {
+    let mut found: Vec<_> = active
+        .iter()
+        .filter(|entry| {
+            entry.fields.type_name.is_some()
+                && types.class_of(entry.fields.type_name.as_deref()) == Class::PendingConfirmation
+                && entry.state(now) == State::Live
+        })
+        .collect();
+    found.sort_by(|a, b| by_priority(types, a, b));
+    found
+}
+
+/// By what `confirmation` needs `entry`, if it does: the same pending action, the same goal, or a tag of the same name.
+fn needs(confirmation: &Entry, entry: &Entry) -> Option<String> {
+    for path in ["pending_action_id", "goal_id"] {
+        let of = |entry: &Entry| at_path(entry.fields.context.as_ref(), path).cloned();
+        if let (Some(a), Some(b)) = (of(confirmation), of(entry))
+            && a == b
+        {
+            return Some(format!("{path} {a}"));
+        }
+    }
+    let tag = confirmation
+        .fields
+        .tags
+        .iter()
+        .find(|tag| entry.fields.tags.contains(tag))?;
+    Some(format!("tag {tag}"))
+}

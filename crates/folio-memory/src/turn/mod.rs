@@ -1,0 +1,26 @@
+//! Turns: one input handled in a thread, and what its stages decide (seed 004, M7.11).
+//!
+//! Each stage is a small trait with rules as its default, so that a model may take the place of one of them:
+//! [`Router`] → [`Clarifier`] → [`Orderer`] → the work → [`Evaluator`] → [`Reflector`] → [`export`]. Every stage names the
+//! entries that its decision rests on.
+
+mod clarifier;
+mod decision;
+mod evaluator;
+mod executor;
+pub mod export;
+mod record;
+mod reflector;
+mod router;
+pub mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use clarifier::{Answer, Clarifier, Clarity, RuleClarifier};
+pub use decision::{Decision, Stage, Used};
+pub use evaluator::{Evaluation, Evaluator, Finished, RuleEvaluator};
+pub use executor::{Orderer, RuleOrderer, WorkOrder};
+pub use record::{NewTurn, Turn, TurnEnd, TurnEnded, TurnQuery};
+pub use reflector::{Ending, Reflection, Reflector, RuleReflector};
+pub use router::{Assessment, Router, RuleRouter, Situation, Urgency};

@@ -1,0 +1,88 @@
+//! What is put away when a turn ends (M7.11.2), after it was exported (M7.5.42).
+
+use std::fmt;
+
+use super::decision::{Decision, Stage, Used};
+use crate::entry::{Entry, EntryKind, State, Status};
+use crate::goals::Proposal;
+use crate::patterns::Found;
+use crate::time::Timestamp;
+
+/// What the reflector looks at.
+#[derive(Debug, Clone, Copy)]
+pub struct Ending<'a> {
+    /// Settled observations.
+    pub resolved: &'a [Entry],
+    /// The patterns that there are now.
+    pub patterns: &'a [Found],
+    /// What could be made a goal.
+    pub proposals: &'a [Proposal],
+    /// The present instant.
+    pub now: Timestamp,
+}
+
+/// What the reflector came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reflection {
+    /// What is archived.
+    pub archive: Vec<Used>,
+    /// What happened, in words.
+    pub reasons: Vec<String>,
+    /// The members of patterns and what is archived.
+    pub used: Vec<Used>,
+}
+
+impl Reflection {
+    /// As it is recorded.
+    #[must_use]
+    pub fn decision(&self) -> Decision {
+        let verdict = format!("archives {}", self.archive.len());
+        Decision::new(Stage::Reflector, verdict, self.reasons.clone(), self.used.clone())
+    }
+}
+
+/// The seam of the reflector: rules by default; a model may take their place.
+pub trait Reflector: fmt::Debug + Send + Sync {
+    /// What is put away, and why.
+    fn reflect(&self, ending: &Ending<'_>) -> Reflection;
+}
+
+/// The reflector without a model: every resolved observation that is not pinned has done its work.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RuleReflector;
+
+impl Reflector for RuleReflector {
+    fn reflect(&self, ending: &Ending<'_>) -> Reflection {
+        let archive: Vec<Used> = ending
+            .resolved
+            .iter()
+            .filter(|entry| {
+                entry.kind == EntryKind::Observation
+                    && entry.fields.status == Status::Resolved
+                    && entry.fields.pin_rank.is_none()
+                    && entry.state(ending.now) != State::Expired
+            })
+            .map(Used::of)
+            .collect();
+        let (mut reasons, mut used) = (Vec::new(), archive.clone());
+        if !archive.is_empty() {
+            let handles: Vec<_> = archive.iter().take(20).map(|used| used.handle.to_string()).collect();
+            reasons.push(format!("{} resolved: {}", archive.len(), handles.join(", ")));
+        }
+        for found in ending.patterns.iter().filter(|found| found.is_news) {
+            let members: Vec<_> = found
+                .members
+                .iter()
+                .take(20)
+                .map(|used| used.handle.to_string())
+                .collect();
+            reasons.push(format!("a pattern in {} turns: {}", found.turns, members.join(", ")));
+            used.extend(found.members.iter().copied());
+        }
+        for proposal in ending.proposals {
+            reasons.push(format!("{} could be a goal", proposal.entry.handle));
+            used.push(proposal.entry);
+        }
+        Reflection { archive, reasons, used }
+    }
+}

@@ -1,0 +1,219 @@
+//! How urgent an input is (M7.11.2): what the router of seed 004 asks the scratch page.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::decision::{Decision, Stage, Used};
+use super::words::{common, subjects, subjects_of};
+use crate::actor::Trust;
+use crate::calibration::Calibration;
+use crate::entry::{Entry, State};
+use crate::observation::{Class, TypeRegistry, by_priority};
+use crate::time::Timestamp;
+
+/// How sure an alert must be to make what it matches critical.
+const CRITICAL_FROM: f64 = 0.8;
+
+/// Words by which an input says itself that it cannot wait.
+const URGENT: &[&str] = &[
+    "asap",
+    "critical",
+    "dringend",
+    "emergency",
+    "immediately",
+    "sofort",
+    "urgent",
+    "urgently",
+];
+
+/// How urgent an input is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Urgency {
+    /// Can wait: work in the background.
+    Low,
+    /// An input like others.
+    Normal,
+    /// Before others.
+    High,
+    /// Before everything, and with care.
+    Critical,
+}
+
+impl Urgency {
+    /// The name as it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Normal => "normal",
+            Self::High => "high",
+            Self::Critical => "critical",
+        }
+    }
+
+    fn raised(self) -> Self {
+        match self {
+            Self::Low => Self::Normal,
+            Self::Normal => Self::High,
+            Self::High | Self::Critical => Self::Critical,
+        }
+    }
+}
+
+impl fmt::Display for Urgency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What the stages before the work look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Situation<'a> {
+    /// The input, in its writer's words.
+    pub input: &'a str,
+    /// Whether nobody waits for the answer.
+    pub background: bool,
+    /// The live observations, and whatever else is live, in any order.
+    pub active: &'a [Entry],
+    /// The types that the space knows.
+    pub types: &'a TypeRegistry,
+    /// How often stated confidences came true.
+    pub calibration: &'a Calibration,
+    /// The present instant.
+    pub now: Timestamp,
+}
+
+impl<'a> Situation<'a> {
+    /// The live entries of `class`, the most important first.
+    pub(super) fn of_class(&self, class: Class) -> Vec<&'a Entry> {
+        let mut found: Vec<_> = self
+            .active
+            .iter()
+            .filter(|entry| entry.fields.type_name.is_some())
+            .filter(|entry| self.types.class_of(entry.fields.type_name.as_deref()) == class)
+            .filter(|entry| entry.state(self.now) == State::Live)
+            .collect();
+        found.sort_by(|a, b| by_priority(self.types, a, b));
+        found
+    }
+}
+
+/// What the router came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assessment {
+    /// How urgent the input is.
+    pub urgency: Urgency,
+    /// Why it is not what it would be otherwise.
+    pub reasons: Vec<String>,
+    /// The entries that raised it.
+    pub used: Vec<Used>,
+}
+
+impl Assessment {
+    /// As it is recorded.
+    #[must_use]
+    pub fn decision(&self) -> Decision {
+        Decision::new(
+            Stage::Router,
+            self.urgency.as_str(),
+            self.reasons.clone(),
+            self.used.clone(),
+        )
+    }
+}
+
+/// The seam of the router: rules by default; a model may take their place.
+pub trait Router: fmt::Debug + Send + Sync {
+    /// How urgent the input of `situation` is.
+    fn assess(&self, situation: &Situation<'_>) -> Assessment;
+}
+
+/// The router without a model.
+///
+/// A live alert that matches the input by tags or context makes it high, or critical if it is believed at 0.8 and more
+/// and does not come from strangers; one that says nothing of what it is about concerns every input. Confirmations
+/// that somebody waits for raise by one step.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RuleRouter;
+
+impl Router for RuleRouter {
+    fn assess(&self, situation: &Situation<'_>) -> Assessment {
+        let mut urgency = if situation.background {
+            Urgency::Low
+        } else {
+            Urgency::Normal
+        };
+        let (mut reasons, mut used) = (Vec::new(), Vec::new());
+        let about = subjects(situation.input);
+        for alert in situation.of_class(Class::Alert) {
+            let Some((raised, reason)) = by_alert(situation, alert, &about) else {
+                continue;
+            };
+            urgency = urgency.max(raised);
+            reasons.push(reason);
+            used.push(Used::of(alert));
+        }
+        let waiting = situation.of_class(Class::PendingConfirmation);
+        if !waiting.is_empty() {
+            urgency = urgency.max(urgency.raised().min(Urgency::High));
+            let handles: Vec<_> = waiting.iter().map(|entry| entry.handle.to_string()).collect();
+            reasons.push(format!("a confirmation is waited for: {}", handles.join(", ")));
+            used.extend(waiting.into_iter().map(Used::of));
+        }
+        let lower = situation.input.to_lowercase();
+        let said = lower
+            .split(|c: char| !c.is_alphanumeric())
+            .find(|word| URGENT.contains(word));
+        if let Some(word) = said {
+            urgency = urgency.max(Urgency::High);
+            reasons.push(format!("the input says {word:?}"));
+        }
+        Assessment { urgency, reasons, used }
+    }
+}
+
+fn by_alert(
+    situation: &Situation<'_>,
+    alert: &Entry,
+    about: &std::collections::BTreeSet<String>,
+) -> Option<(Urgency, String)> {
+    let fields = &alert.fields;
+    let name = fields.type_name.as_deref().unwrap_or_default();
+    let concerns = subjects_of(alert);
+    if concerns.is_empty() {
+        let reason = format!(
+            "{} {name} does not say what it is about, so it concerns everything",
+            alert.handle
+        );
+        return Some((Urgency::High, reason));
+    }
+    let shared = common(about, &concerns);
+    if shared.is_empty() {
+        return None;
+    }
+    let stated = fields.confidence.map_or(0.0, |confidence| confidence.value());
+    let experience = situation
+        .calibration
+        .expected(fields.source.tool.as_deref(), fields.type_name.as_deref(), stated);
+    let believed = experience.unwrap_or(stated);
+    let from_strangers = matches!(fields.trust, Trust::Imported | Trust::ToolExternal);
+    let urgency = if believed >= CRITICAL_FROM && !from_strangers {
+        Urgency::Critical
+    } else {
+        Urgency::High
+    };
+    let mut reason = format!(
+        "{} {name} ({stated}) matches the input by {}",
+        alert.handle,
+        shared.join(", ")
+    );
+    if let Some(share) = experience {
+        reason.push_str(&format!(
+            "; such confidences came true in {:.0} of 100 cases",
+            share * 100.0
+        ));
+    }
+    Some((urgency, reason))
+}

@@ -1,0 +1,271 @@
+//! What the stages of a turn decide without a model (seed 004).
+
+use serde_json::json;
+
+use super::*;
+use crate::actor::Trust;
+use crate::calibration::Calibration;
+use crate::entry::{Entry, EntryKind, Outcome, Status};
+use crate::goals::proposals;
+use crate::observation::TypeRegistry;
+use crate::turn_testing::{NOW, observation};
+
+fn situation<'a>(
+    input: &'a str,
+    active: &'a [Entry],
+    types: &'a TypeRegistry,
+    known: &'a Calibration,
+) -> Situation<'a> {
+    Situation {
+        input,
+        background: false,
+        active,
+        types,
+        calibration: known,
+        now: NOW,
+    }
+}
+
+fn urgency(input: &str, active: &[Entry]) -> Assessment {
+    let (types, known) = (TypeRegistry::default(), Calibration::default());
+    RuleRouter.assess(&situation(input, active, &types, &known))
+}
+
+fn clarity(input: &str, active: &[Entry]) -> Clarity {
+    let (types, known) = (TypeRegistry::default(), Calibration::default());
+    RuleClarifier.assess(&situation(input, active, &types, &known))
+}
+
+fn fraud() -> Entry {
+    observation(3, "risk_alert", "Three charges from an unknown device")
+        .tags(&["fraud"])
+        .confidence(0.95)
+        .build()
+}
+
+fn confirmation(handle: u64, text: &str, tag: &str) -> Entry {
+    observation(handle, "pending_confirmation", text).tags(&[tag]).build()
+}
+
+fn work(handle: u64, kind: EntryKind, title: &str) -> Entry {
+    let mut entry = observation(handle, "x", "").build();
+    (entry.kind, entry.fields.status) = (kind, Status::Open);
+    (entry.fields.type_name, entry.fields.title) = (None, title.to_owned());
+    entry
+}
+
+#[test]
+fn an_alert_about_fraud_makes_a_payment_critical_and_nothing_else_m7_11_2() {
+    let payment = urgency("Transfer 500 euro to Bob", &[fraud()]);
+    assert_eq!(payment.urgency, Urgency::Critical);
+    assert_eq!(payment.used, [Used::of(&fraud())]);
+    assert_eq!(
+        payment.reasons,
+        ["e3 risk_alert (0.95) matches the input by topic:money"]
+    );
+    let weather = urgency("What is the weather in Paris?", &[fraud()]);
+    assert_eq!((weather.urgency, weather.used.len()), (Urgency::Normal, 0));
+}
+
+#[test]
+fn every_type_of_class_alert_raises_m7_3_22() {
+    for name in ["alert", "error_alert", "risk_alert", "security_alert"] {
+        let alert = observation(1, name, "x").tags(&["database"]).build();
+        assert_eq!(
+            urgency("Migrate the database", &[alert]).urgency,
+            Urgency::High,
+            "{name}"
+        );
+    }
+    let insight = observation(1, "contextual_insight", "x").tags(&["database"]).build();
+    assert_eq!(urgency("Migrate the database", &[insight]).urgency, Urgency::Normal);
+}
+
+#[test]
+fn an_alert_matches_by_its_context_and_one_about_nothing_concerns_everything_m7_11_2() {
+    let alert = observation(1, "alert", "x")
+        .context(json!({"service": "checkout"}))
+        .build();
+    assert_eq!(
+        urgency("Deploy checkout", std::slice::from_ref(&alert)).urgency,
+        Urgency::High
+    );
+    assert_eq!(urgency("Deploy search", &[alert]).urgency, Urgency::Normal);
+    let bare = observation(1, "alert", "something is off").build();
+    assert_eq!(urgency("Deploy search", &[bare]).urgency, Urgency::High);
+}
+
+#[test]
+fn what_is_settled_or_expired_raises_nothing_m7_11_2() {
+    let mut resolved = fraud();
+    resolved.fields.status = Status::Resolved;
+    let mut expired = fraud();
+    expired.fields.lifetime = crate::entry::Lifetime::Until(NOW);
+    assert_eq!(
+        urgency("pay the invoice", &[resolved, expired]).urgency,
+        Urgency::Normal
+    );
+}
+
+#[test]
+fn strangers_and_those_who_were_wrong_make_nothing_critical_m7_11_6() {
+    let mut strange = fraud();
+    strange.fields.trust = Trust::ToolExternal;
+    assert_eq!(urgency("pay the invoice", &[strange]).urgency, Urgency::High);
+    let wrong: Vec<_> = (0..5)
+        .map(|_| {
+            let mut entry = fraud();
+            entry.fields.outcome = Some(Outcome::Refuted);
+            entry
+        })
+        .collect();
+    let (types, known) = (TypeRegistry::default(), Calibration::of(&wrong));
+    let active = [fraud()];
+    let assessed = RuleRouter.assess(&situation("pay the invoice", &active, &types, &known));
+    assert_eq!(assessed.urgency, Urgency::High);
+    assert!(
+        assessed.reasons[0].ends_with("came true in 0 of 100 cases"),
+        "{:?}",
+        assessed.reasons
+    );
+}
+
+#[test]
+fn a_confirmation_that_is_waited_for_raises_by_a_step_m7_11_2() {
+    let waiting = [confirmation(1, "Send it?", "email")];
+    assert_eq!(urgency("What is new?", &waiting).urgency, Urgency::High);
+    let (types, known) = (TypeRegistry::default(), Calibration::default());
+    let background = Situation {
+        background: true,
+        ..situation("research", &waiting, &types, &known)
+    };
+    assert_eq!(RuleRouter.assess(&background).urgency, Urgency::Normal);
+}
+
+#[test]
+fn a_bare_yes_answers_the_one_confirmation_or_asks_which_m7_11_2() {
+    let (mail, flight) = (
+        confirmation(1, "Send the email?", "email"),
+        confirmation(2, "Book the flight?", "flight"),
+    );
+    assert_eq!(
+        clarity("yes", std::slice::from_ref(&mail)),
+        Clarity::Answers(Used::of(&mail), Answer::Yes)
+    );
+    assert_eq!(
+        clarity("No, cancel that", std::slice::from_ref(&mail)),
+        Clarity::Answers(Used::of(&mail), Answer::No)
+    );
+    let both = [mail.clone(), flight.clone()];
+    assert!(matches!(clarity("yes", &both), Clarity::Ambiguous { options, .. } if options.len() == 2));
+    assert_eq!(
+        clarity("yes, the flight", &both),
+        Clarity::Answers(Used::of(&flight), Answer::Yes)
+    );
+    assert_eq!(clarity("e1 yes", &both), Clarity::Answers(Used::of(&mail), Answer::Yes));
+    assert!(matches!(clarity("yes", &[]), Clarity::Ambiguous { .. }));
+}
+
+#[test]
+fn what_points_at_one_open_thing_is_clear_m7_11_2() {
+    let task = work(4, EntryKind::Task, "Write the tests");
+    assert_eq!(
+        clarity("do it", std::slice::from_ref(&task)),
+        Clarity::Clear(vec![Used::of(&task)])
+    );
+    assert!(matches!(clarity("fix it", &[]), Clarity::Ambiguous { question, .. } if question.contains("\"it\"")));
+    let two = [task, work(5, EntryKind::Todo, "Call Bob")];
+    assert!(matches!(clarity("do it", &two), Clarity::Ambiguous { options, .. } if options.len() == 2));
+    assert_eq!(
+        clarity("Book a flight to Paris and hotels for it", &[]),
+        Clarity::Clear(Vec::new())
+    );
+    assert_eq!(clarity("", &[]), Clarity::Clear(Vec::new()));
+}
+
+#[test]
+fn what_a_confirmation_needs_moves_to_the_front_m7_11_2() {
+    let ask = observation(1, "pending_confirmation", "Is a@b.org right?")
+        .tags(&["email"])
+        .context(json!({"pending_action_id": "send"}))
+        .build();
+    let other = observation(2, "action_suggestion", "Tidy up").confidence(1.0).build();
+    let needed = observation(3, "action_suggestion", "Verify the address")
+        .context(json!({"pending_action_id": "send"}))
+        .build();
+    let order = RuleOrderer.order(
+        &[other.clone(), needed.clone(), ask.clone()],
+        &TypeRegistry::default(),
+        NOW,
+    );
+    assert_eq!(order.order, [&ask, &needed, &other].map(Used::of));
+    assert_eq!(order.used, [Used::of(&ask)]);
+    let mut users = needed;
+    users.fields.owner = crate::entry::Owner::user();
+    assert!(
+        RuleOrderer
+            .order(&[users], &TypeRegistry::default(), NOW)
+            .order
+            .is_empty(),
+        "only the agent's"
+    );
+}
+
+#[test]
+fn tools_that_verify_come_first_when_an_email_waits_for_confirmation_m7_11_2() {
+    let ask = [confirmation(1, "Is a@b.org right?", "email")];
+    let tools = ["weather", "send email", "verify email address", "calendar"].map(str::to_owned);
+    let order = RuleOrderer.prefer(&tools, &ask, &TypeRegistry::default(), NOW);
+    assert_eq!(order, [2, 1, 0, 3]);
+    assert_eq!(
+        RuleOrderer.prefer(&tools, &[], &TypeRegistry::default(), NOW),
+        [0, 1, 2, 3]
+    );
+}
+
+#[test]
+fn what_is_to_be_reviewed_or_open_means_more_work_m7_11_2() {
+    let mut review = observation(7, "observation", "x").build();
+    review.fields.status = Status::PendingReview;
+    let finished = |pending: &[Entry], work: &[Entry], run_status| {
+        RuleEvaluator.assess(&Finished {
+            pending_review: pending,
+            work,
+            run_status,
+            now: NOW,
+        })
+    };
+    assert!(finished(&[], &[], Some("ok")).complete);
+    let reviewed = finished(&[review.clone()], &[], None);
+    assert!(!reviewed.complete);
+    assert_eq!(
+        (reviewed.reasons, reviewed.used),
+        (vec!["e7 is to be reviewed".to_owned()], vec![Used::of(&review)])
+    );
+    assert!(!finished(&[], &[work(8, EntryKind::Task, "x")], None).complete);
+    assert!(
+        finished(&[], &[work(8, EntryKind::Goal, "x")], None).complete,
+        "a goal outlives a turn"
+    );
+    assert_eq!(finished(&[], &[], Some("failed")).reasons, ["the run ended failed"]);
+}
+
+#[test]
+fn resolved_ones_are_put_away_and_pinned_ones_stay_m7_5_42() {
+    let mut resolved = observation(1, "observation", "x").build();
+    resolved.fields.status = Status::Resolved;
+    let mut pinned = resolved.clone();
+    pinned.fields.pin_rank = Some(1);
+    let sure = observation(3, "action_suggestion", "Renew").confidence(0.95).build();
+    let entries = [resolved.clone(), pinned, observation(2, "observation", "y").build()];
+    let offered = proposals(std::slice::from_ref(&sure), NOW);
+    let reflection = RuleReflector.reflect(&Ending {
+        resolved: &entries,
+        patterns: &[],
+        proposals: &offered,
+        now: NOW,
+    });
+    assert_eq!(reflection.archive, [Used::of(&resolved)]);
+    assert_eq!(reflection.reasons, ["1 resolved: e1", "e3 could be a goal"]);
+    assert!(reflection.used.contains(&Used::of(&sure)));
+}

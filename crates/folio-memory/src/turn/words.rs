@@ -1,0 +1,174 @@
+//! Which words a text, a tag or a context is about: as much understanding as rules have.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::entry::Entry;
+
+/// Words that say nothing of what something is about.
+const STOP: &[&str] = &[
+    "a", "about", "action", "agent", "alert", "an", "and", "are", "as", "at", "be", "by", "can", "could", "do", "for",
+    "from", "goal", "have", "how", "i", "id", "in", "is", "it", "me", "my", "of", "on", "or", "our", "please",
+    "should", "task", "that", "the", "them", "this", "to", "turn", "user", "was", "we", "what", "when", "which", "who",
+    "will", "with", "would", "you", "your",
+];
+
+/// What belongs together although the words differ: an alert about fraud concerns a payment.
+const TOPICS: &[(&str, &[&str])] = &[
+    (
+        "money",
+        &[
+            "bank",
+            "bill",
+            "buy",
+            "card",
+            "charge",
+            "checkout",
+            "finance",
+            "financial",
+            "fraud",
+            "invoice",
+            "money",
+            "order",
+            "pay",
+            "payment",
+            "purchase",
+            "refund",
+            "transaction",
+            "transfer",
+            "wire",
+        ],
+    ),
+    (
+        "mail",
+        &[
+            "attachment",
+            "email",
+            "inbox",
+            "mail",
+            "message",
+            "phishing",
+            "sender",
+            "spam",
+        ],
+    ),
+    (
+        "access",
+        &[
+            "access",
+            "account",
+            "breach",
+            "credential",
+            "login",
+            "password",
+            "permission",
+            "security",
+            "token",
+        ],
+    ),
+    (
+        "travel",
+        &["airport", "booking", "flight", "hotel", "train", "travel", "trip"],
+    ),
+];
+
+/// The words of `text` that say what it is about, in one form: lower case, without a plural's `s`.
+///
+/// Han, kana and hangul are written without spaces, so there every two characters in a row are a word.
+#[must_use]
+pub fn words(text: &str) -> BTreeSet<String> {
+    let lower = text.to_lowercase();
+    let mut found = BTreeSet::new();
+    for word in lower
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+    {
+        if word.chars().any(is_unspaced) {
+            let chars: Vec<char> = word.chars().collect();
+            found.extend(chars.windows(2).map(|pair| pair.iter().collect::<String>()));
+            if let [only] = chars[..] {
+                found.insert(only.to_string());
+            }
+        } else if !word.chars().all(char::is_numeric) && !STOP.contains(&word) {
+            found.insert(singular(word).to_owned());
+        }
+    }
+    found
+}
+
+/// [`words`], and the topics that they belong to.
+#[must_use]
+pub fn subjects(text: &str) -> BTreeSet<String> {
+    with_topics(words(text))
+}
+
+/// What an entry is about by its tags and its context, topics included. Empty if they say nothing.
+#[must_use]
+pub fn subjects_of(entry: &Entry) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for tag in &entry.fields.tags {
+        found.extend(words(tag.as_str()));
+    }
+    if let Some(context) = &entry.fields.context {
+        of_value(context, &mut found);
+    }
+    with_topics(found)
+}
+
+/// The words in `a` and in `b`, as a reason names them.
+#[must_use]
+pub fn common(a: &BTreeSet<String>, b: &BTreeSet<String>) -> Vec<String> {
+    a.intersection(b).cloned().collect()
+}
+
+fn with_topics(mut words: BTreeSet<String>) -> BTreeSet<String> {
+    let topics: Vec<_> = TOPICS
+        .iter()
+        .filter(|(_, members)| members.iter().any(|member| words.contains(*member)))
+        .map(|(topic, _)| format!("topic:{topic}"))
+        .collect();
+    words.extend(topics);
+    words
+}
+
+fn of_value(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => found.extend(words(text)),
+        Value::Array(items) => items.iter().for_each(|item| of_value(item, found)),
+        Value::Object(map) => map.values().for_each(|item| of_value(item, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn singular(word: &str) -> &str {
+    match word.strip_suffix('s') {
+        Some(stem) if stem.len() > 2 && !stem.ends_with(['s', 'u', 'i']) => stem,
+        _ => word,
+    }
+}
+
+fn is_unspaced(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_have_one_form_and_stop_words_go() {
+        let found: Vec<_> = words("Please transfer the Invoices, 500 EUR").into_iter().collect();
+        assert_eq!(found, ["eur", "invoice", "transfer"]);
+    }
+
+    #[test]
+    fn what_is_written_without_spaces_matches_in_pairs() {
+        assert!(words("確認付款").contains("付款"));
+    }
+
+    #[test]
+    fn fraud_and_a_payment_have_a_topic_in_common() {
+        assert_eq!(common(&subjects("fraud"), &subjects("pay Bob")), ["topic:money"]);
+    }
+}
