@@ -12,6 +12,7 @@
 //! - [`turn`], [`goals`], [`patterns`], [`calibration`]: what a turn decides, and what is learned from turns
 //! - [`context`], [`tokens`]: what of all this goes into a prompt
 //! - [`query`]: what may be asked
+//! - [`text`]: what is found by words, and where they stand
 //! - [`markdown`]: a page as people read it
 
 pub mod actor;
@@ -30,6 +31,7 @@ pub mod policy;
 pub mod query;
 pub mod scratchbook;
 pub mod space;
+pub mod text;
 pub mod time;
 pub mod tokens;
 pub mod turn;
@@ -46,5 +48,6 @@ pub use page::{Page, PageFields, PageRole};
 pub use policy::{KeptPolicy, SpacePolicy};
 pub use query::{EntryQuery, ListAnswer, Order, PageQuery};
 pub use space::{SpaceName, ThreadKey};
+pub use text::{TextMatch, TextQuery};
 pub use time::{Clock, Timestamp};
 pub use warning::{Invalid, Warning};

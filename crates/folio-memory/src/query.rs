@@ -7,6 +7,7 @@ use crate::entry::{Entry, EntryKind, Owner, State, Status, Tag};
 use crate::id::{PageId, RunId, Seq};
 use crate::page::PageRole;
 use crate::space::ThreadKey;
+use crate::text::{self, TextMatch, TextQuery};
 use crate::time::Timestamp;
 
 /// Entries given when nothing is said (M7.2.11).
@@ -18,8 +19,10 @@ pub const MAX_LIMIT: u32 = 1_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// Newest first, by the number of the entry: a total order without ties (M7.2.14).
+    /// What fits the text best first, then the newest (M7.2.17); without a text that is newest first.
     #[default]
+    Relevance,
+    /// Newest first, by the number of the entry: a total order without ties (M7.2.14).
     Newest,
     /// Oldest first: how a page is read.
     Oldest,
@@ -53,6 +56,11 @@ pub struct EntryQuery {
     pub min_confidence: Option<f64>,
     /// Added after this commit.
     pub since: Option<Seq>,
+    /// With these words in title, text or tags (M7.2.17); only entries that are found by their text.
+    pub text: Option<String>,
+    /// With how many of them.
+    #[serde(rename = "match")]
+    pub text_match: TextMatch,
     /// Expired ones, too.
     pub include_expired: bool,
     /// Replaced ones, too.
@@ -104,6 +112,15 @@ impl EntryQuery {
             && self.since.is_none_or(|seq| entry.created_seq > seq)
             && (self.include_expired || state != State::Expired)
             && (self.include_superseded || fields.superseded_by.is_none())
+            && self
+                .text_query()
+                .is_none_or(|text| text::is_searchable(entry.kind) && text.matches(fields))
+    }
+
+    /// What is searched for, if anything is.
+    #[must_use]
+    pub fn text_query(&self) -> Option<TextQuery> {
+        self.text.as_deref().map(|text| TextQuery::of(text, self.text_match))
     }
 }
 
@@ -155,6 +172,9 @@ pub struct ListAnswer<T> {
     pub next: Option<String>,
     /// The commit up to which the answer knows.
     pub as_of: Seq,
+    /// How well each of `items` fits the text that was asked for: higher is better. Empty if none was.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scores: Vec<f64>,
 }
 
 #[cfg(test)]

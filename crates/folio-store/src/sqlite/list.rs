@@ -43,11 +43,12 @@ pub(super) fn entries(
             total: 0,
             next: None,
             as_of,
+            scores: Vec::new(),
         });
     };
     let limit = usize::try_from(query.limit()).unwrap_or(usize::MAX);
     let after = cursor.as_ref().map(|cursor| Place::of(space, cursor.after));
-    let (mut items, total) = if query.context.is_empty() {
+    let (mut items, total) = if query.context.is_empty() && query.text.is_none() {
         (filter.first(conn, query.order, after, limit + 1)?, filter.count(conn)?)
     } else {
         filter.scan(conn, query, now, after, limit + 1)?
@@ -62,6 +63,7 @@ pub(super) fn entries(
         total,
         next,
         as_of,
+        scores: Vec::new(),
     })
 }
 
@@ -223,7 +225,7 @@ impl Filter {
             }
             total += 1;
             let comes_after = after.is_none_or(|after| match query.order {
-                Order::Newest => place < after,
+                Order::Relevance | Order::Newest => place < after,
                 Order::Oldest => place > after,
             });
             if comes_after && entries.len() < limit {
@@ -308,7 +310,7 @@ fn marks(count: usize) -> String {
 
 fn direction(order: Order) -> (&'static str, &'static str) {
     match order {
-        Order::Newest => ("<", "DESC"),
+        Order::Relevance | Order::Newest => ("<", "DESC"),
         Order::Oldest => (">", "ASC"),
     }
 }

@@ -244,6 +244,7 @@ impl Workspace {
             total: counted.total,
             next: None,
             as_of: counted.as_of,
+            scores: Vec::new(),
         })
     }
 

@@ -348,7 +348,7 @@ fn random_query(noise: &mut Noise, pages: &[PageId; 2]) -> EntryQuery {
         include_superseded: noise.below(2) == 0,
         order: Order::Oldest,
         limit: 1000,
-        cursor: None,
+        ..EntryQuery::default()
     }
 }
 

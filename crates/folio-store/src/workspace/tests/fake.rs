@@ -179,7 +179,7 @@ impl Store for FakeStore {
             .cloned()
             .collect();
         items.sort_by_key(|entry| entry.handle);
-        if query.order == Order::Newest {
+        if query.order != Order::Oldest {
             items.reverse();
         }
         let total = items.len();
@@ -193,6 +193,7 @@ impl Store for FakeStore {
             total: total as u64,
             next,
             as_of: Seq(state.log.len() as u64),
+            scores: Vec::new(),
         })
     }
 

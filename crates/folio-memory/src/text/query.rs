@@ -1,0 +1,127 @@
+//! What is searched for.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::EntryTerms;
+use super::token::{Sort, Token, tokens_of, words};
+use crate::entry::EntryFields;
+
+/// Most terms that are searched for. What comes after them in a longer text is not looked at.
+pub const MAX_QUERY_TERMS: usize = 64;
+
+/// How many of the words must be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TextMatch {
+    /// All of them.
+    #[default]
+    All,
+    /// At least one.
+    Any,
+}
+
+/// What is searched for. Any text is one: there is no syntax, and so there are no mistakes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextQuery {
+    words: Vec<Vec<String>>,
+    how: TextMatch,
+}
+
+impl TextQuery {
+    /// Reads `text`, which finds what has all or any of its words.
+    ///
+    /// Words that stand everywhere (`the`, `of`) do not count if there are others. A text without words finds nothing.
+    #[must_use]
+    pub fn of(text: &str, how: TextMatch) -> Self {
+        let mut found: Vec<(Vec<String>, bool)> = Vec::new();
+        let mut left = MAX_QUERY_TERMS;
+        for word in words(text) {
+            let tokens = tokens_of(text, word);
+            let is_stop_word = tokens.iter().all(|token| token.sort == Sort::StopWord);
+            let mut terms = wanted(tokens);
+            terms.truncate(left);
+            if terms.is_empty() || found.iter().any(|(other, _)| *other == terms) {
+                continue;
+            }
+            left -= terms.len();
+            found.push((terms, is_stop_word));
+            if left == 0 {
+                break;
+            }
+        }
+        let all_stand_everywhere = found.iter().all(|(_, is_stop_word)| *is_stop_word);
+        let words = found
+            .into_iter()
+            .filter(|(_, is_stop_word)| all_stand_everywhere || !is_stop_word);
+        Self {
+            words: words.map(|(terms, _)| terms).collect(),
+            how,
+        }
+    }
+
+    /// For each word the terms that must all be there for it.
+    #[must_use]
+    pub fn words(&self) -> &[Vec<String>] {
+        &self.words
+    }
+
+    /// How many of the words must be there.
+    #[must_use]
+    pub fn how(&self) -> TextMatch {
+        self.how
+    }
+
+    /// Whether there is no word in it, so that it finds nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Whether it finds an entry with these fields.
+    #[must_use]
+    pub fn matches(&self, fields: &EntryFields) -> bool {
+        let terms = EntryTerms::of(fields);
+        let terms: HashSet<&str> = terms.iter().collect();
+        let mut there = self
+            .words
+            .iter()
+            .map(|word| word.iter().all(|term| terms.contains(term.as_str())));
+        match self.how {
+            TextMatch::All => !self.is_empty() && there.all(|is_there| is_there),
+            TextMatch::Any => there.any(|is_there| is_there),
+        }
+    }
+
+    /// Whether it asks for `term`.
+    pub(super) fn asks_for(&self, term: &str) -> bool {
+        self.words.iter().flatten().any(|wanted| wanted == term)
+    }
+}
+
+/// What must be there for one word: the words of a name, the pairs of a run.
+fn wanted(tokens: Vec<Token>) -> Vec<String> {
+    let has_pairs: Vec<_> = tokens
+        .iter()
+        .filter(|token| token.sort == Sort::Pair)
+        .map(|token| token.range.clone())
+        .collect();
+    let is_in_pair = |token: &Token| {
+        has_pairs
+            .iter()
+            .any(|pair| pair.start <= token.range.start && token.range.end <= pair.end)
+    };
+    let mut terms = Vec::new();
+    for token in &tokens {
+        let is_wanted = match token.sort {
+            Sort::Word | Sort::StopWord | Sort::Pair => true,
+            Sort::Name => false,
+            Sort::Character => !is_in_pair(token),
+        };
+        if is_wanted && !terms.contains(&token.term) {
+            terms.push(token.term.clone());
+        }
+    }
+    terms
+}

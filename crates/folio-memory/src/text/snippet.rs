@@ -1,0 +1,99 @@
+//! The part of a text that shows why it was found.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use serde::Serialize;
+use unicode_segmentation::UnicodeSegmentation as _;
+
+use super::TextQuery;
+use super::token::tokens;
+
+const ELLIPSIS: &str = "…";
+
+/// A part of a text on one line, in pieces that follow one another.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[serde(transparent)]
+pub struct Snippet {
+    /// The pieces; a cut end is marked by `…`.
+    pub parts: Vec<SnippetPart>,
+}
+
+/// A piece of a [`Snippet`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SnippetPart {
+    /// As it stands in the text; ends of lines are spaces.
+    pub text: String,
+    /// Whether it was searched for.
+    pub hit: bool,
+}
+
+/// The `max` characters of `text` that have most of what `query` asks for, or its beginning if it has nothing of that.
+///
+/// What a reader takes for one character is never cut. Of several such places it is the first.
+#[must_use]
+pub fn snippet(text: &str, query: &TextQuery, max: usize) -> Snippet {
+    let ends: Vec<usize> = text
+        .grapheme_indices(true)
+        .map(|(at, _)| at)
+        .chain([text.len()])
+        .collect();
+    let hits = hits(text, query, &ends);
+    let (start, end) = window(&hits, ends.len() - 1, max);
+    let mut snippet = Snippet::default();
+    if start > 0 {
+        snippet.push(ELLIPSIS, false);
+    }
+    let mut at = start;
+    for (hit, _) in &hits {
+        let hit = hit.start.clamp(at, end)..hit.end.clamp(at, end);
+        snippet.push(&text[ends[at]..ends[hit.start]], false);
+        snippet.push(&text[ends[hit.start]..ends[hit.end]], true);
+        at = hit.end;
+    }
+    snippet.push(&text[ends[at]..ends[end]], false);
+    if end < ends.len() - 1 {
+        snippet.push(ELLIPSIS, false);
+    }
+    snippet
+}
+
+impl Snippet {
+    fn push(&mut self, text: &str, hit: bool) {
+        if text.is_empty() {
+            return;
+        }
+        let text = text.replace("\r\n", " ").replace(['\n', '\r', '\t'], " ");
+        match self.parts.last_mut() {
+            Some(last) if last.hit == hit => last.text += &text,
+            _ => self.parts.push(SnippetPart { text, hit }),
+        }
+    }
+}
+
+/// Where something stands that `query` asks for, in characters, and what it is.
+fn hits(text: &str, query: &TextQuery, ends: &[usize]) -> Vec<(Range<usize>, String)> {
+    let wanted = tokens(text).filter(|token| query.asks_for(&token.term));
+    wanted
+        .map(|token| {
+            let start = ends.partition_point(|end| *end <= token.range.start) - 1;
+            let end = ends.partition_point(|end| *end < token.range.end);
+            (start..end, token.term)
+        })
+        .collect()
+}
+
+/// The `max` of `count` characters that show most of the `hits`, a little before the first of them.
+fn window(hits: &[(Range<usize>, String)], count: usize, max: usize) -> (usize, usize) {
+    let lead = max / 4;
+    let mut best = (0, 0);
+    for (index, (first, _)) in hits.iter().enumerate() {
+        let start = first.start.saturating_sub(lead).min(count.saturating_sub(max));
+        let inside = hits[index..].iter().take_while(|(hit, _)| hit.end <= start + max);
+        let different: HashSet<&str> = inside.map(|(_, term)| term.as_str()).collect();
+        if different.len() > best.0 {
+            best = (different.len(), start);
+        }
+    }
+    (best.1, (best.1 + max).min(count))
+}

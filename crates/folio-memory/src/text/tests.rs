@@ -1,0 +1,208 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::actor::Trust;
+use crate::entry::{Owner, Tag};
+
+fn terms(text: &str) -> Vec<String> {
+    token::tokens(text).map(|token| token.term).collect()
+}
+
+fn fields(title: &str, body: &str, tags: &[&str]) -> EntryFields {
+    let mut fields = EntryFields::new(EntryKind::Note, Owner::agent(), Trust::User);
+    (fields.title, fields.body) = (title.to_owned(), body.to_owned());
+    fields.tags = tags.iter().map(|tag| Tag::parse(tag).unwrap()).collect();
+    fields
+}
+
+fn finds(query: &str, text: &str) -> bool {
+    TextQuery::of(query, TextMatch::All).matches(&fields("", text, &[]))
+}
+
+fn finds_any(query: &str, text: &str) -> bool {
+    TextQuery::of(query, TextMatch::Any).matches(&fields("", text, &[]))
+}
+
+#[test]
+fn case_accents_and_width_do_not_matter_m7_2_17() {
+    for (query, text) in [
+        ("zurich", "Zürich"),
+        ("ZÜRICH", "zu\u{308}rich"),
+        ("Ｚｕｒｉｃｈ", "ZURICH"),
+        ("strasse", "Straße"),
+        ("STRASSE", "straße"),
+        ("smorrebrod", "Smørrebrød"),
+        ("ΟΔΥΣΣΕΎΣ", "οδυσσευς"),
+        ("istanbul", "İstanbul"),
+        ("ﬁle", "FILE"),
+        ("мосты", "МОСТЫ"),
+        ("שלום", "שָׁלוֹם"),
+        ("co\u{ad}operate", "cooperate"),
+    ] {
+        assert!(
+            finds(query, text),
+            "{query} in {text}: {:?} {:?}",
+            terms(query),
+            terms(text)
+        );
+        assert!(finds(text, query), "{text} in {query}");
+    }
+}
+
+#[test]
+fn english_words_are_found_in_every_form_and_others_as_they_are_m7_2_17() {
+    for (query, text) in [
+        ("flight", "flights"),
+        ("running", "he runs"),
+        ("Résumés", "resume"),
+        ("dog", "the dog's bone"),
+    ] {
+        assert!(finds(query, text), "{query} in {text}");
+    }
+    assert!(!finds("мост", "мосты"));
+    assert_eq!(terms("v2 utf8 x"), ["v2", "utf8", "x"]);
+}
+
+#[test]
+fn any_part_of_a_run_without_spaces_is_found_m7_2_17() {
+    let text = "明日は東京都に行きます";
+    for part in ["東", "東京", "東京都", "京都に", "す", text] {
+        assert!(finds(part, text), "{part}");
+    }
+    for other in ["都京", "西", "東都"] {
+        assert!(!finds(other, text), "{other}");
+    }
+    assert!(finds("パリ", "ﾊﾟﾘへ"));
+    assert!(finds("항공", "항공편을 예약"));
+    assert!(finds("กรุงเทพ", "ไปกรุงเทพฯ"));
+    assert!(finds("東京 tower", "東京Towerの夜"));
+}
+
+#[test]
+fn a_name_is_found_by_itself_and_by_its_words() {
+    let text = "call HTTPServer.parse_request or readFile in src/sqlite/wake.rs";
+    for query in [
+        "httpserver",
+        "server http",
+        "HttpServer",
+        "parse_request",
+        "request",
+        "parserequest",
+        "readFile",
+        "wake.rs",
+        "src/sqlite/wake.rs",
+        "sqlite",
+    ] {
+        assert!(finds(query, text), "{query}: {:?} {:?}", terms(query), terms(text));
+    }
+    assert_eq!(terms("HTTPServer_v2"), ["httpserverv2", "http", "server", "v2"]);
+}
+
+#[test]
+fn all_words_or_any_of_them() {
+    assert!(finds("paris flight", "a flight to Paris"));
+    assert!(!finds("paris train", "a flight to Paris"));
+    assert!(finds_any("paris train", "a flight to Paris"));
+    assert!(!finds_any("rome train", "a flight to Paris"));
+    let query = TextQuery::of("burgundy wine alpha", TextMatch::All);
+    assert!(
+        query.matches(&fields("Burgundy", "likes it, alpha", &["wine/red"])),
+        "over all fields"
+    );
+}
+
+#[test]
+fn words_that_stand_everywhere_count_only_if_there_are_no_others() {
+    assert!(finds("the flight to Paris", "flights, Paris"));
+    assert!(!finds("the of", "flights"));
+    assert!(finds("the of", "the end of it"));
+}
+
+#[test]
+fn a_text_without_words_finds_nothing_and_signs_are_no_syntax() {
+    for query in ["", "  ", "\"", "*", "- + ()", "''", "\u{0}"] {
+        assert!(TextQuery::of(query, TextMatch::All).is_empty(), "{query:?}");
+        assert!(!finds(query, "anything \" * -"), "{query:?}");
+        assert!(!finds_any(query, "anything"), "{query:?}");
+    }
+    for query in [
+        "\"flight\"",
+        "flight*",
+        "title:flight",
+        "-flight",
+        "NEAR(flight)",
+        "flight AND",
+        "(flight",
+    ] {
+        assert!(finds(query, "title near and flight"), "{query:?}");
+    }
+    assert!(finds("🔥", "hot 🔥🔥"));
+}
+
+#[test]
+fn a_question_and_an_entry_have_bounds() {
+    let long = (0..100_000).map(|n| format!("w{n}")).collect::<Vec<_>>().join(" ");
+    let query = TextQuery::of(&long, TextMatch::All);
+    assert_eq!(query.words().len(), MAX_QUERY_TERMS);
+    let body = fields("title", &long, &["tag"]);
+    assert_eq!(EntryTerms::of(&body).iter().count(), MAX_TERMS);
+    assert!(query.matches(&body));
+    let (ones, more) = ("1".repeat(64), "1".repeat(70));
+    assert!(finds(&ones, &more), "the rest of a long term does not count");
+}
+
+fn shown(text: &str, query: &str, max: usize) -> String {
+    let parts = snippet(text, &TextQuery::of(query, TextMatch::All), max).parts;
+    parts
+        .iter()
+        .map(|part| {
+            if part.hit {
+                format!("[{}]", part.text)
+            } else {
+                part.text.clone()
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn a_snippet_shows_where_most_words_stand() {
+    assert_eq!(shown("A flight to Paris", "paris flights", 40), "A [flight] to [Paris]");
+    assert_eq!(shown("no such word", "other", 7), "no such…");
+    let text = format!("paris {} the flight\nto Paris {}", "x ".repeat(50), "y ".repeat(50));
+    assert_eq!(shown(&text, "flight paris", 24), "…  the [flight] to [Paris] y …");
+    assert_eq!(shown("東京都に行く", "京都に", 3), "…[京都に]…");
+    assert_eq!(shown("x e\u{301}te\u{301} x", "ete", 30), "x [e\u{301}te\u{301}] x");
+}
+
+#[test]
+fn a_snippet_cuts_between_what_readers_take_for_characters() {
+    let family = "👨\u{200d}👩\u{200d}👧";
+    assert_eq!(shown(&family.repeat(3), "none", 2), format!("{}…", family.repeat(2)));
+}
+
+proptest! {
+    #[test]
+    fn a_term_is_what_a_store_can_take_apart_at_spaces(text in "\\PC{0,40}") {
+        for term in terms(&text) {
+            prop_assert!(!term.is_empty() && term.len() <= MAX_TERM_BYTES);
+            prop_assert!(term.chars().all(|c| !c.is_ascii() || c.is_ascii_lowercase() || c.is_ascii_digit()), "{term:?}");
+        }
+    }
+
+    #[test]
+    fn every_text_with_words_finds_itself(text in "\\PC{0,40}") {
+        let query = TextQuery::of(&text, TextMatch::All);
+        prop_assert_eq!(query.matches(&fields("", &text, &[])), !query.is_empty());
+    }
+
+    #[test]
+    fn a_snippet_is_a_part_of_its_text(text in "\\PC{0,60}", query in "\\PC{0,10}", max in 0_usize..20) {
+        let parts = snippet(&text, &TextQuery::of(&query, TextMatch::Any), max).parts;
+        let whole: String = parts.iter().map(|part| part.text.as_str()).collect();
+        let inner = whole.trim_start_matches(ELLIPSIS).trim_end_matches(ELLIPSIS);
+        prop_assert!(text.contains(inner), "{whole:?}");
+    }
+}
+
+const ELLIPSIS: char = '…';
