@@ -6,8 +6,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::entry::{Confidence, Entry, EntryFields, EntryKind, Lifetime, Outcome, Owner, Status, Tag};
+use crate::entry::{Confidence, Entry, EntryFields, EntryKind, Lifetime, Outcome, Owner, Pii, Status, Tag};
 use crate::id::{EntryHandle, EntryId, PageHandle, PageId, Seq};
+use crate::keeping::{ArchivedFor, ErasedFor};
 use crate::link::Link;
 use crate::page::{Page, PageFields};
 use crate::policy::{SpacePolicy, TypePolicy};
@@ -74,6 +75,12 @@ pub enum FieldChange {
     SupersededBy(Option<EntryId>),
     /// It came true, it did not, or nobody says so any more.
     Outcome(Option<Outcome>),
+    /// Personal data was found in the new texts. It is added to what was found before, which earlier revisions still hold.
+    PiiFound(Vec<Pii>),
+    /// Put away to keep the space small, or no longer so.
+    ArchivedFor(Option<ArchivedFor>),
+    /// What stood here was content, and is gone. Changes nothing, but counts as the change that it was.
+    Erased,
 }
 
 impl FieldChange {
@@ -97,6 +104,9 @@ impl FieldChange {
             Self::ValidatedAt(_) => "validated_at",
             Self::SupersededBy(_) => "superseded_by",
             Self::Outcome(_) => "outcome",
+            Self::PiiFound(_) => "pii",
+            Self::ArchivedFor(_) => "archived_for",
+            Self::Erased => "erased",
         }
     }
 
@@ -118,6 +128,13 @@ impl FieldChange {
             Self::ValidatedAt(at) => fields.validated_at = Some(at),
             Self::SupersededBy(by) => fields.superseded_by = by,
             Self::Outcome(outcome) => fields.outcome = outcome,
+            Self::PiiFound(found) => {
+                fields.pii.extend(found);
+                fields.pii.sort_unstable();
+                fields.pii.dedup();
+            }
+            Self::ArchivedFor(why) => fields.archived_for = why,
+            Self::Erased => {}
         }
     }
 }
@@ -165,6 +182,16 @@ pub enum Change {
         /// What is known of it.
         as_type: TypePolicy,
     },
+    /// Takes the content of an entry away for good, from all of its revisions too: the log is rewritten (M7.6.50).
+    EraseEntry {
+        /// Which entry.
+        entry: EntryId,
+        /// Why.
+        why: ErasedFor,
+        /// If given, the version that the entry must have.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expected_version: Option<u32>,
+    },
 }
 
 impl Entry {
@@ -188,17 +215,30 @@ impl Entry {
     /// Whether setting `changes` would leave every field as it is.
     #[must_use]
     pub fn already_has(&self, changes: &[FieldChange]) -> bool {
-        let mut fields = self.fields.clone();
-        changes.iter().for_each(|change| change.apply(&mut fields));
-        fields == self.fields
+        self.fields.already_has(changes)
     }
 
     /// Sets `changes` and counts the revision.
     pub fn patch(&mut self, changes: &[FieldChange], seq: Seq, at: Timestamp) {
-        changes.iter().for_each(|change| change.apply(&mut self.fields));
+        self.fields.set(changes);
         self.version += 1;
         self.updated_at = at;
         self.updated_seq = seq;
+    }
+}
+
+impl EntryFields {
+    /// Whether setting `changes` would leave every field as it is.
+    #[must_use]
+    pub fn already_has(&self, changes: &[FieldChange]) -> bool {
+        let mut fields = self.clone();
+        fields.set(changes);
+        fields == *self && !changes.contains(&FieldChange::Erased)
+    }
+
+    /// Sets `changes`, in their order.
+    pub fn set(&mut self, changes: &[FieldChange]) {
+        changes.iter().for_each(|change| change.apply(self));
     }
 }
 

@@ -13,6 +13,7 @@
 //! - [`context`], [`tokens`]: what of all this goes into a prompt
 //! - [`query`]: what may be asked
 //! - [`text`]: what is found by words, and where they stand
+//! - [`keeping`]: what is due for being put away or taken out, and what is left of what was
 //! - [`markdown`]: a page as people read it
 
 pub mod actor;
@@ -22,6 +23,7 @@ pub mod context;
 pub mod entry;
 pub mod goals;
 pub mod id;
+pub mod keeping;
 pub mod link;
 pub mod markdown;
 pub mod observation;
@@ -41,7 +43,7 @@ pub mod warning;
 
 pub use actor::{Actor, Role, Source, Trust};
 pub use change::{Change, FieldChange, NewEntry, NewPage};
-pub use entry::{Confidence, Entry, EntryFields, EntryKind, Lifetime, Owner, State, Status, Tag};
+pub use entry::{Confidence, Entry, EntryFields, EntryKind, Lifetime, Owner, Pii, State, Status, Tag};
 pub use id::{EntryHandle, EntryId, IdSource, PageHandle, PageId, RunId, Seq, TurnId};
 pub use link::{Link, Relation};
 pub use page::{Page, PageFields, PageRole};

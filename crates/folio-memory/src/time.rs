@@ -14,6 +14,8 @@ pub struct Timestamp(i64);
 impl Timestamp {
     /// The first instant that can be written down.
     pub const MIN: Self = Self(i64::MIN);
+    /// The last instant that can be written down.
+    pub const MAX: Self = Self(i64::MAX);
 
     /// The instant this many nanoseconds after the epoch.
     #[must_use]

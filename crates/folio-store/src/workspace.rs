@@ -16,6 +16,7 @@ mod redact;
 mod trace;
 
 use std::collections::HashSet;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use folio_memory::actor::Source;
@@ -53,8 +54,10 @@ struct Inner {
     space: SpaceName,
     /// What held when somebody last looked.
     policy: Mutex<Arc<PolicyInForce>>,
+    policy_was_read: AtomicBool,
     /// Pages of derived id that are known to be there. Pages are never removed, so this stays true.
     known_pages: Mutex<HashSet<PageId>>,
+    recalled: redact::Recalled,
 }
 
 /// What came of a write to one entry.
@@ -73,6 +76,7 @@ impl Workspace {
     #[must_use]
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>, space: SpaceName) -> Self {
         let known_pages = Mutex::default();
+        let recalled = redact::Recalled::default();
         Self {
             inner: Arc::new(Inner {
                 store,
@@ -80,7 +84,9 @@ impl Workspace {
                 ids,
                 space,
                 policy: Mutex::default(),
+                policy_was_read: AtomicBool::new(false),
                 known_pages,
+                recalled,
             }),
         }
     }

@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Confidence, EntryKind, Lifetime, Outcome, Owner, State, Status, Tag};
+use super::{Confidence, EntryKind, Lifetime, Outcome, Owner, Pii, State, Status, Tag};
 use crate::actor::{Source, Trust};
 use crate::id::{EntryHandle, EntryId, PageId, Seq};
+use crate::keeping::{ArchivedFor, ErasedFor};
 use crate::time::Timestamp;
 
 /// What an entry carries besides its identity.
@@ -68,6 +69,15 @@ pub struct EntryFields {
     /// Whether it came true, as far as somebody has said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
+    /// What of persons its texts name or once named, sorted; a policy decides what follows (M7.6.48).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pii: Vec<Pii>,
+    /// Why keeping the space small put it away; nothing if somebody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived_for: Option<ArchivedFor>,
+    /// Why its content is gone. What is left says that there was something, when, from whom and why it went.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erased: Option<ErasedFor>,
 }
 
 impl EntryFields {
@@ -98,6 +108,9 @@ impl EntryFields {
             iteration: None,
             superseded_by: None,
             outcome: None,
+            pii: Vec::new(),
+            archived_for: None,
+            erased: None,
         }
     }
 }

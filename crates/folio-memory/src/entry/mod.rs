@@ -6,6 +6,7 @@ mod kind;
 mod lifetime;
 mod outcome;
 mod owner;
+mod pii;
 mod status;
 mod tag;
 
@@ -15,5 +16,6 @@ pub use kind::EntryKind;
 pub use lifetime::Lifetime;
 pub use outcome::Outcome;
 pub use owner::Owner;
+pub use pii::Pii;
 pub use status::{Family, State, Status};
 pub use tag::Tag;

@@ -11,6 +11,7 @@ pub use registered::{DEFAULT_TTL_MINUTES, MAX_TTL_MINUTES, StrictTypes, TypePoli
 
 use crate::change::Change;
 use crate::id::Seq;
+use crate::keeping::{QuotaPolicy, Redaction, RetentionPolicy};
 use crate::warning::Invalid;
 
 /// What holds in a space. Each section is a file of this folder.
@@ -23,6 +24,15 @@ pub struct SpacePolicy {
     /// For whom a type that nobody registered is an error.
     #[serde(skip_serializing_if = "is_default")]
     pub strict_types: StrictTypes,
+    /// What is taken out of texts before they are stored (M7.6.48).
+    #[serde(skip_serializing_if = "is_default")]
+    pub redaction: Redaction,
+    /// How long what is kept (M7.6.44, M7.6.49).
+    #[serde(skip_serializing_if = "is_default")]
+    pub retention: RetentionPolicy,
+    /// How much the space may hold (M7.6.46).
+    #[serde(skip_serializing_if = "is_default")]
+    pub quota: QuotaPolicy,
 }
 
 impl SpacePolicy {

@@ -1,16 +1,41 @@
 //! Takes secrets out before anything is decided on a value, for those who keep state beside the log.
 
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
 use folio_engine::Event;
 use folio_memory::Warning;
+use folio_memory::keeping::Redaction;
 
-use super::{Workspace, redact};
+use super::{Workspace, WorkspaceError, redact};
 
 impl Workspace {
+    /// What the space wants taken out of texts that are stored now.
+    pub(crate) async fn redaction(&self) -> Result<Redaction, WorkspaceError> {
+        Ok(self.policy().await?.redaction)
+    }
+
+    /// The same as it was when somebody last looked, for what is read.
+    pub(crate) async fn redaction_of_reads(&self) -> Result<Redaction, WorkspaceError> {
+        match self.known_redaction() {
+            Some(known) => Ok(known),
+            None => self.redaction().await,
+        }
+    }
+
+    fn known_redaction(&self) -> Option<Redaction> {
+        let is_known = self.inner.policy_was_read.load(Ordering::Acquire);
+        is_known.then(|| {
+            let known = self.inner.policy.lock().unwrap_or_else(PoisonError::into_inner);
+            known.redaction
+        })
+    }
+
     /// Replaces the secrets in an event, as writing it would, and says what it replaced. Bodies that
     /// the event refers to by hash are not looked at.
     ///
     /// A runner does this before it folds the event in, so that what later steps read is what the journal says.
     pub fn clean_event(&self, event: &mut Event) -> Vec<Warning> {
-        redact::clean_event(event)
+        redact::clean_event(event, self.known_redaction().unwrap_or_default())
     }
 }

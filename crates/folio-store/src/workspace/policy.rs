@@ -1,6 +1,7 @@
 //! What holds in the space: read when it is needed, set by people.
 
 use std::ops::Deref;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use folio_memory::observation::TypeRegistry;
@@ -68,6 +69,7 @@ impl Workspace {
         if kept.version > known.version() {
             *known = Arc::new(PolicyInForce::of(kept));
         }
+        self.inner.policy_was_read.store(true, Ordering::Release);
         Ok(Arc::clone(&known))
     }
 

@@ -1,8 +1,10 @@
-//! Questions that go straight to the store.
+//! Questions that go straight to the store, and answers that are cleaned on their way back: what an older version or another
+//! program wrote may hold what this one would not have stored.
 
 use folio_memory::id::{EntryRef, PageRef, RunRef};
 use folio_memory::{Entry, EntryQuery, Link, ListAnswer, Page, PageQuery, RunId, Seq};
 
+use super::redact::recall;
 use super::{Workspace, WorkspaceError};
 use crate::commit::BlobHash;
 use crate::store::{Journal, LogRow, Revision, RunQuery, RunRow};
@@ -14,7 +16,12 @@ impl Workspace {
     ///
     /// `Invalid` for a cursor of another query; `Unavailable` or `Corrupt`.
     pub async fn entries(&self, query: &EntryQuery) -> Result<ListAnswer<Entry>, WorkspaceError> {
-        Ok(self.inner.store.entries(&self.inner.space, query, self.now()).await?)
+        let mut answer = self.inner.store.entries(&self.inner.space, query, self.now()).await?;
+        let mode = self.redaction_of_reads().await?;
+        for entry in &mut answer.items {
+            self.inner.recalled.entry(entry, mode);
+        }
+        Ok(answer)
     }
 
     /// One entry.
@@ -23,7 +30,9 @@ impl Workspace {
     ///
     /// `NotFound`; `Unavailable` or `Corrupt`.
     pub async fn entry(&self, entry: EntryRef) -> Result<Entry, WorkspaceError> {
-        Ok(self.inner.store.entry(&self.inner.space, entry).await?)
+        let mut entry = self.inner.store.entry(&self.inner.space, entry).await?;
+        self.inner.recalled.entry(&mut entry, self.redaction_of_reads().await?);
+        Ok(entry)
     }
 
     /// The revisions of one entry, oldest first.
@@ -33,7 +42,12 @@ impl Workspace {
     /// `NotFound`; `Unavailable` or `Corrupt`.
     pub async fn history(&self, entry: EntryRef) -> Result<Vec<Revision>, WorkspaceError> {
         let entry = self.entry(entry).await?;
-        Ok(self.inner.store.history(&self.inner.space, entry.id).await?)
+        let mut revisions = self.inner.store.history(&self.inner.space, entry.id).await?;
+        let mode = self.redaction_of_reads().await?;
+        for revision in &mut revisions {
+            recall::change(&mut revision.change, mode);
+        }
+        Ok(revisions)
     }
 
     /// One page.
@@ -42,7 +56,9 @@ impl Workspace {
     ///
     /// `NotFound`; `Unavailable` or `Corrupt`.
     pub async fn page(&self, page: PageRef) -> Result<Page, WorkspaceError> {
-        Ok(self.inner.store.page(&self.inner.space, page).await?)
+        let mut page = self.inner.store.page(&self.inner.space, page).await?;
+        recall::page(&mut page, self.redaction_of_reads().await?);
+        Ok(page)
     }
 
     /// The pages that `query` asks for, in the order in which they were added.
@@ -51,7 +67,12 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn pages(&self, query: &PageQuery) -> Result<Vec<Page>, WorkspaceError> {
-        Ok(self.inner.store.pages(&self.inner.space, query).await?)
+        let mut pages = self.inner.store.pages(&self.inner.space, query).await?;
+        let mode = self.redaction_of_reads().await?;
+        for page in &mut pages {
+            recall::page(page, mode);
+        }
+        Ok(pages)
     }
 
     /// The links that begin or end at `end` (a written id), sorted.
@@ -69,7 +90,8 @@ impl Workspace {
     ///
     /// `NotFound`; `Unavailable` or `Corrupt`.
     pub async fn blob(&self, hash: &BlobHash) -> Result<Vec<u8>, WorkspaceError> {
-        Ok(self.inner.store.blob(&self.inner.space, hash).await?)
+        let bytes = self.inner.store.blob(&self.inner.space, hash).await?;
+        Ok(recall::bytes(bytes, self.redaction_of_reads().await?))
     }
 
     /// The number of the last commit; zero if there is none.
@@ -87,7 +109,12 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn changes(&self, since: Seq, limit: u32) -> Result<Vec<LogRow>, WorkspaceError> {
-        Ok(self.inner.store.changes(&self.inner.space, since, limit).await?)
+        let mut rows = self.inner.store.changes(&self.inner.space, since, limit).await?;
+        let mode = self.redaction_of_reads().await?;
+        for row in &mut rows {
+            recall::record(&mut row.record, mode);
+        }
+        Ok(rows)
     }
 
     /// Waits until there is a commit after `since` and returns the last one.

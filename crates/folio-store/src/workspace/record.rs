@@ -72,7 +72,7 @@ impl Workspace {
             record,
             blobs: write.blobs,
         };
-        let warnings = redact::clean_commit(&mut commit);
+        let warnings = redact::clean_commit(&mut commit, self.redaction().await?);
         let record = commit.record.clone();
         let committed = self.inner.store.commit(commit).await?;
         for change in &record.changes {
@@ -100,7 +100,7 @@ impl Workspace {
             );
             return Err(StoreError::Invalid(message).into());
         }
-        redact::clean_commit(&mut commit);
+        redact::clean_commit(&mut commit, self.redaction().await?);
         Ok(self.inner.store.commit(commit).await?)
     }
 }

@@ -1,19 +1,25 @@
 //! Keeps secrets off the disk: every text of a commit passes through here, and nothing else writes.
 //!
-//! API keys, tokens, private keys and passwords in URLs and assignments become `[redacted:<kind>]`.
-//! Addresses and names of people stay: what happens to them is a policy of the space, not a rule.
+//! API keys, tokens, private keys and passwords in URLs and assignments become `[redacted:<kind>]`. Personal data is found
+//! and flagged, and replaced in the same way where the space wants it so.
 
 mod commit;
+mod numbers;
 mod patterns;
+mod personal;
+pub(crate) mod recall;
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use folio_memory::{Tag, Warning};
+use folio_memory::keeping::Redaction;
+use folio_memory::{Pii, Tag, Warning};
 use leakguard::{Kind, Match, Redactor};
 use regex::Regex;
 use serde_json::Value;
 
 pub(crate) use commit::{clean_commit, clean_event};
+pub(crate) use recall::Recalled;
 
 /// What every placeholder begins with; what stands there already is not redacted again.
 const PLACEHOLDER: &str = "[redacted:";
@@ -96,46 +102,89 @@ fn placeholder(kind: &Kind) -> String {
     format!("{PLACEHOLDER}{}]", kind.label().to_ascii_lowercase())
 }
 
-/// Goes over texts, replaces the secrets in them, and keeps what is to be said about it.
+/// Goes over texts, replaces what the space does not want stored, and keeps what is to be said about it.
 #[derive(Debug, Default)]
 pub(crate) struct Cleaner {
+    mode: Redaction,
     warnings: Vec<Warning>,
+    /// What of persons was found and left.
+    pii: BTreeSet<Pii>,
 }
 
 impl Cleaner {
-    /// What was taken out: one warning for each field and kind of secret, never with the secret.
+    /// One that takes out what `mode` says.
+    pub(crate) fn new(mode: Redaction) -> Self {
+        Self {
+            mode,
+            ..Self::default()
+        }
+    }
+
+    /// What was taken out: one warning for each field and kind, never with what it was.
     pub(crate) fn into_warnings(self) -> Vec<Warning> {
         self.warnings
     }
 
-    /// `text` without its secrets; `None` if it has none.
+    /// What of persons was found and left since this was last asked.
+    fn take_pii(&mut self) -> Vec<Pii> {
+        std::mem::take(&mut self.pii).into_iter().collect()
+    }
+
+    /// `text` without what has to go; `None` if there is nothing of it.
     fn cleaned(&mut self, text: &str, field: &str) -> Option<String> {
-        let secrets = secrets_in(text);
-        if secrets.is_empty() {
+        let without_secrets = match self.mode {
+            Redaction::Off => None,
+            Redaction::Secrets | Redaction::Pii => self.replaced(text, field, secrets_in(text), "secret"),
+        };
+        let personal = personal::personal_in(without_secrets.as_deref().unwrap_or(text));
+        if self.mode == Redaction::Pii {
+            let rest = without_secrets.as_deref().unwrap_or(text);
+            return self.replaced(rest, field, personal, "pii").or(without_secrets);
+        }
+        self.pii.extend(personal.iter().filter_map(personal::kind_of));
+        without_secrets
+    }
+
+    /// `text` with placeholders for `spans`; `None` if there is none.
+    fn replaced(&mut self, text: &str, field: &str, spans: Vec<Match>, what: &str) -> Option<String> {
+        if spans.is_empty() {
             return None;
         }
         let mut clean = String::with_capacity(text.len());
         let mut rest = 0;
-        for secret in secrets {
-            let placeholder = placeholder(&secret.kind);
-            clean.push_str(&text[rest..secret.start]);
+        for span in spans {
+            let placeholder = match personal::kind_of(&span) {
+                Some(kind) => format!("{PLACEHOLDER}{kind}]"),
+                None => placeholder(&span.kind),
+            };
+            clean.push_str(&text[rest..span.start]);
             clean.push_str(&placeholder);
-            rest = secret.end;
-            self.warn(field, placeholder);
+            rest = span.end;
+            self.warn(field, placeholder, what);
         }
         clean.push_str(&text[rest..]);
         Some(clean)
     }
 
-    fn warn(&mut self, field: &str, placeholder: String) {
+    fn warn(&mut self, field: &str, placeholder: String, what: &str) {
         if !self
             .warnings
             .iter()
             .any(|known| known.given == field && known.used == placeholder)
         {
-            let message = format!("a secret in {field} was replaced before anything was stored");
-            self.warnings
-                .push(Warning::new("secret_redacted", message, field, placeholder));
+            let name = if what == "pii" { "personal data" } else { "a secret" };
+            let message = format!("{name} in {field} was replaced before anything was stored");
+            let code = format!("{what}_redacted");
+            self.warnings.push(Warning::new(&code, message, field, placeholder));
+        }
+    }
+
+    /// Whether anything in `text` has to go.
+    fn has_something(&self, text: &str) -> bool {
+        match self.mode {
+            Redaction::Off => false,
+            Redaction::Secrets => !secrets_in(text).is_empty(),
+            Redaction::Pii => !secrets_in(text).is_empty() || !personal::personal_in(text).is_empty(),
         }
     }
 
@@ -153,7 +202,7 @@ impl Cleaner {
             Value::String(text) => self.text(text, field),
             Value::Array(items) => items.iter_mut().for_each(|item| self.value(item, field)),
             Value::Object(map) => {
-                if map.keys().any(|key| !secrets_in(key).is_empty()) {
+                if map.keys().any(|key| self.has_something(key)) {
                     *map = std::mem::take(map)
                         .into_iter()
                         .map(|(key, inner)| (self.cleaned(&key, field).unwrap_or(key), inner))
@@ -162,14 +211,28 @@ impl Cleaner {
                 for (key, inner) in map.iter_mut() {
                     self.value(inner, field);
                     if let Value::String(text) = inner
+                        && self.mode != Redaction::Off
                         && patterns::is_secret_under(key, text)
                     {
                         *text = format!("{PLACEHOLDER}{}]", patterns::ASSIGNED);
-                        self.warn(field, text.clone());
+                        self.warn(field, text.clone(), "secret");
                     }
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Whether anything in `value` has to go; looks only.
+    pub(crate) fn is_needed_for(&self, value: &Value) -> bool {
+        match value {
+            Value::String(text) => self.has_something(text),
+            Value::Array(items) => items.iter().any(|item| self.is_needed_for(item)),
+            Value::Object(map) => map.iter().any(|(key, inner)| {
+                let is_secret = |text| self.mode != Redaction::Off && patterns::is_secret_under(key, text);
+                self.has_something(key) || self.is_needed_for(inner) || inner.as_str().is_some_and(is_secret)
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }
     }
 
@@ -186,7 +249,7 @@ impl Cleaner {
 
     /// `bytes` without the secrets in their readable stretches; `None` if there is none.
     pub(crate) fn bytes(&mut self, bytes: &[u8], field: &str) -> Option<Vec<u8>> {
-        if bytes.utf8_chunks().all(|chunk| secrets_in(chunk.valid()).is_empty()) {
+        if !bytes.utf8_chunks().any(|chunk| self.has_something(chunk.valid())) {
             return None;
         }
         let mut clean = Vec::with_capacity(bytes.len());
@@ -198,20 +261,6 @@ impl Cleaner {
             clean.extend_from_slice(chunk.invalid());
         }
         Some(clean)
-    }
-}
-
-/// Whether anything in `value` is a secret; looks only.
-pub(crate) fn has_secret(value: &Value) -> bool {
-    match value {
-        Value::String(text) => !secrets_in(text).is_empty(),
-        Value::Array(items) => items.iter().any(has_secret),
-        Value::Object(map) => map.iter().any(|(key, inner)| {
-            !secrets_in(key).is_empty()
-                || has_secret(inner)
-                || inner.as_str().is_some_and(|text| patterns::is_secret_under(key, text))
-        }),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

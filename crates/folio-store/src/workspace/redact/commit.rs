@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use folio_engine::{Event, Finding, NodeResult, Output};
+use folio_memory::keeping::Redaction;
 use folio_memory::{Change, EntryFields, EntryKind, FieldChange, SpacePolicy, Warning};
 
-use super::{Cleaner, has_secret};
+use super::Cleaner;
 use crate::commit::{Blob, Commit};
 
-/// Replaces every secret in `commit` and says what it replaced.
+/// Replaces in `commit` what `mode` says, flags what it leaves of persons, and says what it replaced.
 ///
 /// A body that changes is kept under the hash of what it became, and the events of the commit refer
 /// to that one.
-pub(crate) fn clean_commit(commit: &mut Commit) -> Vec<Warning> {
-    let mut cleaner = Cleaner::default();
+pub(crate) fn clean_commit(commit: &mut Commit, mode: Redaction) -> Vec<Warning> {
+    let mut cleaner = Cleaner::new(mode);
     let renamed = clean_blobs(&mut cleaner, &mut commit.blobs);
     for change in &mut commit.record.changes {
         clean_change(&mut cleaner, change);
@@ -34,7 +35,7 @@ pub(crate) fn clean_commit(commit: &mut Commit) -> Vec<Warning> {
 }
 
 /// Old hashes with the new hash and size of the bodies that changed.
-type Renamed = BTreeMap<String, (String, u64)>;
+pub(super) type Renamed = BTreeMap<String, (String, u64)>;
 
 fn clean_blobs(cleaner: &mut Cleaner, blobs: &mut [Blob]) -> Renamed {
     let mut renamed = Renamed::new();
@@ -49,7 +50,7 @@ fn clean_blobs(cleaner: &mut Cleaner, blobs: &mut [Blob]) -> Renamed {
     renamed
 }
 
-fn clean_change(cleaner: &mut Cleaner, change: &mut Change) {
+pub(super) fn clean_change(cleaner: &mut Cleaner, change: &mut Change) {
     match change {
         Change::EnsurePage(page) => {
             let fields = &mut page.fields;
@@ -69,11 +70,18 @@ fn clean_change(cleaner: &mut Cleaner, change: &mut Change) {
             } else {
                 "body"
             };
+            cleaner.take_pii();
             clean_fields(cleaner, &mut entry.fields, body);
+            entry.fields.pii = cleaner.take_pii();
         }
         Change::PatchEntry { fields, .. } => {
-            for field in fields {
+            cleaner.take_pii();
+            for field in fields.iter_mut() {
                 clean_field(cleaner, field);
+            }
+            let found = cleaner.take_pii();
+            if !found.is_empty() {
+                fields.push(FieldChange::PiiFound(found));
             }
         }
         Change::SetPolicy { policy, .. } => clean_policy(cleaner, policy),
@@ -88,7 +96,7 @@ fn clean_policy(cleaner: &mut Cleaner, policy: &mut SpacePolicy) {
     let Ok(mut value) = serde_json::to_value(&*policy) else {
         return;
     };
-    if has_secret(&value) {
+    if cleaner.is_needed_for(&value) {
         cleaner.value(&mut value, "policy");
         // A text without its secret is a text still, so this reads; and if a section were more particular, nothing of
         // the document would be better than its secret on the disk.
@@ -96,7 +104,7 @@ fn clean_policy(cleaner: &mut Cleaner, policy: &mut SpacePolicy) {
     }
 }
 
-fn clean_fields(cleaner: &mut Cleaner, fields: &mut EntryFields, body: &str) {
+pub(super) fn clean_fields(cleaner: &mut Cleaner, fields: &mut EntryFields, body: &str) {
     cleaner.text(&mut fields.title, "title");
     cleaner.text(&mut fields.body, body);
     cleaner.tags(&mut fields.tags);
@@ -128,14 +136,14 @@ fn clean_field(cleaner: &mut Cleaner, field: &mut FieldChange) {
     }
 }
 
-/// Replaces every secret in one event that refers to no body.
-pub(crate) fn clean_event(event: &mut Event) -> Vec<Warning> {
-    let mut cleaner = Cleaner::default();
+/// Replaces what `mode` says in one event that refers to no body.
+pub(crate) fn clean_event(event: &mut Event, mode: Redaction) -> Vec<Warning> {
+    let mut cleaner = Cleaner::new(mode);
     clean_event_with(&mut cleaner, event, &Renamed::new());
     cleaner.into_warnings()
 }
 
-fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed: &Renamed) {
+pub(super) fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed: &Renamed) {
     match event {
         Event::RunStarted {
             goal,
@@ -162,7 +170,7 @@ fn clean_result(cleaner: &mut Cleaner, result: &mut NodeResult, renamed: &Rename
     cleaner.text(&mut result.notes, "notes");
     match &mut result.output {
         // The value may be shared with the run in memory; it is copied only if something is wrong.
-        Output::Inline(value) if has_secret(value) => cleaner.value(Arc::make_mut(value), "output"),
+        Output::Inline(value) if cleaner.is_needed_for(value) => cleaner.value(Arc::make_mut(value), "output"),
         Output::Inline(_) => {}
         Output::Blob { hash, bytes } => {
             if let Some((new_hash, new_bytes)) = renamed.get(hash) {

@@ -167,7 +167,7 @@ fn no_field_of_an_entry_carries_a_secret_to_the_disk() {
     let mut commit = commit_of(Record::of(vec![Change::AddEntry(Box::new(entry))]), Vec::new());
     commit.record.reason = Some(token.clone());
 
-    let warnings = clean_commit(&mut commit);
+    let warnings = clean_commit(&mut commit, Redaction::Secrets);
 
     let written = serde_json::to_string(&commit.record).unwrap();
     assert!(!written.contains(&token), "{written}");
@@ -221,7 +221,7 @@ fn events_follow_a_body_to_its_new_hash() {
     };
     let mut commit = commit_of(record, vec![body]);
 
-    clean_commit(&mut commit);
+    clean_commit(&mut commit, Redaction::Secrets);
 
     let clean = Blob::new(b"\"[redacted:github_token]\"".to_vec());
     assert_eq!(commit.blobs[0].hash, clean.hash);
@@ -262,7 +262,102 @@ fn a_clean_value_is_left_where_it_is() {
         },
         Vec::new(),
     );
-    assert_eq!(clean_commit(&mut commit), []);
+    assert_eq!(clean_commit(&mut commit, Redaction::Secrets), []);
     assert_eq!(Arc::strong_count(&value), 2, "neither copied nor replaced");
     let _: &Value = &value;
+}
+
+fn personal(text: &str) -> Vec<&'static str> {
+    let found = personal::personal_in(text);
+    found.iter().filter_map(personal::kind_of).map(Pii::as_str).collect()
+}
+
+#[test]
+fn personal_data_is_found_by_its_shape_and_its_check_digits_m7_6_48() {
+    let cases = [
+        ("write to jane.doe+news@mail.example.org today", "email"),
+        ("call +49 30 1234 5678 now", "phone"),
+        ("call +14155550132", "phone"),
+        ("call (415) 555-0132.", "phone"),
+        ("or 415-555-0132, she said", "phone"),
+        ("+33 6 12 34 56 78", "phone"),
+        ("06 12 34 56 78", "phone"),
+        ("card 4111 1111 1111 1111", "credit_card"),
+        ("card 378282246310005 exp 12/27", "credit_card"),
+        ("IBAN DE89 3704 0044 0532 0130 00", "iban"),
+        ("GB82WEST12345698765432", "iban"),
+        ("ssn 536-90-4399", "national_id"),
+        ("from 93.184.216.34:443", "ip_address"),
+        ("2606:2800:220:1:248:1893:25c8:1946", "ip_address"),
+        ("eth0 00:1A:2B:3C:4D:5E", "mac_address"),
+    ];
+    for (text, wanted) in cases {
+        assert_eq!(personal(text), [wanted], "{text}");
+    }
+}
+
+#[test]
+fn what_only_looks_like_personal_data_is_not_flagged_m7_6_48() {
+    let fine = [
+        "commit 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b on 2025-11-05T10:30:00.123456789Z",
+        "listening on 127.0.0.1:8080, 10.0.0.12, 192.168.1.4, ::1 and fe80::1",
+        "crate 1.2.3.4-beta, v10.20.30.40, serde@1.0.200, icon@2x.png, git@github.com:a/b.git",
+        "card 4111 1111 1111 1112 has a wrong check digit, so has DE89 3704 0044 0532 0130 01",
+        "123e4567-e89b-12d3-a456-426614174000 01J0000000000000000000000Z 1700000000123",
+        "took 12345678 ns for 1000000 rows, 99.9999 % of 20251105-103000",
+        "00:10:20 until 12:34:56, ratio 16:9, a::b::c, std::net::Ipv6Addr",
+        "ISBN 978-3-16-148410-0, 0.8414709848, -1234567890, +1234567 lines",
+    ];
+    for text in fine {
+        assert_eq!(personal(text), [""; 0], "{text}");
+    }
+}
+
+#[test]
+fn a_space_chooses_what_is_replaced_m7_6_48() {
+    let text = format!("{} of jane@example.org", github_token());
+    let with = |mode| {
+        let mut cleaner = Cleaner::new(mode);
+        let clean = cleaner.cleaned(&text, "content").unwrap_or_else(|| text.clone());
+        (clean, cleaner.take_pii(), cleaner.into_warnings().len())
+    };
+    assert_eq!(with(Redaction::Off), (text.clone(), vec![Pii::Email], 0));
+    assert_eq!(
+        with(Redaction::Secrets),
+        (
+            "[redacted:github_token] of jane@example.org".to_owned(),
+            vec![Pii::Email],
+            1
+        )
+    );
+    assert_eq!(
+        with(Redaction::Pii),
+        ("[redacted:github_token] of [redacted:email]".to_owned(), vec![], 2)
+    );
+}
+
+#[test]
+fn what_is_found_of_persons_is_noted_on_the_entry_and_never_by_whoever_wrote_it_m7_6_48() {
+    let mut fields = EntryFields::new(EntryKind::Note, Owner::agent(), Trust::User);
+    fields.pii = vec![Pii::Iban];
+    fields.context = Some(json!({ "who": { "mail": "jane@example.org" } }));
+    let (id, page) = (EntryId::derived(&["e"]), PageId::derived(&["p"]));
+    let entry = NewEntry {
+        id,
+        page,
+        kind: EntryKind::Note,
+        fields,
+    };
+    let patch = Change::PatchEntry {
+        entry: id,
+        fields: vec![folio_memory::FieldChange::Body("+49 30 1234 5678".to_owned())],
+        expected_version: None,
+    };
+    let mut commit = commit_of(Record::of(vec![Change::AddEntry(Box::new(entry)), patch]), Vec::new());
+    clean_commit(&mut commit, Redaction::Secrets);
+    let [Change::AddEntry(new), Change::PatchEntry { fields, .. }] = &commit.record.changes[..] else {
+        panic!()
+    };
+    assert_eq!(new.fields.pii, [Pii::Email]);
+    assert_eq!(fields[1], folio_memory::FieldChange::PiiFound(vec![Pii::Phone]));
 }

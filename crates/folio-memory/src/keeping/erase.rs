@@ -1,0 +1,118 @@
+//! What is left of an entry and of the changes that made it, once its content is taken out.
+
+use std::collections::HashMap;
+
+use super::ErasedFor;
+use crate::change::{Change, FieldChange};
+use crate::entry::{Entry, EntryFields, Status};
+use crate::id::{EntryId, Seq};
+use crate::time::Timestamp;
+
+impl EntryFields {
+    /// Takes out everything that somebody wrote.
+    fn without_content(&mut self) {
+        self.title.clear();
+        self.body.clear();
+        self.parts = None;
+        self.tags.clear();
+        self.context = None;
+        self.metadata = None;
+        self.phase = None;
+        self.pii.clear();
+    }
+}
+
+impl Entry {
+    /// Takes the content out, and counts the revision. Whether anything changed: what is gone stays gone, and why it went
+    /// first is what is remembered, unless somebody wanted it forgotten.
+    pub fn erase(&mut self, why: ErasedFor, seq: Seq, at: Timestamp) -> bool {
+        let fields = &mut self.fields;
+        if fields
+            .erased
+            .is_some_and(|before| before == why || why != ErasedFor::Forgotten)
+        {
+            return false;
+        }
+        fields.without_content();
+        fields.status = Status::Archived;
+        fields.pin_rank = None;
+        fields.progress = None;
+        fields.erased = Some(why);
+        self.version += 1;
+        self.updated_at = at;
+        self.updated_seq = seq;
+        true
+    }
+}
+
+/// Takes the content of entries out of the changes that stand in the log.
+///
+/// Folding what is left and then [`Change::EraseEntry`] gives the same entries, in the same versions, as folding what was.
+#[derive(Debug)]
+pub struct Eraser {
+    /// The entries, as they were after the changes seen so far.
+    states: HashMap<EntryId, Option<EntryFields>>,
+}
+
+impl Eraser {
+    /// For the content of the entries `gone`.
+    pub fn of(gone: impl IntoIterator<Item = EntryId>) -> Self {
+        Self {
+            states: gone.into_iter().map(|id| (id, None)).collect(),
+        }
+    }
+
+    /// Takes the content out of `change`; whether there was any. Changes of one entry come in the order of the log.
+    pub fn clean(&mut self, change: &mut Change) -> bool {
+        match change {
+            Change::AddEntry(new) => {
+                let Some(state) = self.states.get_mut(&new.id) else {
+                    return false;
+                };
+                *state = Some(new.fields.clone());
+                new.fields.without_content();
+                state.as_ref() != Some(&new.fields)
+            }
+            Change::PatchEntry { entry, fields, .. } => {
+                let Some(Some(state)) = self.states.get_mut(entry) else {
+                    return false;
+                };
+                let counts = !state.already_has(fields);
+                state.set(fields);
+                let before = fields.len();
+                fields.retain(|field| !is_content(field));
+                let had_content = fields.len() < before;
+                if had_content && counts && !fields.contains(&FieldChange::Erased) {
+                    fields.push(FieldChange::Erased);
+                }
+                had_content
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether `field` carries what somebody wrote.
+fn is_content(field: &FieldChange) -> bool {
+    match field {
+        FieldChange::Title(_)
+        | FieldChange::Body(_)
+        | FieldChange::Parts(_)
+        | FieldChange::Tags(_)
+        | FieldChange::Context(_)
+        | FieldChange::Metadata(_)
+        | FieldChange::Phase(_)
+        | FieldChange::PiiFound(_) => true,
+        FieldChange::Status(_)
+        | FieldChange::Confidence(_)
+        | FieldChange::Owner(_)
+        | FieldChange::Progress(_)
+        | FieldChange::PinRank(_)
+        | FieldChange::Lifetime(_)
+        | FieldChange::ValidatedAt(_)
+        | FieldChange::SupersededBy(_)
+        | FieldChange::Outcome(_)
+        | FieldChange::ArchivedFor(_)
+        | FieldChange::Erased => false,
+    }
+}

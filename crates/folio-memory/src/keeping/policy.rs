@@ -1,0 +1,92 @@
+//! What a space wants kept, and for how long: the sections of its policy that this folder reads.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// What is taken out of texts before they are stored (M7.6.48).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Redaction {
+    /// Nothing. Personal data is still flagged.
+    Off,
+    /// Keys, tokens and passwords; personal data is flagged.
+    #[default]
+    Secrets,
+    /// Those, and personal data too.
+    Pii,
+}
+
+impl Redaction {
+    /// The name as it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Secrets => "secrets",
+            Self::Pii => "pii",
+        }
+    }
+}
+
+/// How long what is kept. In minutes; `null` is for ever.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RetentionPolicy {
+    /// After how long without a change an observation is put away whose time is over (M7.6.44).
+    pub archive_after_minutes: Option<u64>,
+    /// After how long a resolved observation is put away (M7.5.42).
+    pub archive_resolved_after_minutes: Option<u64>,
+    /// How long after its end the content of an entry is kept (M7.1.10).
+    pub purge_after_minutes: Option<u64>,
+    /// After how long an entry that names a person is put away, pinned or not (M7.6.49).
+    pub pii_archive_after_minutes: Option<u64>,
+    /// How much later its content is erased.
+    pub pii_erase_after_minutes: Option<u64>,
+    /// How long the tombstone of purged content is kept before only its numbers are.
+    pub tombstone_minutes: Option<u64>,
+}
+
+const DAY: u64 = 24 * 60;
+
+impl Default for RetentionPolicy {
+    fn default() -> Self {
+        Self {
+            archive_after_minutes: Some(7 * DAY),
+            archive_resolved_after_minutes: Some(DAY),
+            purge_after_minutes: Some(30 * DAY),
+            pii_archive_after_minutes: Some(30 * DAY),
+            pii_erase_after_minutes: Some(30 * DAY),
+            tombstone_minutes: Some(30 * DAY),
+        }
+    }
+}
+
+/// A number of minutes as a length of time; `None` is for ever.
+pub(super) fn minutes(minutes: Option<u64>) -> Option<Duration> {
+    minutes.map(|minutes| Duration::from_secs(minutes.saturating_mul(60)))
+}
+
+impl RetentionPolicy {
+    /// How long a tombstone of purged content stays.
+    #[must_use]
+    pub fn tombstone(&self) -> Option<Duration> {
+        minutes(self.tombstone_minutes)
+    }
+}
+
+/// How much a space may hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct QuotaPolicy {
+    /// Observations that are neither archived nor past their time (M7.6.46).
+    pub live_observations: u64,
+}
+
+impl Default for QuotaPolicy {
+    fn default() -> Self {
+        Self {
+            live_observations: 10_000,
+        }
+    }
+}

@@ -1,0 +1,223 @@
+use std::time::Duration;
+
+use super::*;
+use crate::actor::Trust;
+use crate::change::{Change, FieldChange, NewEntry};
+use crate::entry::{Entry, EntryFields, EntryKind, Lifetime, Owner, Pii, Status, Tag};
+use crate::id::{EntryHandle, EntryId, PageId, Seq};
+use crate::observation::TypeRegistry;
+use crate::time::Timestamp;
+
+const HOUR: u64 = 60 * 60;
+const DAY: u64 = 24 * HOUR;
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::default().plus(Duration::from_secs(seconds))
+}
+
+fn new(kind: EntryKind, number: u64) -> NewEntry {
+    let mut fields = EntryFields::new(kind, Owner::agent(), Trust::User);
+    fields.body = "what was seen".to_owned();
+    fields.lifetime = Lifetime::Until(at(7 * DAY));
+    let (id, page) = (EntryId::derived(&[&number.to_string()]), PageId::derived(&["p"]));
+    NewEntry { id, page, kind, fields }
+}
+
+fn observation() -> Entry {
+    Entry::added(new(EntryKind::Observation, 1), EntryHandle(1), Seq(1), at(0))
+}
+
+fn due_at(entry: &Entry, seconds: u64) -> Option<Due> {
+    due(entry, &RetentionPolicy::default(), at(seconds))
+}
+
+const AGE: Option<Due> = Some(Due::Archive(ArchivedFor::Age));
+
+#[test]
+fn an_observation_is_put_away_seven_days_after_anybody_cared_m7_6_44() {
+    let entry = observation();
+    assert_eq!(due_at(&entry, 7 * DAY - 1), None);
+    assert_eq!(due_at(&entry, 7 * DAY), AGE);
+    let mut changed = entry.clone();
+    changed.patch(&[FieldChange::Title("t".to_owned())], Seq(2), at(3 * DAY));
+    assert_eq!(due_at(&changed, 7 * DAY), None);
+    assert_eq!(due_at(&changed, 10 * DAY), AGE);
+    let mut confirmed = entry;
+    confirmed.patch(&[FieldChange::ValidatedAt(at(4 * DAY))], Seq(2), at(4 * DAY));
+    assert_eq!(due_at(&confirmed, 11 * DAY - 1), None);
+    assert_eq!(due_at(&confirmed, 11 * DAY), AGE);
+}
+
+#[test]
+fn noting_that_its_time_is_over_does_not_make_an_observation_younger_m7_6_44() {
+    let mut entry = observation();
+    entry.patch(
+        &[FieldChange::Confidence(crate::Confidence::clamped(0.1).0)],
+        Seq(2),
+        at(7 * DAY),
+    );
+    assert_eq!(due_at(&entry, 7 * DAY), AGE);
+}
+
+#[test]
+fn what_is_pinned_or_holds_longer_or_is_no_observation_is_not_put_away_by_age_m7_6_44() {
+    let mut pinned = observation();
+    pinned.fields.pin_rank = Some(0);
+    let mut longer = observation();
+    longer.fields.lifetime = Lifetime::Until(at(400 * DAY));
+    let mut for_ever = observation();
+    for_ever.fields.lifetime = Lifetime::Unlimited;
+    let note = Entry::added(new(EntryKind::Note, 1), EntryHandle(1), Seq(1), at(0));
+    for entry in [pinned, longer, for_ever, note] {
+        assert_eq!(due_at(&entry, 30 * DAY), None, "{entry:?}");
+    }
+}
+
+#[test]
+fn what_is_resolved_is_put_away_after_a_day_m7_5_42() {
+    let mut entry = observation();
+    entry.patch(&[FieldChange::Status(Status::Resolved)], Seq(2), at(HOUR));
+    assert_eq!(due_at(&entry, HOUR + DAY - 1), None);
+    assert_eq!(due_at(&entry, HOUR + DAY), Some(Due::Archive(ArchivedFor::Resolved)));
+}
+
+#[test]
+fn content_goes_thirty_days_after_its_end_m7_1_10() {
+    let expired = Some(Due::Erase(ErasedFor::Expired));
+    let mut entry = observation();
+    entry.patch(&archived(Some(ArchivedFor::Age)), Seq(2), at(8 * DAY));
+    assert_eq!(due_at(&entry, 37 * DAY - 1), None);
+    assert_eq!(due_at(&entry, 37 * DAY), expired);
+    let note = Entry::added(new(EntryKind::Note, 1), EntryHandle(1), Seq(1), at(0));
+    assert_eq!(due_at(&note, 37 * DAY), expired);
+    let mut by_hand = observation();
+    by_hand.patch(&archived(None), Seq(2), at(8 * DAY));
+    assert_eq!(due_at(&by_hand, 4_000 * DAY), None, "what somebody put away is kept");
+}
+
+fn archived(why: Option<ArchivedFor>) -> [FieldChange; 2] {
+    [FieldChange::Status(Status::Archived), FieldChange::ArchivedFor(why)]
+}
+
+#[test]
+fn personal_data_goes_even_if_it_is_pinned_m7_6_49() {
+    let mut entry = observation();
+    entry.fields.pin_rank = Some(0);
+    entry.fields.pii = vec![Pii::Email];
+    assert_eq!(due_at(&entry, 30 * DAY - 1), None);
+    assert_eq!(due_at(&entry, 30 * DAY), Some(Due::Archive(ArchivedFor::Pii)));
+    entry.patch(&archived(Some(ArchivedFor::Pii)), Seq(2), at(30 * DAY));
+    assert_eq!(due_at(&entry, 60 * DAY - 1), None);
+    assert_eq!(due_at(&entry, 60 * DAY), Some(Due::Erase(ErasedFor::Pii)));
+}
+
+#[test]
+fn a_policy_without_an_end_keeps_for_ever_m7_6_44() {
+    let none = RetentionPolicy {
+        archive_after_minutes: None,
+        archive_resolved_after_minutes: None,
+        purge_after_minutes: None,
+        pii_archive_after_minutes: None,
+        pii_erase_after_minutes: None,
+        tombstone_minutes: None,
+    };
+    let mut entry = observation();
+    entry.fields.pii = vec![Pii::Phone];
+    assert_eq!(due(&entry, &none, at(40_000 * DAY)), None);
+}
+
+#[test]
+fn a_full_space_loses_what_is_settled_then_what_matters_less_then_what_is_older_m7_6_46() {
+    let entry = |number: u64, type_name: &str, status| {
+        let mut entry = Entry::added(
+            new(EntryKind::Observation, number),
+            EntryHandle(number),
+            Seq(number),
+            at(0),
+        );
+        entry.fields.type_name = Some(type_name.to_owned());
+        entry.fields.status = status;
+        entry
+    };
+    let mut entries = vec![
+        entry(1, "alert", Status::Active),
+        entry(2, "observation", Status::Active),
+        entry(3, "pattern_detected", Status::Active),
+        entry(4, "alert", Status::Resolved),
+        entry(5, "observation", Status::Resolved),
+        entry(6, "observation", Status::Resolved),
+        entry(7, "observation", Status::Resolved),
+    ];
+    entries[6].fields.pin_rank = Some(0);
+    let gone = |count| -> Vec<u64> {
+        over_quota(&entries, &TypeRegistry::default(), count, at(1))
+            .iter()
+            .map(|entry| entry.handle.0)
+            .collect()
+    };
+    assert_eq!(gone(3), [5, 6, 4]);
+    assert_eq!(gone(100), [5, 6, 4, 3, 2, 1], "and never what is pinned");
+}
+
+#[test]
+fn what_is_left_of_the_log_makes_the_same_tombstone_as_the_whole_log_m7_6_50() {
+    let id = EntryId::derived(&["1"]);
+    let patch = |fields| Change::PatchEntry {
+        entry: id,
+        fields,
+        expected_version: None,
+    };
+    let tags = Tag::parse_all(["private"]).unwrap();
+    let mut changes = vec![
+        Change::AddEntry(Box::new(new(EntryKind::Observation, 1))),
+        patch(vec![FieldChange::Body("a secret".to_owned())]),
+        patch(vec![FieldChange::Body("a secret".to_owned())]),
+        patch(vec![FieldChange::Tags(tags), FieldChange::Status(Status::Resolved)]),
+    ];
+    let whole = folded(&changes);
+    let mut eraser = Eraser::of([id]);
+    let cleaned: Vec<bool> = changes.iter_mut().map(|change| eraser.clean(change)).collect();
+    assert_eq!(cleaned, [true, true, true, true]);
+    let written = serde_json::to_string(&changes).unwrap();
+    assert!(!written.contains("secret") && !written.contains("private") && !written.contains("seen"));
+    let rest = folded(&changes);
+    assert_eq!(rest, whole);
+    assert_eq!((rest.version, rest.fields.erased), (4, Some(ErasedFor::Forgotten)));
+}
+
+fn folded(changes: &[Change]) -> Entry {
+    let mut entry = observation();
+    for (seq, change) in (1..).zip(changes) {
+        match change {
+            Change::AddEntry(new) => entry = Entry::added((**new).clone(), EntryHandle(1), Seq(seq), at(seq)),
+            Change::PatchEntry { fields, .. } if !entry.already_has(fields) => entry.patch(fields, Seq(seq), at(seq)),
+            _ => {}
+        }
+    }
+    assert!(entry.erase(ErasedFor::Forgotten, Seq(9), at(9)));
+    assert!(!entry.erase(ErasedFor::Expired, Seq(10), at(10)), "once is enough");
+    entry
+}
+
+#[test]
+fn whatever_is_due_is_watched_m7_6_44() {
+    let mut resolved = observation();
+    resolved.fields.status = Status::Resolved;
+    let mut personal = observation();
+    personal.fields.pii = vec![Pii::Email];
+    personal.fields.pin_rank = Some(1);
+    let mut ending = observation();
+    ending.patch(&archived(Some(ArchivedFor::Quota)), Seq(2), at(DAY));
+    let note = Entry::added(new(EntryKind::Note, 1), EntryHandle(1), Seq(1), at(0));
+    for entry in [observation(), resolved, personal, ending, note] {
+        let watched = watched(&entry);
+        assert!(watched.is_sorted());
+        let days = (0..100).map(|day| day * DAY);
+        for day in days.filter(|day| due_at(&entry, *day).is_some()) {
+            assert!(
+                watched.iter().any(|watched| watched.at <= at(day)),
+                "{entry:?} on day {day}"
+            );
+        }
+    }
+}

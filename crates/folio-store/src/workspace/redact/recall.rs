@@ -1,0 +1,88 @@
+//! The second line: what an older version or another program stored is cleaned on its way out.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use folio_memory::keeping::Redaction;
+use folio_memory::{Change, Entry, EntryId, Page};
+
+use super::Cleaner;
+use super::commit::{Renamed, clean_change, clean_event_with, clean_fields};
+use crate::commit::Record;
+
+/// Entries of which it is remembered that there is nothing to take out.
+const REMEMBERED: usize = 65_536;
+
+/// Cleans what is read, and remembers what was clean, so that it is looked at once.
+#[derive(Debug, Default)]
+pub(crate) struct Recalled {
+    clean: Mutex<(Redaction, HashSet<(EntryId, u32)>)>,
+}
+
+impl Recalled {
+    /// Takes out of `entry` what `mode` says.
+    pub(crate) fn entry(&self, entry: &mut Entry, mode: Redaction) {
+        let name = (entry.id, entry.version);
+        if mode == Redaction::Off || self.is_clean(name, mode) {
+            return;
+        }
+        let mut cleaner = Cleaner::new(mode);
+        clean_fields(&mut cleaner, &mut entry.fields, "body");
+        if cleaner.into_warnings().is_empty() {
+            self.note(name);
+        }
+    }
+
+    fn is_clean(&self, name: (EntryId, u32), mode: Redaction) -> bool {
+        let mut known = self.clean.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.0 != mode {
+            *known = (mode, HashSet::new());
+        }
+        known.1.contains(&name)
+    }
+
+    fn note(&self, name: (EntryId, u32)) {
+        let mut known = self.clean.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.1.len() >= REMEMBERED {
+            known.1.clear();
+        }
+        known.1.insert(name);
+    }
+}
+
+/// Takes out of `page` what `mode` says.
+pub(crate) fn page(page: &mut Page, mode: Redaction) {
+    let mut cleaner = Cleaner::new(mode);
+    let fields = &mut page.fields;
+    cleaner.text(&mut fields.title, "title");
+    cleaner.tags(&mut fields.tags);
+    if let Some(props) = &mut fields.props {
+        cleaner.value(props, "props");
+    }
+}
+
+/// Takes out of `change` what `mode` says.
+pub(crate) fn change(change: &mut Change, mode: Redaction) {
+    clean_change(&mut Cleaner::new(mode), change);
+}
+
+/// Takes out of `record` what `mode` says.
+pub(crate) fn record(record: &mut Record, mode: Redaction) {
+    let mut cleaner = Cleaner::new(mode);
+    for change in &mut record.changes {
+        clean_change(&mut cleaner, change);
+    }
+    if let Some(reason) = &mut record.reason {
+        cleaner.text(reason, "reason");
+    }
+    if let Some(run) = &mut record.run {
+        for event in &mut run.events {
+            clean_event_with(&mut cleaner, event, &Renamed::new());
+        }
+    }
+}
+
+/// Takes out of `bytes` what `mode` says.
+pub(crate) fn bytes(bytes: Vec<u8>, mode: Redaction) -> Vec<u8> {
+    Cleaner::new(mode).bytes(&bytes, "body").unwrap_or(bytes)
+}
