@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use folio::memory::TurnId;
 use folio::memory::id::{EntryRef, PageRef, RunRef};
 
 use crate::commands::{
@@ -150,6 +151,11 @@ pub(crate) fn page_ref(text: &str) -> Result<PageRef, String> {
 pub(crate) fn run_ref(text: &str) -> Result<RunRef, String> {
     text.parse()
         .map_err(|_| "not a handle like r3 or an id like run_01J…".to_owned())
+}
+
+/// Reads the name of a turn.
+pub(crate) fn turn_id(text: &str) -> Result<TurnId, String> {
+    text.parse().map_err(|_| "not an id like turn_01J…".to_owned())
 }
 
 /// Reads `KEY=VALUE`.

@@ -100,6 +100,16 @@ impl Actor {
             ..self
         }
     }
+
+    /// What a trace calls somebody: the name, or the role if there is none.
+    #[must_use]
+    pub fn source_name(&self) -> &str {
+        if self.name.is_empty() {
+            self.role.as_str()
+        } else {
+            &self.name
+        }
+    }
 }
 
 impl fmt::Display for Actor {

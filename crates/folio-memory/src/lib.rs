@@ -15,6 +15,7 @@
 //! - [`text`]: what is found by words, and where they stand
 //! - [`keeping`]: what is due for being put away or taken out, and what is left of what was
 //! - [`markdown`]: a page as people read it
+//! - [`trace`]: what happened besides the log
 
 pub mod actor;
 pub mod calibration;
@@ -36,6 +37,7 @@ pub mod space;
 pub mod text;
 pub mod time;
 pub mod tokens;
+pub mod trace;
 pub mod turn;
 #[cfg(test)]
 mod turn_testing;
@@ -52,4 +54,5 @@ pub use query::{EntryQuery, ListAnswer, Order, PageQuery};
 pub use space::{SpaceName, ThreadKey};
 pub use text::{TextMatch, TextQuery};
 pub use time::{Clock, Timestamp};
+pub use trace::{NoteQuery, NotesKept, TraceNote};
 pub use warning::{Invalid, Warning};

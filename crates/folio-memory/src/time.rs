@@ -47,6 +47,12 @@ impl Timestamp {
         Self(self.0.saturating_add(i64::try_from(by.as_nanos()).unwrap_or(i64::MAX)))
     }
 
+    /// This instant, `by` earlier.
+    #[must_use]
+    pub fn minus(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(by.as_nanos()).unwrap_or(i64::MAX)))
+    }
+
     /// How long after `earlier` this instant is; zero if it is not after it.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {

@@ -232,6 +232,8 @@ impl Runner {
         let result = driven.await;
         // A failure to give it up is not worth a second error: the claim ends with this process.
         let _given_up = workspace.store().release_run(workspace.space(), run, fence).await;
+        // What was noted on the way. A trace that cannot be kept takes nothing away from the run.
+        let _unwritten = workspace.flush_trace().await;
         result
     }
 

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use folio_engine::Event;
 use folio_memory::id::{EntryRef, PageRef, RunHandle, RunRef};
 use folio_memory::{
-    Actor, Change, Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, Page, PageQuery, RunId, Seq, SpaceName,
-    Timestamp,
+    Actor, Change, Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery,
+    RunId, Seq, SpaceName, Timestamp, TraceNote,
 };
 use serde::Serialize;
 
@@ -252,6 +252,22 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// `Unavailable`.
     async fn release_run(&self, space: &SpaceName, run: RunId, fence: u64) -> Result<(), StoreError>;
+
+    /// Keeps notes of what happened besides the log, in the order given, and lets go of what is beyond `kept`.
+    ///
+    /// Notes are no commits: they have no number, wake nobody, and may be lost when the power fails.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable`: then none of them, or all, are kept.
+    async fn append_trace(&self, space: &SpaceName, notes: Vec<TraceNote>, kept: NotesKept) -> Result<(), StoreError>;
+
+    /// The notes that `query` asks for, in the order in which they were kept.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn notes(&self, space: &SpaceName, query: &NoteQuery) -> Result<Vec<TraceNote>, StoreError>;
 
     /// Looks for damage: the file itself, gaps in the numbering, and rows that do not follow from the log.
     ///

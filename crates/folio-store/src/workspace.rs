@@ -7,6 +7,8 @@
 mod book;
 mod clean;
 mod error;
+mod noted;
+mod notes;
 mod observations;
 mod pages;
 mod policy;
@@ -28,12 +30,14 @@ use folio_memory::{
 
 pub use book::BookFilter;
 pub use error::WorkspaceError;
+pub use notes::NotesState;
 pub use observations::{DraftedObservation, MAX_ACTIVE};
 pub use pages::{PageInput, TreeNode};
 pub use policy::PolicyInForce;
 pub use record::{Recorded, Write};
 pub use trace::{TraceEntry, TraceQuery};
 
+use self::notes::Notebook;
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -44,6 +48,8 @@ const PATCH_ATTEMPTS: u32 = 8;
 #[derive(Debug, Clone)]
 pub struct Workspace {
     inner: Arc<Inner>,
+    /// Who reads through it, as far as the trace is concerned.
+    asker: Arc<Actor>,
 }
 
 #[derive(Debug)]
@@ -58,6 +64,8 @@ struct Inner {
     /// Pages of derived id that are known to be there. Pages are never removed, so this stays true.
     known_pages: Mutex<HashSet<PageId>>,
     recalled: redact::Recalled,
+    /// What happened and is not in the log.
+    notebook: Arc<Notebook>,
 }
 
 /// What came of a write to one entry.
@@ -77,6 +85,7 @@ impl Workspace {
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>, space: SpaceName) -> Self {
         let known_pages = Mutex::default();
         let recalled = redact::Recalled::default();
+        let notebook = Notebook::new(Arc::clone(&store), Arc::clone(&clock), space.clone());
         Self {
             inner: Arc::new(Inner {
                 store,
@@ -86,8 +95,10 @@ impl Workspace {
                 policy: Mutex::default(),
                 policy_was_read: AtomicBool::new(false),
                 known_pages,
+                notebook,
                 recalled,
             }),
+            asker: Arc::new(Actor::new(Role::Human, "")),
         }
     }
 
@@ -179,8 +190,10 @@ impl Workspace {
     ) -> Result<Written, WorkspaceError> {
         let mut attempt = 1;
         loop {
-            let current = self.entry(entry).await?;
-            error::authorise_patch(actor, &current)?;
+            let current = self.read_entry(entry).await?;
+            error::authorise_patch(actor, &current).inspect_err(|refused| {
+                self.note_refusal(actor, "update", Some(&current), refused);
+            })?;
             let (fields, mut warnings) = changes_for(&current)?;
             if fields.is_empty() {
                 return Ok(Written {
@@ -202,7 +215,8 @@ impl Workspace {
             match self.record(actor, write).await {
                 Ok(recorded) => {
                     warnings.extend(recorded.warnings);
-                    let entry = self.entry(entry).await?;
+                    let entry = self.read_entry(entry).await?;
+                    self.note_warnings(actor, "update", &entry, &warnings);
                     return Ok(Written {
                         entry,
                         warnings,

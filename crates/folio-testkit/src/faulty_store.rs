@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use folio_memory::id::{EntryRef, PageRef, RunRef};
 use folio_memory::{
-    Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, Page, PageQuery, RunId, Seq, SpaceName, Timestamp,
+    Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery, RunId, Seq,
+    SpaceName, Timestamp, TraceNote,
 };
 use folio_store::store::Checkup;
 use folio_store::{
@@ -36,6 +37,7 @@ struct State {
     commits: u64,
     faults: BTreeMap<u64, Fault>,
     is_gone: bool,
+    fails_notes: bool,
 }
 
 impl FaultyStore {
@@ -70,6 +72,12 @@ impl FaultyStore {
         let mut state = self.state();
         state.faults.clear();
         state.is_gone = false;
+        state.fails_notes = false;
+    }
+
+    /// From now on, notes of what happened besides the log cannot be kept.
+    pub fn fail_notes(&self) {
+        self.state().fails_notes = true;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -194,6 +202,17 @@ impl Store for FaultyStore {
 
     async fn release_run(&self, space: &SpaceName, run: RunId, fence: u64) -> Result<(), StoreError> {
         self.reach(WRITING)?.release_run(space, run, fence).await
+    }
+
+    async fn append_trace(&self, space: &SpaceName, notes: Vec<TraceNote>, kept: NotesKept) -> Result<(), StoreError> {
+        if self.state().fails_notes {
+            return Err(self.failure(WRITING));
+        }
+        self.reach(WRITING)?.append_trace(space, notes, kept).await
+    }
+
+    async fn notes(&self, space: &SpaceName, query: &NoteQuery) -> Result<Vec<TraceNote>, StoreError> {
+        self.reach(READING)?.notes(space, query).await
     }
 
     async fn check(&self) -> Result<Checkup, StoreError> {

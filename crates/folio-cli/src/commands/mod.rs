@@ -18,6 +18,7 @@ pub(crate) mod trace;
 pub(crate) mod tree;
 pub(crate) mod watch;
 
+use std::cell::RefCell;
 use std::io::Read as _;
 
 use folio::{Actor, Folio, Role, Workspace};
@@ -37,6 +38,8 @@ pub(crate) struct Context<'a> {
     pub(crate) settings: Settings,
     /// Where the answer goes.
     pub(crate) output: &'a Output,
+    /// What was opened, so that what it noted is written before the program ends.
+    opened: RefCell<Vec<Workspace>>,
 }
 
 impl Context<'_> {
@@ -47,7 +50,24 @@ impl Context<'_> {
 
     /// Opens the space that the settings name.
     pub(crate) async fn workspace(&self) -> Result<Workspace, Failure> {
-        Ok(self.folio().await?.workspace(self.settings.space.clone()))
+        let workspace = self
+            .folio()
+            .await?
+            .workspace(self.settings.space.clone())
+            .asked_by(&self.actor());
+        self.opened.borrow_mut().push(workspace.clone());
+        Ok(workspace)
+    }
+
+    /// Writes what the trace does not have yet. That it cannot be written is said, and changes nothing else.
+    async fn flush_trace(&self) {
+        let opened = self.opened.take();
+        for workspace in opened {
+            if let Err(error) = workspace.flush_trace().await {
+                let detail = format_args!("what was read is not in the trace: {error}");
+                self.output.detail(detail);
+            }
+        }
     }
 
     /// Who sits before the terminal.
@@ -58,25 +78,35 @@ impl Context<'_> {
 
 /// Carries out `command`.
 pub(crate) async fn run(command: Command, settings: Settings, output: &Output) -> Result<Exit, Failure> {
-    let context = Context { settings, output };
+    let context = Context {
+        settings,
+        output,
+        opened: RefCell::default(),
+    };
+    let done = carry_out(&context, command).await;
+    context.flush_trace().await;
+    done
+}
+
+async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Failure> {
     match command {
-        Command::Run(run) => run::run(&context, *run).await,
-        Command::Runs(runs) => runs::run(&context, runs).await,
-        Command::Show(show) => show::run(&context, show).await,
-        Command::Watch(watch) => watch::run(&context, watch).await,
-        Command::Resume(resume) => resume::run(&context, resume).await,
-        Command::Cancel(cancel) => cancel::run(&context, cancel).await,
-        Command::Observe(observe) => observe::run(&context, observe).await,
-        Command::Book(book) => book::run(&context, book).await,
-        Command::Tree(tree) => tree::run(&context, tree).await,
-        Command::Page(page) => page::run(&context, page).await,
-        Command::Trace(trace) => trace::run(&context, trace).await,
-        Command::Policy(policy) => policy::run(&context, policy).await,
-        Command::Plan(plan) => plan::run(&context, plan),
-        Command::Doctor(doctor) => doctor::run(&context, doctor).await,
-        Command::Serve(serve) => serve::run(&context, serve).await,
-        Command::Bench(bench) => bench::run(&context, bench).await,
-        Command::Completions(completions) => completions::run(&context, &completions),
+        Command::Run(run) => run::run(context, *run).await,
+        Command::Runs(runs) => runs::run(context, runs).await,
+        Command::Show(show) => show::run(context, show).await,
+        Command::Watch(watch) => watch::run(context, watch).await,
+        Command::Resume(resume) => resume::run(context, resume).await,
+        Command::Cancel(cancel) => cancel::run(context, cancel).await,
+        Command::Observe(observe) => observe::run(context, observe).await,
+        Command::Book(book) => book::run(context, book).await,
+        Command::Tree(tree) => tree::run(context, tree).await,
+        Command::Page(page) => page::run(context, page).await,
+        Command::Trace(trace) => trace::run(context, trace).await,
+        Command::Policy(policy) => policy::run(context, policy).await,
+        Command::Plan(plan) => plan::run(context, plan),
+        Command::Doctor(doctor) => doctor::run(context, doctor).await,
+        Command::Serve(serve) => serve::run(context, serve).await,
+        Command::Bench(bench) => bench::run(context, bench).await,
+        Command::Completions(completions) => completions::run(context, &completions),
     }
 }
 

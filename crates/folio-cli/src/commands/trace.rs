@@ -1,12 +1,12 @@
 //! `folio trace`: what happened, in order.
 
 use clap::Args;
-use folio::memory::Seq;
-use folio::memory::id::RunRef;
+use folio::memory::id::{EntryRef, RunRef};
+use folio::memory::{Seq, TurnId};
 use folio::store::workspace::TraceQuery;
 
 use super::Context;
-use crate::arguments::run_ref;
+use crate::arguments::{entry_ref, run_ref, turn_id};
 use crate::error::{Exit, Failure};
 use crate::report::list::List;
 use crate::report::trace::TraceLine;
@@ -17,6 +17,15 @@ pub(crate) struct Trace {
     /// Only what was done in this run: r3 or run_…
     #[arg(long, value_parser = run_ref)]
     run: Option<RunRef>,
+    /// Only what was done in this turn, as a timeline: turn_…
+    #[arg(long, value_parser = turn_id)]
+    turn: Option<TurnId>,
+    /// Only what was done to this entry: e42 or obs_…
+    #[arg(long, value_parser = entry_ref)]
+    entry: Option<EntryRef>,
+    /// Only what this part of the program did: scratch_page, scratchbook, page, engine, …
+    #[arg(long, value_name = "NAME")]
+    component: Option<String>,
     /// Only what came after this commit, from there on [default: the last lines]
     #[arg(long, value_name = "SEQ")]
     since: Option<u64>,
@@ -30,6 +39,9 @@ pub(crate) async fn run(context: &Context<'_>, trace: Trace) -> Result<Exit, Fai
     let workspace = context.workspace().await?;
     let query = TraceQuery {
         run: trace.run,
+        turn: trace.turn,
+        entry: trace.entry,
+        component: trace.component,
         since: trace.since.map(Seq),
         limit: trace.limit as usize,
     };

@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 use folio::Timestamp;
 use folio::store::workspace::TraceEntry;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{instant, printable};
 use crate::output::{Report, Style};
@@ -13,7 +14,7 @@ use crate::output::{Report, Style};
 #[derive(Debug, Serialize)]
 pub(crate) struct TraceLine {
     timestamp: Timestamp,
-    component: &'static str,
+    component: String,
     operation: String,
     observation_id: Option<String>,
     observation_type: Option<String>,
@@ -24,7 +25,10 @@ pub(crate) struct TraceLine {
     node_id: Option<String>,
     seq: u64,
     duration_us: Option<u64>,
-    detail: Option<String>,
+    detail: Option<Value>,
+    /// The entries that a decision used.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    used: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     page_id: Option<String>,
 }
@@ -34,7 +38,7 @@ impl TraceLine {
     pub(crate) fn of(entry: &TraceEntry) -> Self {
         Self {
             timestamp: entry.at,
-            component: entry.component,
+            component: entry.component.clone(),
             operation: entry.operation.clone(),
             observation_id: entry.entry.map(|entry| entry.to_string()),
             observation_type: entry.entry_type.clone(),
@@ -46,6 +50,7 @@ impl TraceLine {
             seq: entry.seq.0,
             duration_us: entry.duration_us,
             detail: entry.detail.clone(),
+            used: entry.used.iter().map(ToString::to_string).collect(),
             page_id: entry.page.map(|page| page.to_string()),
         }
     }
@@ -71,16 +76,28 @@ impl Report for TraceLine {
         write!(out, " by {}", printable(&self.source))?;
         match self.status.as_str() {
             "success" => {}
-            "failed" => write!(out, " {}", style.bad("failed"))?,
+            "failed" | "denied" | "rejected" => write!(out, " {}", style.bad(&self.status))?,
+            "warning" => write!(out, " {}", style.warning("warning"))?,
             status => write!(out, " {status}")?,
         }
         if let Some(us) = self.duration_us {
             write!(out, " {}.{:03} ms", us / 1000, us % 1000)?;
         }
+        if !self.used.is_empty() {
+            write!(out, " using {}", self.used.join(", "))?;
+        }
         if let Some(detail) = &self.detail {
-            write!(out, ": {}", printable(detail))?;
+            write!(out, ": {}", said(detail))?;
         }
         out.push('\n');
         Ok(())
+    }
+}
+
+/// A detail for people: words as they are, anything else as JSON.
+fn said(detail: &Value) -> String {
+    match detail {
+        Value::String(text) => printable(text),
+        other => printable(&other.to_string()),
     }
 }

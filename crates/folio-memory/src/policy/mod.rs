@@ -12,6 +12,7 @@ pub use registered::{DEFAULT_TTL_MINUTES, MAX_TTL_MINUTES, StrictTypes, TypePoli
 use crate::change::Change;
 use crate::id::Seq;
 use crate::keeping::{QuotaPolicy, Redaction, RetentionPolicy};
+use crate::trace::TracePolicy;
 use crate::warning::Invalid;
 
 /// What holds in a space. Each section is a file of this folder.
@@ -33,6 +34,9 @@ pub struct SpacePolicy {
     /// How much the space may hold (M7.6.46).
     #[serde(skip_serializing_if = "is_default")]
     pub quota: QuotaPolicy,
+    /// What is kept of what happened besides the log (M7.10).
+    #[serde(skip_serializing_if = "is_default")]
+    pub trace: TracePolicy,
 }
 
 impl SpacePolicy {

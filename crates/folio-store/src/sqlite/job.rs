@@ -7,6 +7,7 @@ use super::error::Failure;
 use super::lease::Owners;
 use super::prepare::Prepared;
 use super::scope::Scope;
+use super::trace::{self, Notes};
 use super::{commit, run};
 use crate::commit::Committed;
 use crate::error::StoreError;
@@ -24,6 +25,7 @@ pub(super) enum Job {
     Commit(Box<Prepared>, Answer<Committed>),
     Claim(RunClaim, Answer<u64>),
     Release(RunRelease, Answer<()>),
+    Trace(Notes, Answer<()>),
     /// The owners of this process say that they go on.
     Renew,
 }
@@ -57,6 +59,7 @@ impl Job {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Commit(commit, _) => commit.bytes(),
+            Self::Trace(notes, _) => notes.bytes(),
             Self::Claim(..) | Self::Release(..) | Self::Renew => 0,
         }
     }
@@ -66,8 +69,14 @@ impl Job {
         match self {
             Self::Commit(commit, _) => commit.bytes() <= SMALL,
             Self::Release(..) => true,
-            Self::Claim(..) | Self::Renew => false,
+            // Nobody waits for what is only noted.
+            Self::Claim(..) | Self::Trace(..) | Self::Renew => false,
         }
+    }
+
+    /// Whether it may be lost when the power fails, so that nobody has to wait for the disk.
+    pub(super) fn may_be_lost(&self) -> bool {
+        matches!(self, Self::Trace(..))
     }
 
     /// Does it within a transaction. Nothing is written by a job that is refused.
@@ -81,6 +90,10 @@ impl Job {
             Self::Release(RunRelease { space, run, fence }, _) => {
                 let space = scope.space(space)?;
                 run::release(scope.conn, space, *run, *fence)?;
+                Done::Nothing
+            }
+            Self::Trace(notes, _) => {
+                trace::append(scope, notes)?;
                 Done::Nothing
             }
             Self::Renew => {
@@ -104,6 +117,7 @@ impl Job {
                 owners.gave_up(&release.space, release.run);
                 drop(answer.send(done.map(drop)));
             }
+            (Self::Trace(_, answer), done) => drop(answer.send(done.map(drop))),
             // A lease that could not be renewed is renewed next time, or another process takes over.
             (Self::Renew | Self::Commit(..) | Self::Claim(..), _) => {}
         }

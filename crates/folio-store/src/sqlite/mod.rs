@@ -3,6 +3,7 @@
 //! - `open`, `migrate`: whose file it is, its format, how connections are set up
 //! - `prepare`, `job`, `writer`, `scope`, `commit`, `planned`, `replay`: a write from the caller to the disk
 //! - `journal`, `entry`, `page`, `link`, `blob`, `run`, `policy`: the rows of one table each, written and read
+//! - `trace`: notes of what happened besides the log
 //! - `place`: how those rows are numbered
 //! - `readers`, `list`: questions
 //! - `lease`: which processes that drive runs are alive
@@ -33,6 +34,7 @@ mod readers;
 mod replay;
 mod run;
 mod scope;
+mod trace;
 mod wake;
 mod writer;
 pub mod yardstick;
@@ -44,7 +46,8 @@ use std::thread::JoinHandle;
 use async_trait::async_trait;
 use folio_memory::id::{EntryRef, PageRef, RunRef};
 use folio_memory::{
-    Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, Page, PageQuery, RunId, Seq, SpaceName, Timestamp,
+    Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery, RunId, Seq,
+    SpaceName, Timestamp, TraceNote,
 };
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
@@ -59,6 +62,7 @@ use self::place::SpaceId;
 use self::prepare::Prepared;
 use self::readers::Readers;
 use self::scope::space_id;
+use self::trace::Notes;
 use self::wake::Wake;
 use self::writer::Writer;
 use crate::commit::{BlobHash, Commit, Committed};
@@ -333,6 +337,20 @@ impl Store for SqliteStore {
             fence,
         };
         self.write(|answer| Job::Release(release, answer)).await
+    }
+
+    async fn append_trace(&self, space: &SpaceName, notes: Vec<TraceNote>, kept: NotesKept) -> Result<(), StoreError> {
+        if notes.is_empty() {
+            return Ok(());
+        }
+        let notes = Notes::of(space, &notes, kept)?;
+        self.write(|answer| Job::Trace(notes, answer)).await
+    }
+
+    async fn notes(&self, space: &SpaceName, query: &NoteQuery) -> Result<Vec<TraceNote>, StoreError> {
+        let query = query.clone();
+        self.read(space, move |conn, space| trace::list(conn, space, &query))
+            .await
     }
 
     async fn check(&self) -> Result<Checkup, StoreError> {

@@ -63,6 +63,8 @@ struct Pen {
     is_in_a_hurry: Arc<AtomicBool>,
     /// How long transactions took of late.
     usual: Duration,
+    /// Whether the connection does not wait for the disk at present.
+    is_careless: bool,
 }
 
 impl Writer {
@@ -93,6 +95,7 @@ impl Writer {
             known: Known::default(),
             is_in_a_hurry,
             usual,
+            is_careless: false,
         });
         Ok(Self {
             pen,
@@ -106,6 +109,12 @@ impl Writer {
     pub(super) fn run(&self, mut jobs: mpsc::Receiver<Job>) {
         while let Some(first) = jobs.blocking_recv() {
             let mut pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+            if first.may_be_lost() {
+                let done = pen.carelessly(&first);
+                pen.answer(first, done);
+                self.look_back(&pen);
+                continue;
+            }
             match pen.begin() {
                 Ok(()) => pen.work_off(first, &mut || jobs.try_recv().ok()),
                 Err(error) => {
@@ -201,7 +210,28 @@ impl Pen {
             // Somebody panicked in the middle of a transaction.
             self.roll_back();
         }
+        if self.is_careless {
+            self.conn.execute_batch("PRAGMA synchronous = FULL")?;
+            self.is_careless = false;
+        }
         execute(&self.conn, "BEGIN IMMEDIATE")
+    }
+
+    /// Does `job` in a transaction of its own that does not wait for the disk. Whatever is committed after it is durable
+    /// all the same, and makes it durable too: the disk keeps the order of the write-ahead log.
+    fn carelessly(&mut self, job: &Job) -> Result<Done, Failure> {
+        if !self.conn.is_autocommit() {
+            self.roll_back();
+        }
+        if !self.is_careless {
+            self.is_careless = true;
+            self.conn.execute_batch("PRAGMA synchronous = NORMAL")?;
+        }
+        let scope = execute(&self.conn, "BEGIN IMMEDIATE")
+            .map_err(Failure::from)
+            .and_then(|()| Scope::new(&self.conn, &mut self.known));
+        let done = scope.and_then(|mut scope| job.apply(&mut scope, &self.owners));
+        self.finished(done)
     }
 
     /// Does `first` and whatever else is waiting in the transaction that has begun.
@@ -279,6 +309,11 @@ impl Pen {
         self.begin()?;
         let scope = Scope::new(&self.conn, &mut self.known);
         let done = scope.and_then(|mut scope| job.apply(&mut scope, &self.owners));
+        self.finished(done)
+    }
+
+    /// Ends the transaction in which `done` came about.
+    fn finished(&mut self, done: Result<Done, Failure>) -> Result<Done, Failure> {
         let done = done.and_then(|done| {
             execute(&self.conn, "COMMIT")?;
             Ok(done)

@@ -8,6 +8,7 @@ use folio_memory::{
     Actor, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, ListAnswer, NewEntry, Tag, ThreadKey,
 };
 
+use super::notes::Stopwatch;
 use super::{Workspace, WorkspaceError, Written, source_of, trust_of};
 
 /// Which items of a book are wanted. An empty list restricts nothing.
@@ -37,6 +38,7 @@ impl Workspace {
         filter: BookFilter,
     ) -> Result<ListAnswer<Entry>, WorkspaceError> {
         let (page, _) = scratchbook::page_of(self.space(), thread);
+        let watch = Stopwatch::start();
         let query = EntryQuery {
             page: Some(page),
             kinds: filter.kinds,
@@ -45,7 +47,13 @@ impl Workspace {
             limit: MAX_LIMIT,
             ..EntryQuery::default()
         };
-        let mut answer = self.entries(&query).await?;
+        let answer = self.read_entries(&query).await;
+        let asked = EntryQuery {
+            kinds: vec![EntryKind::Note, EntryKind::Todo, EntryKind::Task],
+            ..query
+        };
+        self.note_query(None, &asked, &watch, &answer);
+        let mut answer = answer?;
         let now = self.now();
         answer.items.sort_by(|a, b| by_urgency(now, a, b));
         if filter.limit > 0 {

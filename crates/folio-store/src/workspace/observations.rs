@@ -11,6 +11,7 @@ use folio_memory::{
     Warning,
 };
 
+use super::notes::Stopwatch;
 use super::{Workspace, WorkspaceError, Write, Written, source_of, trust_of};
 
 /// Most observations that [`Workspace::active_observations`] gives (M7.2.14).
@@ -97,6 +98,7 @@ impl Workspace {
             .add(actor, before, drafted.new, drafted.at, idempotency_key)
             .await?;
         written.warnings.splice(0..0, drafted.warnings);
+        self.note_warnings(actor, "add", &written.entry, &written.warnings);
         Ok(written)
     }
 
@@ -131,7 +133,7 @@ impl Workspace {
                 Entry::added(new, entry.handle, committed.seq, committed.at)
             }
             // The key was used before: the entry is the one that was added then.
-            (_, Some(entry)) => self.entry(Ref::Id(entry.id)).await?,
+            (_, Some(entry)) => self.read_entry(Ref::Id(entry.id)).await?,
             (_, None) => {
                 let message = "the idempotency key was used before, for something that added no entry";
                 return Err(folio_memory::Invalid::new("key_reused", "idempotency_key", message).into());
@@ -201,6 +203,18 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn active_observations(&self, limit: usize) -> Result<ListAnswer<Entry>, WorkspaceError> {
+        let watch = Stopwatch::start();
+        let answer = self.read_active(limit).await;
+        let query = EntryQuery {
+            kinds: vec![EntryKind::Observation],
+            limit: u32::try_from(limit.min(MAX_ACTIVE)).unwrap_or(u32::MAX),
+            ..EntryQuery::default()
+        };
+        self.note_query(Some("get_active_observations"), &query, &watch, &answer);
+        answer
+    }
+
+    async fn read_active(&self, limit: usize) -> Result<ListAnswer<Entry>, WorkspaceError> {
         let limit = limit.min(MAX_ACTIVE);
         let policy = self.policy().await?;
         let types: &TypeRegistry = policy.types();
@@ -210,7 +224,7 @@ impl Workspace {
             ..EntryQuery::default()
         };
         let counted = self
-            .entries(&EntryQuery {
+            .read_entries(&EntryQuery {
                 limit: 1,
                 ..live.clone()
             })
@@ -255,7 +269,7 @@ impl Workspace {
             ..query.clone()
         };
         loop {
-            let answer = self.entries(&query).await?;
+            let answer = self.read_entries(&query).await?;
             found.extend(answer.items.into_iter().filter(|entry| entry.created_seq <= as_of));
             match answer.next {
                 Some(next) => query.cursor = Some(next),

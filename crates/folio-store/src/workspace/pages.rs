@@ -9,7 +9,9 @@ use folio_memory::{
     Actor, Change, Entry, EntryFields, EntryId, EntryKind, EntryQuery, Invalid, NewEntry, NewPage, Owner, Page,
     PageFields, PageId, PageQuery, PageRole, Tag,
 };
+use serde_json::json;
 
+use super::notes::Stopwatch;
 use super::{Workspace, WorkspaceError, Write, Written, source_of, trust_of};
 
 /// Bytes of text that one entry of a page takes.
@@ -126,7 +128,7 @@ impl Workspace {
             return Ok(Vec::new());
         }
         let mut entries = self
-            .entries(&EntryQuery {
+            .read_entries(&EntryQuery {
                 limit: n,
                 ..on_page(page.id, Order::Newest)
             })
@@ -149,7 +151,7 @@ impl Workspace {
         };
         let mut entries = Vec::new();
         loop {
-            let answer = self.entries(&query).await?;
+            let answer = self.read_entries(&query).await?;
             entries.extend(answer.items);
             match answer.next {
                 Some(next) => query.cursor = Some(next),
@@ -164,10 +166,14 @@ impl Workspace {
     ///
     /// `NotFound` if there is no such page; `Unavailable` or `Corrupt`.
     pub async fn page_markdown(&self, page: PageRef) -> Result<String, WorkspaceError> {
+        let watch = Stopwatch::start();
         let page = self.page(page).await?;
         let entries = self.page_entries(Ref::Id(page.id)).await?;
         let children = self.children(page.id).await?;
-        Ok(render_page(&page, &entries, &children))
+        let text = render_page(&page, &entries, &children);
+        let detail = json!({"page": page.handle, "entries": entries.len(), "bytes": text.len()});
+        self.note_render("page", "render_page", &watch, detail);
+        Ok(text)
     }
 
     /// The pages that a page contains, in the order in which they were added.

@@ -4,6 +4,7 @@
 use folio_memory::id::{EntryRef, PageRef, RunRef};
 use folio_memory::{Entry, EntryQuery, Link, ListAnswer, Page, PageQuery, RunId, Seq};
 
+use super::notes::Stopwatch;
 use super::redact::recall;
 use super::{Workspace, WorkspaceError};
 use crate::commit::BlobHash;
@@ -16,6 +17,14 @@ impl Workspace {
     ///
     /// `Invalid` for a cursor of another query; `Unavailable` or `Corrupt`.
     pub async fn entries(&self, query: &EntryQuery) -> Result<ListAnswer<Entry>, WorkspaceError> {
+        let watch = Stopwatch::start();
+        let answer = self.read_entries(query).await;
+        self.note_query(None, query, &watch, &answer);
+        answer
+    }
+
+    /// The same for the workspace's own purposes, without a trace.
+    pub(super) async fn read_entries(&self, query: &EntryQuery) -> Result<ListAnswer<Entry>, WorkspaceError> {
         let mut answer = self.inner.store.entries(&self.inner.space, query, self.now()).await?;
         let mode = self.redaction_of_reads().await?;
         for entry in &mut answer.items {
@@ -30,6 +39,14 @@ impl Workspace {
     ///
     /// `NotFound`; `Unavailable` or `Corrupt`.
     pub async fn entry(&self, entry: EntryRef) -> Result<Entry, WorkspaceError> {
+        let watch = Stopwatch::start();
+        let answer = self.read_entry(entry).await;
+        self.note_get(&entry.to_string(), &watch, &answer);
+        answer
+    }
+
+    /// The same for the workspace's own purposes, without a trace.
+    pub(super) async fn read_entry(&self, entry: EntryRef) -> Result<Entry, WorkspaceError> {
         let mut entry = self.inner.store.entry(&self.inner.space, entry).await?;
         self.inner.recalled.entry(&mut entry, self.redaction_of_reads().await?);
         Ok(entry)
@@ -41,7 +58,7 @@ impl Workspace {
     ///
     /// `NotFound`; `Unavailable` or `Corrupt`.
     pub async fn history(&self, entry: EntryRef) -> Result<Vec<Revision>, WorkspaceError> {
-        let entry = self.entry(entry).await?;
+        let entry = self.read_entry(entry).await?;
         let mut revisions = self.inner.store.history(&self.inner.space, entry.id).await?;
         let mode = self.redaction_of_reads().await?;
         for revision in &mut revisions {

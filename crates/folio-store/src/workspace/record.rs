@@ -75,6 +75,7 @@ impl Workspace {
         let warnings = redact::clean_commit(&mut commit, self.redaction().await?);
         let record = commit.record.clone();
         let committed = self.inner.store.commit(commit).await?;
+        self.inner.notebook.saw(committed.seq);
         for change in &record.changes {
             if let Change::EnsurePage(page) = change {
                 self.remember(page.id);
@@ -101,6 +102,8 @@ impl Workspace {
             return Err(StoreError::Invalid(message).into());
         }
         redact::clean_commit(&mut commit, self.redaction().await?);
-        Ok(self.inner.store.commit(commit).await?)
+        let committed = self.inner.store.commit(commit).await?;
+        self.inner.notebook.saw(committed.seq);
+        Ok(committed)
     }
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use folio_memory::keeping::Redaction;
-use folio_memory::{Pii, Tag, Warning};
+use folio_memory::{Pii, Tag, TraceNote, Warning};
 use leakguard::{Kind, Match, Redactor};
 use regex::Regex;
 use serde_json::Value;
@@ -261,6 +261,22 @@ impl Cleaner {
             clean.extend_from_slice(chunk.invalid());
         }
         Some(clean)
+    }
+}
+
+/// Takes out of a note what `mode` says.
+pub(crate) fn clean_note(note: &mut TraceNote, mode: Redaction) {
+    let mut cleaner = Cleaner::new(mode);
+    for text in [
+        &mut note.component,
+        &mut note.operation,
+        &mut note.source,
+        &mut note.status,
+    ] {
+        cleaner.text(text, "trace");
+    }
+    if let Some(detail) = &mut note.detail {
+        cleaner.value(detail, "trace");
     }
 }
 

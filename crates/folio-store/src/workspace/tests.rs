@@ -1,5 +1,6 @@
 mod book;
 mod fake;
+mod notes;
 mod observations;
 mod pages;
 mod policy;

@@ -1,13 +1,20 @@
-//! The log read as a timeline: what happened, one line for each change and each event (seed 004).
+//! What happened, as a timeline: the log, one line for each change and each event, and the notes beside it (seed 004).
+
+mod lines;
 
 use std::collections::HashMap;
 
-use folio_engine::{Event, NodeId};
-use folio_memory::entry::Status;
-use folio_memory::id::{Ref, RunRef};
-use folio_memory::{Change, EntryId, EntryKind, FieldChange, PageId, RunId, Seq, Timestamp, TurnId};
+use folio_engine::NodeId;
+use folio_memory::id::{EntryRef, Ref, RunRef};
+use folio_memory::trace::READ_TRACE;
+use folio_memory::{
+    Actor, Change, EntryHandle, EntryId, EntryKind, NoteQuery, PageId, Role, RunId, Seq, Timestamp, TraceNote, TurnId,
+};
+use serde_json::Value;
 
+use self::lines::{Kind, of_change, of_event};
 use super::{Workspace, WorkspaceError};
+use crate::commit::Record;
 use crate::error::StoreError;
 use crate::store::LogRow;
 
@@ -15,14 +22,18 @@ use crate::store::LogRow;
 const CHUNK: u32 = 500;
 /// Lines given when nothing is said.
 const DEFAULT_LIMIT: usize = 50;
-/// Characters of a text that a line shows.
-const DETAIL_CHARS: usize = 100;
 
-/// Which part of the timeline is wanted.
-#[derive(Debug, Clone, Copy, Default)]
+/// Which part of the timeline is wanted. What is not said restricts nothing.
+#[derive(Debug, Clone, Default)]
 pub struct TraceQuery {
     /// Only what was done in this run.
     pub run: Option<RunRef>,
+    /// Only what was done in this turn.
+    pub turn: Option<TurnId>,
+    /// Only what was done to this entry.
+    pub entry: Option<EntryRef>,
+    /// Only what this part of the program did.
+    pub component: Option<String>,
     /// Only what came after this commit; the first lines after it are given. Without it, the last.
     pub since: Option<Seq>,
     /// How many lines at most; 0 means 50.
@@ -32,12 +43,14 @@ pub struct TraceQuery {
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TraceEntry {
-    /// The commit.
+    /// The commit, or the last one before it if it is not in the log.
     pub seq: Seq,
+    /// Whether the log has it. Everything else is kept for a while only.
+    pub is_logged: bool,
     /// When.
     pub at: Timestamp,
-    /// Which part of the program: `scratch_page`, `scratchbook`, `page`, `link`, `engine`.
-    pub component: &'static str,
+    /// Which part of the program: `scratch_page`, `scratchbook`, `page`, `link`, `engine`, `memory`.
+    pub component: String,
     /// What was done, for example `add_observation`.
     pub operation: String,
     /// The entry that it was done to.
@@ -48,7 +61,7 @@ pub struct TraceEntry {
     pub entry_type: Option<String>,
     /// Who: the tool's or user's name, or the role if there is none.
     pub source: String,
-    /// How it went: `success`, or the outcome of what finished.
+    /// How it went: `success`, `warning`, `denied`, `rejected`, `failed`, or the outcome of what finished.
     pub status: String,
     /// In which turn.
     pub turn: Option<TurnId>,
@@ -58,44 +71,163 @@ pub struct TraceEntry {
     pub node: Option<NodeId>,
     /// How long it took, if that was measured.
     pub duration_us: Option<u64>,
-    /// More, in a few words.
-    pub detail: Option<String>,
+    /// More: a few words, or the parts of a question.
+    pub detail: Option<Value>,
+    /// The entries that a decision used.
+    pub used: Vec<EntryHandle>,
+}
+
+impl From<TraceNote> for TraceEntry {
+    fn from(note: TraceNote) -> Self {
+        Self {
+            seq: note.as_of,
+            is_logged: false,
+            at: note.at,
+            component: note.component,
+            operation: note.operation,
+            entry: note.entry,
+            page: None,
+            entry_type: note.entry_type,
+            source: note.source,
+            status: note.status,
+            turn: note.turn,
+            run: note.run,
+            node: note.node.as_deref().and_then(|node| node.parse().ok()),
+            duration_us: note.duration_us,
+            detail: note.detail,
+            used: note.used,
+        }
+    }
+}
+
+/// What a query comes to when its names are looked up.
+#[derive(Debug)]
+struct Wanted {
+    run: Option<RunId>,
+    turn: Option<TurnId>,
+    entry: Option<EntryId>,
+    component: Option<String>,
+    limit: usize,
+}
+
+impl Wanted {
+    fn row(&self, row: &LogRow) -> bool {
+        self.turn.is_none_or(|turn| row.actor.turn == Some(turn))
+            && self
+                .run
+                .is_none_or(|run| row.actor.run == Some(run) || row.record.run.as_ref().is_some_and(|r| r.run == run))
+    }
+
+    fn line(&self, line: &TraceEntry) -> bool {
+        self.component.as_ref().is_none_or(|part| line.component == *part)
+            && self.entry.is_none_or(|entry| line.entry == Some(entry))
+    }
 }
 
 impl Workspace {
-    /// What happened, in order.
+    /// What happened, in order: what the log holds, and what was noted beside it (M7.10).
+    ///
+    /// What this process noted is written first. If that fails, the trace is given all the same, without it.
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is no such run; `Unavailable` or `Corrupt`.
+    /// `NotFound` if there is no such run or entry; `Refused` if it is asked for by a role that is not a person's;
+    /// `Unavailable` or `Corrupt`.
     pub async fn trace(&self, query: TraceQuery) -> Result<Vec<TraceEntry>, WorkspaceError> {
-        let limit = if query.limit == 0 { DEFAULT_LIMIT } else { query.limit };
+        self.authorise_trace()?;
+        // Whoever reports it is told by his own flush; the trace has what could be written before.
+        let _unwritten = self.flush_trace().await;
         let head = self.head().await?;
-        let (mut since, until, run) = match query.run {
-            Some(run) => {
-                let run = self.run(run).await?;
-                (self.last_before(run.created_at, head).await?, head, Some(run.id))
-            }
-            None => (Seq(0), head, None),
+        let limit = if query.limit == 0 { DEFAULT_LIMIT } else { query.limit };
+        let run = match query.run {
+            Some(run) => Some(self.run(run).await?),
+            None => None,
         };
-        let wants_last = query.since.is_none();
-        match query.since {
-            Some(seq) => since = since.max(seq),
+        let entry = match query.entry {
+            Some(entry) => Some(self.read_entry(entry).await?.id),
+            None => None,
+        };
+        let wanted = Wanted {
+            run: run.as_ref().map(|run| run.id),
+            turn: query.turn,
+            entry,
+            component: query.component,
+            limit,
+        };
+        let mut lines = match entry {
+            Some(entry) => self.lines_of_entry(entry, query.since, &wanted).await?,
+            None => {
+                let began = run.map(|run| run.created_at).into_iter();
+                let began = began
+                    .chain(query.turn.map(TurnId::made_at))
+                    .filter(|at| *at <= self.now());
+                let since = match began.max() {
+                    Some(at) => Some(self.last_before(at, head).await?),
+                    None => None,
+                };
+                self.lines_of_log(query.since, since, head, &wanted).await?
+            }
+        };
+        let notes = NoteQuery {
+            turn: wanted.turn,
+            run: wanted.run,
+            entry: wanted.entry,
+            component: wanted.component,
+            since: query.since,
+            limit,
+        };
+        let notes = self.inner.store.notes(&self.inner.space, &notes).await?;
+        lines.extend(notes.into_iter().map(TraceEntry::from));
+        // Stable, so that lines of one commit, and notes made at one instant, stay in their order.
+        lines.sort_by_key(|line| (line.at, line.seq, !line.is_logged));
+        if query.since.is_none() {
+            lines.drain(..lines.len().saturating_sub(limit));
+        } else {
+            lines.truncate(limit);
+        }
+        Ok(lines)
+    }
+
+    /// A model does not read how it was judged while it works (M7.10).
+    fn authorise_trace(&self) -> Result<(), WorkspaceError> {
+        let actor: &Actor = &self.asker;
+        if actor.role == Role::Human {
+            return Ok(());
+        }
+        let refused = WorkspaceError::Refused {
+            role: actor.role,
+            what: "read the trace".to_owned(),
+        };
+        let note = self.noted("trace", READ_TRACE).with_status(folio_memory::trace::DENIED);
+        self.note(note.with_detail(refused.to_string()));
+        Err(refused)
+    }
+
+    /// The lines of the log after `since`, or the last ones. Nothing wanted is before `begin`.
+    async fn lines_of_log(
+        &self,
+        since: Option<Seq>,
+        begin: Option<Seq>,
+        head: Seq,
+        wanted: &Wanted,
+    ) -> Result<Vec<TraceEntry>, WorkspaceError> {
+        let limit = wanted.limit;
+        let wants_last = since.is_none();
+        let restricts_nothing = wanted.run.is_none() && wanted.turn.is_none() && wanted.component.is_none();
+        let mut at = begin.unwrap_or(Seq(0)).max(since.unwrap_or(Seq(0)));
+        if wants_last && restricts_nothing {
             // A commit is one line or more, so the last lines are in the last commits.
-            None if run.is_none() => since = Seq(head.0.saturating_sub(limit as u64)),
-            None => {}
+            at = Seq(head.0.saturating_sub(limit as u64));
         }
         let mut lines = Vec::new();
         let mut known = HashMap::new();
-        'log: while since < until {
-            let rows = self.changes(since, CHUNK).await?;
+        'log: while at < head {
+            let rows = self.changes(at, CHUNK).await?;
             let Some(last) = rows.last() else { break };
-            since = last.seq;
+            at = last.seq;
             for row in rows {
-                if run.is_none_or(|run| {
-                    row.actor.run == Some(run) || row.record.run.as_ref().is_some_and(|r| r.run == run)
-                }) {
-                    self.read_row(row, &mut known, &mut lines).await?;
+                if wanted.row(&row) {
+                    self.read_row(row, &mut known, wanted, &mut lines).await?;
                 }
                 if !wants_last && lines.len() >= limit {
                     break 'log;
@@ -105,10 +237,31 @@ impl Workspace {
                 lines.drain(..lines.len() - limit);
             }
         }
-        if wants_last {
-            lines.drain(..lines.len().saturating_sub(limit));
-        } else {
-            lines.truncate(limit);
+        Ok(lines)
+    }
+
+    /// The lines of one entry, whose revisions are found without reading the log.
+    async fn lines_of_entry(
+        &self,
+        entry: EntryId,
+        since: Option<Seq>,
+        wanted: &Wanted,
+    ) -> Result<Vec<TraceEntry>, WorkspaceError> {
+        let (mut known, mut lines) = (HashMap::new(), Vec::new());
+        for revision in self.history(Ref::Id(entry)).await? {
+            let row = LogRow {
+                seq: revision.seq,
+                at: revision.at,
+                actor: revision.actor,
+                idempotency_key: None,
+                record: Record {
+                    reason: revision.reason,
+                    ..Record::of(vec![revision.change])
+                },
+            };
+            if since.is_none_or(|since| row.seq > since) && wanted.row(&row) {
+                self.read_row(row, &mut known, wanted, &mut lines).await?;
+            }
         }
         Ok(lines)
     }
@@ -130,28 +283,32 @@ impl Workspace {
         &self,
         row: LogRow,
         known: &mut HashMap<EntryId, Kind>,
+        wanted: &Wanted,
         lines: &mut Vec<TraceEntry>,
     ) -> Result<(), WorkspaceError> {
         let actor = &row.actor;
         let line = TraceEntry {
             seq: row.seq,
+            is_logged: true,
             at: row.at,
-            component: "engine",
+            component: "engine".to_owned(),
             operation: String::new(),
             entry: None,
             page: None,
             entry_type: None,
-            source: if actor.name.is_empty() {
-                actor.role.to_string()
-            } else {
-                actor.name.clone()
-            },
+            source: actor.source_name().to_owned(),
             status: "success".to_owned(),
             turn: actor.turn,
             run: actor.run,
             node: None,
             duration_us: None,
             detail: None,
+            used: Vec::new(),
+        };
+        let mut keep = |line: TraceEntry| {
+            if wanted.line(&line) {
+                lines.push(line);
+            }
         };
         for change in &row.record.changes {
             let kind = match change {
@@ -159,18 +316,16 @@ impl Workspace {
                 _ => None,
             };
             let mut line = of_change(line.clone(), change, kind);
-            line.detail = row.record.reason.clone().or(line.detail);
-            lines.push(line);
+            line.detail = row.record.reason.clone().map(Value::String).or(line.detail);
+            keep(line);
         }
         if let Some(append) = &row.record.run {
             for event in &append.events {
-                lines.push(of_event(
-                    TraceEntry {
-                        run: Some(append.run),
-                        ..line.clone()
-                    },
-                    event,
-                ));
+                let line = TraceEntry {
+                    run: Some(append.run),
+                    ..line.clone()
+                };
+                keep(of_event(line, event));
             }
         }
         Ok(())
@@ -180,7 +335,7 @@ impl Workspace {
         if let Some(kind) = known.get(&entry) {
             return Ok(kind.clone());
         }
-        let kind = match self.entry(Ref::Id(entry)).await {
+        let kind = match self.read_entry(Ref::Id(entry)).await {
             Ok(entry) => Kind {
                 kind: entry.kind,
                 type_name: entry.fields.type_name,
@@ -194,172 +349,5 @@ impl Workspace {
         };
         known.insert(entry, kind.clone());
         Ok(kind)
-    }
-}
-
-/// What an entry is, as far as a line of the trace says it.
-#[derive(Debug, Clone)]
-struct Kind {
-    kind: EntryKind,
-    type_name: Option<String>,
-}
-
-fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>) -> TraceEntry {
-    let operation = |name: &str| name.to_owned();
-    match change {
-        Change::EnsurePage(page) => {
-            let detail = Some(format!("{} {:?}", page.fields.role, short(&page.fields.title)));
-            TraceEntry {
-                component: "page",
-                operation: operation("add_page"),
-                page: Some(page.id),
-                detail,
-                ..line
-            }
-        }
-        Change::SetPageStatus { page, status } => {
-            let (page, detail) = (Some(*page), Some(status.clone()));
-            TraceEntry {
-                component: "page",
-                operation: operation("set_page_status"),
-                page,
-                detail,
-                ..line
-            }
-        }
-        Change::AddEntry(new) => {
-            let (component, noun) = place_of(new.kind);
-            let text = if new.fields.title.is_empty() {
-                &new.fields.body
-            } else {
-                &new.fields.title
-            };
-            TraceEntry {
-                component,
-                operation: format!("add_{noun}"),
-                entry: Some(new.id),
-                entry_type: Some(new.fields.type_name.clone().unwrap_or_else(|| new.kind.to_string())),
-                node: new.fields.source.node.as_deref().and_then(|node| node.parse().ok()),
-                detail: Some(short(text)).filter(|text| !text.is_empty()),
-                ..line
-            }
-        }
-        Change::PatchEntry { entry, fields, .. } => {
-            let patched = patched.unwrap_or(Kind {
-                kind: EntryKind::Note,
-                type_name: None,
-            });
-            let (component, noun) = place_of(patched.kind);
-            let names: Vec<_> = fields.iter().map(FieldChange::field).collect();
-            TraceEntry {
-                component,
-                operation: format!("{}_{noun}", verb_of(fields)),
-                entry: Some(*entry),
-                entry_type: Some(patched.type_name.unwrap_or_else(|| patched.kind.to_string())),
-                detail: Some(names.join(", ")),
-                ..line
-            }
-        }
-        Change::AddLink(link) => {
-            let detail = Some(format!("{} {} {}", link.src, link.rel.as_str(), link.dst));
-            TraceEntry {
-                component: "link",
-                operation: operation("add_link"),
-                detail,
-                ..line
-            }
-        }
-        Change::SetPolicy { .. } => TraceEntry {
-            component: "policy",
-            operation: operation("set_policy"),
-            ..line
-        },
-        Change::RegisterType { name, .. } => TraceEntry {
-            component: "policy",
-            operation: operation("register_type"),
-            detail: Some(name.clone()),
-            ..line
-        },
-        _ => TraceEntry {
-            component: "page",
-            operation: operation("change"),
-            ..line
-        },
-    }
-}
-
-/// The part of the program that an entry belongs to, and what it is called there.
-fn place_of(kind: EntryKind) -> (&'static str, &'static str) {
-    match kind {
-        EntryKind::Observation => ("scratch_page", "observation"),
-        EntryKind::Note | EntryKind::Todo | EntryKind::Task => ("scratchbook", "item"),
-        kind => ("page", kind.as_str()),
-    }
-}
-
-/// What a patch comes to, in one word.
-fn verb_of(fields: &[FieldChange]) -> &'static str {
-    let found = fields.iter().find_map(|field| match field {
-        FieldChange::Status(Status::Archived) => Some("archive"),
-        FieldChange::Status(Status::Done | Status::Resolved) => Some("complete"),
-        FieldChange::PinRank(Some(_)) => Some("pin"),
-        FieldChange::PinRank(None) => Some("unpin"),
-        FieldChange::SupersededBy(Some(_)) => Some("supersede"),
-        FieldChange::ValidatedAt(_) => Some("confirm"),
-        _ => None,
-    });
-    found.unwrap_or("update")
-}
-
-fn of_event(line: TraceEntry, event: &Event) -> TraceEntry {
-    let line = TraceEntry {
-        operation: event.name().to_owned(),
-        node: event.node(),
-        ..line
-    };
-    match event {
-        Event::RunStarted { goal, .. } => TraceEntry {
-            detail: Some(short(goal)),
-            ..line
-        },
-        Event::Started { attempt, .. } if *attempt > 1 => TraceEntry {
-            detail: Some(format!("attempt {attempt}")),
-            ..line
-        },
-        Event::AttemptFailed { failure, .. } => {
-            let detail = Some(short(&format!("{}: {}", failure.code, failure.message)));
-            TraceEntry {
-                status: "failed".to_owned(),
-                detail,
-                ..line
-            }
-        }
-        Event::Finished { result, .. } => {
-            let notes = Some(short(&result.notes)).filter(|notes| !notes.is_empty());
-            TraceEntry {
-                status: result.status.to_string(),
-                duration_us: Some(result.duration_us).filter(|us| *us > 0),
-                detail: result.stop_reason.map(|reason| reason.to_string()).or(notes),
-                ..line
-            }
-        }
-        Event::CancelRequested { by, .. } => TraceEntry {
-            source: by.clone(),
-            ..line
-        },
-        Event::Resumed { in_flight } => TraceEntry {
-            detail: Some(format!("{} calls were in flight", in_flight.len())),
-            ..line
-        },
-        _ => line,
-    }
-}
-
-/// The first line of `text`, cut.
-fn short(text: &str) -> String {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
-    match line.char_indices().nth(DETAIL_CHARS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
     }
 }

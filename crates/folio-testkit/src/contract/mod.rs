@@ -14,6 +14,7 @@ pub mod pages;
 pub mod policy;
 pub mod runs;
 pub mod scene;
+pub mod trace;
 pub mod waiting;
 
 use std::sync::Arc;
@@ -130,6 +131,13 @@ macro_rules! store_contract {
             a_body_belongs_to_its_space,
             a_body_under_a_wrong_name_is_refused,
         ]);
+        $crate::store_contract!(@cases $home, trace: [
+            notes_come_back_as_they_were_and_in_order,
+            a_note_is_no_commit,
+            notes_are_found_by_turn_run_entry_part_and_commit,
+            notes_belong_to_their_space,
+            notes_that_are_old_or_too_many_go,
+        ]);
     };
     (@cases $home:expr, $module:ident: [$($case:ident),* $(,)?]) => {
         mod $module {
@@ -164,6 +172,7 @@ mod tests {
             include_str!("runs.rs"),
             include_str!("drivers.rs"),
             include_str!("blobs.rs"),
+            include_str!("trace.rs"),
         ];
         for line in files.iter().flat_map(|file| file.lines()) {
             if let Some(rest) = line.strip_prefix("pub async fn ") {

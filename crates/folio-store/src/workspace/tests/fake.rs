@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use folio_memory::id::{EntryRef, PageRef, Ref, RunRef};
 use folio_memory::{
-    Change, Clock, Entry, EntryHandle, EntryId, EntryQuery, IdSource, KeptPolicy, Link, ListAnswer, Order, Page,
-    PageHandle, PageQuery, RunId, Seq, SpaceName, Timestamp,
+    Change, Clock, Entry, EntryHandle, EntryId, EntryQuery, IdSource, KeptPolicy, Link, ListAnswer, NoteQuery,
+    NotesKept, Order, Page, PageHandle, PageQuery, RunId, Seq, SpaceName, Timestamp, TraceNote,
 };
 use ulid::Ulid;
 
@@ -30,6 +30,7 @@ struct State {
     pages: Vec<Page>,
     keys: HashMap<String, Committed>,
     policy: KeptPolicy,
+    notes: Vec<TraceNote>,
 }
 
 impl FakeStore {
@@ -211,8 +212,29 @@ impl Store for FakeStore {
             .ok_or_else(|| missing("entry", entry))
     }
 
-    async fn history(&self, _: &SpaceName, _: EntryId) -> Result<Vec<Revision>, StoreError> {
-        panic!("no test needs it")
+    async fn history(&self, _: &SpaceName, entry: EntryId) -> Result<Vec<Revision>, StoreError> {
+        let mut revisions = Vec::new();
+        for row in self.log() {
+            for change in &row.record.changes {
+                let is_its = match change {
+                    Change::AddEntry(new) => new.id == entry,
+                    Change::PatchEntry { entry: changed, .. } => *changed == entry,
+                    _ => false,
+                };
+                if is_its {
+                    let version = u32::try_from(revisions.len()).unwrap() + 1;
+                    revisions.push(Revision {
+                        seq: row.seq,
+                        at: row.at,
+                        actor: row.actor.clone(),
+                        version,
+                        change: change.clone(),
+                        reason: row.record.reason.clone(),
+                    });
+                }
+            }
+        }
+        Ok(revisions)
     }
 
     async fn pages(&self, _: &SpaceName, query: &PageQuery) -> Result<Vec<Page>, StoreError> {
@@ -274,6 +296,21 @@ impl Store for FakeStore {
 
     async fn release_run(&self, _: &SpaceName, _: RunId, _: u64) -> Result<(), StoreError> {
         panic!("no test needs it")
+    }
+
+    async fn append_trace(&self, _: &SpaceName, notes: Vec<TraceNote>, _: NotesKept) -> Result<(), StoreError> {
+        self.state.lock().unwrap().notes.extend(notes);
+        Ok(())
+    }
+
+    async fn notes(&self, _: &SpaceName, query: &NoteQuery) -> Result<Vec<TraceNote>, StoreError> {
+        let state = self.state.lock().unwrap();
+        let mut notes: Vec<_> = state.notes.iter().filter(|note| query.matches(note)).cloned().collect();
+        if query.since.is_none() {
+            notes.drain(..notes.len().saturating_sub(query.limit));
+        }
+        notes.truncate(query.limit);
+        Ok(notes)
     }
 
     async fn check(&self) -> Result<Checkup, StoreError> {

@@ -21,7 +21,7 @@ async fn the_trace_names_what_was_done_to_what_by_whom() {
             entry.component,
             entry.operation,
             entry.source,
-            entry.detail.as_deref().unwrap_or("-")
+            entry.detail.as_ref().and_then(|detail| detail.as_str()).unwrap_or("-")
         )
     };
     let all = f.workspace.trace(TraceQuery::default()).await.unwrap();
@@ -50,7 +50,7 @@ async fn the_trace_names_what_was_done_to_what_by_whom() {
     let since = TraceQuery {
         since: Some(Seq(1)),
         limit: 2,
-        run: None,
+        ..TraceQuery::default()
     };
     assert_eq!(
         f.workspace

@@ -1,0 +1,189 @@
+//! Notes of what happened besides the log.
+
+use folio_memory::{NoteQuery, NotesKept, SpaceName, TraceNote};
+use rusqlite::types::Value;
+use rusqlite::{Connection, params, params_from_iter};
+
+use super::error::{Failure, damaged};
+use super::place::{Place, SpaceId, to_column};
+use super::scope::Scope;
+use crate::error::StoreError;
+
+/// Most notes that one write lets go of, besides as many as it brings: so that nobody waits for a large sweep.
+const SWEPT: u64 = 1_000;
+
+/// Notes as they are stored.
+#[derive(Debug)]
+pub(super) struct Notes {
+    space: SpaceName,
+    rows: Vec<Row>,
+    kept: NotesKept,
+}
+
+#[derive(Debug)]
+struct Row {
+    at: i64,
+    as_of: i64,
+    component: String,
+    turn: Option<[u8; 16]>,
+    run: Option<[u8; 16]>,
+    entry: Option<[u8; 16]>,
+    note: String,
+}
+
+impl Notes {
+    /// Makes rows of `notes`.
+    pub(super) fn of(space: &SpaceName, notes: &[TraceNote], kept: NotesKept) -> Result<Self, StoreError> {
+        let rows = notes.iter().map(Row::of).collect::<Result<_, _>>()?;
+        Ok(Self {
+            space: space.clone(),
+            rows,
+            kept,
+        })
+    }
+
+    /// About how much they add to a transaction.
+    pub(super) fn bytes(&self) -> usize {
+        self.rows.iter().map(|row| row.note.len()).sum()
+    }
+}
+
+impl Row {
+    fn of(note: &TraceNote) -> Result<Self, StoreError> {
+        let text = serde_json::to_string(note)
+            .map_err(|error| StoreError::Invalid(format!("a note cannot be written down: {error}")))?;
+        Ok(Self {
+            at: note.at.as_nanos(),
+            as_of: to_column(note.as_of.0),
+            component: note.component.clone(),
+            turn: note.turn.map(|turn| turn.to_bytes()),
+            run: note.run.map(|run| run.to_bytes()),
+            entry: note.entry.map(|entry| entry.to_bytes()),
+            note: text,
+        })
+    }
+}
+
+/// Keeps `notes`, and lets go of the oldest ones that are beyond what is kept.
+pub(super) fn append(scope: &mut Scope<'_>, notes: &Notes) -> Result<(), Failure> {
+    let space = match scope.space(&notes.space)? {
+        Some(space) => space,
+        None => {
+            let space = scope.next_space()?;
+            scope.add_space(&notes.space, space)?;
+            space
+        }
+    };
+    let ends = "SELECT min(place), max(place) FROM trace WHERE place BETWEEN ?1 AND ?2";
+    let (first, last): (Option<Place>, Option<Place>) = scope
+        .conn
+        .prepare_cached(ends)?
+        .query_row((Place::start(space), Place::end(space)), |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+    let mut number = last.map_or(0, Place::number);
+    let sql = "INSERT INTO trace (place, at, as_of, component, turn, run, entry, note)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    let mut insert = scope.conn.prepare_cached(sql)?;
+    for row in &notes.rows {
+        number += 1;
+        let Row {
+            at,
+            as_of,
+            component,
+            turn,
+            run,
+            entry,
+            note,
+        } = row;
+        insert.execute(params![
+            Place::of(space, number),
+            at,
+            as_of,
+            component,
+            turn,
+            run,
+            entry,
+            note
+        ])?;
+    }
+    if let Some(first) = first {
+        let brought = notes.rows.len() as u64;
+        sweep(scope.conn, space, first.number(), number, brought, notes.kept)?;
+    }
+    Ok(())
+}
+
+/// Takes away the oldest notes that are too old, or too many.
+fn sweep(
+    conn: &Connection,
+    space: SpaceId,
+    first: u64,
+    last: u64,
+    brought: u64,
+    kept: NotesKept,
+) -> Result<(), Failure> {
+    // Notes come in the order of time, give or take a second between processes: the oldest have the smallest numbers.
+    let beyond = last.saturating_sub(kept.notes_max);
+    let reach = first.saturating_add(SWEPT + brought);
+    let is_old = |until: u64| -> Result<Option<Place>, Failure> {
+        let sql = "SELECT max(place) FROM trace WHERE place BETWEEN ?1 AND ?2 AND at < ?3";
+        let window = (Place::of(space, first), Place::of(space, until), kept.from.as_nanos());
+        Ok(conn.prepare_cached(sql)?.query_row(window, |row| row.get(0))?)
+    };
+    // As long as the oldest is young enough, one row is all that is looked at.
+    let old = match is_old(first)? {
+        Some(_) => is_old(reach)?,
+        None => None,
+    };
+    let until = beyond.min(reach).max(old.map_or(0, Place::number));
+    if until >= first {
+        conn.prepare_cached("DELETE FROM trace WHERE place BETWEEN ?1 AND ?2")?
+            .execute((Place::of(space, first), Place::of(space, until)))?;
+    }
+    Ok(())
+}
+
+/// The notes that `query` asks for, oldest first.
+pub(super) fn list(conn: &Connection, space: Option<SpaceId>, query: &NoteQuery) -> Result<Vec<TraceNote>, Failure> {
+    let Some(space) = space else { return Ok(Vec::new()) };
+    let mut sql = "SELECT note FROM trace WHERE place BETWEEN ? AND ?".to_owned();
+    let mut values: Vec<Value> = vec![Place::start(space).raw().into(), Place::end(space).raw().into()];
+    let ids = [
+        (" AND turn = ?", query.turn.map(|id| id.to_bytes())),
+        (" AND run = ?", query.run.map(|id| id.to_bytes())),
+        (" AND entry = ?", query.entry.map(|id| id.to_bytes())),
+    ];
+    for (condition, id) in ids {
+        if let Some(id) = id {
+            sql.push_str(condition);
+            values.push(id.to_vec().into());
+        }
+    }
+    if let Some(component) = &query.component {
+        sql.push_str(" AND component = ?");
+        values.push(component.clone().into());
+    }
+    if let Some(since) = query.since {
+        sql.push_str(" AND as_of >= ?");
+        values.push(to_column(since.0).into());
+    }
+    // The last ones are read backwards, and turned around below.
+    let is_backwards = query.since.is_none();
+    sql.push_str(if is_backwards {
+        " ORDER BY place DESC LIMIT ?"
+    } else {
+        " ORDER BY place LIMIT ?"
+    });
+    values.push(to_column(query.limit as u64).into());
+    let mut statement = conn.prepare_cached(&sql)?;
+    let texts = statement.query_map(params_from_iter(values), |row| row.get::<_, String>(0))?;
+    let mut notes = Vec::new();
+    for text in texts {
+        notes.push(serde_json::from_str(&text?).map_err(|error| damaged("a note", error))?);
+    }
+    if is_backwards {
+        notes.reverse();
+    }
+    Ok(notes)
+}

@@ -1,0 +1,145 @@
+//! What the workspace itself notes: questions, refusals, and what was put right.
+
+use std::sync::PoisonError;
+
+use folio_memory::trace::{DENIED, FAILED};
+use folio_memory::{Actor, Entry, EntryKind, EntryQuery, ListAnswer, TraceNote, Warning};
+use serde_json::{Map, Value, json};
+
+use super::notes::Stopwatch;
+use super::{Workspace, WorkspaceError};
+
+impl Workspace {
+    /// Notes a question for entries with what it came to.
+    pub(super) fn note_query(
+        &self,
+        operation: Option<&str>,
+        query: &EntryQuery,
+        watch: &Stopwatch,
+        answer: &Result<ListAnswer<Entry>, WorkspaceError>,
+    ) {
+        if !self.notes_questions() {
+            return;
+        }
+        let (component, plural) = asked_of(query);
+        let mut note = match operation {
+            Some(operation) => self.noted(component, operation),
+            None => self.noted(component, &format!("list_{plural}")),
+        };
+        note.duration_us = Some(micros(watch));
+        let mut detail = Map::new();
+        detail.insert("filters".to_owned(), filters(query));
+        match answer {
+            Ok(answer) => {
+                self.inner.notebook.saw(answer.as_of);
+                note.as_of = answer.as_of;
+                detail.insert("returned".to_owned(), json!(answer.returned));
+                detail.insert("total".to_owned(), json!(answer.total));
+            }
+            Err(error) => {
+                FAILED.clone_into(&mut note.status);
+                detail.insert("error".to_owned(), json!(error.to_string()));
+            }
+        }
+        self.note(note.with_detail(Value::Object(detail)));
+    }
+
+    /// Whether the space wants questions noted, as far as this process knows.
+    fn notes_questions(&self) -> bool {
+        let policy = self.inner.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        policy.trace.questions
+    }
+
+    /// Notes that one entry was read, or not found.
+    pub(super) fn note_get(&self, name: &str, watch: &Stopwatch, answer: &Result<Entry, WorkspaceError>) {
+        if !self.notes_questions() {
+            return;
+        }
+        let note = match answer {
+            Ok(entry) => {
+                let (component, noun) = place_of(entry.kind);
+                about(self.noted(component, &format!("get_{noun}")), entry)
+            }
+            Err(error) => self
+                .noted("memory", "get_entry")
+                .with_status(FAILED)
+                .with_detail(json!({"entry": name, "error": error.to_string()})),
+        };
+        self.note(TraceNote {
+            duration_us: Some(micros(watch)),
+            ..note
+        });
+    }
+
+    /// Notes that a page or a book was put into words.
+    pub(super) fn note_render(&self, component: &str, operation: &str, watch: &Stopwatch, detail: Value) {
+        let note = self.noted(component, operation).with_detail(detail);
+        self.note(TraceNote {
+            duration_us: Some(micros(watch)),
+            ..note
+        });
+    }
+
+    /// Notes that `actor` was not allowed to do something. `verb` is what it wanted: `update`, `archive`.
+    pub(super) fn note_refusal(&self, actor: &Actor, verb: &str, entry: Option<&Entry>, refused: &WorkspaceError) {
+        let (component, noun) = entry.map_or(("memory", "entry"), |entry| place_of(entry.kind));
+        let note = TraceNote::new(self.now(), actor, component, &format!("{verb}_{noun}"));
+        let note = match entry {
+            Some(entry) => about(note, entry),
+            None => note,
+        };
+        self.note(note.with_status(DENIED).with_detail(refused.to_string()));
+    }
+
+    /// Notes what was put right before `entry` was written. Notes nothing if all was well.
+    pub(super) fn note_warnings(&self, actor: &Actor, verb: &str, entry: &Entry, warnings: &[Warning]) {
+        if warnings.is_empty() {
+            return;
+        }
+        let (component, noun) = place_of(entry.kind);
+        let note = TraceNote::new(self.now(), actor, component, &format!("{verb}_{noun}"));
+        self.note(about(note, entry).with_warnings(warnings));
+    }
+}
+
+/// The part of the program that an entry belongs to, and what it is called there.
+pub(super) fn place_of(kind: EntryKind) -> (&'static str, &'static str) {
+    match kind {
+        EntryKind::Observation => ("scratch_page", "observation"),
+        EntryKind::Note | EntryKind::Todo | EntryKind::Task => ("scratchbook", "item"),
+        kind => ("page", kind.as_str()),
+    }
+}
+
+fn about(note: TraceNote, entry: &Entry) -> TraceNote {
+    let name = entry.fields.type_name.clone();
+    note.about(entry.id, name.or_else(|| Some(entry.kind.to_string())))
+}
+
+/// The part of the program that is asked, and the plural of what it is asked for.
+fn asked_of(query: &EntryQuery) -> (&'static str, &'static str) {
+    let mut parts = query.kinds.iter().map(|kind| place_of(*kind).0);
+    match (parts.next(), parts.all(|part| part == place_of(query.kinds[0]).0)) {
+        (Some("scratch_page"), true) => ("scratch_page", "observations"),
+        (Some("scratchbook"), true) => ("scratchbook", "items"),
+        _ => ("memory", "entries"),
+    }
+}
+
+/// What `query` says, without what it leaves open. The cursor is of no use to a reader.
+fn filters(query: &EntryQuery) -> Value {
+    let object = |query: &EntryQuery| match serde_json::to_value(query) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    let (mut fields, open) = (object(query), object(&EntryQuery::default()));
+    fields.retain(|name, value| open.get(name) != Some(value));
+    if fields.contains_key("cursor") {
+        fields.insert("cursor".to_owned(), Value::Bool(true));
+    }
+    Value::Object(fields)
+}
+
+fn micros(watch: &Stopwatch) -> u64 {
+    u64::try_from(watch.elapsed().as_micros()).unwrap_or(u64::MAX)
+}

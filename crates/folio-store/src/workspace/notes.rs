@@ -1,0 +1,263 @@
+//! Notes of what happened besides the log: gathered in memory, written when there is time, never in anybody's way (M7.10).
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use folio_memory::keeping::Redaction;
+use folio_memory::trace::TracePolicy;
+use folio_memory::{Actor, Clock, Role, Seq, SpaceName, Timestamp, TraceNote};
+use serde_json::json;
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+use super::{Workspace, redact};
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// Notes that may wait; then the oldest ones go.
+const WAITING_MAX: usize = 8_192;
+/// Notes that are written at once as soon as there are so many.
+const MANY: usize = 512;
+/// How long the first of them waits for company.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// How the notes of a workspace fare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NotesState {
+    /// Notes that are not written yet.
+    pub waiting: usize,
+    /// Notes that had to go because nobody could write them.
+    pub dropped: u64,
+    /// How often they could not be written.
+    pub failures: u64,
+}
+
+/// The notes of one space that this process has not written yet.
+#[derive(Debug)]
+pub(super) struct Notebook {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    space: SpaceName,
+    /// The last commit that this process knows of.
+    seen: AtomicU64,
+    state: Mutex<State>,
+    /// Held while notes are written, so that they are kept in their order.
+    writing: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<TraceNote>,
+    dropped: u64,
+    /// Of those, how many no note tells of yet.
+    untold: u64,
+    failures: u64,
+    /// Whether the present trouble was reported.
+    is_reported: bool,
+    /// Whether somebody will write.
+    is_scheduled: bool,
+    /// Whether somebody does so at once, or tried and could not: then there is no hurry.
+    is_hurried: bool,
+}
+
+impl Notebook {
+    pub(super) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, space: SpaceName) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            clock,
+            space,
+            seen: AtomicU64::new(0),
+            state: Mutex::default(),
+            writing: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// Remembers that there is a commit `seq`.
+    pub(super) fn saw(&self, seq: Seq) {
+        self.seen.fetch_max(seq.0, Ordering::Relaxed);
+    }
+
+    /// Takes `note`. Writes nothing itself.
+    pub(super) fn take(self: &Arc<Self>, mut note: TraceNote) {
+        note.as_of = note.as_of.max(Seq(self.seen.load(Ordering::Relaxed)));
+        let mut state = self.state();
+        if state.waiting.len() >= WAITING_MAX {
+            state.waiting.pop_front();
+            state.dropped += 1;
+            state.untold += 1;
+        }
+        state.waiting.push_back(note);
+        let is_much = state.waiting.len() >= MANY && !state.is_hurried;
+        if is_much || !state.is_scheduled {
+            // Outside of a runtime nobody can be asked to do it later; then it is done when somebody reads or flushes.
+            let Ok(runtime) = Handle::try_current() else { return };
+            state.is_scheduled = true;
+            state.is_hurried |= is_much;
+            drop(state);
+            let wait = if is_much { Duration::ZERO } else { LINGER };
+            drop(runtime.spawn(write_later(Arc::downgrade(self), wait)));
+        }
+    }
+
+    /// Writes what is waiting. Says why it could not the first time that it cannot, and counts the others.
+    pub(super) async fn flush(&self) -> Result<(), StoreError> {
+        let _turn = self.writing.lock().await;
+        let (mut notes, untold) = {
+            let mut state = self.state();
+            state.is_scheduled = false;
+            (std::mem::take(&mut state.waiting), std::mem::take(&mut state.untold))
+        };
+        if notes.is_empty() && untold == 0 {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        if untold > 0 {
+            notes.push_front(told(now, untold));
+        }
+        let written = write(&*self.store, &self.space, now, &mut notes).await;
+        let mut state = self.state();
+        let Err(error) = written else {
+            state.is_reported = false;
+            state.is_hurried = false;
+            return Ok(());
+        };
+        state.is_hurried = true;
+        if untold > 0 {
+            notes.pop_front();
+        }
+        state.untold += untold;
+        state.failures += 1;
+        for note in notes.into_iter().rev() {
+            if state.waiting.len() >= WAITING_MAX {
+                state.dropped += 1;
+                state.untold += 1;
+            } else {
+                state.waiting.push_front(note);
+            }
+        }
+        if std::mem::replace(&mut state.is_reported, true) {
+            Ok(())
+        } else {
+            Err(error)
+        }
+    }
+
+    pub(super) fn health(&self) -> NotesState {
+        let state = self.state();
+        NotesState {
+            waiting: state.waiting.len(),
+            dropped: state.dropped,
+            failures: state.failures,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes what is waiting in a while, unless nobody needs the workspace any more: then its end has done it.
+async fn write_later(notebook: Weak<Notebook>, wait: Duration) {
+    tokio::time::sleep(wait).await;
+    if let Some(notebook) = notebook.upgrade() {
+        // Whoever flushes next may report it; there is nobody here to tell.
+        let failed = notebook.flush().await.is_err();
+        notebook.state().is_reported &= !failed;
+    }
+}
+
+impl Drop for Notebook {
+    fn drop(&mut self) {
+        let notes = std::mem::take(&mut self.state().waiting);
+        let Ok(runtime) = Handle::try_current() else { return };
+        if notes.is_empty() {
+            return;
+        }
+        let (store, space, now) = (Arc::clone(&self.store), self.space.clone(), self.clock.now());
+        drop(runtime.spawn(async move {
+            let mut notes = notes;
+            // Should this fail, there is nobody left who could be told.
+            write(&*store, &space, now, &mut notes).await.unwrap_or_default();
+        }));
+    }
+}
+
+/// Hands `notes` to the store, without what the space does not want stored.
+async fn write(
+    store: &dyn Store,
+    space: &SpaceName,
+    now: Timestamp,
+    notes: &mut VecDeque<TraceNote>,
+) -> Result<(), StoreError> {
+    let (mode, policy) = match store.policy(space).await {
+        Ok(kept) => (kept.policy.redaction, kept.policy.trace),
+        // Nobody knows what the space wants, so nothing of what it may not want is kept.
+        Err(_) => (Redaction::Pii, TracePolicy::default()),
+    };
+    notes.iter_mut().for_each(|note| redact::clean_note(note, mode));
+    let kept = policy.kept(now);
+    store.append_trace(space, notes.iter().cloned().collect(), kept).await
+}
+
+/// The note that says how many others are missing.
+fn told(now: Timestamp, count: u64) -> TraceNote {
+    TraceNote::new(now, &Actor::new(Role::Human, "folio"), "trace", "drop_notes")
+        .with_status("dropped")
+        .with_detail(json!({"count": count}))
+}
+
+/// Measures how long something takes, by a clock that nobody can set.
+#[derive(Debug)]
+pub(super) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    pub(super) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+impl Workspace {
+    /// Notes something that happened and that the log does not hold. Never fails, and keeps nobody waiting: notes are
+    /// gathered, and written after a second, when there are many, and by [`Workspace::flush_trace`]. If they cannot be
+    /// written, the oldest ones go in the end, and a note says how many.
+    pub fn note(&self, note: TraceNote) {
+        self.inner.notebook.take(note);
+    }
+
+    /// A note of something that whoever asks did just now, and that went well.
+    #[must_use]
+    pub fn noted(&self, component: &str, operation: &str) -> TraceNote {
+        TraceNote::new(self.now(), &self.asker, component, operation)
+    }
+
+    /// Writes the notes that are waiting. A program does this before it ends.
+    ///
+    /// # Errors
+    ///
+    /// Why they cannot be written, once: it is not said again until it has worked in between. They stay and are tried
+    /// again.
+    pub async fn flush_trace(&self) -> Result<(), StoreError> {
+        self.inner.notebook.flush().await
+    }
+
+    /// How the notes of this workspace fare.
+    #[must_use]
+    pub fn notes_state(&self) -> NotesState {
+        self.inner.notebook.health()
+    }
+
+    /// The same space as `actor` asks: what is read through it is noted with that name, turn and run.
+    #[must_use]
+    pub fn asked_by(&self, actor: &Actor) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            asker: Arc::new(actor.clone()),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! A trace that cannot be kept is in nobody's way.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::sync::Arc;
+
+use folio_memory::observation::ObservationInput;
+use folio_memory::{Actor, EntryQuery, Role, SpaceName};
+use folio_store::sqlite::{OpenOptions, SqliteStore};
+use folio_store::workspace::TraceQuery;
+use folio_store::{Store, Workspace};
+use folio_testkit::{FaultyStore, SeededIds, SimClock};
+
+fn house() -> (Workspace, Arc<FaultyStore>) {
+    let inner = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
+    let store = Arc::new(FaultyStore::new(inner));
+    let space = Workspace::new(
+        Arc::clone(&store) as Arc<dyn Store>,
+        Arc::new(SimClock::default()),
+        Arc::new(SeededIds::default()),
+        SpaceName::main(),
+    );
+    (space, store)
+}
+
+fn saying(content: &str) -> ObservationInput {
+    ObservationInput {
+        content: content.to_owned(),
+        ..ObservationInput::default()
+    }
+}
+
+#[tokio::test]
+async fn a_trace_that_cannot_be_kept_stops_nobody_and_is_reported_once_m7_10() {
+    let (space, store) = house();
+    store.fail_notes();
+    let tool = Actor::new(Role::Tool, "wine_search");
+    space
+        .add_observation(&tool, saying("likes Burgundy"), None)
+        .await
+        .unwrap();
+    assert_eq!(space.observations(EntryQuery::default()).await.unwrap().returned, 1);
+    assert!(space.flush_trace().await.is_err(), "the first time it is said");
+    space.observations(EntryQuery::default()).await.unwrap();
+    assert!(space.flush_trace().await.is_ok(), "it was said before");
+    assert_eq!((space.notes_state().waiting, space.notes_state().failures), (2, 2));
+    let lines = space.trace(TraceQuery::default()).await.unwrap();
+    assert!(lines.iter().all(|line| line.is_logged), "what the log has is told");
+
+    store.heal();
+    let lines = space.trace(TraceQuery::default()).await.unwrap();
+    assert_eq!(
+        lines.iter().filter(|line| !line.is_logged).count(),
+        2,
+        "nothing was lost"
+    );
+}
+
+#[tokio::test]
+async fn notes_that_nobody_can_write_go_in_the_end_and_one_note_says_how_many() {
+    let (space, store) = house();
+    store.fail_notes();
+    for _ in 0..8_200 {
+        space.note(space.noted("router", "route"));
+    }
+    assert_eq!((space.notes_state().waiting, space.notes_state().dropped), (8_192, 8));
+    store.heal();
+    let first = TraceQuery {
+        component: Some("trace".to_owned()),
+        ..TraceQuery::default()
+    };
+    let lines = space.trace(first).await.unwrap();
+    assert_eq!(lines.len(), 1);
+    assert_eq!(lines[0].operation, "drop_notes");
+    assert_eq!(lines[0].detail, Some(serde_json::json!({"count": 8})));
+}
+
+#[tokio::test]
+async fn the_last_clone_of_a_workspace_writes_what_it_noted() {
+    let (space, store) = house();
+    space.note(space.noted("router", "route"));
+    drop(space);
+    tokio::task::yield_now().await;
+    let all = folio_memory::NoteQuery {
+        limit: 10,
+        ..folio_memory::NoteQuery::default()
+    };
+    for _ in 0..1_000 {
+        if !store.notes(&SpaceName::main(), &all).await.unwrap().is_empty() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("it is not there");
+}

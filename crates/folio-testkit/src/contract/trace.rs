@@ -1,0 +1,186 @@
+//! Notes of what happened besides the log.
+
+use std::time::Duration;
+
+use folio_memory::{Actor, EntryId, NoteQuery, NotesKept, Role, RunId, Seq, Timestamp, TraceNote, TurnId};
+
+use super::Home;
+use super::scene::Scene;
+
+/// Everything that fits.
+const ALL: NotesKept = NotesKept {
+    from: Timestamp::MIN,
+    notes_max: 1_000,
+};
+
+fn note(scene: &Scene, operation: &str) -> TraceNote {
+    TraceNote::new(
+        scene.now(),
+        &Actor::new(Role::Tool, "wine_search"),
+        "scratch_page",
+        operation,
+    )
+}
+
+async fn append(scene: &Scene, notes: Vec<TraceNote>, kept: NotesKept) {
+    scene
+        .store
+        .append_trace(&scene.space, notes, kept)
+        .await
+        .expect("notes are kept");
+}
+
+/// The operations of the notes that `query` asks for.
+async fn found(scene: &Scene, query: NoteQuery) -> Vec<String> {
+    let query = NoteQuery {
+        limit: if query.limit == 0 { 1_000 } else { query.limit },
+        ..query
+    };
+    let notes = scene.store.notes(&scene.space, &query).await.expect("notes");
+    notes.into_iter().map(|note| note.operation).collect()
+}
+
+/// A note reads back as it was given, and notes come in the order in which they were kept.
+pub async fn notes_come_back_as_they_were_and_in_order(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let notes: Vec<_> = ["a", "b", "c"]
+        .into_iter()
+        .map(|name| {
+            note(&scene, name)
+                .taking(Duration::from_micros(17))
+                .with_detail(serde_json::json!({"filters": {"tags": ["wine"]}, "returned": 2}))
+        })
+        .collect();
+    append(&scene, notes[..2].to_vec(), ALL).await;
+    append(&scene, notes[2..].to_vec(), ALL).await;
+    let all = NoteQuery {
+        limit: 10,
+        ..NoteQuery::default()
+    };
+    assert_eq!(scene.store.notes(&scene.space, &all).await.expect("notes"), notes);
+    let last = NoteQuery {
+        limit: 2,
+        ..NoteQuery::default()
+    };
+    assert_eq!(found(&scene, last).await, ["b", "c"], "the last ones are given");
+}
+
+/// A note takes no number of the log, and is there before the space has its first commit.
+pub async fn a_note_is_no_commit(home: &dyn Home) {
+    let scene = Scene::of(home);
+    append(&scene, vec![note(&scene, "a")], ALL).await;
+    assert_eq!(scene.head().await, Seq(0));
+    assert_eq!(scene.commit(Vec::new()).await.seq, Seq(1));
+    append(&scene, vec![note(&scene, "b")], ALL).await;
+    assert_eq!(scene.head().await, Seq(1));
+    assert_eq!(
+        scene.store.check().await.expect("a check").problems,
+        Vec::<String>::new()
+    );
+}
+
+/// Every filter of a question for notes restricts, and all hold together.
+pub async fn notes_are_found_by_turn_run_entry_part_and_commit(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let (turn, run, entry) = (
+        TurnId::derived(&["t"]),
+        RunId::derived(&["r"]),
+        EntryId::derived(&["e"]),
+    );
+    let notes = vec![
+        TraceNote {
+            turn: Some(turn),
+            ..note(&scene, "of the turn")
+        },
+        TraceNote {
+            run: Some(run),
+            ..note(&scene, "of the run")
+        },
+        note(&scene, "about the entry").about(entry, None),
+        TraceNote {
+            component: "router".to_owned(),
+            turn: Some(turn),
+            ..note(&scene, "by the router")
+        },
+        TraceNote {
+            as_of: Seq(7),
+            ..note(&scene, "after commit 7")
+        },
+    ];
+    append(&scene, notes, ALL).await;
+    let cases = [
+        (
+            NoteQuery {
+                turn: Some(turn),
+                ..NoteQuery::default()
+            },
+            vec!["of the turn", "by the router"],
+        ),
+        (
+            NoteQuery {
+                run: Some(run),
+                ..NoteQuery::default()
+            },
+            vec!["of the run"],
+        ),
+        (
+            NoteQuery {
+                entry: Some(entry),
+                ..NoteQuery::default()
+            },
+            vec!["about the entry"],
+        ),
+        (
+            NoteQuery {
+                turn: Some(turn),
+                component: Some("router".to_owned()),
+                ..NoteQuery::default()
+            },
+            vec!["by the router"],
+        ),
+        (
+            NoteQuery {
+                since: Some(Seq(7)),
+                ..NoteQuery::default()
+            },
+            vec!["after commit 7"],
+        ),
+        (
+            NoteQuery {
+                since: Some(Seq(0)),
+                limit: 1,
+                ..NoteQuery::default()
+            },
+            vec!["of the turn"],
+        ),
+    ];
+    for (query, wanted) in cases {
+        assert_eq!(found(&scene, query.clone()).await, wanted, "{query:?}");
+    }
+}
+
+/// What was noted in one space is not told in another.
+pub async fn notes_belong_to_their_space(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let other = scene.other_space("other");
+    append(&scene, vec![note(&scene, "here")], ALL).await;
+    append(&other, vec![note(&other, "there")], ALL).await;
+    assert_eq!(found(&scene, NoteQuery::default()).await, ["here"]);
+    assert_eq!(found(&other, NoteQuery::default()).await, ["there"]);
+}
+
+/// Old notes go, and so do the oldest of too many (M7.10).
+pub async fn notes_that_are_old_or_too_many_go(home: &dyn Home) {
+    let scene = Scene::of(home);
+    append(&scene, vec![note(&scene, "old"), note(&scene, "old too")], ALL).await;
+    scene.clock.advance(Duration::from_secs(60));
+    let kept = NotesKept {
+        from: scene.now(),
+        notes_max: 3,
+    };
+    append(&scene, vec![note(&scene, "1")], kept).await;
+    assert_eq!(found(&scene, NoteQuery::default()).await, ["1"]);
+    let more = ["2", "3", "4"].map(|name| note(&scene, name)).to_vec();
+    append(&scene, more, kept).await;
+    assert_eq!(found(&scene, NoteQuery::default()).await, ["2", "3", "4"]);
+}
