@@ -236,6 +236,7 @@ impl From<StoreError> for Failure {
             StoreError::StaleVersion { .. } => ("stale_version", Some("look at it as it is now, then decide anew")),
             StoreError::StalePolicy { .. } => ("stale_policy", Some("look at it as it is now, then decide anew")),
             StoreError::StaleRun { .. } => ("stale_run", Some("look at the run as it is now, then decide anew")),
+            StoreError::TurnEnded { .. } => ("turn_ended", Some("begin another one")),
             StoreError::StaleSpace { .. } => ("stale_space", Some("look at it as it is now, then decide anew")),
             StoreError::RunTaken { .. } => ("run_taken", Some("`folio watch RUN` shows what the other process does")),
             StoreError::Invalid(_) => ("invalid", None),

@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::entry::{Confidence, Entry, EntryFields, EntryKind, Lifetime, Outcome, Owner, Pii, Status, Tag};
-use crate::id::{EntryHandle, EntryId, PageHandle, PageId, Seq};
+use crate::id::{EntryHandle, EntryId, PageHandle, PageId, Seq, TurnId};
 use crate::keeping::{ArchivedFor, ErasedFor};
 use crate::link::Link;
 use crate::page::{Page, PageFields};
 use crate::policy::{SpacePolicy, TypePolicy};
 use crate::time::Timestamp;
+use crate::turn::{NewTurn, TurnEnd};
 
 /// A page to be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -167,6 +168,15 @@ pub enum Change {
     },
     /// Adds an edge, unless it is there.
     AddLink(Link),
+    /// Begins a turn.
+    BeginTurn(Box<NewTurn>),
+    /// Ends a turn, which happens once.
+    EndTurn {
+        /// Which turn.
+        turn: TurnId,
+        /// What came of it.
+        end: Box<TurnEnd>,
+    },
     /// Replaces what holds in the space, all of it.
     SetPolicy {
         /// What holds from now on.

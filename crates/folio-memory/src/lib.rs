@@ -55,4 +55,5 @@ pub use space::{SpaceName, ThreadKey};
 pub use text::{TextMatch, TextQuery};
 pub use time::{Clock, Timestamp};
 pub use trace::{NoteQuery, NotesKept, TraceNote};
+pub use turn::{Turn, TurnQuery};
 pub use warning::{Invalid, Warning};

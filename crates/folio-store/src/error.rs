@@ -64,6 +64,12 @@ pub enum StoreError {
         /// The last commit that the writer knows.
         expected: Seq,
     },
+    /// A turn has ended already.
+    #[error("turn {turn} has ended already")]
+    TurnEnded {
+        /// The turn.
+        turn: String,
+    },
     /// Another process drives the run.
     #[error("run {run} is driven by another process{}", detail.as_deref().map(|d| format!(" ({d})")).unwrap_or_default())]
     RunTaken {
@@ -121,7 +127,8 @@ impl StoreError {
             | Self::StalePolicy { .. }
             | Self::StaleRun { .. }
             | Self::StaleSpace { .. }
-            | Self::RunTaken { .. } => ErrorKind::Conflict,
+            | Self::RunTaken { .. }
+            | Self::TurnEnded { .. } => ErrorKind::Conflict,
             Self::Invalid(_) => ErrorKind::Invalid,
             Self::Unavailable { .. } | Self::TooNew { .. } => ErrorKind::Unavailable,
             Self::Corrupt { .. } => ErrorKind::Corrupt,

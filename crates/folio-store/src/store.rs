@@ -4,10 +4,10 @@ use std::fmt;
 
 use async_trait::async_trait;
 use folio_engine::Event;
-use folio_memory::id::{EntryRef, PageRef, RunHandle, RunRef};
+use folio_memory::id::{EntryRef, PageRef, RunHandle, RunRef, TurnRef};
 use folio_memory::{
     Actor, Change, Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery,
-    RunId, Seq, SpaceName, Timestamp, TraceNote,
+    RunId, Seq, SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
 };
 use serde::Serialize;
 
@@ -215,6 +215,20 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// `NotFound`; `Corrupt` if they do not have the hash that they are kept under; `Unavailable`.
     async fn blob(&self, space: &SpaceName, hash: &BlobHash) -> Result<Vec<u8>, StoreError>;
+
+    /// The turns that `query` asks for, newest first.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn turns(&self, space: &SpaceName, query: &TurnQuery) -> Result<Vec<Turn>, StoreError>;
+
+    /// One turn.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`; `Unavailable` or `Corrupt`.
+    async fn turn(&self, space: &SpaceName, turn: TurnRef) -> Result<Turn, StoreError>;
 
     /// The runs that `query` asks for, newest first.
     ///

@@ -6,7 +6,9 @@
 
 mod book;
 mod clean;
+mod context;
 mod error;
+mod goals;
 mod noted;
 mod notes;
 mod observations;
@@ -16,6 +18,7 @@ mod reads;
 mod record;
 mod redact;
 mod trace;
+mod turn;
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
@@ -29,13 +32,16 @@ use folio_memory::{
 };
 
 pub use book::BookFilter;
+pub use context::ContextRequest;
 pub use error::WorkspaceError;
+pub use goals::GoalState;
 pub use notes::NotesState;
 pub use observations::{DraftedObservation, MAX_ACTIVE};
 pub use pages::{PageInput, TreeNode};
 pub use policy::PolicyInForce;
 pub use record::{Recorded, Write};
 pub use trace::{TraceEntry, TraceQuery};
+pub use turn::{Begun, DraftedTurn, Ended, Episode, EpisodeQuery, Exported, TurnInput};
 
 use self::notes::Notebook;
 use crate::error::StoreError;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use folio_memory::id::{EntryRef, PageRef, RunRef};
+use folio_memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 use folio_memory::{
     Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery, RunId, Seq,
-    SpaceName, Timestamp, TraceNote,
+    SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
 };
 use folio_store::store::Checkup;
 use folio_store::{
@@ -182,6 +182,14 @@ impl Store for FaultyStore {
 
     async fn blob(&self, space: &SpaceName, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {
         self.reach(READING)?.blob(space, hash).await
+    }
+
+    async fn turns(&self, space: &SpaceName, query: &TurnQuery) -> Result<Vec<Turn>, StoreError> {
+        self.reach(READING)?.turns(space, query).await
+    }
+
+    async fn turn(&self, space: &SpaceName, turn: TurnRef) -> Result<Turn, StoreError> {
+        self.reach(READING)?.turn(space, turn).await
     }
 
     async fn runs(&self, space: &SpaceName, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {

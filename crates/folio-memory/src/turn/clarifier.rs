@@ -25,7 +25,7 @@ const YES: &[&str] = &[
 const NO: &[&str] = &[
     "cancel", "decline", "declined", "deny", "nein", "never", "no", "nope", "reject", "stop",
 ];
-const POINTING: &[&str] = &["it", "one", "that", "them", "these", "this", "those"];
+const POINTING: &[&str] = &["it", "that", "them", "these", "this", "those"];
 /// An input of more words explains itself.
 const FEW: usize = 6;
 

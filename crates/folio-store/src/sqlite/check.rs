@@ -3,10 +3,13 @@
 //! The log is read once, in order. A row that never changed is compared with the change that added it at once; one that
 //! was changed is made again from its changes and compared at the end, so no more than those are held in memory.
 
+mod turns;
+
 use std::collections::HashMap;
 
 use folio_memory::{
-    Change, Entry, EntryHandle, EntryId, KeptPolicy, NewEntry, Page, PageHandle, PageId, RunId, Seq, Timestamp,
+    Change, Entry, EntryHandle, EntryId, KeptPolicy, NewEntry, Page, PageHandle, PageId, RunId, Seq, Timestamp, Turn,
+    TurnId,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -65,6 +68,7 @@ struct Counts {
     entries: u64,
     pages: u64,
     runs: u64,
+    turns: u64,
     tags: u64,
 }
 
@@ -74,6 +78,7 @@ impl std::ops::AddAssign for Counts {
         self.entries += other.entries;
         self.pages += other.pages;
         self.runs += other.runs;
+        self.turns += other.turns;
         self.tags += other.tags;
     }
 }
@@ -104,6 +109,7 @@ struct Replay<'c, 'f> {
     entries: HashMap<EntryId, Entry>,
     pages: HashMap<PageId, Page>,
     policy: KeptPolicy,
+    turns: HashMap<TurnId, Turn>,
 }
 
 impl<'c, 'f> Replay<'c, 'f> {
@@ -119,6 +125,7 @@ impl<'c, 'f> Replay<'c, 'f> {
             entries: HashMap::new(),
             pages: HashMap::new(),
             policy: KeptPolicy::default(),
+            turns: HashMap::new(),
         }
     }
 
@@ -149,7 +156,7 @@ impl<'c, 'f> Replay<'c, 'f> {
             Ok(_) => self.problem(|| "the policy is not what the log makes of it".to_owned()),
             Err(reason) => self.problem(|| reason),
         }
-        Ok(())
+        self.compare_turns()
     }
 
     fn problem(&mut self, problem: impl FnOnce() -> String) {
@@ -185,6 +192,10 @@ impl<'c, 'f> Replay<'c, 'f> {
             Change::EnsurePage(new) => self.ensure_page(row, new),
             Change::SetPageStatus { page, status } => self.set_page_status(row, *page, status),
             Change::AddEntry(new) => self.add_entry(row, new),
+            Change::BeginTurn(_) | Change::EndTurn { .. } => {
+                self.turn(row, change);
+                Ok(())
+            }
             Change::PatchEntry { entry, .. } => self.patch_entry(row, change, *entry),
             Change::AddLink(link) => {
                 let sql = "SELECT EXISTS (SELECT 1 FROM link WHERE space = ?1 AND src = ?2 AND rel = ?3 AND dst = ?4)";
@@ -363,6 +374,7 @@ fn check_totals(conn: &Connection, rebuilt: &Counts, findings: &mut Findings) ->
         ("entries", "entry", rebuilt.entries),
         ("pages", "page", rebuilt.pages),
         ("runs", "run", rebuilt.runs),
+        ("turns", "turn", rebuilt.turns),
         ("tags", "entry_tag", rebuilt.tags),
     ];
     for (what, table, wanted) in cases {

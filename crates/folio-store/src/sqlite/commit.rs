@@ -1,5 +1,7 @@
 //! Applying one commit: everything is looked up and decided first, and only what will hold is written.
 
+mod turns;
+
 use folio_engine::Event;
 use folio_memory::id::RunHandle;
 use folio_memory::{
@@ -13,6 +15,7 @@ use super::place::{Place, SpaceId};
 use super::planned::{Planned, PlannedEntry, PlannedPage, PlannedRun};
 use super::prepare::Prepared;
 use super::scope::{Ends, Scope};
+use super::turn::PlannedTurn;
 use super::{blob, entry, link, page, policy, replay, run};
 use crate::commit::{Committed, CommittedEntry, Expected, RunAppend};
 use crate::error::StoreError;
@@ -45,6 +48,7 @@ pub(super) fn apply(scope: &mut Scope<'_>, commit: &Prepared) -> Result<Committe
         named_pages: Vec::new(),
         run: None,
         policy: None,
+        turns: Vec::new(),
     };
     plan.expect(&commit.expected, known.is_some())?;
     for (change, fields_json) in commit.record.changes.iter().zip(&commit.fields_json) {
@@ -72,6 +76,7 @@ struct Plan<'p, 'w, 'c> {
     run: Option<PlannedRun<'c>>,
     /// The policy, once somebody had to look, and whether it changes.
     policy: Option<(KeptPolicy, bool)>,
+    turns: Vec<PlannedTurn>,
 }
 
 impl<'c> Plan<'_, '_, 'c> {
@@ -106,6 +111,8 @@ impl<'c> Plan<'_, '_, 'c> {
                 expected_version,
             } => self.patch_entry(*entry, fields, *expected_version),
             Change::AddLink(link) => self.add_link(link),
+            Change::BeginTurn(new) => self.begin_turn(new),
+            Change::EndTurn { turn, end } => self.end_turn(*turn, end),
             Change::SetPolicy { .. } | Change::RegisterType { .. } => self.change_policy(change),
             other => Err(StoreError::Invalid(format!("this store does not know the change {other:?}")).into()),
         }
@@ -327,6 +334,7 @@ impl<'c> Plan<'_, '_, 'c> {
             named_pages,
             run,
             policy,
+            turns,
         } = self;
         let conn = scope.conn;
         if is_new_space {
@@ -348,6 +356,9 @@ impl<'c> Plan<'_, '_, 'c> {
         if let Some(run) = &run {
             run.write(conn, seq, at)?;
             scope.wrote_run(space, run.append.run, run.place, seq);
+        }
+        for planned in &turns {
+            planned.write(conn)?;
         }
         if let Some((kept, true)) = &policy {
             policy::write(conn, space, kept)?;

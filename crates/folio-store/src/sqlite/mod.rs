@@ -2,7 +2,7 @@
 //!
 //! - `open`, `migrate`: whose file it is, its format, how connections are set up
 //! - `prepare`, `job`, `writer`, `scope`, `commit`, `planned`, `replay`: a write from the caller to the disk
-//! - `journal`, `entry`, `page`, `link`, `blob`, `run`, `policy`: the rows of one table each, written and read
+//! - `journal`, `entry`, `page`, `link`, `blob`, `run`, `policy`, `turn`: the rows of one table each, written and read
 //! - `trace`: notes of what happened besides the log
 //! - `place`: how those rows are numbered
 //! - `readers`, `list`: questions
@@ -35,6 +35,7 @@ mod replay;
 mod run;
 mod scope;
 mod trace;
+mod turn;
 mod wake;
 mod writer;
 pub mod yardstick;
@@ -44,10 +45,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
-use folio_memory::id::{EntryRef, PageRef, RunRef};
+use folio_memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 use folio_memory::{
     Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery, RunId, Seq,
-    SpaceName, Timestamp, TraceNote,
+    SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
 };
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
@@ -301,6 +302,17 @@ impl Store for SqliteStore {
     async fn blob(&self, space: &SpaceName, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {
         let hash = hash.clone();
         self.read(space, move |conn, space| blob::read(conn, space, &hash))
+            .await
+    }
+
+    async fn turns(&self, space: &SpaceName, query: &TurnQuery) -> Result<Vec<Turn>, StoreError> {
+        let query = query.clone();
+        self.read(space, move |conn, space| turn::list(conn, space, &query))
+            .await
+    }
+
+    async fn turn(&self, space: &SpaceName, turn: TurnRef) -> Result<Turn, StoreError> {
+        self.read_one(space, move |conn, space| turn::read(conn, space, turn))
             .await
     }
 

@@ -45,6 +45,7 @@ pub(super) struct Ends {
     pub(super) entries: u64,
     pub(super) pages: u64,
     pub(super) runs: u64,
+    pub(super) turns: u64,
 }
 
 impl<'w> Scope<'w> {
@@ -160,6 +161,11 @@ impl<'w> Scope<'w> {
             runs: last_number(
                 self.conn,
                 "SELECT max(place) FROM run WHERE place BETWEEN ?1 AND ?2",
+                space,
+            )?,
+            turns: last_number(
+                self.conn,
+                "SELECT max(place) FROM turn WHERE place BETWEEN ?1 AND ?2",
                 space,
             )?,
         };

@@ -12,7 +12,7 @@ use folio_memory::{
 };
 use serde_json::Value;
 
-use self::lines::{Kind, of_change, of_event};
+use self::lines::{Kind, decisions_of, of_change, of_event};
 use super::{Workspace, WorkspaceError};
 use crate::commit::Record;
 use crate::error::StoreError;
@@ -315,9 +315,11 @@ impl Workspace {
                 Change::PatchEntry { entry, .. } => Some(self.kind_of(*entry, known).await?),
                 _ => None,
             };
+            let decisions = decisions_of(&line, change);
             let mut line = of_change(line.clone(), change, kind);
             line.detail = row.record.reason.clone().map(Value::String).or(line.detail);
             keep(line);
+            decisions.into_iter().for_each(&mut keep);
         }
         if let Some(append) = &row.record.run {
             for event in &append.events {

@@ -15,6 +15,7 @@ pub mod policy;
 pub mod runs;
 pub mod scene;
 pub mod trace;
+pub mod turns;
 pub mod waiting;
 
 use std::sync::Arc;
@@ -116,6 +117,11 @@ macro_rules! store_contract {
             a_journal_that_has_grown_is_a_conflict,
             runs_are_listed_newest_first,
         ]);
+        $crate::store_contract!(@cases $home, turns: [
+            a_turn_reads_back_as_it_was_begun,
+            a_turn_begins_once_and_ends_once,
+            turns_are_found_by_thread_run_time_and_end,
+        ]);
         $crate::store_contract!(@cases $home, drivers: [
             a_run_has_one_driver,
             claiming_again_keeps_the_fence,
@@ -171,6 +177,7 @@ mod tests {
             include_str!("policy.rs"),
             include_str!("runs.rs"),
             include_str!("drivers.rs"),
+            include_str!("turns.rs"),
             include_str!("blobs.rs"),
             include_str!("trace.rs"),
         ];

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use folio_engine::{Event, Finding, NodeResult, Output};
 use folio_memory::keeping::Redaction;
+use folio_memory::turn::Decision;
 use folio_memory::{Change, EntryFields, EntryKind, FieldChange, SpacePolicy, Warning};
 
 use super::Cleaner;
@@ -64,6 +65,11 @@ pub(super) fn clean_change(cleaner: &mut Cleaner, change: &mut Change) {
             }
         }
         Change::SetPageStatus { status, .. } => cleaner.text(status, "status"),
+        Change::BeginTurn(turn) => {
+            cleaner.text(&mut turn.input, "input");
+            clean_decisions(cleaner, &mut turn.decisions);
+        }
+        Change::EndTurn { end, .. } => clean_decisions(cleaner, &mut end.decisions),
         Change::AddEntry(entry) => {
             let body = if entry.kind == EntryKind::Observation {
                 "content"
@@ -101,6 +107,16 @@ fn clean_policy(cleaner: &mut Cleaner, policy: &mut SpacePolicy) {
         // A text without its secret is a text still, so this reads; and if a section were more particular, nothing of
         // the document would be better than its secret on the disk.
         *policy = serde_json::from_value(value).unwrap_or_default();
+    }
+}
+
+/// Reasons name tags and words of an input.
+fn clean_decisions(cleaner: &mut Cleaner, decisions: &mut [Decision]) {
+    for decision in decisions {
+        cleaner.text(&mut decision.verdict, "decision");
+        for reason in &mut decision.reasons {
+            cleaner.text(reason, "decision");
+        }
     }
 }
 

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use folio_memory::id::{EntryRef, PageRef, Ref, RunRef};
+use folio_memory::id::{EntryRef, PageRef, Ref, RunRef, TurnRef};
 use folio_memory::{
     Change, Clock, Entry, EntryHandle, EntryId, EntryQuery, IdSource, KeptPolicy, Link, ListAnswer, NoteQuery,
-    NotesKept, Order, Page, PageHandle, PageQuery, RunId, Seq, SpaceName, Timestamp, TraceNote,
+    NotesKept, Order, Page, PageHandle, PageQuery, RunId, Seq, SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
 };
 use ulid::Ulid;
 
@@ -275,6 +275,14 @@ impl Store for FakeStore {
     }
 
     async fn blob(&self, _: &SpaceName, _: &BlobHash) -> Result<Vec<u8>, StoreError> {
+        panic!("no test needs it")
+    }
+
+    async fn turns(&self, _: &SpaceName, _: &TurnQuery) -> Result<Vec<Turn>, StoreError> {
+        panic!("no test needs it")
+    }
+
+    async fn turn(&self, _: &SpaceName, _: TurnRef) -> Result<Turn, StoreError> {
         panic!("no test needs it")
     }
 

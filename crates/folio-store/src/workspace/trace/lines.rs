@@ -2,6 +2,7 @@
 
 use folio_engine::Event;
 use folio_memory::entry::Status;
+use folio_memory::turn::Decision;
 use folio_memory::{Change, EntryKind, FieldChange};
 use serde_json::Value;
 
@@ -75,6 +76,22 @@ pub(super) fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>
                 ..line
             }
         }
+        Change::BeginTurn(turn) => TraceEntry {
+            component: "turn".to_owned(),
+            operation: operation("begin_turn"),
+            turn: Some(turn.id),
+            run: turn.run.or(line.run),
+            detail: said(short(&turn.input)),
+            ..line
+        },
+        Change::EndTurn { turn, end } => TraceEntry {
+            component: "turn".to_owned(),
+            operation: operation("end_turn"),
+            turn: Some(*turn),
+            status: if end.complete { "complete" } else { "more_work" }.to_owned(),
+            detail: said(format!("{} entries touched", end.touched)),
+            ..line
+        },
         Change::AddLink(link) => {
             let detail = said(format!("{} {} {}", link.src, link.rel.as_str(), link.dst));
             TraceEntry {
@@ -101,6 +118,26 @@ pub(super) fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>
             ..line
         },
     }
+}
+
+/// What the stages of a turn decided, if `change` says so: one line for each.
+pub(super) fn decisions_of(line: &TraceEntry, change: &Change) -> Vec<TraceEntry> {
+    let (turn, decisions) = match change {
+        Change::BeginTurn(new) => (new.id, &new.decisions),
+        Change::EndTurn { turn, end } => (*turn, &end.decisions),
+        _ => return Vec::new(),
+    };
+    let of = |decision: &Decision| TraceEntry {
+        component: decision.stage.to_string(),
+        operation: "decide".to_owned(),
+        turn: Some(turn),
+        source: decision.stage.to_string(),
+        status: decision.verdict.clone(),
+        detail: said(decision.reasons.join("; ")),
+        used: decision.used.iter().map(|used| used.handle).collect(),
+        ..line.clone()
+    };
+    decisions.iter().map(of).collect()
 }
 
 /// What a patch comes to, in one word.

@@ -1,0 +1,52 @@
+//! What a commit does to turns.
+
+use folio_memory::id::TurnHandle;
+use folio_memory::turn::{NewTurn, TurnEnd};
+use folio_memory::{Turn, TurnId};
+
+use super::Plan;
+use crate::error::StoreError;
+use crate::sqlite::error::{Failure, not_found};
+use crate::sqlite::place::Place;
+use crate::sqlite::turn::{self, PlannedTurn};
+
+impl Plan<'_, '_, '_> {
+    pub(super) fn begin_turn(&mut self, new: &NewTurn) -> Result<(), Failure> {
+        let is_planned = self.turns.iter().any(|planned| planned.turn.begun.id == new.id);
+        if is_planned || turn::exists(self.scope.conn, self.space, new.id)? {
+            return Err(StoreError::Invalid(format!("there is a turn {} already", new.id)).into());
+        }
+        self.ends.turns += 1;
+        let handle = TurnHandle(self.ends.turns);
+        self.turns.push(PlannedTurn {
+            place: Place::of(self.space, handle.0),
+            turn: Turn::begun(new.clone(), handle, self.seq, self.at),
+            is_new: true,
+        });
+        Ok(())
+    }
+
+    pub(super) fn end_turn(&mut self, id: TurnId, end: &TurnEnd) -> Result<(), Failure> {
+        let index = match self.turns.iter().position(|planned| planned.turn.begun.id == id) {
+            Some(index) => index,
+            None => {
+                let found = turn::by_id(self.scope.conn, self.space, id)?;
+                let turn = found.ok_or_else(|| not_found("turn", id))?;
+                let place = Place::of(self.space, turn.handle.0);
+                self.turns.push(PlannedTurn {
+                    place,
+                    turn,
+                    is_new: false,
+                });
+                self.turns.len() - 1
+            }
+        };
+        let turn = &mut self.turns[index].turn;
+        if turn.end(end.clone(), self.seq, self.at) {
+            Ok(())
+        } else {
+            let turn = turn.handle.to_string();
+            Err(StoreError::TurnEnded { turn }.into())
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Goals and pending actions of a thread (M7.11.3).
+
+use folio_memory::entry::Status;
+use folio_memory::goals::{ACTION_PATH, GOAL_PATH, GoalInput, Progress, keys_of, progress, settled};
+use folio_memory::id::EntryRef;
+use folio_memory::observation::Class;
+use folio_memory::query::MAX_LIMIT;
+use folio_memory::scratchbook::{self, ItemInput};
+use folio_memory::{
+    Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, Link, NewEntry, Relation, State,
+    ThreadKey,
+};
+use serde_json::json;
+
+use super::{Workspace, WorkspaceError, Write, Written, source_of, trust_of};
+
+/// A goal or a pending action, and how far it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GoalState {
+    /// The goal or pending action.
+    pub entry: Entry,
+    /// What is linked to it.
+    pub progress: Progress,
+}
+
+impl Workspace {
+    /// The goals and pending actions of `thread`, or of all threads, the newest first, with their progress as it is now.
+    ///
+    /// Those that are done are given if `all` is asked for.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn goals(&self, thread: Option<&ThreadKey>, all: bool) -> Result<Vec<GoalState>, WorkspaceError> {
+        let mut status = vec![Status::Open, Status::InProgress, Status::Blocked];
+        if all {
+            status.push(Status::Done);
+        }
+        let query = EntryQuery {
+            page: thread.map(|thread| scratchbook::page_of(self.space(), thread).0),
+            kinds: vec![EntryKind::Goal, EntryKind::PendingAction],
+            status,
+            limit: MAX_LIMIT,
+            ..EntryQuery::default()
+        };
+        let mut goals = Vec::new();
+        for entry in self.read_entries(&query).await?.items {
+            let linked = self.linked_to(&entry).await?;
+            let progress = progress(&linked, self.now());
+            goals.push(GoalState { entry, progress });
+        }
+        Ok(goals)
+    }
+
+    /// Adds a goal, or a pending action, to a thread. `from` is an observation that it is made of: then the observation
+    /// is evidence for it.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the first field that is wrong; `NotFound` if there is no such observation.
+    pub async fn add_goal(
+        &self,
+        actor: &Actor,
+        thread: &ThreadKey,
+        kind: EntryKind,
+        input: GoalInput,
+        from: Option<EntryRef>,
+    ) -> Result<Written, WorkspaceError> {
+        let path = match kind {
+            EntryKind::Goal => GOAL_PATH,
+            EntryKind::PendingAction => ACTION_PATH,
+            _ => {
+                let message = format!("{kind} is not goal or pending_action");
+                return Err(Invalid::new("kind_invalid", "kind", message).into());
+            }
+        };
+        let from = match from {
+            Some(from) => Some(self.read_entry(from).await?),
+            None => None,
+        };
+        // The rules of a todo hold for its texts.
+        let item = ItemInput {
+            kind: EntryKind::Todo,
+            title: Some(input.title).filter(|title| !title.trim().is_empty()),
+            body: match &from {
+                Some(from) if input.body.is_empty() => from.fields.body.clone(),
+                _ => input.body,
+            },
+            tags: input.tags,
+            phase: None,
+            progress: None,
+        };
+        let mut fields = scratchbook::draft(item, trust_of(actor))?;
+        fields.source = source_of(actor);
+        if let Some(key) = input.key {
+            if key.trim().is_empty() || key.len() > 256 {
+                return Err(Invalid::new("goal_key_invalid", "key", "is empty or longer than 256 bytes").into());
+            }
+            fields.context = Some(json!({path: key}));
+        }
+        let (page, page_fields) = scratchbook::page_of(self.space(), thread);
+        let now = self.now();
+        let id = EntryId::draw(&*self.inner.ids, now);
+        let mut changes: Vec<Change> = self.ensured(page, || page_fields).await?.into_iter().collect();
+        if let Some(from) = &from {
+            fields.trust = fields.trust.min(from.fields.trust);
+        }
+        changes.push(Change::AddEntry(Box::new(NewEntry { id, page, kind, fields })));
+        if let Some(from) = &from {
+            for (src, rel, dst) in [
+                (from.id, Relation::EvidenceFor, id),
+                (id, Relation::DerivedFrom, from.id),
+            ] {
+                changes.push(Change::AddLink(Link {
+                    src: src.to_string(),
+                    rel,
+                    dst: dst.to_string(),
+                }));
+            }
+        }
+        let recorded = self
+            .record(
+                actor,
+                Write {
+                    at: Some(now),
+                    ..Write::of(changes)
+                },
+            )
+            .await?;
+        Ok(Written {
+            entry: self.read_entry(EntryRef::Id(id)).await?,
+            warnings: recorded.warnings,
+            replayed: recorded.committed.replayed,
+        })
+    }
+
+    /// Brings what goals and pending actions say of themselves to what is linked to them: the progress of a goal, and the
+    /// end of a pending action whose confirmations are resolved.
+    pub(super) async fn settle_goals(
+        &self,
+        actor: &Actor,
+        thread: &ThreadKey,
+    ) -> Result<Vec<GoalState>, WorkspaceError> {
+        let mut goals = self.goals(Some(thread), false).await?;
+        let mut changes = Vec::new();
+        for goal in &goals {
+            let entry = &goal.entry;
+            let fields = match entry.kind {
+                EntryKind::PendingAction => self.settled(entry).await?.unwrap_or_default(),
+                _ => match goal.progress.progress {
+                    Some(progress) => vec![FieldChange::Progress(Some(progress))],
+                    None => Vec::new(),
+                },
+            };
+            if !fields.is_empty() && !entry.already_has(&fields) {
+                changes.push(Change::PatchEntry {
+                    entry: entry.id,
+                    fields,
+                    expected_version: None,
+                });
+            }
+        }
+        if !changes.is_empty() {
+            self.record(actor, Write::of(changes)).await?;
+            for goal in &mut goals {
+                goal.entry = self.read_entry(EntryRef::Id(goal.entry.id)).await?;
+            }
+        }
+        Ok(goals)
+    }
+
+    async fn settled(&self, action: &Entry) -> Result<Option<Vec<FieldChange>>, WorkspaceError> {
+        let mut confirmations = self.linked_to(action).await?;
+        let policy = self.policy().await?;
+        let types = policy.types();
+        confirmations.retain(|entry| {
+            entry.kind == EntryKind::Observation
+                && types.class_of(entry.fields.type_name.as_deref()) == Class::PendingConfirmation
+                && entry.state(self.now()) != State::Expired
+        });
+        Ok(settled(action, &confirmations, self.now()))
+    }
+
+    /// What names `goal` in its context, archived or not.
+    async fn linked_to(&self, goal: &Entry) -> Result<Vec<Entry>, WorkspaceError> {
+        let path = match goal.kind {
+            EntryKind::PendingAction => ACTION_PATH,
+            _ => GOAL_PATH,
+        };
+        let mut linked: Vec<Entry> = Vec::new();
+        for key in keys_of(goal) {
+            let query = EntryQuery {
+                context: vec![(path.to_owned(), key)],
+                status: Status::ALL.into(),
+                limit: MAX_LIMIT,
+                ..EntryQuery::default()
+            };
+            let found = self.read_entries(&query).await?.items;
+            linked.extend(found.into_iter().filter(|entry| entry.id != goal.id));
+        }
+        // What is evidence for a goal belongs to it, too.
+        for link in self.links(&goal.id.to_string()).await? {
+            if link.rel == Relation::EvidenceFor
+                && link.dst == goal.id.to_string()
+                && let Ok(id) = link.src.parse::<EntryId>()
+            {
+                linked.push(self.read_entry(EntryRef::Id(id)).await?);
+            }
+        }
+        linked.sort_by_key(|entry| entry.handle);
+        linked.dedup_by_key(|entry| entry.handle);
+        Ok(linked)
+    }
+}

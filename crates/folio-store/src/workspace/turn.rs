@@ -1,0 +1,276 @@
+//! Turns: an input is looked at before the work, and what came of it is looked at afterwards (M7.11).
+
+mod end;
+mod episodes;
+mod export;
+mod learn;
+
+use folio_memory::calibration::Calibration;
+use folio_memory::entry::{Outcome, Status};
+use folio_memory::goals::ACTION_PATH;
+use folio_memory::id::{Ref, TurnRef};
+use folio_memory::observation::{self, Class};
+use folio_memory::query::MAX_LIMIT;
+use folio_memory::scratchbook;
+use folio_memory::turn::{
+    Answer, Assessment, Clarifier as _, Clarity, NewTurn, Orderer as _, Router as _, RuleClarifier, RuleOrderer,
+    RuleRouter, Situation, Turn, TurnQuery, Used, WorkOrder,
+};
+use folio_memory::{
+    Actor, Change, Confidence, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, NewEntry,
+    Owner, Role, RunId, State, ThreadKey, TurnId,
+};
+use serde_json::json;
+
+pub use end::Ended;
+pub use episodes::{Episode, EpisodeQuery};
+pub use export::Exported;
+
+use super::{MAX_ACTIVE, Workspace, WorkspaceError, Write, source_of, trust_of};
+
+/// Bytes of an input that a turn keeps.
+const MAX_INPUT_BYTES: usize = 64 * 1024;
+
+/// An input that a turn is to handle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnInput {
+    /// In which thread.
+    pub thread: ThreadKey,
+    /// In its writer's words; may be empty.
+    pub input: String,
+    /// The run that it is the turn of.
+    pub run: Option<RunId>,
+    /// Whether nobody waits for it.
+    pub background: bool,
+}
+
+/// What the stages before the work came to, and the turn that is ready to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DraftedTurn {
+    /// The turn.
+    pub new: NewTurn,
+    /// How urgent it is.
+    pub assessment: Assessment,
+    /// Whether it is clear.
+    pub clarity: Clarity,
+    /// In which order things are done.
+    pub order: WorkOrder,
+}
+
+/// A turn that has begun.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Begun {
+    /// The turn.
+    pub turn: Turn,
+    /// How urgent it is.
+    pub assessment: Assessment,
+    /// Whether it is clear.
+    pub clarity: Clarity,
+    /// In which order things are done.
+    pub order: WorkOrder,
+    /// The confirmation that was added because the input is not clear.
+    pub question: Option<Entry>,
+    /// The confirmation that the input answered.
+    pub answered: Option<Entry>,
+}
+
+impl Workspace {
+    /// Asks the stages before the work what they make of `input`, without writing anything: for a commit that does
+    /// more besides.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the input is too long; `Unavailable` or `Corrupt`.
+    pub async fn draft_turn(&self, input: TurnInput) -> Result<DraftedTurn, WorkspaceError> {
+        if input.input.len() > MAX_INPUT_BYTES {
+            let message = format!("{} bytes are more than {MAX_INPUT_BYTES}", input.input.len());
+            return Err(Invalid::new("input_too_large", "input", message).into());
+        }
+        let as_of = self.head().await?;
+        let active = self.at_hand(&input.thread).await?;
+        let policy = self.policy().await?;
+        let types = policy.types();
+        let now = self.now();
+        let has_alert = active
+            .iter()
+            .any(|entry| types.class_of(entry.fields.type_name.as_deref()) == Class::Alert);
+        let calibration = if has_alert {
+            self.calibration_of_class(Class::Alert).await?
+        } else {
+            Calibration::default()
+        };
+        let situation = Situation {
+            input: &input.input,
+            background: input.background,
+            active: &active,
+            types,
+            calibration: &calibration,
+            now,
+        };
+        let assessment = RuleRouter.assess(&situation);
+        // What a run is to do is said by its plan.
+        let clarity = match input.run {
+            Some(_) => Clarity::Clear(Vec::new()),
+            None => RuleClarifier.assess(&situation),
+        };
+        let order = RuleOrderer.order(&active, types, now);
+        let new = NewTurn {
+            id: TurnId::draw(&*self.inner.ids, now),
+            thread: input.thread,
+            input: input.input,
+            run: input.run,
+            background: input.background,
+            as_of,
+            decisions: vec![assessment.decision(), clarity.decision(), order.decision()],
+        };
+        Ok(DraftedTurn {
+            new,
+            assessment,
+            clarity,
+            order,
+        })
+    }
+
+    /// Begins a turn: the router says how urgent the input is, the clarifier whether it is clear, the executor what comes
+    /// first. What they decided, and the entries that they used, is recorded with the turn.
+    ///
+    /// An input that is not clear adds a `pending_confirmation` with what to ask; one that answers such a confirmation
+    /// resolves it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::draft_turn`] and [`Workspace::record`].
+    pub async fn begin_turn(&self, actor: &Actor, input: TurnInput) -> Result<Begun, WorkspaceError> {
+        let DraftedTurn {
+            new,
+            assessment,
+            clarity,
+            order,
+        } = self.draft_turn(input).await?;
+        let (id, thread) = (new.id, new.thread.clone());
+        let actor = actor.clone().in_turn(id);
+        self.record(&actor, Write::of(vec![Change::BeginTurn(Box::new(new))]))
+            .await?;
+        let (mut question, mut answered) = (None, None);
+        match &clarity {
+            Clarity::Ambiguous { question: text, .. } => question = Some(self.ask(id, &thread, text).await?),
+            Clarity::Answers(confirmation, answer) => {
+                answered = Some(self.answer(&actor, *confirmation, *answer).await?);
+            }
+            Clarity::Clear(_) => {}
+        }
+        let turn = self.turn(Ref::Id(id)).await?;
+        Ok(Begun {
+            turn,
+            assessment,
+            clarity,
+            order,
+            question,
+            answered,
+        })
+    }
+
+    /// One turn.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`; `Unavailable` or `Corrupt`.
+    pub async fn turn(&self, turn: TurnRef) -> Result<Turn, WorkspaceError> {
+        Ok(self.inner.store.turn(&self.inner.space, turn).await?)
+    }
+
+    /// The turns that `query` asks for, newest first.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, WorkspaceError> {
+        Ok(self.inner.store.turns(&self.inner.space, query).await?)
+    }
+
+    /// What the stages look at: the observations that matter most, and what is open in the thread.
+    async fn at_hand(&self, thread: &ThreadKey) -> Result<Vec<Entry>, WorkspaceError> {
+        let mut active = self.active_observations(MAX_ACTIVE).await?.items;
+        let (book, _) = scratchbook::page_of(self.space(), thread);
+        let open = EntryQuery {
+            page: Some(book),
+            status: vec![Status::Open, Status::InProgress, Status::Blocked],
+            limit: MAX_LIMIT,
+            ..EntryQuery::default()
+        };
+        active.extend(self.read_entries(&open).await?.items);
+        Ok(active)
+    }
+
+    /// Adds what has to be asked: a pending action that waits, and the confirmation that it waits for.
+    async fn ask(&self, turn: TurnId, thread: &ThreadKey, question: &str) -> Result<Entry, WorkspaceError> {
+        let actor = Actor::new(Role::Clarifier, "").in_turn(turn);
+        let now = self.now();
+        let key = format!(
+            "clarify_{}",
+            turn.to_string().trim_start_matches(TurnId::PREFIX).to_lowercase()
+        );
+        let context = Some(json!({ACTION_PATH: key}));
+        let (page, scratch_page) = self.scratch_page().await?;
+        let (book, book_fields) = scratchbook::page_of(self.space(), thread);
+        let book_change = self.ensured(book, || book_fields).await?;
+        let new = |kind, page, fields: EntryFields| {
+            Change::AddEntry(Box::new(NewEntry {
+                id: EntryId::draw(&*self.inner.ids, now),
+                page,
+                kind,
+                fields,
+            }))
+        };
+        let mut action = EntryFields::new(EntryKind::PendingAction, Owner::agent(), trust_of(&actor));
+        action.title = format!("Clarify: {question}").chars().take(200).collect();
+        (action.context, action.source) = (context.clone(), source_of(&actor));
+        let input = observation::ObservationInput {
+            type_name: Some("pending_confirmation".to_owned()),
+            content: question.to_owned(),
+            owner: Some("user".to_owned()),
+            context,
+            ..observation::ObservationInput::default()
+        };
+        let mut asked = self
+            .draft_observation(&actor, input, source_of(&actor), trust_of(&actor))
+            .await?
+            .new;
+        asked.fields.confidence = Some(Confidence::DEFAULT);
+        asked.page = page;
+        let id = asked.id;
+        let pages = scratch_page.into_iter().chain(book_change);
+        let changes = pages
+            .chain([new(EntryKind::PendingAction, book, action), Change::AddEntry(asked)])
+            .collect();
+        self.record(
+            &actor,
+            Write {
+                at: Some(now),
+                ..Write::of(changes)
+            },
+        )
+        .await?;
+        self.read_entry(Ref::Id(id)).await
+    }
+
+    /// Resolves a confirmation with what was answered.
+    async fn answer(&self, actor: &Actor, confirmation: Used, answer: Answer) -> Result<Entry, WorkspaceError> {
+        let (outcome, said) = match answer {
+            Answer::Yes => (Outcome::Confirmed, "answered with yes"),
+            Answer::No => (Outcome::Refuted, "answered with no"),
+        };
+        let changes = |current: &Entry| {
+            let is_open = current.state(self.now()) == State::Live;
+            let changes = [
+                FieldChange::Status(Status::Resolved),
+                FieldChange::Outcome(Some(outcome)),
+            ];
+            Ok((if is_open { changes.into() } else { Vec::new() }, Vec::new()))
+        };
+        let written = self
+            .patch(actor, Ref::Id(confirmation.id), None, Some(said.to_owned()), changes)
+            .await?;
+        Ok(written.entry)
+    }
+}

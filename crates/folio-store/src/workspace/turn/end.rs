@@ -1,0 +1,174 @@
+//! The end of a turn: settle, judge, export, learn, put away, in this order (M7.11.2, M7.5.42).
+
+use folio_memory::entry::Status;
+use folio_memory::goals::{Proposal, proposals};
+use folio_memory::id::{Ref, TurnRef};
+use folio_memory::patterns::Found;
+use folio_memory::query::MAX_LIMIT;
+use folio_memory::turn::export::Export;
+use folio_memory::turn::{
+    Ending, Evaluation, Evaluator as _, Finished, Reflection, Reflector as _, RuleEvaluator, RuleReflector, Turn,
+    TurnEnd,
+};
+use folio_memory::{Actor, Change, Entry, EntryKind, EntryQuery, FieldChange, Role};
+
+use super::super::goals::GoalState;
+use super::super::{Workspace, WorkspaceError, Write};
+use super::export::{Made, is_work};
+use crate::error::StoreError;
+
+/// How often an end is worked out again when somebody changes what it puts away.
+const ATTEMPTS: u32 = 8;
+
+/// A turn that has ended, and what came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ended {
+    /// The turn.
+    pub turn: Turn,
+    /// Whether anything is left to do.
+    pub evaluation: Evaluation,
+    /// What was put away.
+    pub reflection: Reflection,
+    /// Goals and pending actions, as far as they are.
+    pub goals: Vec<GoalState>,
+    /// Observations that could be made goals.
+    pub proposals: Vec<Proposal>,
+    /// Patterns that were not known before.
+    pub patterns: Vec<Found>,
+    /// What the turn left behind.
+    pub export: Export,
+}
+
+impl Workspace {
+    /// Ends a turn.
+    ///
+    /// Goals get their progress and pending actions whose confirmations are resolved are done; the evaluator says whether anything
+    /// is left to do; what the turn touched is exported; patterns are extracted; and only then the reflector archives
+    /// resolved observations. The export, the patterns and the archiving are one commit: all of it is there, or none.
+    ///
+    /// # Errors
+    ///
+    /// `Conflict` if it has ended already; `NotFound`; otherwise as [`Workspace::record`].
+    pub async fn end_turn(&self, actor: &Actor, turn: TurnRef) -> Result<Ended, WorkspaceError> {
+        let turn = self.turn(turn).await?;
+        let id = turn.begun.id;
+        if turn.ended.is_some() {
+            let turn = turn.handle.to_string();
+            return Err(StoreError::TurnEnded { turn }.into());
+        }
+        let goals = self
+            .settle_goals(&acting(actor, Role::Evaluator, &turn), &turn.begun.thread)
+            .await?;
+        let mut attempt = 1;
+        loop {
+            let (ended, write) = self.work_out_end(actor, &turn, &goals).await?;
+            match self.record(&acting(actor, Role::Reflector, &turn), write).await {
+                Ok(_) => {
+                    let turn = self.turn(Ref::Id(id)).await?;
+                    return Ok(Ended { turn, ..ended });
+                }
+                // Somebody changed what was to be put away or replaced.
+                Err(WorkspaceError::Store(StoreError::StaleVersion { .. } | StoreError::Invalid(_)))
+                    if attempt < ATTEMPTS =>
+                {
+                    attempt += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn work_out_end(
+        &self,
+        actor: &Actor,
+        turn: &Turn,
+        goals: &[GoalState],
+    ) -> Result<(Ended, Write), WorkspaceError> {
+        let as_of = self.head().await?;
+        let Made { export, blobs, touched } = self.make_export(turn, as_of).await?;
+        let now = self.now();
+        let evaluation = self.evaluate(turn, &touched).await?;
+        let reflector = acting(actor, Role::Reflector, turn);
+        // Without new observations there are no new patterns.
+        let patterns = if touched.iter().any(|entry| entry.kind == EntryKind::Observation) {
+            self.look_for_patterns().await?
+        } else {
+            Vec::new()
+        };
+        let proposals = proposals(&touched, now);
+        let reflection = RuleReflector.reflect(&Ending {
+            resolved: &self.with_status(Status::Resolved).await?,
+            patterns: &patterns,
+            proposals: &proposals,
+            now,
+        });
+        let end = TurnEnd {
+            complete: evaluation.complete,
+            decisions: vec![evaluation.decision(), reflection.decision()],
+            export: blobs.first().map(|blob| blob.hash.0.clone()).unwrap_or_default(),
+            touched: export.touched.len() as u64,
+            as_of,
+        };
+        let mut changes = vec![Change::EndTurn {
+            turn: turn.begun.id,
+            end: Box::new(end),
+        }];
+        changes.extend(self.learn(&reflector, &patterns).await?);
+        changes.extend(reflection.archive.iter().map(|used| Change::PatchEntry {
+            entry: used.id,
+            fields: vec![FieldChange::Status(Status::Archived)],
+            expected_version: Some(used.version),
+        }));
+        let write = Write {
+            blobs,
+            reason: (!reflection.archive.is_empty()).then(|| format!("resolved before {} ended", turn.handle)),
+            ..Write::of(changes)
+        };
+        let ended = Ended {
+            turn: turn.clone(),
+            evaluation,
+            reflection,
+            goals: goals.to_vec(),
+            proposals,
+            patterns: patterns.into_iter().filter(|found| found.is_news).collect(),
+            export,
+        };
+        Ok((ended, write))
+    }
+
+    /// Whether a turn that touched `touched` leaves something to do.
+    async fn evaluate(&self, turn: &Turn, touched: &[Entry]) -> Result<Evaluation, WorkspaceError> {
+        let run_status = match turn.begun.run {
+            Some(run) => Some(self.run(Ref::Id(run)).await?.status),
+            None => None,
+        };
+        let work: Vec<_> = touched.iter().filter(|entry| is_work(entry)).cloned().collect();
+        Ok(RuleEvaluator.assess(&Finished {
+            pending_review: &self.with_status(Status::PendingReview).await?,
+            work: &work,
+            run_status: run_status.as_deref(),
+            now: self.now(),
+        }))
+    }
+
+    /// The newest observations with this status.
+    async fn with_status(&self, status: Status) -> Result<Vec<Entry>, WorkspaceError> {
+        let query = EntryQuery {
+            kinds: vec![EntryKind::Observation],
+            status: vec![status],
+            limit: MAX_LIMIT,
+            ..EntryQuery::default()
+        };
+        Ok(self.read_entries(&query).await?.items)
+    }
+}
+
+/// A stage of `turn`, on behalf of whoever ends it.
+fn acting(actor: &Actor, role: Role, turn: &Turn) -> Actor {
+    Actor {
+        role,
+        name: String::new(),
+        turn: Some(turn.begun.id),
+        run: actor.run.or(turn.begun.run),
+    }
+}

@@ -1,0 +1,94 @@
+//! Earlier turns as they are remembered (M7.11.5): their input, and what they touched.
+
+use folio_memory::turn::words::words;
+use folio_memory::turn::{Turn, TurnQuery};
+use folio_memory::{Entry, ThreadKey, Timestamp};
+
+use super::super::{Workspace, WorkspaceError};
+
+/// Turns that are looked through for a text.
+const LOOKED_AT: u32 = 1_000;
+
+/// Which earlier turns are wanted, newest first. What is left out restricts nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EpisodeQuery {
+    /// In this thread.
+    pub thread: Option<ThreadKey>,
+    /// Begun at this instant or later.
+    pub from: Option<Timestamp>,
+    /// Begun before this instant.
+    pub until: Option<Timestamp>,
+    /// With all of these words in the input or in what the turn touched.
+    pub text: Option<String>,
+    /// Older than the turn with this number.
+    pub before: Option<u64>,
+    /// How many at most; 0 means 10.
+    pub limit: usize,
+}
+
+/// An earlier turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Episode {
+    /// The turn.
+    pub turn: Turn,
+    /// What it touched, as it was at its end. What was forgotten since is left out.
+    pub touched: Vec<Entry>,
+}
+
+impl Workspace {
+    /// The turns that have ended and that `query` asks for, with what they touched.
+    ///
+    /// Looks through 1,000 turns for a text.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn episodes(&self, query: &EpisodeQuery) -> Result<Vec<Episode>, WorkspaceError> {
+        let limit = if query.limit == 0 { 10 } else { query.limit };
+        let wanted = query.text.as_deref().map(words).unwrap_or_default();
+        let asked = TurnQuery {
+            thread: query.thread.clone(),
+            ended: Some(true),
+            from: query.from,
+            until: query.until,
+            before: query.before,
+            limit: if query.text.is_some() {
+                LOOKED_AT
+            } else {
+                u32::try_from(limit).unwrap_or(LOOKED_AT)
+            },
+            ..TurnQuery::default()
+        };
+        let mut found = Vec::new();
+        for turn in self.turns(&asked).await? {
+            if found.len() >= limit {
+                break;
+            }
+            let episode = self.episode(turn).await?;
+            let mut said = words(&episode.turn.begun.input);
+            for entry in &episode.touched {
+                said.extend(words(&entry.fields.title));
+                said.extend(words(&entry.fields.body));
+                entry
+                    .fields
+                    .tags
+                    .iter()
+                    .for_each(|tag| said.extend(words(tag.as_str())));
+            }
+            if wanted.is_subset(&said) {
+                found.push(episode);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn episode(&self, turn: Turn) -> Result<Episode, WorkspaceError> {
+        let mut touched = Vec::new();
+        if let Some(ended) = &turn.ended {
+            let export = self.read_export(&ended.end.export).await?;
+            let entries = self.exported(&export, false).await?;
+            touched.extend(entries.into_iter().filter_map(|exported| exported.entry));
+        }
+        Ok(Episode { turn, touched })
+    }
+}

@@ -1,0 +1,291 @@
+//! The export of a turn: made from the log at its end, read with the texts from the revisions (M7.6.47).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use folio_memory::id::{Ref, TurnRef};
+use folio_memory::turn::export::{Export, Listed, PartRef, Touched, parse_part, part_of, part_to_jsonl};
+use folio_memory::turn::{Turn, TurnQuery};
+use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, Seq, TurnId};
+
+use super::super::{Workspace, WorkspaceError};
+use crate::commit::{Blob, BlobHash};
+use crate::error::StoreError;
+use crate::store::LogRow;
+
+/// Commits that are read at a time.
+const CHUNK: u32 = 500;
+
+/// An entry of an export with what it was then.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exported {
+    /// How the manifest lists it.
+    pub listed: Listed,
+    /// If the turn touched it: the version that the turn found, none if it added it.
+    pub touched: Option<Option<u32>>,
+    /// What it was; none if its texts were forgotten since.
+    pub entry: Option<Entry>,
+}
+
+/// What an export is made of, and what else is known by then.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub(super) export: Export,
+    /// Bodies that are not there yet, the export's own first.
+    pub(super) blobs: Vec<Blob>,
+    /// The entries that the turn touched, as they are at the end.
+    pub(super) touched: Vec<Entry>,
+}
+
+/// Entries as the log makes them, from one commit to another.
+#[derive(Debug, Default)]
+struct Fold {
+    /// How many entries there are: handles count up with the log.
+    count: u64,
+    entries: BTreeMap<EntryId, Entry>,
+    /// What the turn touched, with the version that it found.
+    touched: BTreeMap<EntryId, Option<u32>>,
+}
+
+impl Workspace {
+    /// What `turn` left behind.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if it has not ended; `NotFound`; `Unavailable` or `Corrupt`.
+    pub async fn turn_export(&self, turn: TurnRef) -> Result<Export, WorkspaceError> {
+        let turn = self.turn(turn).await?;
+        let Some(ended) = &turn.ended else {
+            let message = format!("{} has not ended, so there is no export of it", turn.handle);
+            return Err(StoreError::Invalid(message).into());
+        };
+        self.read_export(&ended.end.export).await
+    }
+
+    /// The entries of an export with what they were: those that the turn touched, or all of them.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn exported(&self, export: &Export, all: bool) -> Result<Vec<Exported>, WorkspaceError> {
+        let touched: BTreeMap<EntryId, Option<u32>> = export
+            .touched
+            .iter()
+            .map(|touched| (touched.listed.id, touched.old_version))
+            .collect();
+        let mut listed: Vec<Listed> = Vec::new();
+        if all {
+            for part in &export.parts {
+                listed.extend(self.read_part(part).await?);
+            }
+        } else {
+            listed.extend(export.touched.iter().map(|touched| touched.listed.clone()));
+        }
+        let mode = self.redaction_of_reads().await?;
+        let mut exported = Vec::with_capacity(listed.len());
+        for listed in listed {
+            let mut entry = self.entry_at(listed.id, export.as_of).await?;
+            // What was forgotten is another text than the one that was there.
+            entry = entry.filter(|entry| folio_memory::turn::export::hash_of(entry) == listed.hash);
+            if let Some(entry) = &mut entry {
+                self.inner.recalled.entry(entry, mode);
+            }
+            exported.push(Exported {
+                touched: touched.get(&listed.id).copied(),
+                entry,
+                listed,
+            });
+        }
+        Ok(exported)
+    }
+
+    /// An entry as it was after commit `as_of`; none if there was none.
+    pub(in crate::workspace) async fn entry_at(
+        &self,
+        id: EntryId,
+        as_of: Seq,
+    ) -> Result<Option<Entry>, WorkspaceError> {
+        // As it is stored: what is compared is its hash.
+        let current = match self.inner.store.entry(&self.inner.space, Ref::Id(id)).await {
+            Ok(current) => current,
+            Err(StoreError::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        if current.updated_seq <= as_of {
+            return Ok(Some(current));
+        }
+        let mut state: Option<Entry> = None;
+        for revision in self.inner.store.history(&self.inner.space, id).await? {
+            if revision.seq > as_of {
+                break;
+            }
+            match (revision.change, &mut state) {
+                (Change::AddEntry(new), state) => {
+                    *state = Some(Entry::added(*new, current.handle, revision.seq, revision.at));
+                }
+                (Change::PatchEntry { fields, .. }, Some(state)) => state.patch(&fields, revision.seq, revision.at),
+                _ => {}
+            }
+        }
+        Ok(state)
+    }
+
+    /// Makes the export of `turn` as of `as_of`, from the last export on.
+    pub(super) async fn make_export(&self, turn: &Turn, as_of: Seq) -> Result<Made, WorkspaceError> {
+        let base = self.last_export(turn).await?;
+        let base_seq = base.as_ref().map_or(Seq(0), |base| base.as_of);
+        let mut parts: BTreeMap<u64, PartRef> = base
+            .map(|base| base.parts.into_iter().map(|part| (part.part, part)).collect())
+            .unwrap_or_default();
+        let mut fold = Fold {
+            count: self.last_handle(&parts).await?,
+            ..Fold::default()
+        };
+        let mut since = base_seq;
+        while since < as_of {
+            let rows = self.inner.store.changes(&self.inner.space, since, CHUNK).await?;
+            let Some(last) = rows.last().map(|row| row.seq) else {
+                break;
+            };
+            for row in rows.iter().filter(|row| row.seq <= as_of) {
+                self.fold(&mut fold, row, turn.begun.id).await?;
+            }
+            since = last;
+        }
+        let mut blobs = Vec::new();
+        let changed: BTreeSet<u64> = fold.entries.values().map(|entry| part_of(entry.handle)).collect();
+        for part in changed {
+            let mut listed: BTreeMap<EntryHandle, Listed> = match parts.get(&part) {
+                Some(part) => self
+                    .read_part(part)
+                    .await?
+                    .into_iter()
+                    .map(|one| (one.handle, one))
+                    .collect(),
+                None => BTreeMap::new(),
+            };
+            let news = fold.entries.values().filter(|entry| part_of(entry.handle) == part);
+            listed.extend(news.map(|entry| (entry.handle, Listed::of(entry))));
+            let listed: Vec<_> = listed.into_values().collect();
+            let blob = Blob::new(part_to_jsonl(&listed).into_bytes());
+            let (entries, body) = (listed.len() as u64, blob.hash.0.clone());
+            parts.insert(part, PartRef { part, entries, body });
+            blobs.push(blob);
+        }
+        let mut touched: Vec<_> = Vec::new();
+        let mut touched_entries: Vec<_> = Vec::new();
+        for (id, old_version) in &fold.touched {
+            let Some(entry) = fold.entries.get(id) else { continue };
+            touched.push(Touched {
+                kind: entry.kind,
+                old_version: *old_version,
+                listed: Listed::of(entry),
+            });
+            touched_entries.push(entry.clone());
+        }
+        touched.sort_by_key(|touched| touched.listed.handle);
+        touched_entries.sort_by_key(|entry| entry.handle);
+        let export = Export {
+            turn: turn.begun.id,
+            at: self.now(),
+            as_of,
+            touched,
+            parts: parts.into_values().collect(),
+        };
+        blobs.insert(0, Blob::new(export.to_jsonl().into_bytes()));
+        Ok(Made {
+            export,
+            blobs,
+            touched: touched_entries,
+        })
+    }
+
+    async fn fold(&self, fold: &mut Fold, row: &LogRow, turn: TurnId) -> Result<(), WorkspaceError> {
+        let is_ours = row.actor.turn == Some(turn);
+        for change in &row.record.changes {
+            match change {
+                Change::AddEntry(new) => {
+                    fold.count += 1;
+                    let entry = Entry::added((**new).clone(), EntryHandle(fold.count), row.seq, row.at);
+                    if is_ours {
+                        fold.touched.insert(entry.id, None);
+                    }
+                    fold.entries.insert(entry.id, entry);
+                }
+                Change::PatchEntry { entry: id, fields, .. } => {
+                    if !fold.entries.contains_key(id)
+                        && let Some(before) = self.entry_at(*id, Seq(row.seq.0 - 1)).await?
+                    {
+                        fold.entries.insert(*id, before);
+                    }
+                    let Some(entry) = fold.entries.get_mut(id) else {
+                        continue;
+                    };
+                    if entry.already_has(fields) {
+                        continue;
+                    }
+                    if is_ours {
+                        fold.touched.entry(*id).or_insert(Some(entry.version));
+                    }
+                    entry.patch(fields, row.seq, row.at);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The newest export that describes no more than what was before `turn` began: what it touched is then read anew.
+    async fn last_export(&self, turn: &Turn) -> Result<Option<Export>, WorkspaceError> {
+        let query = TurnQuery {
+            ended: Some(true),
+            limit: 50,
+            ..TurnQuery::default()
+        };
+        let ended = self.turns(&query).await?;
+        let newest = ended
+            .iter()
+            .filter_map(|turn| turn.ended.as_ref())
+            .filter(|ended| ended.end.as_of < turn.started_seq)
+            .max_by_key(|ended| ended.end.as_of);
+        match newest {
+            Some(ended) => self.read_export(&ended.end.export).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn last_handle(&self, parts: &BTreeMap<u64, PartRef>) -> Result<u64, WorkspaceError> {
+        let Some(last) = parts.values().next_back() else {
+            return Ok(0);
+        };
+        Ok(self.read_part(last).await?.last().map_or(0, |listed| listed.handle.0))
+    }
+
+    pub(super) async fn read_export(&self, body: &str) -> Result<Export, WorkspaceError> {
+        let text = self.text_of(body).await?;
+        Export::parse(&text).map_err(|reason| self.damaged(body, &reason))
+    }
+
+    async fn read_part(&self, part: &PartRef) -> Result<Vec<Listed>, WorkspaceError> {
+        let text = self.text_of(&part.body).await?;
+        parse_part(&text).map_err(|reason| self.damaged(&part.body, &reason))
+    }
+
+    async fn text_of(&self, body: &str) -> Result<String, WorkspaceError> {
+        let bytes = self.blob(&BlobHash(body.to_owned())).await?;
+        String::from_utf8(bytes).map_err(|_| self.damaged(body, "it is not text"))
+    }
+
+    fn damaged(&self, body: &str, reason: &str) -> WorkspaceError {
+        let error = StoreError::Corrupt {
+            location: self.inner.store.location(),
+            reason: format!("the export {body} cannot be read: {reason}"),
+            source: None,
+        };
+        error.into()
+    }
+}
+
+/// Whether a turn leaves work of this kind to do.
+pub(super) fn is_work(entry: &Entry) -> bool {
+    matches!(entry.kind, EntryKind::Task | EntryKind::Todo | EntryKind::PendingAction)
+}

@@ -1,0 +1,159 @@
+//! What is learned from observations: patterns, facts, and how far stated confidences came true.
+
+use folio_memory::calibration::{Calibration, Reliability};
+use folio_memory::entry::Status;
+use folio_memory::observation::Class;
+use folio_memory::patterns::{self, FACT, Found, PATTERN};
+use folio_memory::query::MAX_LIMIT;
+use folio_memory::turn::Used;
+use folio_memory::{
+    Actor, Change, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, Link, ListAnswer, NewEntry,
+    Relation, Role,
+};
+
+use super::super::{Workspace, WorkspaceError, Write, source_of};
+
+/// Observations among which patterns are looked for: the newest.
+const LOOKED_AT: usize = 20_000;
+
+impl Workspace {
+    /// The patterns and facts that hold, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn patterns(&self, limit: u32) -> Result<ListAnswer<Entry>, WorkspaceError> {
+        let query = EntryQuery {
+            kinds: vec![EntryKind::Observation],
+            types: vec![PATTERN.to_owned(), FACT.to_owned()],
+            limit,
+            ..EntryQuery::default()
+        };
+        self.read_entries(&query).await
+    }
+
+    /// Looks for patterns now, and writes those that no entry says yet (M7.9). What is written anew takes the place of what said
+    /// it before.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn find_patterns(&self, actor: &Actor) -> Result<Vec<Found>, WorkspaceError> {
+        let found = self.look_for_patterns().await?;
+        let reflector = Actor {
+            role: Role::Reflector,
+            name: String::new(),
+            ..actor.clone()
+        };
+        let changes = self.learn(&reflector, &found).await?;
+        if !changes.is_empty() {
+            self.record(&reflector, Write::of(changes)).await?;
+        }
+        Ok(found)
+    }
+
+    /// How often stated confidences came true, for each tool and type (M7.11.6).
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn calibration(&self) -> Result<Vec<Reliability>, WorkspaceError> {
+        Ok(self.calibration_of(Vec::new()).await?.rows())
+    }
+
+    /// The same for the types of one class.
+    pub(super) async fn calibration_of_class(&self, class: Class) -> Result<Calibration, WorkspaceError> {
+        let types = self
+            .policy()
+            .await?
+            .types()
+            .names_in(class)
+            .map(str::to_owned)
+            .collect();
+        self.calibration_of(types).await
+    }
+
+    async fn calibration_of(&self, types: Vec<String>) -> Result<Calibration, WorkspaceError> {
+        let entries = self.all_observations(types).await?;
+        // An answer to a question is no forecast that came true.
+        let policy = self.policy().await?;
+        let asks =
+            |entry: &&Entry| policy.types().class_of(entry.fields.type_name.as_deref()) == Class::PendingConfirmation;
+        Ok(Calibration::of(entries.iter().filter(|entry| !asks(entry))))
+    }
+
+    pub(super) async fn look_for_patterns(&self) -> Result<Vec<Found>, WorkspaceError> {
+        let policy = self.policy().await?;
+        Ok(patterns::find(
+            &self.all_observations(Vec::new()).await?,
+            policy.types(),
+        ))
+    }
+
+    /// Observations whatever became of them, the newest first.
+    async fn all_observations(&self, types: Vec<String>) -> Result<Vec<Entry>, WorkspaceError> {
+        let mut query = EntryQuery {
+            kinds: vec![EntryKind::Observation],
+            types,
+            status: Status::ALL.into(),
+            include_expired: true,
+            include_superseded: true,
+            limit: MAX_LIMIT,
+            ..EntryQuery::default()
+        };
+        let mut found = Vec::new();
+        loop {
+            let answer = self.read_entries(&query).await?;
+            found.extend(answer.items);
+            match answer.next {
+                Some(next) if found.len() < LOOKED_AT => query.cursor = Some(next),
+                _ => return Ok(found),
+            }
+        }
+    }
+
+    /// The changes that make entries of what is news in `found`.
+    pub(super) async fn learn(&self, actor: &Actor, found: &[Found]) -> Result<Vec<Change>, WorkspaceError> {
+        let mut changes = Vec::new();
+        for pattern in found.iter().filter(|pattern| pattern.is_news) {
+            let source = source_of(actor);
+            let members: Vec<EntryId> = pattern.members.iter().map(|member| member.id).collect();
+            let said = self.say(&mut changes, pattern.fields(source.clone()), &members, pattern.replaces);
+            if let Some(fact) = pattern.fact(source) {
+                self.say(&mut changes, fact, &[said], pattern.replaces_fact);
+            }
+        }
+        if !changes.is_empty() {
+            let (_, page) = self.scratch_page().await?;
+            changes.splice(0..0, page);
+        }
+        Ok(changes)
+    }
+
+    fn say(&self, changes: &mut Vec<Change>, fields: EntryFields, from: &[EntryId], replaces: Option<Used>) -> EntryId {
+        let id = EntryId::draw(&*self.inner.ids, self.now());
+        let link = |rel, dst: EntryId| {
+            Change::AddLink(Link {
+                src: id.to_string(),
+                rel,
+                dst: dst.to_string(),
+            })
+        };
+        changes.push(Change::AddEntry(Box::new(NewEntry {
+            id,
+            page: folio_memory::observation::page_of(self.space()).0,
+            kind: EntryKind::Observation,
+            fields,
+        })));
+        changes.extend(from.iter().map(|from| link(Relation::DerivedFrom, *from)));
+        if let Some(old) = replaces {
+            changes.push(Change::PatchEntry {
+                entry: old.id,
+                fields: vec![FieldChange::SupersededBy(Some(id))],
+                expected_version: Some(old.version),
+            });
+            changes.push(link(Relation::Supersedes, old.id));
+        }
+        id
+    }
+}

@@ -1,0 +1,162 @@
+//! What a turn leaves behind (M7.6.47, M7.11.5).
+
+use std::time::Duration;
+
+use folio_memory::ThreadKey;
+use folio_memory::id::Ref;
+use folio_memory::observation::ObservationPatch;
+use folio_memory::turn::export::Export;
+use folio_store::workspace::EpisodeQuery;
+use serde_json::{from_value, json};
+
+use crate::scene::{Scene, person};
+
+#[tokio::test]
+async fn an_export_has_what_the_turn_touched_with_old_and_new_version_and_a_manifest_of_all_m7_6_47() {
+    let scene = Scene::new();
+    let before = scene.turn_with("one", "t", json!({"content": "before"})).await;
+    let untouched = scene.turn_with("two", "t", json!({"content": "untouched"})).await;
+    let turn = scene.begin("three").await;
+    let added = scene.notice("t", turn.turn.begun.id, json!({"content": "added"})).await;
+    let patch: ObservationPatch = from_value(json!({"content": "changed"})).unwrap();
+    let actor = person().in_turn(turn.turn.begun.id);
+    scene
+        .workspace
+        .update_observation(&actor, Ref::Id(before.id), patch, None)
+        .await
+        .unwrap();
+    // Somebody else does something meanwhile; that is not the turn's.
+    let other = scene.turn_with("elsewhere", "t", json!({"content": "elsewhere"})).await;
+    let export = scene.end(&turn).await.export;
+    let touched: Vec<_> = export
+        .touched
+        .iter()
+        .map(|touched| (touched.listed.handle, touched.old_version, touched.listed.version))
+        .collect();
+    assert_eq!(touched, [(before.handle, Some(1), 2), (added.handle, None, 1)]);
+    assert_eq!(export.entries(), 4);
+    let all = scene.workspace.exported(&export, true).await.unwrap();
+    let texts: Vec<_> = all
+        .iter()
+        .map(|one| one.entry.as_ref().unwrap().fields.body.as_str())
+        .collect();
+    assert_eq!(texts, ["changed", "untouched", "added", "elsewhere"]);
+    assert!(
+        all.iter()
+            .all(|one| one.touched.is_some() == [before.id, added.id].contains(&one.listed.id))
+    );
+    assert_ne!(untouched.id, other.id);
+    // It is kept, and reads back as it was made.
+    let kept = scene
+        .workspace
+        .turn_export(Ref::Handle(turn.turn.handle))
+        .await
+        .unwrap();
+    assert_eq!(kept, export);
+    assert_eq!(Export::parse(&kept.to_jsonl()).unwrap(), kept);
+}
+
+#[tokio::test]
+async fn an_export_says_what_was_then_whatever_happens_later_m7_6_47() {
+    let scene = Scene::new();
+    let turn = scene.begin("one").await;
+    let entry = scene.notice("t", turn.turn.begun.id, json!({"content": "then"})).await;
+    let export = scene.end(&turn).await.export;
+    let patch: ObservationPatch = from_value(json!({"content": "now"})).unwrap();
+    scene
+        .workspace
+        .update_observation(&person(), Ref::Id(entry.id), patch, None)
+        .await
+        .unwrap();
+    let then = scene.workspace.exported(&export, false).await.unwrap();
+    assert_eq!(then[0].entry.as_ref().unwrap().fields.body, "then");
+}
+
+#[tokio::test]
+async fn a_part_of_the_manifest_in_which_nothing_changed_is_kept_once_m7_6_47() {
+    let scene = Scene::new();
+    let turn = scene.begin("many").await;
+    for n in 0..600 {
+        scene
+            .notice("t", turn.turn.begun.id, json!({"content": format!("number {n}")}))
+            .await;
+    }
+    let first = scene.end(&turn).await.export;
+    assert_eq!((first.parts.len(), first.entries()), (2, 600));
+    let turn = scene.begin("one more").await;
+    scene
+        .notice("t", turn.turn.begun.id, json!({"content": "one more"}))
+        .await;
+    let second = scene.end(&turn).await.export;
+    assert_eq!(second.parts[0], first.parts[0], "the same body");
+    assert_eq!(
+        (second.parts[1].entries, second.entries()),
+        (first.parts[1].entries + 1, 601)
+    );
+    let all = scene.workspace.exported(&second, true).await.unwrap();
+    assert!(all.iter().all(|one| one.entry.is_some()));
+}
+
+#[tokio::test]
+async fn earlier_turns_are_found_by_thread_time_and_text_m7_11_5() {
+    let scene = Scene::new();
+    scene
+        .turn_with(
+            "Which wine?",
+            "wine_search",
+            json!({"content": "User prefers Burgundy", "tags": ["wine"]}),
+        )
+        .await;
+    let noon = scene.workspace.now();
+    scene.clock.advance(Duration::from_secs(3600));
+    let elsewhere = scene.begin_in("other", "Book a train").await;
+    scene.end(&elsewhere).await;
+    let ask = async |query: EpisodeQuery| -> Vec<String> {
+        let found = scene.workspace.episodes(&query).await.unwrap();
+        found.into_iter().map(|episode| episode.turn.begun.input).collect()
+    };
+    let any = EpisodeQuery::default;
+    assert_eq!(ask(any()).await, ["Book a train", "Which wine?"]);
+    assert_eq!(
+        ask(EpisodeQuery {
+            thread: Some(ThreadKey::main()),
+            ..any()
+        })
+        .await,
+        ["Which wine?"]
+    );
+    assert_eq!(
+        ask(EpisodeQuery {
+            from: Some(noon.plus(Duration::from_secs(1))),
+            ..any()
+        })
+        .await,
+        ["Book a train"]
+    );
+    assert_eq!(
+        ask(EpisodeQuery {
+            text: Some("burgundy".to_owned()),
+            ..any()
+        })
+        .await,
+        ["Which wine?"],
+        "what it touched"
+    );
+    assert_eq!(
+        ask(EpisodeQuery {
+            text: Some("trains".to_owned()),
+            ..any()
+        })
+        .await,
+        ["Book a train"],
+        "its input"
+    );
+    assert!(
+        ask(EpisodeQuery {
+            text: Some("beer".to_owned()),
+            ..any()
+        })
+        .await
+        .is_empty()
+    );
+}

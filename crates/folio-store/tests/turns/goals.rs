@@ -1,0 +1,131 @@
+//! Goals and pending actions (seed 004, "Frontal Cortex Integration").
+
+use folio_memory::entry::Status;
+use folio_memory::goals::GoalInput;
+use folio_memory::id::Ref;
+use folio_memory::observation::ObservationPatch;
+use folio_memory::{EntryKind, Relation, ThreadKey};
+use serde_json::{from_value, json};
+
+use crate::scene::{Scene, person};
+
+fn input(title: &str, key: &str) -> GoalInput {
+    GoalInput {
+        title: title.to_owned(),
+        key: Some(key.to_owned()),
+        ..GoalInput::default()
+    }
+}
+
+#[tokio::test]
+async fn a_goal_is_as_far_as_what_is_linked_to_it_m7_11_3() {
+    let scene = Scene::new();
+    let (thread, kind) = (ThreadKey::main(), EntryKind::Goal);
+    let goal = input("Book a flight to Paris", "book_flight_to_paris");
+    let goal = scene
+        .workspace
+        .add_goal(&person(), &thread, kind, goal, None)
+        .await
+        .unwrap()
+        .entry;
+    let turn = scene.begin("Find flights").await;
+    let linked = json!({"type": "contextual_insight", "content": "Found 3 flights matching criteria",
+                        "context": {"goal_id": "book_flight_to_paris"}});
+    let first = scene.notice("flights", turn.turn.begun.id, linked).await;
+    let by_handle = json!({"content": "Paris weather is typical", "context": {"goal_id": goal.handle.to_string()}});
+    scene.notice("weather", turn.turn.begun.id, by_handle).await;
+    scene.end(&turn).await;
+    assert_eq!(scene.read(goal.id).await.fields.progress, Some(0.0));
+
+    let next = scene.begin("Take the first one").await;
+    let patch: ObservationPatch = from_value(json!({"status": "resolved"})).unwrap();
+    let actor = person().in_turn(next.turn.begun.id);
+    scene
+        .workspace
+        .update_observation(&actor, Ref::Id(first.id), patch, None)
+        .await
+        .unwrap();
+    let ended = scene.end(&next).await;
+    assert_eq!(ended.goals[0].progress.progress, Some(0.5));
+    assert_eq!(scene.read(goal.id).await.fields.progress, Some(0.5));
+    // The resolved one is archived by now, and still counts as done.
+    let state = scene.workspace.goals(Some(&thread), false).await.unwrap();
+    assert_eq!((state[0].progress.open, state[0].progress.closed), (1, 1));
+}
+
+#[tokio::test]
+async fn a_pending_action_is_done_when_its_confirmation_is_resolved_m7_11_3() {
+    let scene = Scene::new();
+    let (thread, kind) = (ThreadKey::main(), EntryKind::PendingAction);
+    let action = input("Confirm the flight", "confirm_flight_123");
+    let action = scene
+        .workspace
+        .add_goal(&person(), &thread, kind, action, None)
+        .await
+        .unwrap()
+        .entry;
+    let turn = scene.begin("Book the flight").await;
+    let ask = json!({"type": "pending_confirmation", "content": "Waiting for user to confirm flight selection",
+                     "context": {"pending_action_id": "confirm_flight_123"}});
+    let ask = scene.notice("flights", turn.turn.begun.id, ask).await;
+    scene.end(&turn).await;
+    assert_eq!(scene.read(action.id).await.fields.status, Status::Open);
+    let answer = scene.begin("yes, book it").await;
+    assert_eq!(answer.answered.as_ref().unwrap().id, ask.id);
+    scene.end(&answer).await;
+    assert_eq!(scene.read(action.id).await.fields.status, Status::Done);
+}
+
+#[tokio::test]
+async fn a_declined_action_is_put_away_and_not_done_m7_11_3() {
+    let scene = Scene::new();
+    let (thread, kind) = (ThreadKey::main(), EntryKind::PendingAction);
+    let action = input("Send the money", "send");
+    let action = scene
+        .workspace
+        .add_goal(&person(), &thread, kind, action, None)
+        .await
+        .unwrap()
+        .entry;
+    let turn = scene.begin("Send the money").await;
+    let ask = json!({"type": "pending_confirmation", "content": "Send 500?", "context": {"pending_action_id": "send"}});
+    scene.notice("bank", turn.turn.begun.id, ask).await;
+    scene.end(&turn).await;
+    let answer = scene.begin("no").await;
+    scene.end(&answer).await;
+    let after = scene.read(action.id).await;
+    assert_eq!(
+        (after.fields.status, after.fields.phase.as_deref()),
+        (Status::Archived, Some("declined"))
+    );
+}
+
+#[tokio::test]
+async fn a_sure_observation_is_offered_as_a_goal_and_made_one_only_when_somebody_says_so_m7_11_3() {
+    let scene = Scene::new();
+    let turn = scene.begin("Check the certificates").await;
+    let sure = json!({"type": "action_suggestion", "content": "Renew the certificate", "confidence": 0.95});
+    let sure = scene.notice("tls", turn.turn.begun.id, sure).await;
+    let ended = scene.end(&turn).await;
+    assert_eq!(ended.proposals[0].title, "Renew the certificate");
+    assert!(
+        scene.workspace.goals(None, true).await.unwrap().is_empty(),
+        "never silently"
+    );
+    let goal = GoalInput {
+        title: "Renew the certificate".to_owned(),
+        ..GoalInput::default()
+    };
+    let (thread, from) = (ThreadKey::main(), Some(Ref::Id(sure.id)));
+    let goal = scene
+        .workspace
+        .add_goal(&person(), &thread, EntryKind::Goal, goal, from)
+        .await
+        .unwrap()
+        .entry;
+    let links = scene.workspace.links(&goal.id.to_string()).await.unwrap();
+    let said: Vec<_> = links.iter().map(|link| link.rel).collect();
+    assert!(said.contains(&Relation::EvidenceFor) && said.contains(&Relation::DerivedFrom));
+    let state = scene.workspace.goals(None, false).await.unwrap();
+    assert_eq!(state[0].progress.open, 1, "what it was made of belongs to it");
+}

@@ -1,0 +1,136 @@
+//! Patterns, facts and calibration (M7.9, M7.11.5, M7.11.6).
+
+use folio_memory::entry::{Outcome, Status};
+use folio_memory::turn::Urgency;
+use folio_memory::{Change, Entry, EntryQuery, FieldChange, Relation};
+use folio_store::workspace::Write;
+use serde_json::{Value, json};
+
+use crate::scene::{Scene, person};
+
+fn burgundy() -> Value {
+    json!({"type": "contextual_insight", "content": "User prefers Burgundy wines",
+           "confidence": 0.9, "tags": ["wine", "preference"]})
+}
+
+async fn of_type(scene: &Scene, name: &str) -> Vec<Entry> {
+    let query = EntryQuery {
+        types: vec![name.to_owned()],
+        ..EntryQuery::default()
+    };
+    scene.workspace.observations(query).await.unwrap().items
+}
+
+#[tokio::test]
+async fn what_is_noticed_in_turn_after_turn_becomes_a_pattern_and_a_fact_m7_9() {
+    let scene = Scene::new();
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        seen.push(scene.turn_with("Which wine?", "wine_search", burgundy()).await.id);
+    }
+    assert!(
+        of_type(&scene, "pattern_detected").await.is_empty(),
+        "two are no pattern"
+    );
+    seen.push(scene.turn_with("Which wine?", "wine_search", burgundy()).await.id);
+    let patterns = of_type(&scene, "pattern_detected").await;
+    assert_eq!(patterns.len(), 1);
+    let pattern = &patterns[0];
+    assert_eq!(pattern.fields.body, "User prefers Burgundy wines");
+    assert!(
+        pattern.fields.lifetime.is_unlimited(),
+        "what was learned does not expire by itself"
+    );
+    let from = |entry: &Entry, links: Vec<folio_memory::Link>| -> Vec<String> {
+        let id = entry.id.to_string();
+        let derived = links
+            .into_iter()
+            .filter(|link| link.src == id && link.rel == Relation::DerivedFrom);
+        derived.map(|link| link.dst).collect()
+    };
+    let links = scene.workspace.links(&pattern.id.to_string()).await.unwrap();
+    let mut members: Vec<_> = seen.iter().map(ToString::to_string).collect();
+    members.sort();
+    assert_eq!(from(pattern, links), members, "derived from all members");
+    let facts = of_type(&scene, "learning").await;
+    assert_eq!(facts.len(), 1, "three turns make a fact");
+    let links = scene.workspace.links(&facts[0].id.to_string()).await.unwrap();
+    assert_eq!(from(&facts[0], links), [pattern.id.to_string()]);
+}
+
+#[tokio::test]
+async fn a_further_sighting_replaces_the_pattern_and_a_turn_without_news_leaves_it_m7_9() {
+    let scene = Scene::new();
+    for _ in 0..3 {
+        scene.turn_with("Which wine?", "wine_search", burgundy()).await;
+    }
+    let first = of_type(&scene, "pattern_detected").await.remove(0);
+    scene
+        .turn_with("Weather?", "weather", json!({"content": "It rains in Paris"}))
+        .await;
+    assert_eq!(of_type(&scene, "pattern_detected").await[0].id, first.id, "nothing new");
+    scene.turn_with("Which wine?", "wine_search", burgundy()).await;
+    let live = of_type(&scene, "pattern_detected").await;
+    assert_eq!(live.len(), 1);
+    assert_eq!(scene.read(first.id).await.fields.superseded_by, Some(live[0].id));
+    assert!(
+        live[0].fields.confidence > first.fields.confidence,
+        "seen more often, believed more"
+    );
+    assert_eq!(of_type(&scene, "learning").await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_archived_member_counts_and_a_run_by_hand_finds_no_more_m7_9() {
+    let scene = Scene::new();
+    for _ in 0..3 {
+        let entry = scene.turn_with("Which wine?", "wine_search", burgundy()).await;
+        scene
+            .workspace
+            .archive(&person(), folio_memory::id::Ref::Id(entry.id), None)
+            .await
+            .unwrap();
+    }
+    // Archiving is another version, but not another member.
+    let found = scene.workspace.find_patterns(&person()).await.unwrap();
+    assert_eq!((found.len(), found[0].is_news), (1, false));
+    assert_eq!(of_type(&scene, "pattern_detected").await.len(), 1);
+}
+
+#[tokio::test]
+async fn marks_say_how_far_a_tool_is_to_be_believed_and_the_router_knows_m7_11_6() {
+    let scene = Scene::new();
+    let alert = |n: usize| json!({"type": "risk_alert", "content": format!("Alarm number {n}"), "confidence": 0.95, "tags": ["payment"]});
+    for n in 0..5 {
+        let entry = scene.turn_with("x", "card_monitor", alert(n)).await;
+        let change = Change::PatchEntry {
+            entry: entry.id,
+            fields: vec![
+                FieldChange::Status(Status::Resolved),
+                FieldChange::Outcome(Some(Outcome::Refuted)),
+            ],
+            expected_version: None,
+        };
+        scene
+            .workspace
+            .record(&person(), Write::of(vec![change]))
+            .await
+            .unwrap();
+    }
+    let rows = scene.workspace.calibration().await.unwrap();
+    assert_eq!(rows.len(), 1);
+    assert_eq!(
+        (rows[0].tool.as_deref(), rows[0].confirmed, rows[0].refuted),
+        (Some("card_monitor"), 0, 5)
+    );
+    assert!((rows[0].brier - 0.9025).abs() < 1e-9, "{}", rows[0].brier);
+    let entry = scene.turn_with("x", "card_monitor", alert(9)).await;
+    let next = scene.begin("pay the invoice").await;
+    assert_eq!(
+        next.assessment.urgency,
+        Urgency::High,
+        "not critical: it was wrong five times"
+    );
+    let stated = scene.read(entry.id).await.fields.confidence.unwrap().value();
+    assert!((stated - 0.95).abs() < f64::EPSILON, "what was stated stays");
+}

@@ -1,0 +1,116 @@
+//! Seed 002, scenarios 3 and 5: how long observations last, and that they last across turns.
+
+use std::time::Duration;
+
+use folio_memory::id::Ref;
+use folio_memory::observation::ObservationPatch;
+use folio_memory::{EntryQuery, State};
+use serde_json::{from_value, json};
+
+use crate::scene::{Scene, person};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn scenario_3_a_minute_is_a_minute_and_not_a_nanosecond_more() {
+    let scene = Scene::new();
+    let turn = scene.begin("look").await;
+    let entry = scene
+        .notice("t", turn.turn.begun.id, json!({"content": "brief", "ttl_minutes": 1}))
+        .await;
+    assert_eq!(entry.fields.lifetime.expires_at(), Some(entry.created_at.plus(MINUTE)));
+    let live = || scene.texts(EntryQuery::default());
+    assert_eq!(live().await, ["brief"]);
+    scene.clock.advance(Duration::from_secs(30));
+    assert_eq!(live().await, ["brief"]);
+    scene
+        .clock
+        .set(entry.created_at.plus(Duration::from_nanos(59_999_999_999)));
+    assert_eq!(live().await, ["brief"], "just before the boundary");
+    scene.clock.set(entry.created_at.plus(MINUTE));
+    assert!(live().await.is_empty(), "at the boundary");
+    scene.clock.set(entry.created_at.plus(Duration::from_secs(61)));
+    assert!(live().await.is_empty());
+    let expired = EntryQuery {
+        include_expired: true,
+        ..EntryQuery::default()
+    };
+    assert_eq!(scene.texts(expired).await, ["brief"]);
+    assert_eq!(scene.read(entry.id).await.state(scene.workspace.now()), State::Expired);
+}
+
+#[tokio::test]
+async fn scenario_3_zero_is_over_at_once_and_10080_is_seven_days() {
+    let scene = Scene::new();
+    let turn = scene.begin("look").await;
+    let gone = scene
+        .notice("t", turn.turn.begun.id, json!({"content": "gone", "ttl_minutes": 0}))
+        .await;
+    assert_eq!(gone.state(scene.workspace.now()), State::Expired);
+    let week = scene
+        .notice(
+            "t",
+            turn.turn.begun.id,
+            json!({"content": "week", "ttl_minutes": 10080}),
+        )
+        .await;
+    assert_eq!(scene.texts(EntryQuery::default()).await, ["week"]);
+    let almost = Duration::from_nanos(7 * 24 * 60 * 60 * 1_000_000_000 - 1);
+    let seven_days = Duration::from_secs(7 * 24 * 60 * 60);
+    scene.clock.set(week.created_at.plus(almost));
+    assert_eq!(scene.texts(EntryQuery::default()).await, ["week"]);
+    scene.clock.set(week.created_at.plus(seven_days));
+    assert!(scene.texts(EntryQuery::default()).await.is_empty());
+}
+
+#[tokio::test]
+async fn scenario_5_what_one_turn_notices_the_next_one_finds_with_its_countdown_going_on() {
+    let scene = Scene::new();
+    let burgundy = json!({"content": "User prefers Burgundy", "ttl_minutes": 1440});
+    let entry = scene.turn_with("Which wine?", "wine_search", burgundy).await;
+    scene.clock.advance(Duration::from_secs(3600));
+    let second = scene.begin("And for dinner?").await;
+    let found = scene.workspace.observations(EntryQuery::default()).await.unwrap().items;
+    assert_eq!(found[0].fields.body, "User prefers Burgundy");
+    assert_eq!(
+        found[0].fields.lifetime, entry.fields.lifetime,
+        "reading does not make it last longer"
+    );
+    assert_ne!(found[0].fields.source.turn, Some(second.turn.begun.id));
+    assert!(found[0].fields.source.turn.is_some());
+}
+
+#[tokio::test]
+async fn scenario_5_several_last_and_what_expires_between_turns_is_gone() {
+    let scene = Scene::new();
+    let first = scene.begin("one").await;
+    for (text, minutes) in [("short", 10), ("long", 1440), ("longer", 2880)] {
+        let input = json!({"content": text, "ttl_minutes": minutes});
+        scene.notice("t", first.turn.begun.id, input).await;
+    }
+    scene.end(&first).await;
+    scene.clock.advance(11 * MINUTE);
+    scene.begin("two").await;
+    assert_eq!(scene.texts(EntryQuery::default()).await, ["longer", "long"]);
+}
+
+#[tokio::test]
+async fn scenario_5_what_is_changed_between_turns_keeps_its_end_and_the_next_turn_sees_the_change() {
+    let scene = Scene::new();
+    let input = json!({"type": "risk_alert", "content": "x", "tags": ["database"], "ttl_minutes": 60});
+    let entry = scene.turn_with("one", "t", input).await;
+    scene.clock.advance(30 * MINUTE);
+    let patch: ObservationPatch = from_value(json!({"tags": ["payment"]})).unwrap();
+    let changed = scene
+        .workspace
+        .update_observation(&person(), Ref::Id(entry.id), patch, None)
+        .await
+        .unwrap();
+    assert_eq!(changed.entry.fields.lifetime, entry.fields.lifetime);
+    let next = scene.begin("Migrate the database").await;
+    assert!(next.assessment.used.is_empty(), "it is no longer about the database");
+    let pay = scene.begin("pay").await;
+    assert_eq!(pay.assessment.used[0].version, 2, "the version that was read is named");
+    scene.clock.advance(30 * MINUTE);
+    assert!(scene.begin("pay").await.assessment.used.is_empty(), "its hour is over");
+}

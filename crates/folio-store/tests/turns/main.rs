@@ -1,0 +1,12 @@
+//! Turns from end to end (seeds 002 and 004): what was noticed in one changes what is done in a later one.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod context;
+mod export;
+mod goals;
+mod learning;
+mod lifetime;
+mod parallel;
+mod scene;
+mod stages;

@@ -1,0 +1,195 @@
+//! Router, clarifier, executor, evaluator and reflector (seed 004, "Hobgoblin Integration").
+
+use folio_memory::entry::{Outcome, Status};
+use folio_memory::id::Ref;
+use folio_memory::observation::ObservationPatch;
+use folio_memory::turn::{Answer, Clarity, Stage, Urgency, Used};
+use folio_memory::{EntryKind, EntryQuery};
+use folio_store::StoreError;
+use folio_store::WorkspaceError;
+use folio_store::workspace::TraceQuery;
+use serde_json::{from_value, json};
+
+use crate::scene::{Scene, person, used};
+
+#[tokio::test]
+async fn a_tools_alert_in_one_turn_changes_a_decision_of_a_later_one_and_the_log_shows_it_m7_11_2() {
+    let scene = Scene::new();
+    let before = scene.begin("Pay the invoice of ACME").await;
+    assert_eq!(before.assessment.urgency, Urgency::Normal);
+    scene.end(&before).await;
+    let alert = json!({"type": "risk_alert", "content": "Three charges from an unknown device",
+                       "tags": ["fraud"], "confidence": 0.95});
+    let fraud = scene.turn_with("Check my account", "card_monitor", alert).await;
+    let after = scene.begin("Pay the invoice of ACME").await;
+    assert_eq!(after.assessment.urgency, Urgency::Critical);
+    // Anyone can see later which observation it was, in which version.
+    let kept = scene.workspace.turn(Ref::Handle(after.turn.handle)).await.unwrap();
+    let decision = kept.decision(Stage::Router).unwrap();
+    assert_eq!(
+        (decision.verdict.as_str(), &decision.used),
+        ("critical", &vec![Used::of(&fraud)])
+    );
+    let id = after.turn.begun.id;
+    let query = TraceQuery {
+        turn: Some(id),
+        ..TraceQuery::default()
+    };
+    let lines = scene.workspace.trace(query).await.unwrap();
+    let line = lines.iter().find(|line| line.component == "router").unwrap();
+    assert_eq!(
+        (line.status.as_str(), &line.used, line.turn),
+        ("critical", &vec![fraud.handle], Some(id))
+    );
+    let other = scene.begin("What is the weather in Paris?").await;
+    assert_eq!(other.assessment.urgency, Urgency::Normal, "it concerns payments");
+}
+
+#[tokio::test]
+async fn a_phishing_alert_lasts_and_prioritises_mail_seed_002_example_3() {
+    let scene = Scene::new();
+    let alert = json!({"type": "alert", "content": "Suspicious email detected: sender claims to be bank",
+                       "confidence": 0.85, "tags": ["security", "phishing", "alert"], "ttl_minutes": 10080});
+    scene.turn_with("Check my email", "email", alert).await;
+    let later = scene.begin("Open the email from my bank").await;
+    assert_eq!(later.assessment.urgency, Urgency::Critical);
+}
+
+#[tokio::test]
+async fn the_clarifier_asks_and_the_answer_resolves_it_m7_11_2() {
+    let scene = Scene::new();
+    let unclear = scene.begin("fix it").await;
+    assert!(matches!(unclear.clarity, Clarity::Ambiguous { .. }));
+    let question = unclear.question.clone().unwrap();
+    assert_eq!(question.fields.type_name.as_deref(), Some("pending_confirmation"));
+    assert_eq!(question.fields.source.turn, Some(unclear.turn.begun.id));
+    let key = &question.fields.context.as_ref().unwrap()["pending_action_id"];
+    let waiting = scene.workspace.goals(None, false).await.unwrap();
+    assert_eq!(waiting[0].entry.kind, EntryKind::PendingAction);
+    assert_eq!(
+        &waiting[0].entry.fields.context.as_ref().unwrap()["pending_action_id"],
+        key
+    );
+    assert!(
+        !scene.end(&unclear).await.evaluation.complete,
+        "somebody waits for an answer"
+    );
+
+    let answer = scene.begin("yes").await;
+    assert!(matches!(&answer.clarity, Clarity::Answers(used, Answer::Yes) if used.id == question.id));
+    let answered = answer.answered.clone().unwrap();
+    assert_eq!(
+        (answered.fields.status, answered.fields.outcome),
+        (Status::Resolved, Some(Outcome::Confirmed))
+    );
+    let ended = scene.end(&answer).await;
+    assert_eq!(
+        ended.goals[0].entry.fields.status,
+        Status::Done,
+        "its pending action is done"
+    );
+    assert_eq!(scene.read(question.id).await.fields.status, Status::Archived);
+}
+
+#[tokio::test]
+async fn what_a_pending_confirmation_needs_moves_to_the_front_m7_11_2() {
+    let scene = Scene::new();
+    let turn = scene.begin("Send the contract to Bob").await;
+    let id = turn.turn.begun.id;
+    let tidy = json!({"type": "action_suggestion", "content": "Tidy the inbox", "confidence": 1.0});
+    let verify = json!({"type": "action_suggestion", "content": "Verify the address", "confidence": 0.2,
+                        "context": {"pending_action_id": "send_contract"}});
+    let ask = json!({"type": "pending_confirmation", "content": "Is bob@example.org right?",
+                     "context": {"pending_action_id": "send_contract"}});
+    let tidy = scene.notice("mail", id, tidy).await;
+    let verify = scene.notice("mail", id, verify).await;
+    let ask = scene.notice("mail", id, ask).await;
+    scene.end(&turn).await;
+    let next = scene.begin("Anything new from Carol today?").await;
+    assert_eq!(next.order.order, [&ask, &verify, &tidy].map(Used::of));
+    assert_eq!(next.assessment.urgency, Urgency::High);
+    let decision = next.turn.decision(Stage::Executor).unwrap();
+    assert!(decision.reasons[0].contains("send_contract"), "{decision:?}");
+}
+
+#[tokio::test]
+async fn what_is_pending_review_means_more_work_and_a_reviewed_one_does_not_m7_11_2() {
+    let scene = Scene::new();
+    let turn = scene.begin("Summarise the report").await;
+    let review = json!({"content": "Two figures contradict each other", "status": "pending_review"});
+    let review = scene.notice("reader", turn.turn.begun.id, review).await;
+    let ended = scene.end(&turn).await;
+    assert!(!ended.evaluation.complete);
+    let kept = scene.workspace.turn(Ref::Id(turn.turn.begun.id)).await.unwrap();
+    let decision = kept.decision(Stage::Evaluator).unwrap();
+    assert_eq!(
+        (decision.verdict.as_str(), used(decision)),
+        ("more_work", vec![review.handle])
+    );
+    assert!(!kept.ended.unwrap().end.complete);
+
+    let next = scene.begin("Look at the figures again").await;
+    let patch: ObservationPatch = from_value(json!({"status": "resolved"})).unwrap();
+    let actor = person().in_turn(next.turn.begun.id);
+    scene
+        .workspace
+        .update_observation(&actor, Ref::Id(review.id), patch, None)
+        .await
+        .unwrap();
+    assert!(scene.end(&next).await.evaluation.complete);
+}
+
+#[tokio::test]
+async fn resolved_ones_are_archived_only_with_the_export_m7_5_42() {
+    let scene = Scene::new();
+    let turn = scene.begin("Book the flight").await;
+    let entry = scene
+        .notice("flights", turn.turn.begun.id, json!({"content": "Seat 12A is free"}))
+        .await;
+    let patch: ObservationPatch = from_value(json!({"status": "resolved"})).unwrap();
+    let actor = person().in_turn(turn.turn.begun.id);
+    scene
+        .workspace
+        .update_observation(&actor, Ref::Id(entry.id), patch, None)
+        .await
+        .unwrap();
+    assert_eq!(
+        scene.read(entry.id).await.fields.status,
+        Status::Resolved,
+        "not before the end"
+    );
+    let ended = scene.end(&turn).await;
+    assert_eq!(used(&ended.reflection.decision()), [entry.handle]);
+    assert_eq!(scene.read(entry.id).await.fields.status, Status::Archived);
+    let exported = scene.workspace.exported(&ended.export, false).await.unwrap();
+    let then = exported[0].entry.as_ref().unwrap();
+    assert_eq!(then.fields.status, Status::Resolved, "the export is of what was before");
+    let archived = EntryQuery {
+        status: vec![Status::Archived],
+        ..EntryQuery::default()
+    };
+    assert_eq!(
+        scene.texts(archived).await,
+        ["Seat 12A is free"],
+        "it remains addressable"
+    );
+}
+
+#[tokio::test]
+async fn a_turn_ends_once() {
+    let scene = Scene::new();
+    let turn = scene.begin("x").await;
+    scene.end(&turn).await;
+    let again = scene.workspace.end_turn(&person(), Ref::Handle(turn.turn.handle)).await;
+    assert!(
+        matches!(again, Err(WorkspaceError::Store(StoreError::TurnEnded { .. }))),
+        "{again:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_secret_in_an_input_does_not_reach_the_log() {
+    let scene = Scene::new();
+    let turn = scene.begin("use the key AKIAIOSFODNN7EXAMPLE for the upload").await;
+    assert!(!turn.turn.begun.input.contains("AKIA"), "{}", turn.turn.begun.input);
+}

@@ -1,0 +1,180 @@
+//! Turns: they begin once, end once, and are found.
+
+use folio_memory::id::{Ref, TurnHandle};
+use folio_memory::turn::{Decision, NewTurn, Stage, TurnEnd, TurnQuery, Used};
+use folio_memory::{Change, EntryHandle, EntryId, RunId, Seq, ThreadKey, Turn, TurnId};
+use folio_store::{ErrorKind, StoreError};
+
+use super::Home;
+use super::scene::Scene;
+
+fn new(scene: &Scene, thread: &str) -> NewTurn {
+    let used = Used {
+        handle: EntryHandle(7),
+        id: EntryId::derived(&["e7"]),
+        version: 2,
+    };
+    NewTurn {
+        id: TurnId::draw(&scene.ids, scene.now()),
+        thread: ThreadKey(thread.to_owned()),
+        input: "pay the invoice".to_owned(),
+        run: None,
+        background: false,
+        as_of: Seq(0),
+        decisions: vec![Decision::new(Stage::Router, "high", vec!["e7".to_owned()], vec![used])],
+    }
+}
+
+fn end(turn: TurnId) -> Change {
+    Change::EndTurn {
+        turn,
+        end: Box::new(TurnEnd {
+            complete: true,
+            decisions: Vec::new(),
+            export: "00".repeat(32),
+            touched: 3,
+            as_of: Seq(1),
+        }),
+    }
+}
+
+async fn begin(scene: &Scene, turn: NewTurn) -> TurnId {
+    let id = turn.id;
+    scene.commit(vec![Change::BeginTurn(Box::new(turn))]).await;
+    id
+}
+
+async fn read(scene: &Scene, turn: TurnId) -> Turn {
+    scene.store.turn(&scene.space, Ref::Id(turn)).await.expect("a turn")
+}
+
+/// With everything that was decided, under its id and its handle.
+pub async fn a_turn_reads_back_as_it_was_begun(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let turn = new(&scene, "a");
+    let id = begin(&scene, turn.clone()).await;
+    let found = read(&scene, id).await;
+    assert_eq!(
+        (found.handle, found.started_seq, found.started_at),
+        (TurnHandle(1), Seq(1), scene.now())
+    );
+    assert_eq!((&found.begun, &found.ended), (&turn, &None));
+    let by_handle = scene.store.turn(&scene.space, Ref::Handle(TurnHandle(1))).await;
+    assert_eq!(by_handle.expect("a turn"), found);
+    let other = scene.other_space("other");
+    let error = other
+        .store
+        .turn(&other.space, Ref::Id(id))
+        .await
+        .expect_err("another space");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+/// Whoever comes second is told so, and nothing of that commit holds.
+pub async fn a_turn_begins_once_and_ends_once(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let turn = new(&scene, "a");
+    let id = begin(&scene, turn.clone()).await;
+    let again = scene.try_commit(vec![Change::BeginTurn(Box::new(turn))]).await;
+    assert_eq!(again.expect_err("it is there").kind(), ErrorKind::Invalid);
+    scene.clock.advance(std::time::Duration::from_secs(5));
+    scene.commit(vec![end(id)]).await;
+    let ended = read(&scene, id).await.ended.expect("an end");
+    assert_eq!((ended.seq, ended.at, ended.end.touched), (Seq(2), scene.now(), 3));
+    let error = scene.try_commit(vec![end(id)]).await.expect_err("it has ended");
+    assert!(matches!(error, StoreError::TurnEnded { .. }), "{error:?}");
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    let nobody = TurnId::derived(&["nobody"]);
+    let error = scene.try_commit(vec![end(nobody)]).await.expect_err("there is none");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert_eq!(scene.head().await, Seq(2));
+}
+
+/// Also when it begins and ends in one commit.
+pub async fn turns_are_found_by_thread_run_time_and_end(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let run = RunId::draw(&scene.ids, scene.now());
+    let first = begin(&scene, new(&scene, "a")).await;
+    scene.clock.advance(std::time::Duration::from_secs(60));
+    let noon = scene.now();
+    let of_run = NewTurn {
+        run: Some(run),
+        ..new(&scene, "b")
+    };
+    let second = begin(&scene, of_run).await;
+    let third = new(&scene, "a");
+    let third_id = third.id;
+    scene
+        .commit(vec![Change::BeginTurn(Box::new(third)), end(third_id)])
+        .await;
+    let ask = async |query: TurnQuery| -> Vec<TurnId> {
+        let turns = scene.store.turns(&scene.space, &query).await.expect("turns");
+        assert!(turns.iter().all(|turn| query.matches(turn)), "{query:?}");
+        turns.into_iter().map(|turn| turn.begun.id).collect()
+    };
+    let any = TurnQuery::default;
+    assert_eq!(ask(any()).await, [third_id, second, first], "newest first");
+    assert_eq!(
+        ask(TurnQuery {
+            thread: Some(ThreadKey("a".to_owned())),
+            ..any()
+        })
+        .await,
+        [third_id, first]
+    );
+    assert_eq!(
+        ask(TurnQuery {
+            run: Some(run),
+            ..any()
+        })
+        .await,
+        [second]
+    );
+    assert_eq!(
+        ask(TurnQuery {
+            ended: Some(true),
+            ..any()
+        })
+        .await,
+        [third_id]
+    );
+    assert_eq!(
+        ask(TurnQuery {
+            ended: Some(false),
+            ..any()
+        })
+        .await,
+        [second, first]
+    );
+    assert_eq!(
+        ask(TurnQuery {
+            from: Some(noon),
+            ..any()
+        })
+        .await,
+        [third_id, second]
+    );
+    assert_eq!(
+        ask(TurnQuery {
+            until: Some(noon),
+            ..any()
+        })
+        .await,
+        [first]
+    );
+    assert_eq!(
+        ask(TurnQuery {
+            before: Some(3),
+            limit: 1,
+            ..any()
+        })
+        .await,
+        [second]
+    );
+    let other = scene.other_space("other");
+    assert!(other.store.turns(&other.space, &any()).await.expect("turns").is_empty());
+    assert_eq!(
+        scene.store.check().await.expect("a check").problems,
+        Vec::<String>::new()
+    );
+}
