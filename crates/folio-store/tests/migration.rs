@@ -217,8 +217,8 @@ async fn a_damaged_file_is_told_and_nothing_panics() {
         found += u32::from(!problems.is_empty());
         read_everything(&Scene::on(store)).await;
     }
-    // What lies in the unused part of a page does no harm.
-    assert!(found > 30, "only {found} damages were found");
+    // What lies in the unused part of a page, or in a table without rows, does no harm.
+    assert!(found > 20, "only {found} damages were found");
 }
 
 /// Whatever can be read is read; whatever cannot is told.

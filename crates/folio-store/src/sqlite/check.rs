@@ -16,7 +16,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::error::Failure;
 use super::journal::{self, Touched};
 use super::place::{Place, SpaceId, from_column};
-use super::{blob, entry, page, policy};
+use super::{blob, entry, page, policy, text_check};
 use crate::store::{Checkup, LogRow};
 
 /// Most problems that are told; beyond, one knows that it is bad.
@@ -40,6 +40,7 @@ pub(super) fn check(conn: &Connection) -> Result<Checkup, Failure> {
         rebuilt += replay.counts;
     }
     check_totals(conn, &rebuilt, &mut findings)?;
+    text_check::check(conn, &mut findings)?;
     check_blobs(conn, &mut findings)?;
     Ok(Checkup {
         checked: findings.checked,
@@ -48,13 +49,13 @@ pub(super) fn check(conn: &Connection) -> Result<Checkup, Failure> {
 }
 
 #[derive(Debug, Default)]
-struct Findings {
-    checked: Vec<String>,
+pub(super) struct Findings {
+    pub(super) checked: Vec<String>,
     problems: Vec<String>,
 }
 
 impl Findings {
-    fn add(&mut self, problem: impl FnOnce() -> String) {
+    pub(super) fn add(&mut self, problem: impl FnOnce() -> String) {
         if self.problems.len() < TOLD {
             self.problems.push(problem());
         }

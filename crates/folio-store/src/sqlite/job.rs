@@ -1,20 +1,24 @@
 //! What can be asked of the writer, and what becomes of it.
 
-use folio_memory::{RunId, SpaceName};
+use folio_memory::{RunId, Seq, SpaceName};
 use tokio::sync::oneshot;
 
 use super::error::Failure;
 use super::lease::Owners;
+use super::place::SpaceId;
 use super::prepare::Prepared;
 use super::scope::Scope;
 use super::trace::{self, Notes};
-use super::{commit, run};
+use super::{commit, run, text};
 use crate::commit::Committed;
 use crate::error::StoreError;
 use crate::store::OwnerId;
 
 /// Bytes of a commit that is small.
 const SMALL: usize = 64 * 1024;
+
+/// What fills a transaction, so that nothing more comes into it.
+const ENOUGH: usize = usize::MAX / 2;
 
 /// Where an answer goes.
 pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
@@ -26,6 +30,8 @@ pub(super) enum Job {
     Claim(RunClaim, Answer<u64>),
     Release(RunRelease, Answer<()>),
     Trace(Notes, Answer<()>),
+    /// The index of words of a space catches up with its log, for a while.
+    Index(SpaceId, Answer<Seq>),
     /// The owners of this process say that they go on.
     Renew,
 }
@@ -51,6 +57,7 @@ pub(super) struct RunRelease {
 pub(super) enum Done {
     Committed(Box<Committed>),
     Claimed(u64),
+    Indexed(Seq),
     Nothing,
 }
 
@@ -60,6 +67,7 @@ impl Job {
         match self {
             Self::Commit(commit, _) => commit.bytes(),
             Self::Trace(notes, _) => notes.bytes(),
+            Self::Index(..) => ENOUGH,
             Self::Claim(..) | Self::Release(..) | Self::Renew => 0,
         }
     }
@@ -70,13 +78,13 @@ impl Job {
             Self::Commit(commit, _) => commit.bytes() <= SMALL,
             Self::Release(..) => true,
             // Nobody waits for what is only noted.
-            Self::Claim(..) | Self::Trace(..) | Self::Renew => false,
+            Self::Claim(..) | Self::Trace(..) | Self::Index(..) | Self::Renew => false,
         }
     }
 
     /// Whether it may be lost when the power fails, so that nobody has to wait for the disk.
     pub(super) fn may_be_lost(&self) -> bool {
-        matches!(self, Self::Trace(..))
+        matches!(self, Self::Trace(..) | Self::Index(..))
     }
 
     /// Does it within a transaction. Nothing is written by a job that is refused.
@@ -96,6 +104,7 @@ impl Job {
                 trace::append(scope, notes)?;
                 Done::Nothing
             }
+            Self::Index(space, _) => Done::Indexed(text::catch_up(scope.conn, *space)?),
             Self::Renew => {
                 owners.renew_all(scope.conn)?;
                 Done::Nothing
@@ -118,8 +127,10 @@ impl Job {
                 drop(answer.send(done.map(drop)));
             }
             (Self::Trace(_, answer), done) => drop(answer.send(done.map(drop))),
+            (Self::Index(_, answer), Ok(Done::Indexed(seq))) => drop(answer.send(Ok(seq))),
+            (Self::Index(_, answer), Err(error)) => drop(answer.send(Err(error))),
             // A lease that could not be renewed is renewed next time, or another process takes over.
-            (Self::Renew | Self::Commit(..) | Self::Claim(..), _) => {}
+            (Self::Renew | Self::Commit(..) | Self::Claim(..) | Self::Index(..), _) => {}
         }
     }
 }

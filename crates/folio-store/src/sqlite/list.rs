@@ -48,7 +48,7 @@ pub(super) fn entries(
     };
     let limit = usize::try_from(query.limit()).unwrap_or(usize::MAX);
     let after = cursor.as_ref().map(|cursor| Place::of(space, cursor.after));
-    let (mut items, total) = if query.context.is_empty() && query.text.is_none() {
+    let (mut items, total) = if query.context.is_empty() {
         (filter.first(conn, query.order, after, limit + 1)?, filter.count(conn)?)
     } else {
         filter.scan(conn, query, now, after, limit + 1)?
@@ -68,7 +68,7 @@ pub(super) fn entries(
 }
 
 /// Conditions in SQL, with their values.
-struct Filter {
+pub(super) struct Filter {
     /// Where rows are looked for when they are wanted in order.
     ordered: Conditions,
     /// Where rows are looked for when they are counted.
@@ -78,10 +78,10 @@ struct Filter {
 }
 
 #[derive(Default)]
-struct Conditions {
+pub(super) struct Conditions {
     table: &'static str,
-    sql: String,
-    values: Vec<Value>,
+    pub(super) sql: String,
+    pub(super) values: Vec<Value>,
 }
 
 const BY_NUMBER: &str = "entry";
@@ -117,7 +117,7 @@ impl Filter {
         }))
     }
 
-    fn wanted(query: &EntryQuery, as_of: Seq, now: Timestamp) -> Conditions {
+    pub(super) fn wanted(query: &EntryQuery, as_of: Seq, now: Timestamp) -> Conditions {
         let mut filter = Conditions::default();
         filter.and_any_of("type", query.types.iter().map(String::as_str));
         filter.and_any_of("owner", query.owner.iter().map(folio_memory::Owner::as_str));
@@ -237,7 +237,7 @@ impl Filter {
 }
 
 impl Conditions {
-    fn and(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
+    pub(super) fn and(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
         if !self.sql.is_empty() {
             self.sql += " AND ";
         }
@@ -245,7 +245,7 @@ impl Conditions {
         self.values.extend(values);
     }
 
-    fn and_any_of<'v>(&mut self, column: &str, values: impl ExactSizeIterator<Item = &'v str>) {
+    pub(super) fn and_any_of<'v>(&mut self, column: &str, values: impl ExactSizeIterator<Item = &'v str>) {
         if values.len() > 0 {
             let condition = format!("{column} IN ({})", marks(values.len()));
             self.and(&condition, values.map(|value| value.to_owned().into()));
@@ -344,7 +344,7 @@ impl Cursor {
 }
 
 /// What a cursor is bound to: the space and everything of the query but where to go on and how far.
-fn binding(name: &SpaceName, query: &EntryQuery) -> Result<String, StoreError> {
+pub(super) fn binding(name: &SpaceName, query: &EntryQuery) -> Result<String, StoreError> {
     let query = EntryQuery {
         cursor: None,
         limit: 0,

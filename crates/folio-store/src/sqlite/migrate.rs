@@ -39,6 +39,10 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         sql: include_str!("migrations/0004_turn.sql"),
         changes_data: false,
     },
+    Migration {
+        sql: include_str!("migrations/0005_text.sql"),
+        changes_data: false,
+    },
 ];
 
 /// The format of the file, zero for an empty one.

@@ -6,6 +6,7 @@
 //! - `trace`: notes of what happened besides the log
 //! - `place`: how those rows are numbered
 //! - `readers`, `list`: questions
+//! - `text`, `text_list`, `text_cursor`, `text_check`: the index of words, and what is found in it
 //! - `lease`: which processes that drive runs are alive
 //! - `wake`: waiting for commits, and the thread that keeps watch
 //! - `busy`: waiting for another process that writes
@@ -34,6 +35,10 @@ mod readers;
 mod replay;
 mod run;
 mod scope;
+mod text;
+mod text_check;
+mod text_cursor;
+mod text_list;
 mod trace;
 mod turn;
 mod wake;
@@ -63,6 +68,7 @@ use self::place::SpaceId;
 use self::prepare::Prepared;
 use self::readers::Readers;
 use self::scope::space_id;
+use self::text_list::Search;
 use self::trace::Notes;
 use self::wake::Wake;
 use self::writer::Writer;
@@ -186,6 +192,31 @@ impl SqliteStore {
             .await
     }
 
+    /// The entries that a query with a text asks for, once the index has come to the last commit of this moment.
+    async fn search(
+        &self,
+        space: &SpaceName,
+        query: &EntryQuery,
+        now: Timestamp,
+    ) -> Result<ListAnswer<Entry>, StoreError> {
+        let mut known = None;
+        loop {
+            let (name, query) = (space.clone(), query.clone());
+            let search = self
+                .read(space, move |conn, space| {
+                    text_list::entries(conn, &name, space, &query, now, known)
+                })
+                .await?;
+            match search {
+                Search::Found(answer) => return Ok(answer),
+                Search::Behind(space, head) => {
+                    while self.write(|answer| Job::Index(space, answer)).await? < head {}
+                    known = Some(head);
+                }
+            }
+        }
+    }
+
     fn unavailable(
         &self,
         doing: &'static str,
@@ -264,6 +295,9 @@ impl Store for SqliteStore {
         query: &EntryQuery,
         now: Timestamp,
     ) -> Result<ListAnswer<Entry>, StoreError> {
+        if query.text.is_some() {
+            return self.search(space, query, now).await;
+        }
         let (name, query) = (space.clone(), query.clone());
         self.read(space, move |conn, space| list::entries(conn, &name, space, &query, now))
             .await

@@ -4,12 +4,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::job::Job;
 use super::lease::Owners;
 use super::open::Target;
+use super::place::SpaceId;
+use super::text;
 use super::writer::{Writer, checkpoint};
 
 /// How often the file is looked at for commits of other processes while somebody waits for them.
@@ -31,6 +33,8 @@ struct State {
     driving: bool,
     /// Whether the write-ahead log has grown long.
     long_log: bool,
+    /// Whether so much was written that indexes of words may be far behind.
+    behind: bool,
     stopped: bool,
 }
 
@@ -43,6 +47,8 @@ enum Duty {
     Renew,
     /// Moves the write-ahead log into the file.
     Tidy,
+    /// Lets an index of words catch up for a while.
+    Index,
     /// Ends.
     Stop,
 }
@@ -92,6 +98,15 @@ impl Wake {
         }
     }
 
+    /// Says that indexes of words may be far behind.
+    pub(super) fn index(&self) {
+        let mut state = self.state();
+        if !state.behind {
+            state.behind = true;
+            self.changed.notify_one();
+        }
+    }
+
     /// Ends the thread.
     pub(super) fn stop(&self) {
         self.state().stopped = true;
@@ -103,7 +118,7 @@ impl Wake {
     }
 
     /// What the thread does: looks for commits of other processes while somebody waits, lets `owners` say that they go on
-    /// while they drive runs, and moves the write-ahead log into the file. Sleeps otherwise.
+    /// while they drive runs, moves the write-ahead log into the file, and lets indexes of words catch up. Sleeps otherwise.
     pub(super) fn keep_watch(&self, target: &Target, owners: &Owners, writer: &Writer, jobs: &mpsc::WeakSender<Job>) {
         let mut watcher = Watcher::new(target);
         let mut looked_at = Instant::now();
@@ -134,6 +149,16 @@ impl Wake {
                     writer.tidy();
                     self.state().long_log = false;
                 }
+                Duty::Index => {
+                    let behind = watcher.far_behind();
+                    let is_done = match behind {
+                        Some(space) => !let_catch_up(space, jobs),
+                        None => true,
+                    };
+                    if is_done {
+                        self.state().behind = false;
+                    }
+                }
             }
         }
     }
@@ -161,6 +186,9 @@ impl Wake {
                 }
                 next = Some(next.map_or(pause, |other: Duration| other.min(pause)));
             }
+            if state.behind {
+                return Duty::Index;
+            }
             state = match next {
                 Some(pause) => {
                     let (state, _) = self
@@ -173,6 +201,15 @@ impl Wake {
             };
         }
     }
+}
+
+/// Has the writer index for a while; whether it did.
+fn let_catch_up(space: SpaceId, jobs: &mpsc::WeakSender<Job>) -> bool {
+    let (answer, done) = oneshot::channel();
+    let sent = jobs
+        .upgrade()
+        .is_some_and(|jobs| jobs.blocking_send(Job::Index(space, answer)).is_ok());
+    sent && done.blocking_recv().is_ok_and(|indexed| indexed.is_ok())
 }
 
 /// Somebody who waits.
@@ -251,6 +288,14 @@ impl<'t> Watcher<'t> {
         if let Some(conn) = &self.conn {
             checkpoint(conn);
         }
+    }
+
+    /// A space whose index of words is far behind. `None` if there is none, or if that cannot be told: then whoever searches
+    /// finds out why.
+    fn far_behind(&mut self) -> Option<SpaceId> {
+        self.connect();
+        let behind = text::far_behind(self.conn.as_ref()?, text::FAR / 4).ok()?;
+        behind.into_iter().next()
     }
 
     fn connect(&mut self) {

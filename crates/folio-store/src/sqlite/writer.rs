@@ -20,6 +20,7 @@ use super::job::{Done, Job};
 use super::lease::Owners;
 use super::open::BUSY_WAIT;
 use super::scope::{Known, Scope};
+use super::text::FAR;
 use super::wake::Wake;
 
 /// Most jobs in one transaction.
@@ -65,6 +66,8 @@ struct Pen {
     usual: Duration,
     /// Whether the connection does not wait for the disk at present.
     is_careless: bool,
+    /// How much was committed since indexes of words were last thought of.
+    not_indexed: u64,
 }
 
 impl Writer {
@@ -96,6 +99,7 @@ impl Writer {
             is_in_a_hurry,
             usual,
             is_careless: false,
+            not_indexed: 0,
         });
         Ok(Self {
             pen,
@@ -242,6 +246,7 @@ impl Pen {
         self.usual = (self.usual * 7 + start.elapsed()) / 8;
         match written {
             Ok(has_committed) => {
+                self.not_indexed += if has_committed { done.len() as u64 } else { 0 };
                 for (job, done) in done {
                     self.answer(job, done);
                 }
@@ -264,6 +269,10 @@ impl Pen {
                 }
                 self.wake.ring();
             }
+        }
+        if self.not_indexed >= FAR {
+            self.not_indexed = 0;
+            self.wake.index();
         }
         self.wake.set_driving(self.owners.are_driving());
     }

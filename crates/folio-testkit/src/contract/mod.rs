@@ -14,6 +14,7 @@ pub mod pages;
 pub mod policy;
 pub mod runs;
 pub mod scene;
+pub mod search;
 pub mod trace;
 pub mod turns;
 pub mod waiting;
@@ -94,6 +95,19 @@ macro_rules! store_contract {
             pages_of_a_list_neither_repeat_nor_skip,
             a_cursor_of_another_query_is_refused,
         ]);
+        $crate::store_contract!(@cases $home, search: [
+            case_accents_and_endings_do_not_matter,
+            any_part_of_a_run_of_characters_is_found,
+            all_words_or_any_of_them,
+            the_best_match_comes_first,
+            a_search_keeps_to_its_filters,
+            a_changed_entry_is_found_by_what_it_says_now,
+            a_search_never_crosses_spaces,
+            signs_are_no_syntax,
+            pages_of_a_search_neither_repeat_nor_skip,
+            a_search_sees_every_commit_before_it,
+            the_store_finds_what_the_model_says,
+        ]);
         $crate::store_contract!(@cases $home, pages: [
             a_page_is_made_once,
             concurrent_writers_make_one_page,
@@ -173,6 +187,7 @@ mod tests {
             include_str!("history.rs"),
             include_str!("lists.rs"),
             include_str!("cursors.rs"),
+            include_str!("search.rs"),
             include_str!("pages.rs"),
             include_str!("policy.rs"),
             include_str!("runs.rs"),

@@ -1,0 +1,207 @@
+//! The index of words: it lags behind the log, and catches up when somebody searches.
+//!
+//! An add writes nothing here. Who searches has the writer catch up first, a short transaction after the other, so he finds
+//! everything that was committed before, by whomever. The pure analyser decides what the terms are; FTS5 keeps them and
+//! knows nothing of languages.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use folio_memory::text::{self, EntryTerms};
+use folio_memory::{Entry, EntryId, EntryKind, Seq};
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::error::{Failure, damaged};
+use super::place::{Place, SpaceId, from_column, to_column};
+use super::{entry, journal};
+
+/// How many commits the index may be behind before it catches up without being asked.
+pub(super) const FAR: u64 = 2_000;
+/// How long a transaction goes on indexing; others wait for it.
+const ENOUGH: Duration = Duration::from_millis(10);
+/// Most commits in such a transaction.
+const COMMITS_MAX: u32 = 512;
+/// Pages of the index that one step of [`clean_up`] writes anew.
+const PAGES_CLEANED: i64 = 250;
+
+/// The table with the terms of `space`.
+pub(super) fn table(space: SpaceId) -> String {
+    format!("entry_text_{}", space.0)
+}
+
+/// Up to which commit `space` is indexed by the rules of this version. `None` if nobody has searched in it yet.
+pub(super) fn indexed(conn: &Connection, space: SpaceId) -> Result<Option<Seq>, Failure> {
+    let sql = "SELECT seq FROM text_index WHERE space = ?1 AND version = ?2";
+    let mut statement = conn.prepare_cached(sql)?;
+    let seq = statement
+        .query_row(params![space, text::VERSION], |row| row.get(0))
+        .optional()?;
+    Ok(seq.map(|seq| Seq(from_column(seq))))
+}
+
+/// The spaces that are at least `far` commits behind, of those in which somebody has searched.
+pub(super) fn far_behind(conn: &Connection, far: u64) -> Result<Vec<SpaceId>, Failure> {
+    let spaces = {
+        let mut statement = conn.prepare_cached("SELECT space, seq FROM text_index ORDER BY space")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, from_column(row.get(1)?))))?;
+        rows.collect::<Result<Vec<(SpaceId, u64)>, _>>()?
+    };
+    let mut behind = Vec::new();
+    for (space, seq) in spaces {
+        let head = journal::last(conn, space)?.map_or(0, |(head, _)| head.0);
+        if head.saturating_sub(seq) >= far {
+            behind.push(space);
+        }
+    }
+    Ok(behind)
+}
+
+/// Indexes what has been committed to `space` since, for a while; up to which commit it has come.
+///
+/// Begins anew if there is no index, or one by other rules.
+pub(super) fn catch_up(conn: &Connection, space: SpaceId) -> Result<Seq, Failure> {
+    let start = Instant::now();
+    let since = match indexed(conn, space)? {
+        Some(seq) => seq,
+        None => {
+            begin(conn, space)?;
+            Seq(0)
+        }
+    };
+    let mut places = BTreeSet::new();
+    let mut until = since;
+    let sql = "SELECT place, record FROM log WHERE place > ?1 AND place <= ?2 ORDER BY place LIMIT ?3";
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(params![Place::of(space, since.0), Place::end(space), COMMITS_MAX])?;
+    while let Some(row) = rows.next()? {
+        until = Seq(row.get::<_, Place>(0)?.number());
+        let name = || format!("commit {until}");
+        let record = row.get_ref(1)?.as_str().map_err(|error| damaged(&name(), error))?;
+        for id in touched(record).map_err(|error| damaged(&name(), error))? {
+            if let Some(place) = entry::place_of(conn, space, id)?
+                && places.insert(place)
+            {
+                write(conn, place)?;
+            }
+        }
+        if start.elapsed() >= ENOUGH {
+            break;
+        }
+    }
+    let sql = "UPDATE text_index SET seq = ?2 WHERE space = ?1";
+    conn.prepare_cached(sql)?.execute(params![space, to_column(until.0)])?;
+    Ok(until)
+}
+
+/// Takes the terms of the entry at `place` out of the index: it is not found any more.
+///
+/// Its terms may stay in the file until [`clean_up`] is done. An entry that is committed again is indexed again, so whoever
+/// wants to be rid of it takes its text away as well.
+pub(super) fn remove(conn: &Connection, place: Place) -> Result<(), Failure> {
+    if indexed(conn, place.space())?.is_some() {
+        let sql = format!("DELETE FROM {} WHERE rowid = ?1", table(place.space()));
+        conn.prepare_cached(&sql)?.execute([place])?;
+    }
+    Ok(())
+}
+
+/// Writes a part of the index of `space` anew without what was removed; whether that was the last part.
+///
+/// For each part a transaction, so that others can write in between; what is committed meanwhile may make it take longer.
+/// What was freed is overwritten in the file at once; the write-ahead log has to be moved into the file after the last.
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "for those who forget what somebody wants forgotten")
+)]
+pub(super) fn clean_up(conn: &Connection, space: SpaceId) -> Result<bool, Failure> {
+    if indexed(conn, space)?.is_none() {
+        return Ok(true);
+    }
+    conn.pragma_update(None, "secure_delete", true)?;
+    let before = conn.total_changes();
+    let table = table(space);
+    let sql = format!("INSERT INTO {table} ({table}, rank) VALUES ('merge', ?1)");
+    // A negative number lets everything be merged that there is, not only what has become too much.
+    let merged = conn.prepare_cached(&sql)?.execute([-PAGES_CLEANED]);
+    conn.pragma_update(None, "secure_delete", false)?;
+    merged?;
+    // The statement itself counts as one change.
+    Ok(conn.total_changes() - before < 2)
+}
+
+/// Makes an empty index.
+fn begin(conn: &Connection, space: SpaceId) -> Result<(), Failure> {
+    let table = table(space);
+    conn.execute_batch(&format!(
+        "DROP TABLE IF EXISTS {table};
+         CREATE VIRTUAL TABLE {table} USING fts5
+             (title, body, tags, content = '', contentless_delete = 1, tokenize = 'ascii');"
+    ))?;
+    let sql = "INSERT INTO text_index (space, seq, version) VALUES (?1, 0, ?2)
+               ON CONFLICT DO UPDATE SET seq = 0, version = excluded.version";
+    conn.prepare_cached(sql)?.execute(params![space, text::VERSION])?;
+    Ok(())
+}
+
+/// Writes the terms of the entry at `place` as it is now.
+fn write(conn: &Connection, place: Place) -> Result<(), Failure> {
+    let entry = entry::at(conn, place)?;
+    let Some(Entry { fields, .. }) = entry.filter(|entry| text::is_searchable(entry.kind)) else {
+        return remove(conn, place);
+    };
+    let terms = EntryTerms::of(&fields);
+    let sql = format!(
+        "REPLACE INTO {} (rowid, title, body, tags) VALUES (?1, ?2, ?3, ?4)",
+        table(place.space())
+    );
+    let [title, body, tags] = [&terms.title, &terms.body, &terms.tags].map(|terms| terms.join(" "));
+    conn.prepare_cached(&sql)?.execute(params![place, title, body, tags])?;
+    Ok(())
+}
+
+/// The entries whose words a commit may have changed.
+fn touched(record: &str) -> serde_json::Result<Vec<EntryId>> {
+    #[derive(Deserialize)]
+    struct Changes {
+        #[serde(default)]
+        changes: Vec<Change>,
+    }
+    /// As much of a change as tells. Everything else of it is passed over unread.
+    #[derive(Deserialize)]
+    struct Change {
+        op: String,
+        #[serde(default)]
+        id: Value,
+        #[serde(default)]
+        kind: Value,
+        #[serde(default)]
+        entry: Value,
+        #[serde(default)]
+        entries: Value,
+    }
+    let changes: Changes = serde_json::from_str(record)?;
+    let mut touched = Vec::new();
+    for change in changes.changes {
+        if change.op == "add_entry" {
+            let kind = change.kind.as_str().and_then(EntryKind::parse);
+            if kind.is_some_and(text::is_searchable) {
+                touched.extend(id(&change.id));
+            }
+        } else {
+            // Whatever it does to an entry, the terms are made of what the entry is now.
+            touched.extend(id(&change.entry));
+            touched.extend(change.entries.as_array().into_iter().flatten().filter_map(id));
+        }
+    }
+    Ok(touched)
+}
+
+fn id(value: &Value) -> Option<EntryId> {
+    value.as_str()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

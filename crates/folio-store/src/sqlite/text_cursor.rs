@@ -1,0 +1,159 @@
+//! Where a search goes on.
+//!
+//! How well an entry fits depends on all the others, so the order by relevance moves with every write, and a place in it
+//! says nothing. The cursor therefore carries which entries were given, in few bytes, and nothing is given twice or left
+//! out that still matches.
+
+use std::collections::BTreeSet;
+
+use data_encoding::BASE64URL_NOPAD;
+use folio_memory::Seq;
+
+use crate::error::StoreError;
+
+/// Most entries that a cursor remembers: where a list by relevance ends.
+const GIVEN_MAX: usize = 10_000;
+
+/// Where a search goes on, and what it sees.
+#[derive(Debug)]
+pub(super) struct Cursor {
+    /// The commit after which nothing that was added counts.
+    pub(super) as_of: Seq,
+    pub(super) position: Position,
+}
+
+/// Where a search goes on.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Position {
+    /// After the entry with this number.
+    After(u64),
+    /// With all but the entries with these numbers.
+    Given(BTreeSet<u64>),
+}
+
+impl Position {
+    /// Whether it is small enough to be handed out.
+    pub(super) fn can_be_written(&self) -> bool {
+        match self {
+            Self::After(_) => true,
+            Self::Given(given) => given.len() < GIVEN_MAX,
+        }
+    }
+}
+
+impl Cursor {
+    /// As text that is bound to a query.
+    pub(super) fn to_text(&self, binding: &str) -> String {
+        let position = match &self.position {
+            Position::After(number) => number.to_string(),
+            Position::Given(given) => format!("g{}", packed(given)),
+        };
+        format!("{binding}.{}.{position}", self.as_of)
+    }
+
+    /// Reads what [`Self::to_text`] gives.
+    pub(super) fn parse(text: &str, binding: &str) -> Result<Self, StoreError> {
+        let malformed = || StoreError::Invalid(format!("{text:?} is not a cursor"));
+        let parts: Vec<_> = text.split('.').collect();
+        let [bound, as_of, position] = parts[..] else {
+            return Err(malformed());
+        };
+        let as_of = as_of.parse().map(Seq).map_err(|_| malformed())?;
+        let position = match position.strip_prefix('g') {
+            Some(given) => unpacked(given).map(Position::Given),
+            None => position.parse().ok().map(Position::After),
+        };
+        let position = position.ok_or_else(malformed)?;
+        if bound != binding {
+            return Err(StoreError::Invalid(format!(
+                "the cursor {text:?} belongs to another query"
+            )));
+        }
+        Ok(Self { as_of, position })
+    }
+}
+
+/// The differences of the numbers, seven bits to a byte.
+fn packed(numbers: &BTreeSet<u64>) -> String {
+    let mut bytes = Vec::new();
+    let mut last = 0;
+    for number in numbers {
+        let mut rest = number - last;
+        last = *number;
+        while let Some(byte) = u8::try_from(rest & 0x7f).ok().filter(|_| rest > 0x7f) {
+            bytes.push(byte | 0x80);
+            rest >>= 7;
+        }
+        bytes.extend(u8::try_from(rest));
+    }
+    BASE64URL_NOPAD.encode(&bytes)
+}
+
+/// What [`packed`] has packed.
+fn unpacked(text: &str) -> Option<BTreeSet<u64>> {
+    let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).ok()?;
+    let mut numbers = BTreeSet::new();
+    let (mut last, mut rest, mut shift) = (0_u64, 0_u64, 0_u32);
+    for byte in bytes {
+        rest |= u64::from(byte & 0x7f).checked_shl(shift)?;
+        if byte & 0x80 == 0 {
+            last = last.checked_add(rest)?;
+            numbers.insert(last);
+            (rest, shift) = (0, 0);
+        } else {
+            shift += 7;
+        }
+    }
+    (shift == 0 && numbers.len() <= GIVEN_MAX).then_some(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_reads_back_and_belongs_to_its_query() {
+        let given = Position::Given([1, 2, 127, 128, 300, 1 << 40].into());
+        for position in [Position::After(7), given] {
+            let cursor = Cursor {
+                as_of: Seq(9),
+                position,
+            };
+            let text = cursor.to_text("abc");
+            let back = Cursor::parse(&text, "abc").unwrap();
+            assert_eq!((back.as_of, back.position), (Seq(9), cursor.position));
+            assert!(Cursor::parse(&text, "abd").is_err());
+        }
+    }
+
+    #[test]
+    fn what_is_no_cursor_is_refused() {
+        for text in [
+            "",
+            "abc",
+            "abc.1",
+            "abc.1.x",
+            "abc.x.1",
+            "abc.1.g_",
+            "abc.1.ggICAgICAgICAgICAgIA",
+            "abc.1.1.1",
+            "💥",
+        ] {
+            assert!(Cursor::parse(text, "abc").is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_thousand_entries_fit_into_a_line() {
+        let given = Position::Given((0..1_000).map(|n| n * 900 + 7).collect());
+        assert!(
+            Cursor {
+                as_of: Seq(1),
+                position: given
+            }
+            .to_text("abc")
+            .len()
+                < 3_000
+        );
+    }
+}

@@ -1,0 +1,399 @@
+//! Search in text (M7.2.17).
+
+use folio_memory::{Change, Entry, EntryKind, EntryQuery, FieldChange, NewEntry, Order, PageId, Status, TextMatch};
+use serde_json::json;
+
+use super::Home;
+use super::scene::{Scene, patch, tag};
+
+fn search(text: &str) -> EntryQuery {
+    EntryQuery {
+        text: Some(text.to_owned()),
+        ..EntryQuery::default()
+    }
+}
+
+/// A space with a note for each of `titles`.
+async fn notes(home: &dyn Home, titles: &[&str]) -> (Scene, PageId) {
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    for title in titles {
+        scene.add(scene.note(page, title)).await;
+    }
+    (scene, page)
+}
+
+/// Nor does the form of an English word.
+pub async fn case_accents_and_endings_do_not_matter(home: &dyn Home) {
+    let (scene, _) = notes(home, &["Flights to Zürich", "A train to Straßburg", "readConfig fails"]).await;
+    for (text, wanted) in [
+        ("flight ZURICH", "Flights to Zürich"),
+        ("strassburg trains", "A train to Straßburg"),
+        ("Ｚｕｒｉｃｈ", "Flights to Zürich"),
+        ("config", "readConfig fails"),
+        ("readconfig failing", "readConfig fails"),
+    ] {
+        assert_eq!(scene.titles(&search(text)).await, [wanted], "{text}");
+    }
+    assert!(
+        scene.titles(&search("zur")).await.is_empty(),
+        "words are found as a whole"
+    );
+}
+
+/// In scripts without spaces: by one character, two, or more.
+pub async fn any_part_of_a_run_of_characters_is_found(home: &dyn Home) {
+    let (scene, _) = notes(home, &["明日は東京都に行く", "京都の寺", "항공편을 예약"]).await;
+    let (tokyo, kyoto, flight) = ("明日は東京都に行く", "京都の寺", "항공편을 예약");
+    for (text, wanted) in [
+        ("東", vec![tokyo]),
+        ("京", vec![kyoto, tokyo]),
+        ("東京", vec![tokyo]),
+        ("京都", vec![kyoto, tokyo]),
+        ("東京都", vec![tokyo]),
+        ("항공", vec![flight]),
+        ("都京", vec![]),
+    ] {
+        let mut found = scene.titles(&search(text)).await;
+        found.sort_by_key(|title| wanted.iter().position(|wanted| wanted == title));
+        assert_eq!(found, wanted, "{text}");
+    }
+}
+
+/// As is asked; in title, text and tags together.
+pub async fn all_words_or_any_of_them(home: &dyn Home) {
+    let (scene, page) = notes(home, &["red", "green", "red green"]).await;
+    let mut spread = scene.note(page, "red");
+    (spread.fields.body, spread.fields.tags) = ("and green".to_owned(), vec![tag("wine/white")]);
+    scene.add(spread).await;
+    let found = async |text: &str, text_match| {
+        let query = EntryQuery {
+            text_match,
+            ..search(text)
+        };
+        scene.list(&query).await.expect("a list").total
+    };
+    assert_eq!(found("red green", TextMatch::All).await, 2);
+    assert_eq!(found("red white green", TextMatch::All).await, 1);
+    assert_eq!(found("green red blue", TextMatch::All).await, 0);
+    assert_eq!(found("red blue", TextMatch::Any).await, 3);
+    assert_eq!(found("red green blue", TextMatch::Any).await, 4);
+}
+
+/// Title before text, and few words before many; each with its score. Another order is kept to.
+pub async fn the_best_match_comes_first(home: &dyn Home) {
+    let (scene, page) = notes(home, &["paris", "other", "unlike", "more"]).await;
+    for (title, body) in [
+        ("long", "paris ".to_owned() + &"x ".repeat(200)),
+        ("short", "to paris".to_owned()),
+    ] {
+        let mut new = scene.note(page, title);
+        new.fields.body = body;
+        scene.add(new).await;
+    }
+    let answer = scene.list(&search("Paris")).await.expect("a list");
+    let titles: Vec<_> = answer.items.iter().map(|entry| entry.fields.title.as_str()).collect();
+    assert_eq!(titles, ["paris", "short", "long"]);
+    assert_eq!(answer.scores.len(), 3);
+    assert!(answer.scores.is_sorted_by(|a, b| a > b), "{:?}", answer.scores);
+    for (order, wanted) in [
+        (Order::Newest, ["short", "long", "paris"]),
+        (Order::Oldest, ["paris", "long", "short"]),
+    ] {
+        let query = EntryQuery {
+            order,
+            ..search("paris")
+        };
+        assert_eq!(scene.titles(&query).await, wanted);
+    }
+    let without = scene.list(&EntryQuery::default()).await.expect("a list");
+    assert!(without.scores.is_empty());
+}
+
+/// Filters and words hold together; archived ones are found when they are asked for.
+pub async fn a_search_keeps_to_its_filters(home: &dyn Home) {
+    let (scene, page) = notes(home, &["wine of old"]).await;
+    let elsewhere = scene.a_page().await;
+    let mut tagged = scene.note(elsewhere, "red wine");
+    tagged.fields.tags = vec![tag("red")];
+    tagged.fields.context = Some(json!({"goal_id": "g1"}));
+    scene.add(tagged).await;
+    let mut seen = scene.entry(page, EntryKind::Observation, "wine observed");
+    seen.fields.type_name = Some("risk_alert".to_owned());
+    scene.add(seen).await;
+    let put_away = scene.add(scene.note(page, "wine put away")).await;
+    scene
+        .commit(vec![patch(put_away, vec![FieldChange::Status(Status::Archived)])])
+        .await;
+    for kind in [EntryKind::Log, EntryKind::Step] {
+        scene.add(scene.entry(page, kind, "wine of a run")).await;
+    }
+    let wine = || search("wine");
+    let cases: Vec<(EntryQuery, &[&str])> = vec![
+        (wine(), &["red wine", "wine observed", "wine of old"]),
+        (
+            EntryQuery {
+                page: Some(elsewhere),
+                ..wine()
+            },
+            &["red wine"],
+        ),
+        (
+            EntryQuery {
+                page: Some(PageId::derived(&["nowhere"])),
+                ..wine()
+            },
+            &[],
+        ),
+        (
+            EntryQuery {
+                kinds: vec![EntryKind::Observation, EntryKind::Log],
+                ..wine()
+            },
+            &["wine observed"],
+        ),
+        (
+            EntryQuery {
+                types: vec!["risk_alert".to_owned()],
+                ..wine()
+            },
+            &["wine observed"],
+        ),
+        (
+            EntryQuery {
+                tags: vec![tag("red")],
+                ..wine()
+            },
+            &["red wine"],
+        ),
+        (
+            EntryQuery {
+                tags_none: vec![tag("red")],
+                ..wine()
+            },
+            &["wine observed", "wine of old"],
+        ),
+        (
+            EntryQuery {
+                context: vec![("goal_id".to_owned(), json!("g1"))],
+                ..wine()
+            },
+            &["red wine"],
+        ),
+        (
+            EntryQuery {
+                context: vec![("goal_id".to_owned(), json!("g2"))],
+                ..wine()
+            },
+            &[],
+        ),
+        (
+            EntryQuery {
+                status: vec![Status::Archived],
+                ..wine()
+            },
+            &["wine put away"],
+        ),
+    ];
+    for (query, wanted) in cases {
+        let mut titles = scene.titles(&query).await;
+        titles.sort();
+        assert_eq!(titles, wanted, "{query:?}");
+        let answer = scene.list(&query).await.expect("a list");
+        assert_eq!(
+            (answer.total, answer.scores.len()),
+            (wanted.len() as u64, wanted.len()),
+            "{query:?}"
+        );
+    }
+}
+
+/// Also if the change was made before anybody searched.
+pub async fn a_changed_entry_is_found_by_what_it_says_now(home: &dyn Home) {
+    let (scene, page) = notes(home, &[]).await;
+    let id = scene.add(scene.note(page, "before")).await;
+    let changes = [
+        (FieldChange::Title("afterwards".to_owned()), "afterwards", "before"),
+        (FieldChange::Body("in the text".to_owned()), "text", "before"),
+        (FieldChange::Tags(vec![tag("labelled")]), "labelled", "before"),
+        (FieldChange::Body("another".to_owned()), "another", "text"),
+    ];
+    for (change, now, not_any_more) in changes {
+        scene.commit(vec![patch(id, vec![change])]).await;
+        assert_eq!(scene.list(&search(now)).await.expect("a list").total, 1, "{now}");
+        assert_eq!(
+            scene.list(&search(not_any_more)).await.expect("a list").total,
+            0,
+            "{not_any_more}"
+        );
+    }
+}
+
+/// Not in what is found, and not in how well it fits (M7.6.51).
+pub async fn a_search_never_crosses_spaces(home: &dyn Home) {
+    let (scene, _) = notes(home, &["paris", "a flight to paris", "rome"]).await;
+    let other = scene.other_space("other");
+    let before = scene.list(&search("paris")).await.expect("a list");
+    let page = other.a_page().await;
+    for title in ["paris", "paris paris", "london"] {
+        other.add(other.note(page, title)).await;
+    }
+    assert_eq!(other.list(&search("paris")).await.expect("a list").total, 2);
+    assert_eq!(other.list(&search("rome")).await.expect("a list").total, 0);
+    assert_eq!(scene.list(&search("london")).await.expect("a list").total, 0);
+    assert_eq!(scene.list(&search("paris")).await.expect("a list"), before);
+    let nobody = scene.other_space("nobody");
+    assert_eq!(nobody.list(&search("paris")).await.expect("a list").total, 0);
+}
+
+/// Every text is one; a text without words finds nothing.
+pub async fn signs_are_no_syntax(home: &dyn Home) {
+    let (scene, _) = notes(home, &["a \"flight\" and title near"]).await;
+    for text in [
+        "\"flight",
+        "flight*",
+        "-flight",
+        "title:flight",
+        "NEAR(flight)",
+        "flight AND",
+        "(flight",
+        "^flight",
+        "{a}: flight",
+    ] {
+        assert_eq!(scene.list(&search(text)).await.expect(text).total, 1, "{text}");
+    }
+    for text in ["", " ", "*", "\"\"", "- ' +", "\u{0}"] {
+        let answer = scene.list(&search(text)).await.expect(text);
+        assert_eq!((answer.total, answer.next), (0, None), "{text}");
+    }
+    let long = "flight ".repeat(10_000);
+    assert_eq!(scene.list(&search(&long)).await.expect("a long text").total, 1);
+    let many: String = (0..10_000).map(|number| format!("w{number} ")).collect();
+    assert_eq!(scene.list(&search(&many)).await.expect("many words").total, 0);
+}
+
+/// Whatever is written meanwhile, and however that changes what fits better (M7.2.15).
+pub async fn pages_of_a_search_neither_repeat_nor_skip(home: &dyn Home) {
+    let (scene, page) = notes(home, &[]).await;
+    let add = async |number: usize| {
+        let mut new = scene.note(page, &number.to_string());
+        new.fields.body = format!("rain {}", "and more ".repeat(number % 7));
+        scene.add(new).await
+    };
+    let mut ids = Vec::new();
+    for number in 0..25 {
+        ids.push(add(number).await);
+    }
+    for order in [Order::Relevance, Order::Newest, Order::Oldest] {
+        let mut query = EntryQuery {
+            order,
+            limit: 4,
+            ..search("rain")
+        };
+        let wanted = scene.list(&query).await.expect("a list").total;
+        let (mut seen, mut as_of) = (Vec::new(), Vec::new());
+        loop {
+            let answer = scene.list(&query).await.expect("a list");
+            assert_eq!(answer.total, wanted);
+            seen.extend(answer.items.iter().map(|entry| entry.handle));
+            as_of.push(answer.as_of);
+            query.cursor = answer.next;
+            if query.cursor.is_none() {
+                break;
+            }
+            add(seen.len()).await;
+            // What was given fits better from now on, and what was not given fits worse.
+            let body = |text: &str| vec![FieldChange::Body(text.to_owned())];
+            scene.commit(vec![patch(ids[seen.len() % 25], body("rain"))]).await;
+            scene
+                .commit(vec![patch(
+                    ids[(seen.len() + 9) % 25],
+                    body(&("rain".to_owned() + &" x".repeat(50))),
+                )])
+                .await;
+        }
+        let given = seen.len();
+        seen.sort();
+        seen.dedup();
+        assert_eq!((given, seen.len() as u64), (seen.len(), wanted), "{order:?}");
+        assert!(as_of.iter().all(|seq| *seq == as_of[0]), "{as_of:?}");
+    }
+}
+
+/// Whoever made them, at once.
+pub async fn a_search_sees_every_commit_before_it(home: &dyn Home) {
+    let (scene, page) = notes(home, &["first"]).await;
+    assert_eq!(scene.list(&search("first")).await.expect("a list").total, 1);
+    scene.add(scene.note(page, "second")).await;
+    assert_eq!(scene.list(&search("second")).await.expect("a list").total, 1);
+    if home.is_shared() {
+        let other = Scene::on(home.open());
+        assert_eq!(other.list(&search("second")).await.expect("a list").total, 1);
+        let mut third = other.note(page, "third");
+        third.id = folio_memory::EntryId::derived(&["third"]);
+        other.add(third).await;
+        assert_eq!(scene.list(&search("third")).await.expect("a list").total, 1);
+    }
+}
+
+/// What words find is written down twice: as rules of the model and as the store's index. They agree on every mixture.
+pub async fn the_store_finds_what_the_model_says(home: &dyn Home) {
+    const WORDS: [&str; 16] = [
+        "flight",
+        "Flights",
+        "flying",
+        "Zürich",
+        "zurich",
+        "東京都",
+        "京都",
+        "都",
+        "readConfig",
+        "read_config",
+        "v2.1",
+        "the",
+        "🔥",
+        "naïve",
+        "'",
+        "Ｅ",
+    ];
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    let mut noise = 7_usize;
+    let mut below = |end: usize| {
+        noise = noise
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (noise >> 33) % end
+    };
+    let mut some_words = |most: usize| {
+        let count = below(most + 1);
+        let words: Vec<_> = (0..count).map(|_| WORDS[below(WORDS.len())]).collect();
+        words.join([" ", "", "-"][below(3)])
+    };
+    let mut changes = Vec::new();
+    for _ in 0..80 {
+        let mut new: NewEntry = scene.note(page, &some_words(2));
+        new.fields.body = some_words(4);
+        changes.push(Change::AddEntry(Box::new(new)));
+    }
+    for some in changes.chunks(20) {
+        scene.commit(some.to_vec()).await;
+    }
+    let everything = EntryQuery {
+        limit: 1_000,
+        ..EntryQuery::default()
+    };
+    let all = scene.list(&everything).await.expect("a list").items;
+    for number in 0..120 {
+        let query = EntryQuery {
+            text_match: [TextMatch::All, TextMatch::Any][number % 2],
+            order: Order::Newest,
+            limit: 1_000,
+            ..search(&some_words(3))
+        };
+        let wanted: Vec<&Entry> = all.iter().filter(|entry| query.matches(entry, scene.now())).collect();
+        let answer = scene.list(&query).await.expect("a list");
+        assert_eq!(answer.items.iter().collect::<Vec<_>>(), wanted, "{query:?}");
+        assert_eq!(answer.total, wanted.len() as u64, "{query:?}");
+    }
+}
