@@ -12,7 +12,7 @@ use support::{Folio, session};
 fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
     let folio = Folio::new();
     folio.file("policy.json", r#"{"types": {"tide": {"class": "reminder"}}}"#);
-    folio.file("wrong.json", r#"{"type": {}}"#);
+    folio.file("wrong.json", r#"{"strict_types": "perhaps"}"#);
     let seen = session(
         &folio,
         &[
@@ -68,7 +68,7 @@ fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
       }
     }
     $ folio policy set wrong.json
-    ! error: the policy cannot be read: unknown field `type`, expected `types` or `strict_types` at line 1 column 7
+    ! error: the policy cannot be read: unknown variant `perhaps`, expected one of `tools`, `everybody`, `nobody` at line 1 column 26
     !   hint: `folio policy show` prints one that can
     = 2
     $ folio trace --limit 4

@@ -14,6 +14,7 @@
 //! - [`query`]: what may be asked
 //! - [`text`]: what is found by words, and where they stand
 //! - [`keeping`]: what is due for being put away or taken out, and what is left of what was
+//! - [`terms`]: the exact words by which an entry is found
 //! - [`markdown`]: a page as people read it
 //! - [`trace`]: what happened besides the log
 
@@ -34,6 +35,7 @@ pub mod policy;
 pub mod query;
 pub mod scratchbook;
 pub mod space;
+pub mod terms;
 pub mod text;
 pub mod time;
 pub mod tokens;
@@ -50,7 +52,7 @@ pub use id::{EntryHandle, EntryId, IdSource, PageHandle, PageId, RunId, Seq, Tur
 pub use link::{Link, Relation};
 pub use page::{Page, PageFields, PageRole};
 pub use policy::{KeptPolicy, SpacePolicy};
-pub use query::{EntryQuery, ListAnswer, Order, PageQuery};
+pub use query::{EntryQuery, ListAnswer, Order, PageQuery, TypeRanks};
 pub use space::{SpaceName, ThreadKey};
 pub use text::{TextMatch, TextQuery};
 pub use time::{Clock, Timestamp};

@@ -1,9 +1,12 @@
 //! What may be asked of a space.
 
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::entry::{Entry, EntryKind, Owner, State, Status, Tag};
+use crate::entry::{Confidence, Entry, EntryKind, Owner, State, Status, Tag};
 use crate::id::{PageId, RunId, Seq};
 use crate::page::PageRole;
 use crate::space::ThreadKey;
@@ -26,6 +29,27 @@ pub enum Order {
     Newest,
     /// Oldest first: how a page is read.
     Oldest,
+    /// What matters most first: by the rank of its type, then the surer, then the newer (M7.2.14).
+    Priority,
+}
+
+/// How much the types of entries matter: a lower rank comes first.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TypeRanks {
+    /// Of the types that are registered.
+    pub known: BTreeMap<String, u32>,
+    /// Of every other type, and of entries without one.
+    pub other: u32,
+}
+
+impl TypeRanks {
+    /// The rank of a type.
+    #[must_use]
+    pub fn of(&self, type_name: Option<&str>) -> u32 {
+        let known = type_name.and_then(|name| self.known.get(name));
+        known.copied().unwrap_or(self.other)
+    }
 }
 
 /// A question for entries. Inside one field a list means any of it, fields together mean all of them, and an empty list
@@ -54,19 +78,25 @@ pub struct EntryQuery {
     pub context: Vec<(String, Value)>,
     /// At least this sure; entries without confidence do not pass.
     pub min_confidence: Option<f64>,
-    /// Added after this commit.
+    /// Added or changed after this commit: what a parallel turn has not seen yet (M7.2.16).
     pub since: Option<Seq>,
     /// With these words in title, text or tags (M7.2.17); only entries that are found by their text.
     pub text: Option<String>,
     /// With how many of them.
     #[serde(rename = "match")]
     pub text_match: TextMatch,
+    /// As memory stood at this commit (M7.2.16); what is not memory of its own, the steps of a plan and blocks of a log,
+    /// is given as it is.
+    pub as_of: Option<Seq>,
     /// Expired ones, too.
     pub include_expired: bool,
     /// Replaced ones, too.
     pub include_superseded: bool,
     /// In which order.
     pub order: Order,
+    /// How much types matter, for [`Order::Priority`]. A workspace fills it in from the types that its space knows.
+    #[serde(skip_serializing_if = "is_default")]
+    pub ranks: TypeRanks,
     /// How many at most; 0 means [`DEFAULT_LIMIT`].
     pub limit: u32,
     /// Where an earlier answer ended.
@@ -109,7 +139,8 @@ impl EntryQuery {
             && self
                 .min_confidence
                 .is_none_or(|least| fields.confidence.is_some_and(|c| c.value() >= least))
-            && self.since.is_none_or(|seq| entry.created_seq > seq)
+            && self.since.is_none_or(|seq| entry.updated_seq > seq)
+            && self.as_of.is_none_or(|seq| entry.created_seq <= seq)
             && (self.include_expired || state != State::Expired)
             && (self.include_superseded || fields.superseded_by.is_none())
             && self
@@ -122,6 +153,31 @@ impl EntryQuery {
     pub fn text_query(&self) -> Option<TextQuery> {
         self.text.as_deref().map(|text| TextQuery::of(text, self.text_match))
     }
+}
+
+impl EntryQuery {
+    /// Which of two entries comes first in the order that is asked for. Total: no two entries are equal. How well an entry
+    /// fits a text only a store knows; here the newest comes first.
+    #[must_use]
+    pub fn compare(&self, a: &Entry, b: &Entry) -> Ordering {
+        let newest = b.handle.cmp(&a.handle);
+        match self.order {
+            Order::Relevance | Order::Newest => newest,
+            Order::Oldest => newest.reverse(),
+            Order::Priority => {
+                let rank = |entry: &Entry| self.ranks.of(entry.fields.type_name.as_deref());
+                let sureness = |entry: &Entry| entry.fields.confidence.map_or(0.0, Confidence::value);
+                rank(a)
+                    .cmp(&rank(b))
+                    .then_with(|| sureness(b).total_cmp(&sureness(a)))
+                    .then(newest)
+            }
+        }
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// The value at a dotted path; `None` if there is none (M7.2.18).

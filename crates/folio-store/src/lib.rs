@@ -8,6 +8,7 @@
 
 pub mod commit;
 pub mod error;
+mod live;
 pub mod sqlite;
 pub mod store;
 pub mod system;

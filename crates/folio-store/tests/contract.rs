@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use folio_store::Store;
-use folio_store::sqlite::{OpenOptions, SqliteStore};
+use folio_store::sqlite::{LiveOptions, OpenOptions, SqliteStore};
 use folio_testkit::contract::Home;
 
 /// A file in a folder of its own.
@@ -18,6 +18,27 @@ impl InFile {
 impl Home for InFile {
     fn open(&self) -> Arc<dyn Store> {
         SqliteStore::open(&OpenOptions::at(self.0.path().join("folio.db"))).expect("a store")
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+}
+
+/// A file, with an index of the live entries in memory from the first question on.
+struct Indexed(InFile);
+
+impl Home for Indexed {
+    fn open(&self) -> Arc<dyn Store> {
+        let options = OpenOptions {
+            live: LiveOptions {
+                after: 0,
+                from: 0,
+                ..LiveOptions::default()
+            },
+            ..OpenOptions::at(self.0.0.path().join("folio.db"))
+        };
+        SqliteStore::open(&options).expect("a store")
     }
 
     fn is_shared(&self) -> bool {
@@ -42,6 +63,12 @@ mod file {
     use super::InFile;
 
     folio_testkit::store_contract!(InFile::new());
+}
+
+mod indexed {
+    use super::{InFile, Indexed};
+
+    folio_testkit::store_contract!(Indexed(InFile::new()));
 }
 
 mod memory {

@@ -76,6 +76,12 @@ impl EntryKind {
         }
     }
 
+    /// Whether it is memory of its own, and not what a run writes on its pages.
+    #[must_use]
+    pub fn is_memory(self) -> bool {
+        !matches!(self, Self::Step | Self::Log | Self::Summary)
+    }
+
     /// Whether its text never changes once written.
     #[must_use]
     pub fn is_append_only(self) -> bool {

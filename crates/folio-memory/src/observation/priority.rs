@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use super::types::{Class, TypeRegistry};
 use crate::entry::Entry;
+use crate::query::TypeRanks;
 
 impl TypeRegistry {
     /// What entries of the type `name` are treated as; an unknown type is an insight.
@@ -18,6 +19,16 @@ impl TypeRegistry {
     pub fn priority_of(&self, name: Option<&str>) -> u32 {
         name.and_then(|name| self.get(name))
             .map_or_else(|| Class::Insight.priority(), |known| known.priority)
+    }
+
+    /// How important each type is, for a query by priority.
+    #[must_use]
+    pub fn ranks(&self) -> TypeRanks {
+        let known = self.names().map(|name| (name.to_owned(), self.priority_of(Some(name))));
+        TypeRanks {
+            known: known.collect(),
+            other: self.priority_of(None),
+        }
     }
 
     /// The names of the registered types of `class`, sorted.

@@ -7,6 +7,7 @@ mod turns;
 
 use std::collections::HashMap;
 
+use folio_memory::terms::terms_of;
 use folio_memory::{
     Change, Entry, EntryHandle, EntryId, KeptPolicy, NewEntry, Page, PageHandle, PageId, RunId, Seq, Timestamp, Turn,
     TurnId,
@@ -70,7 +71,7 @@ struct Counts {
     pages: u64,
     runs: u64,
     turns: u64,
-    tags: u64,
+    terms: u64,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -80,7 +81,7 @@ impl std::ops::AddAssign for Counts {
         self.pages += other.pages;
         self.runs += other.runs;
         self.turns += other.turns;
-        self.tags += other.tags;
+        self.terms += other.terms;
     }
 }
 
@@ -340,8 +341,8 @@ impl<'c, 'f> Replay<'c, 'f> {
 
     fn compare_entry(&mut self, made: &Entry) -> Result<(), Failure> {
         let place = Place::of(self.space, made.handle.0);
-        let tags: std::collections::BTreeSet<_> = made.fields.tags.iter().collect();
-        self.counts.tags += tags.len() as u64;
+        let terms = terms_of(&made.fields);
+        self.counts.terms += terms.len() as u64;
         match read(entry::at(self.conn, place))? {
             Ok(Some(found)) if found == *made => {}
             Ok(Some(_)) => self.problem(|| format!("entry {} is not what the log makes of it", made.handle)),
@@ -351,9 +352,10 @@ impl<'c, 'f> Replay<'c, 'f> {
         if !entry::has_columns(self.conn, place, made)? {
             self.problem(|| format!("entry {} is filed under something that it is not", made.handle));
         }
-        for tag in tags {
-            if !entry::is_tagged(self.conn, place, tag)? {
-                self.problem(|| format!("entry {} cannot be found by its tag {tag}", made.handle));
+        for term in terms {
+            if !entry::is_found_by(self.conn, place, &term)? {
+                let shown = term.replace(char::is_control, " ");
+                self.problem(|| format!("entry {} cannot be found by its word {:?}", made.handle, shown.trim()));
             }
         }
         Ok(())
@@ -376,7 +378,7 @@ fn check_totals(conn: &Connection, rebuilt: &Counts, findings: &mut Findings) ->
         ("pages", "page", rebuilt.pages),
         ("runs", "run", rebuilt.runs),
         ("turns", "turn", rebuilt.turns),
-        ("tags", "entry_tag", rebuilt.tags),
+        ("words that entries are found by", "entry_term", rebuilt.terms),
     ];
     for (what, table, wanted) in cases {
         let found: i64 = conn.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))?;

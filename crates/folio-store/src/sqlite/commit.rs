@@ -4,6 +4,7 @@ mod turns;
 
 use folio_engine::Event;
 use folio_memory::id::RunHandle;
+use folio_memory::terms::terms_of;
 use folio_memory::{
     Change, Entry, EntryHandle, EntryId, FieldChange, KeptPolicy, Link, NewEntry, NewPage, Page, PageHandle, PageId,
     RunId, Seq, Timestamp,
@@ -175,7 +176,7 @@ impl<'c> Plan<'_, '_, 'c> {
             place,
             new: new_entry,
             entry: None,
-            old_tags: Vec::new(),
+            old_terms: Vec::new(),
             is_changed: false,
         };
         let index = self.entries.add(new.id, planned);
@@ -193,7 +194,7 @@ impl<'c> Plan<'_, '_, 'c> {
             (none, Some((new, ..))) => none.insert(Entry::added(new.clone(), handle, seq, at)),
             (none, None) => {
                 let found = entry::at(self.scope.conn, planned.place)?.ok_or_else(|| not_found("entry", id))?;
-                planned.old_tags.clone_from(&found.fields.tags);
+                planned.old_terms = terms_of(&found.fields);
                 none.insert(found)
             }
         };
@@ -313,7 +314,7 @@ impl<'c> Plan<'_, '_, 'c> {
                 place,
                 new: None,
                 entry: None,
-                old_tags: Vec::new(),
+                old_terms: Vec::new(),
                 is_changed: false,
             };
             self.entries.add(id, planned)

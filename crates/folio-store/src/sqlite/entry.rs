@@ -1,7 +1,8 @@
 //! Rows of entries.
 
 use folio_memory::id::EntryRef;
-use folio_memory::{Entry, EntryFields, EntryHandle, EntryId, EntryKind, PageId, Seq, Tag, Timestamp};
+use folio_memory::terms::terms_of;
+use folio_memory::{Entry, EntryFields, EntryHandle, EntryId, EntryKind, PageId, Seq, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 use super::error::{Failure, damaged, not_found};
@@ -68,11 +69,11 @@ pub(super) fn insert(conn: &Connection, row: &EntryRow<'_>) -> Result<(), Failur
         to_column(row.updated_seq.0),
         row.fields_json,
     ])?;
-    insert_tags(conn, row.place, &fields.tags)
+    insert_terms(conn, row.place, &terms_of(fields))
 }
 
-/// Writes what a commit has changed of an entry whose tags were `old_tags`.
-pub(super) fn update(conn: &Connection, row: &EntryRow<'_>, old_tags: &[Tag]) -> Result<(), Failure> {
+/// Writes what a commit has changed of an entry that was found by `old_terms`.
+pub(super) fn update(conn: &Connection, row: &EntryRow<'_>, old_terms: &[String]) -> Result<(), Failure> {
     let sql = "UPDATE entry SET type = ?2, status = ?3, owner = ?4, pinned = ?5, expires_at = ?6, superseded = ?7,
                confidence = ?8, version = ?9, updated_at = ?10, updated_seq = ?11, fields = ?12 WHERE place = ?1";
     let fields = row.fields;
@@ -91,12 +92,13 @@ pub(super) fn update(conn: &Connection, row: &EntryRow<'_>, old_tags: &[Tag]) ->
         to_column(row.updated_seq.0),
         row.fields_json,
     ])?;
-    if old_tags != fields.tags {
-        let mut delete = conn.prepare_cached("DELETE FROM entry_tag WHERE tag = ?1 AND entry = ?2")?;
-        for tag in old_tags {
-            delete.execute(params![tag.as_str(), row.place])?;
+    let terms = terms_of(fields);
+    if old_terms != terms {
+        let mut delete = conn.prepare_cached("DELETE FROM entry_term WHERE term = ?1 AND entry = ?2")?;
+        for term in old_terms {
+            delete.execute(params![term, row.place])?;
         }
-        insert_tags(conn, row.place, &fields.tags)?;
+        insert_terms(conn, row.place, &terms)?;
     }
     Ok(())
 }
@@ -170,23 +172,77 @@ pub(super) fn has_columns(conn: &Connection, place: Place, entry: &Entry) -> Res
     Ok(found == 1)
 }
 
-/// Whether the entry at `place` can be found by `tag`.
-pub(super) fn is_tagged(conn: &Connection, place: Place, tag: &Tag) -> Result<bool, Failure> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM entry_tag WHERE tag = ?1 AND entry = ?2)";
+/// Whether the entry at `place` can be found by `term`.
+pub(super) fn is_found_by(conn: &Connection, place: Place, term: &str) -> Result<bool, Failure> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM entry_term WHERE term = ?1 AND entry = ?2)";
     Ok(conn
         .prepare_cached(sql)?
-        .query_row(params![tag.as_str(), place], |row| row.get(0))?)
+        .query_row(params![term, place], |row| row.get(0))?)
 }
 
-fn insert_tags(conn: &Connection, place: Place, tags: &[Tag]) -> Result<(), Failure> {
-    if tags.is_empty() {
+/// Whether some entry of `space` can be found by `term`.
+pub(super) fn is_any_found_by(conn: &Connection, space: SpaceId, term: &str) -> Result<bool, Failure> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM entry_term WHERE term = ?1 AND entry BETWEEN ?2 AND ?3)";
+    let values = params![term, Place::start(space), Place::end(space)];
+    Ok(conn.prepare_cached(sql)?.query_row(values, |row| row.get(0))?)
+}
+
+/// The number of the last entry that was there at commit `seq`; zero if none was.
+///
+/// Numbers are given in the order of commits, so it is found by halving.
+pub(super) fn last_at(conn: &Connection, space: SpaceId, seq: Seq) -> Result<u64, Failure> {
+    let sql = "SELECT max(place) FROM entry WHERE place BETWEEN ?1 AND ?2";
+    let last: Option<Place> = conn
+        .prepare_cached(sql)?
+        .query_row(params![Place::start(space), Place::end(space)], |row| row.get(0))?;
+    let sql = "SELECT place, created_seq FROM entry WHERE place BETWEEN ?1 AND ?2 ORDER BY place LIMIT 1";
+    let mut next = conn.prepare_cached(sql)?;
+    let (mut known, mut beyond) = (0, last.map_or(0, Place::number) + 1);
+    while known + 1 < beyond {
+        let middle = Place::of(space, known + (beyond - known) / 2);
+        let found = next
+            .query_row(params![middle, Place::of(space, beyond - 1)], |row| {
+                Ok((row.get::<_, Place>(0)?.number(), from_column(row.get(1)?)))
+            })
+            .optional()?;
+        match found {
+            Some((number, created_seq)) if created_seq <= seq.0 => known = number,
+            _ => beyond = middle.number(),
+        }
+    }
+    Ok(known)
+}
+
+/// Where the entries stand that changed after commit `seq`, those added since aside; only what is memory of its own.
+pub(super) fn changed_after(conn: &Connection, space: SpaceId, seq: Seq) -> Result<Vec<Place>, Failure> {
+    let sql = "SELECT place FROM entry INDEXED BY entry_changed WHERE space = ?1 AND updated_seq > ?2
+               AND version > 1 AND kind NOT IN ('log', 'step', 'summary') AND created_seq <= ?2";
+    let mut statement = conn.prepare_cached(sql)?;
+    let places = statement.query_map(params![space, to_column(seq.0)], |row| row.get(0))?;
+    Ok(places.collect::<Result<_, _>>()?)
+}
+
+/// Writes the words for values in contexts of entries that were written before there were any.
+pub(super) fn find_by_context(conn: &Connection) -> Result<(), Failure> {
+    let mut statement = conn.prepare("SELECT place, fields FROM entry WHERE fields LIKE '%\"context\":%'")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let place: Place = row.get(0)?;
+        let fields: EntryFields = serde_json::from_str(row.get_ref(1)?.as_str().unwrap_or_default())
+            .map_err(|error| damaged(&format!("entry {}", place.number()), error))?;
+        insert_terms(conn, place, &terms_of(&fields))?;
+    }
+    Ok(())
+}
+
+fn insert_terms(conn: &Connection, place: Place, terms: &[String]) -> Result<(), Failure> {
+    if terms.is_empty() {
         return Ok(());
     }
-    // A writer may have given a tag twice.
-    let sql = "INSERT INTO entry_tag (tag, entry) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+    let sql = "INSERT INTO entry_term (term, entry) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
     let mut insert = conn.prepare_cached(sql)?;
-    for tag in tags {
-        insert.execute(params![tag.as_str(), place])?;
+    for term in terms {
+        insert.execute(params![term, place])?;
     }
     Ok(())
 }

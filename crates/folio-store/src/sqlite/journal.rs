@@ -169,6 +169,20 @@ pub(super) fn history(conn: &Connection, space: Option<SpaceId>, id: EntryId) ->
     Ok(revisions)
 }
 
+/// The entry at `place` as it stood at commit `seq`, if it was there.
+pub(super) fn as_of(conn: &Connection, place: Place, seq: Seq) -> Result<Option<Entry>, Failure> {
+    let Some(found) = entry::at(conn, place)? else {
+        return Ok(None);
+    };
+    let mut state = None;
+    for commit in commits_of_entry(conn, place, found.created_seq, seq)? {
+        for change in commit.record.changes {
+            fold(&mut state, found.handle, &change, found.id, commit.seq, commit.at);
+        }
+    }
+    Ok(state)
+}
+
 /// Brings `state` of the entry `id` to what it is after `change`; whether anything changed.
 pub(super) fn fold(
     state: &mut Option<Entry>,

@@ -1,62 +1,65 @@
-//! Lists of entries: the filter as SQL, the exact total, and the cursor.
+//! Lists of entries: which of them, how many there are, and where to go on.
+//!
+//! A list is a reading of one state of memory: that of the commit that it is asked for, or that of its first page. What has
+//! changed since is looked up in the log, and everything else is found as it stands, by the index in memory or by SQL.
 
-use folio_memory::{Entry, EntryKind, EntryQuery, ListAnswer, Order, Seq, SpaceName, Timestamp};
-use rusqlite::types::Value;
-use rusqlite::{Connection, params_from_iter};
-use sha2::{Digest, Sha256};
+use folio_memory::terms::{MORE, context_term};
+use folio_memory::{Entry, EntryQuery, ListAnswer, Seq, SpaceName, Status, Timestamp};
+use rusqlite::Connection;
 
-use super::entry::{COLUMNS, from_row};
+use super::cursor::{After, Cursor, binding};
 use super::error::Failure;
-use super::journal;
-use super::page::{self, place_value};
-use super::place::{Place, SpaceId, to_column};
-use crate::error::StoreError;
+use super::filter::Filter;
+use super::living::Living;
+use super::place::{Place, SpaceId};
+use super::{entry, journal, page};
+use crate::live::Wanted;
 
-/// The entries that `query` asks for, as they are at `now`.
+/// The entries that `query`, which has no text, asks for, as they are at `now`.
 pub(super) fn entries(
     conn: &Connection,
+    living: &Living,
     name: &SpaceName,
     space: Option<SpaceId>,
     query: &EntryQuery,
     now: Timestamp,
 ) -> Result<ListAnswer<Entry>, Failure> {
     let binding = binding(name, query)?;
-    let cursor = query
-        .cursor
-        .as_deref()
-        .map(|text| Cursor::parse(text, &binding))
-        .transpose()?;
+    let cursor = query.cursor.as_deref();
+    let cursor = cursor.map(|text| Cursor::parse(text, &binding)).transpose()?;
     let head = match space {
         Some(space) => journal::last(conn, space)?.map_or(Seq(0), |(head, _)| head),
         None => Seq(0),
     };
-    // Whoever goes on reading sees the list that he began, whatever was added since.
-    let as_of = cursor.as_ref().map_or(head, |cursor| cursor.as_of);
-    let filter = space
-        .map(|space| Filter::of(conn, space, query, as_of, now))
-        .transpose()?
-        .flatten();
-    let Some((space, filter)) = space.zip(filter) else {
-        return Ok(ListAnswer {
-            items: Vec::new(),
-            returned: 0,
-            total: 0,
-            next: None,
-            as_of,
-            scores: Vec::new(),
-        });
-    };
+    let as_of = cursor
+        .map(|cursor| cursor.as_of)
+        .or(query.as_of)
+        .unwrap_or(head)
+        .min(head);
     let limit = usize::try_from(query.limit()).unwrap_or(usize::MAX);
-    let after = cursor.as_ref().map(|cursor| Place::of(space, cursor.after));
-    let (mut items, total) = if query.context.is_empty() {
-        (filter.first(conn, query.order, after, limit + 1)?, filter.count(conn)?)
-    } else {
-        filter.scan(conn, query, now, after, limit + 1)?
+    let found = match space {
+        Some(space) => Search {
+            conn,
+            name,
+            space,
+            query,
+            now,
+            head,
+            as_of,
+            after: cursor.map(|cursor| cursor.after),
+            limit: limit + 1,
+        }
+        .run(living)?,
+        None => (Vec::new(), 0),
     };
+    let (mut items, total) = found;
     let goes_on = items.len() > limit;
     items.truncate(limit);
-    let last = items.last().filter(|_| goes_on).map(|entry| entry.handle.0);
-    let next = last.map(|after| Cursor { after, as_of }.to_text(&binding));
+    let last = items.last().filter(|_| goes_on);
+    let next = last.map(|last| {
+        let after = After::of(query, last);
+        Cursor { after, as_of }.to_text(&binding)
+    });
     Ok(ListAnswer {
         returned: items.len(),
         items,
@@ -67,290 +70,142 @@ pub(super) fn entries(
     })
 }
 
-/// Conditions in SQL, with their values.
-pub(super) struct Filter {
-    /// Where rows are looked for when they are wanted in order.
-    ordered: Conditions,
-    /// Where rows are looked for when they are counted.
-    counted: Conditions,
-    /// What holds for the rows that are wanted.
-    wanted: Conditions,
+/// A question that is being answered, within one transaction.
+struct Search<'q> {
+    conn: &'q Connection,
+    name: &'q SpaceName,
+    space: SpaceId,
+    query: &'q EntryQuery,
+    now: Timestamp,
+    head: Seq,
+    as_of: Seq,
+    after: Option<After>,
+    /// One more than are wanted, to see whether there are more.
+    limit: usize,
 }
 
-#[derive(Default)]
-pub(super) struct Conditions {
-    table: &'static str,
-    pub(super) sql: String,
-    pub(super) values: Vec<Value>,
-}
-
-const BY_NUMBER: &str = "entry";
-/// The index that knows everything that is filtered by, sorted by kind, then by page.
-const BY_KIND_AND_PAGE: &str = "entry INDEXED BY entry_list";
-
-impl Filter {
-    /// Everything that `query` asks for but its context; `None` if nothing can match.
-    fn of(
-        conn: &Connection,
-        space: SpaceId,
-        query: &EntryQuery,
-        as_of: Seq,
-        now: Timestamp,
-    ) -> Result<Option<Self>, Failure> {
-        let page = match query.page.map(|page| page::place_of(conn, space, page)).transpose()? {
-            Some(None) => return Ok(None),
-            page => page.flatten(),
+impl Search<'_> {
+    /// The first entries in order, and how many there are in all.
+    fn run(&self, living: &Living) -> Result<(Vec<Entry>, u64), Failure> {
+        let page = self
+            .query
+            .page
+            .map(|page| page::place_of(self.conn, self.space, page))
+            .transpose()?;
+        let Some(page) = page.map_or(Some(None), |page| page.map(Some)) else {
+            // There is no such page.
+            return Ok((Vec::new(), 0));
         };
-        let is_tagged = !query.tags.is_empty() || !query.tags_any.is_empty();
-        let (ordered, counted) = if page.is_some() || !query.kinds.is_empty() {
-            (listed(space, query, page), listed(space, query, page))
-        } else if is_tagged {
-            // The tags lead to the numbers of the entries.
-            (numbered(space), numbered(space))
+        let changed = if self.as_of < self.head {
+            entry::changed_after(self.conn, self.space, self.as_of)?
         } else {
-            (numbered(space), listed(space, query, page))
+            Vec::new()
         };
-        Ok(Some(Self {
-            ordered,
-            counted,
-            wanted: Self::wanted(query, as_of, now),
-        }))
+        let (mut items, mut total) = match self.in_memory(living, page, &changed)? {
+            Some(found) => found,
+            None => self.by_sql(page, &changed)?,
+        };
+        if !changed.is_empty() {
+            let before = self.as_they_were(&changed)?;
+            total += before.len() as u64;
+            items.extend(before.into_iter().filter(|entry| self.comes_after(entry)));
+            items.sort_by(|a, b| self.query.compare(a, b));
+            items.truncate(self.limit);
+        }
+        Ok((items, total))
     }
 
-    pub(super) fn wanted(query: &EntryQuery, as_of: Seq, now: Timestamp) -> Conditions {
-        let mut filter = Conditions::default();
-        filter.and_any_of("type", query.types.iter().map(String::as_str));
-        filter.and_any_of("owner", query.owner.iter().map(folio_memory::Owner::as_str));
-        if query.status.is_empty() {
-            filter.and("status <> 'archived'", []);
-        }
-        filter.and_any_of("status", query.status.iter().map(|status| status.as_str()));
-        for tag in &query.tags {
-            filter.and(&format!("place IN ({TAGGED} = ?)"), [tag.as_str().to_owned().into()]);
-        }
-        let texts = |tags: &[folio_memory::Tag]| {
-            tags.iter()
-                .map(|tag| tag.as_str().to_owned().into())
-                .collect::<Vec<_>>()
-        };
-        if !query.tags_any.is_empty() {
-            filter.and(
-                &format!("place IN ({TAGGED} IN ({}))", marks(query.tags_any.len())),
-                texts(&query.tags_any),
-            );
-        }
-        if !query.tags_none.is_empty() {
-            filter.and(
-                &format!("place NOT IN ({TAGGED} IN ({}))", marks(query.tags_none.len())),
-                texts(&query.tags_none),
-            );
-        }
-        if let Some(least) = query.min_confidence {
-            filter.and("confidence >= ?", [least.into()]);
-        }
-        if let Some(since) = query.since {
-            filter.and("created_seq > ?", [to_column(since.0).into()]);
-        }
-        filter.and("created_seq <= ?", [to_column(as_of.0).into()]);
-        if !query.include_expired {
-            let alive = "(expires_at IS NULL OR expires_at > ? OR pinned OR status = 'archived')";
-            filter.and(alive, [now.as_nanos().into()]);
-        }
-        if !query.include_superseded {
-            filter.and("NOT superseded", []);
-        }
-        filter
-    }
-
-    /// The first `limit` entries after the one at `after`.
-    fn first(
+    /// The answer of the index in memory, if that knows what is asked.
+    fn in_memory(
         &self,
-        conn: &Connection,
-        order: Order,
-        after: Option<Place>,
-        limit: usize,
-    ) -> Result<Vec<Entry>, Failure> {
-        let (beyond, direction) = direction(order);
-        let mut rest = Conditions::default();
-        if let Some(after) = after {
-            rest.and(&format!("place {beyond} ?"), [place_value(after)]);
+        living: &Living,
+        page: Option<Place>,
+        changed: &[Place],
+    ) -> Result<Option<(Vec<Entry>, u64)>, Failure> {
+        let query = self.query;
+        let asks_for_the_living = !query.kinds.is_empty()
+            && query.kinds.iter().all(|kind| kind.is_memory())
+            && !query.status.contains(&Status::Archived)
+            && !query.include_expired
+            && !query.include_superseded;
+        let terms = query.context.iter().map(|(path, value)| context_term(path, value));
+        let Some(context) = terms.collect::<Option<Vec<_>>>().filter(|_| asks_for_the_living) else {
+            return Ok(None);
+        };
+        let (conn, space) = (self.conn, self.space);
+        let found = living.ask(conn, (self.name, space), self.head, self.now, |index| {
+            if !context.is_empty() && index.knows(MORE) {
+                return Ok(None);
+            }
+            let last = (self.as_of < self.head)
+                .then(|| entry::last_at(conn, space, self.as_of))
+                .transpose()?;
+            let since = match query.since {
+                Some(since) => {
+                    let changed = entry::changed_after(conn, space, since)?;
+                    Some((entry::last_at(conn, space, since)?, numbers(&changed)))
+                }
+                None => None,
+            };
+            Ok(Some(index.find(&Wanted {
+                query,
+                page: page.map(Place::number),
+                context,
+                last,
+                since,
+                without: numbers(changed),
+                after: self.after.map(|after| (after.rank, after.sureness, after.number)),
+                limit: self.limit,
+            })))
+        })?;
+        let Some(found) = found.flatten() else { return Ok(None) };
+        let mut items = Vec::with_capacity(found.numbers.len());
+        for number in found.numbers {
+            items.extend(entry::at(conn, Place::of(space, number))?);
         }
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let conditions = [&self.ordered, &self.wanted, &rest];
-        // Which ones these are is found in the index alone; only they are read.
-        let which = select(
-            "place",
-            &conditions,
-            &format!("ORDER BY place {direction} LIMIT {limit}"),
-        );
-        let sql = format!("SELECT {COLUMNS} FROM entry WHERE place IN ({which}) ORDER BY place {direction}");
-        let mut statement = conn.prepare_cached(&sql)?;
-        let mut rows = statement.query(params_from_iter(values(&conditions)))?;
+        Ok(Some((items, found.total)))
+    }
+
+    fn by_sql(&self, page: Option<Place>, changed: &[Place]) -> Result<(Vec<Entry>, u64), Failure> {
+        let (conn, query) = (self.conn, self.query);
+        let has_words = query
+            .context
+            .iter()
+            .all(|(path, value)| context_term(path, value).is_some());
+        let all_have_words =
+            has_words && (query.context.is_empty() || !entry::is_any_found_by(conn, self.space, MORE)?);
+        let filter = Filter::of(self.space, query, page, self.as_of, self.now, changed, all_have_words);
+        if all_have_words {
+            Ok((
+                filter.first(conn, query, self.after, self.space, self.limit)?,
+                filter.count(conn)?,
+            ))
+        } else {
+            filter.scan(
+                conn,
+                query,
+                self.limit,
+                |entry| query.matches(entry, self.now),
+                |entry| self.comes_after(entry),
+            )
+        }
+    }
+
+    /// What stands at `places` now, as it was, if that is part of the answer.
+    fn as_they_were(&self, places: &[Place]) -> Result<Vec<Entry>, Failure> {
         let mut entries = Vec::new();
-        while let Some(row) = rows.next()? {
-            entries.push(from_row(row)?);
+        for place in places {
+            let entry = journal::as_of(self.conn, *place, self.as_of)?;
+            entries.extend(entry.filter(|entry| self.query.matches(entry, self.now)));
         }
         Ok(entries)
     }
 
-    /// How many entries there are.
-    fn count(&self, conn: &Connection) -> Result<u64, Failure> {
-        let conditions = [&self.counted, &self.wanted];
-        let mut statement = conn.prepare_cached(&select("count(*)", &conditions, ""))?;
-        Ok(super::place::from_column(
-            statement.query_row(params_from_iter(values(&conditions)), |row| row.get(0))?,
-        ))
-    }
-
-    /// The same two answers where only the whole entry tells whether it matches.
-    fn scan(
-        &self,
-        conn: &Connection,
-        query: &EntryQuery,
-        now: Timestamp,
-        after: Option<Place>,
-        limit: usize,
-    ) -> Result<(Vec<Entry>, u64), Failure> {
-        let (_, direction) = direction(query.order);
-        let conditions = [&self.ordered, &self.wanted];
-        let sql = select(COLUMNS, &conditions, &format!("ORDER BY place {direction}"));
-        let mut statement = conn.prepare_cached(&sql)?;
-        let mut rows = statement.query(params_from_iter(values(&conditions)))?;
-        let (mut entries, mut total) = (Vec::new(), 0);
-        while let Some(row) = rows.next()? {
-            let place: Place = row.get(0)?;
-            let entry = from_row(row)?;
-            if !query.matches(&entry, now) {
-                continue;
-            }
-            total += 1;
-            let comes_after = after.is_none_or(|after| match query.order {
-                Order::Relevance | Order::Newest => place < after,
-                Order::Oldest => place > after,
-            });
-            if comes_after && entries.len() < limit {
-                entries.push(entry);
-            }
-        }
-        Ok((entries, total))
+    fn comes_after(&self, entry: &Entry) -> bool {
+        self.after.is_none_or(|after| after.is_before(self.query, entry))
     }
 }
 
-impl Conditions {
-    pub(super) fn and(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
-        if !self.sql.is_empty() {
-            self.sql += " AND ";
-        }
-        self.sql += condition;
-        self.values.extend(values);
-    }
-
-    pub(super) fn and_any_of<'v>(&mut self, column: &str, values: impl ExactSizeIterator<Item = &'v str>) {
-        if values.len() > 0 {
-            let condition = format!("{column} IN ({})", marks(values.len()));
-            self.and(&condition, values.map(|value| value.to_owned().into()));
-        }
-    }
-}
-
-/// The entries of `space`, found by their numbers.
-fn numbered(space: SpaceId) -> Conditions {
-    let mut conditions = Conditions {
-        table: BY_NUMBER,
-        ..Conditions::default()
-    };
-    conditions.and(
-        "place BETWEEN ? AND ?",
-        [Place::start(space), Place::end(space)].map(place_value),
-    );
-    conditions
-}
-
-/// The entries of `space` of the kinds and on the page that `query` names, found in the index.
-fn listed(space: SpaceId, query: &EntryQuery, page: Option<Place>) -> Conditions {
-    let mut conditions = Conditions {
-        table: BY_KIND_AND_PAGE,
-        ..Conditions::default()
-    };
-    let kinds = if query.kinds.is_empty() {
-        &EntryKind::ALL[..]
-    } else {
-        &query.kinds
-    };
-    conditions.and_any_of("kind", kinds.iter().map(|kind| kind.as_str()));
-    match page {
-        Some(page) => conditions.and("page = ?", [place_value(page)]),
-        None => conditions.and(
-            "page BETWEEN ? AND ?",
-            [Place::start(space), Place::end(space)].map(place_value),
-        ),
-    }
-    conditions
-}
-
-fn select(what: &str, conditions: &[&Conditions], tail: &str) -> String {
-    let table = conditions.first().map_or(BY_NUMBER, |first| first.table);
-    let all: Vec<_> = conditions
-        .iter()
-        .map(|some| some.sql.as_str())
-        .filter(|sql| !sql.is_empty())
-        .collect();
-    format!("SELECT {what} FROM {table} WHERE {} {tail}", all.join(" AND "))
-}
-
-fn values<'c>(conditions: &'c [&Conditions]) -> impl Iterator<Item = &'c Value> {
-    conditions.iter().flat_map(|some| &some.values)
-}
-
-const TAGGED: &str = "SELECT entry FROM entry_tag WHERE tag";
-
-fn marks(count: usize) -> String {
-    vec!["?"; count].join(", ")
-}
-
-fn direction(order: Order) -> (&'static str, &'static str) {
-    match order {
-        Order::Relevance | Order::Newest => ("<", "DESC"),
-        Order::Oldest => (">", "ASC"),
-    }
-}
-
-/// Where an answer ended.
-struct Cursor {
-    after: u64,
-    as_of: Seq,
-}
-
-impl Cursor {
-    fn to_text(&self, binding: &str) -> String {
-        format!("{binding}.{}.{}", self.after, self.as_of)
-    }
-
-    fn parse(text: &str, binding: &str) -> Result<Self, StoreError> {
-        let mut parts = text.split('.');
-        let number = |part: Option<&str>| part.and_then(|part| part.parse().ok());
-        let (bound, after, as_of) = (parts.next(), number(parts.next()), number(parts.next()));
-        match (bound, after, as_of, parts.next()) {
-            (Some(bound), Some(after), Some(as_of), None) if bound == binding => Ok(Self {
-                after,
-                as_of: Seq(as_of),
-            }),
-            (Some(_), Some(_), Some(_), None) => Err(StoreError::Invalid(format!(
-                "the cursor {text:?} belongs to another query"
-            ))),
-            _ => Err(StoreError::Invalid(format!("{text:?} is not a cursor"))),
-        }
-    }
-}
-
-/// What a cursor is bound to: the space and everything of the query but where to go on and how far.
-pub(super) fn binding(name: &SpaceName, query: &EntryQuery) -> Result<String, StoreError> {
-    let query = EntryQuery {
-        cursor: None,
-        limit: 0,
-        ..query.clone()
-    };
-    let text = serde_json::to_string(&(name, query)).map_err(|error| StoreError::Invalid(error.to_string()))?;
-    let digest = Sha256::digest(text.as_bytes());
-    Ok(digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+fn numbers(places: &[Place]) -> Vec<u64> {
+    places.iter().map(|place| place.number()).collect()
 }

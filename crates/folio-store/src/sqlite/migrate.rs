@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
+use super::entry;
 use super::error::{Failure, damaged};
 use super::open::{Target, sync_folder_of};
 use crate::error::StoreError;
@@ -17,31 +18,46 @@ const APPLICATION_ID: i64 = 0x466F_6C69;
 pub(super) struct Migration {
     /// What is executed, in one transaction.
     pub(super) sql: &'static str,
+    /// What SQL cannot do, in the same transaction, behind it.
+    pub(super) then: Option<Then>,
     /// Whether it changes what is there already, so that a copy of the file is kept.
     pub(super) changes_data: bool,
 }
+
+/// The part of a step that is code.
+type Then = fn(&Connection) -> Result<(), Failure>;
 
 /// Every step, in order. A file is at format n when the first n have been taken; a step that was published never changes.
 pub(super) const MIGRATIONS: &[Migration] = &[
     Migration {
         sql: include_str!("migrations/0001_start.sql"),
+        then: None,
         changes_data: false,
     },
     Migration {
         sql: include_str!("migrations/0002_policy.sql"),
+        then: None,
         changes_data: false,
     },
     Migration {
         sql: include_str!("migrations/0003_trace.sql"),
+        then: None,
         changes_data: false,
     },
     Migration {
         sql: include_str!("migrations/0004_turn.sql"),
+        then: None,
         changes_data: false,
     },
     Migration {
         sql: include_str!("migrations/0005_text.sql"),
+        then: None,
         changes_data: false,
+    },
+    Migration {
+        sql: include_str!("migrations/0006_find.sql"),
+        then: Some(entry::find_by_context),
+        changes_data: true,
     },
 ];
 
@@ -115,6 +131,9 @@ fn take_steps<'m>(
     let found = identify(conn, &target.location, migrations)?;
     for step in missing(found) {
         conn.execute_batch(step.sql)?;
+        if let Some(then) = step.then {
+            then(conn)?;
+        }
     }
     conn.pragma_update(None, "application_id", APPLICATION_ID)?;
     conn.pragma_update(None, "user_version", migrations.len().to_string())?;

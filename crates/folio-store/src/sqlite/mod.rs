@@ -5,7 +5,8 @@
 //! - `journal`, `entry`, `page`, `link`, `blob`, `run`, `policy`, `turn`: the rows of one table each, written and read
 //! - `trace`: notes of what happened besides the log
 //! - `place`: how those rows are numbered
-//! - `readers`, `list`: questions
+//! - `readers`, `list`, `filter`, `cursor`: questions
+//! - `living`: indexes in memory
 //! - `text`, `text_list`, `text_cursor`, `text_check`: the index of words, and what is found in it
 //! - `lease`: which processes that drive runs are alive
 //! - `wake`: waiting for commits, and the thread that keeps watch
@@ -17,13 +18,16 @@ mod blob;
 mod busy;
 mod check;
 mod commit;
+mod cursor;
 mod entry;
 mod error;
+mod filter;
 mod job;
 mod journal;
 mod lease;
 mod link;
 mod list;
+mod living;
 mod migrate;
 mod open;
 mod page;
@@ -58,11 +62,12 @@ use folio_memory::{
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-pub use self::open::{IN_MEMORY, OpenOptions};
+pub use self::open::{IN_MEMORY, LiveOptions, OpenOptions};
 
 use self::error::{Failure, explained};
 use self::job::{Answer, Job, RunClaim, RunRelease};
 use self::lease::Owners;
+use self::living::Living;
 use self::open::Target;
 use self::place::SpaceId;
 use self::prepare::Prepared;
@@ -88,6 +93,7 @@ const LARGE: usize = 128 * 1024;
 pub struct SqliteStore {
     location: String,
     readers: Arc<Readers>,
+    living: Arc<Living>,
     owners: Arc<Owners>,
     wake: Arc<Wake>,
     writer: Arc<Writer>,
@@ -121,6 +127,7 @@ impl SqliteStore {
         let mut store = Self {
             location: target.location.clone(),
             readers: Readers::new(target.clone()),
+            living: Arc::new(Living::new(options.live.clone(), target.clone())),
             owners: Arc::clone(&owners),
             wake: Arc::clone(&wake),
             writer: Arc::clone(&writer),
@@ -298,9 +305,13 @@ impl Store for SqliteStore {
         if query.text.is_some() {
             return self.search(space, query, now).await;
         }
-        let (name, query) = (space.clone(), query.clone());
-        self.read(space, move |conn, space| list::entries(conn, &name, space, &query, now))
-            .await
+        let (name, query, living) = (space.clone(), query.clone(), Arc::clone(&self.living));
+        let question = move |conn: &Connection, space| list::entries(conn, &living, &name, space, &query, now);
+        if self.living.is_ready(space) {
+            self.read_one(space, question).await
+        } else {
+            self.read(space, question).await
+        }
     }
 
     async fn entry(&self, space: &SpaceName, entry: EntryRef) -> Result<Entry, StoreError> {

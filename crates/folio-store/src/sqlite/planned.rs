@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use folio_memory::{Entry, NewEntry, NewPage, Page, PageHandle, Seq, Tag, Timestamp};
+use folio_memory::{Entry, NewEntry, NewPage, Page, PageHandle, Seq, Timestamp};
 use rusqlite::Connection;
 
 use super::entry::EntryRow;
@@ -36,7 +36,7 @@ pub(super) struct PlannedEntry<'c> {
     pub(super) new: Option<(&'c NewEntry, &'c str, Place)>,
     /// As it will be; none as long as it is what `new` says.
     pub(super) entry: Option<Entry>,
-    pub(super) old_tags: Vec<Tag>,
+    pub(super) old_terms: Vec<String>,
     pub(super) is_changed: bool,
 }
 
@@ -113,7 +113,7 @@ impl PlannedEntry<'_> {
                 // Its page does not change, so the row keeps what it has.
                 let fields_json = entry_fields_json(&entry.fields)?;
                 let row = EntryRow::of(entry, self.place, self.place, &fields_json);
-                entry::update(conn, &row, &self.old_tags)?;
+                entry::update(conn, &row, &self.old_terms)?;
                 journal::touch(conn, Touched::Entry, self.place, seq)
             }
             (None, _) => Ok(()),

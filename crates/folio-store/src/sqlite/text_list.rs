@@ -1,10 +1,13 @@
 //! Lists of what a few words find: which entries, how well they fit, and where to go on.
 
+use std::collections::HashMap;
+
 use folio_memory::{Entry, EntryQuery, ListAnswer, Order, Seq, SpaceName, TextMatch, TextQuery, Timestamp};
 use rusqlite::{Connection, params_from_iter};
 
+use super::cursor::binding;
 use super::error::{Failure, damaged};
-use super::list::{self, Conditions, Filter};
+use super::filter::{Conditions, Filter};
 use super::place::{Place, SpaceId};
 use super::text_cursor::{Cursor, Position};
 use super::{entry, journal, page, text};
@@ -32,7 +35,7 @@ pub(super) fn entries(
     now: Timestamp,
     known: Option<Seq>,
 ) -> Result<Search, Failure> {
-    let binding = list::binding(name, query)?;
+    let binding = binding(name, query)?;
     let cursor = query.cursor.as_deref();
     let cursor = cursor.map(|text| Cursor::parse(text, &binding)).transpose()?;
     let words = query.text_query().filter(|words| !words.is_empty());
@@ -57,7 +60,7 @@ pub(super) fn entries(
         hits = only_those_in_context(conn, hits, query, now)?;
     }
     let total = hits.len() as u64;
-    sort(&mut hits, query);
+    sort(conn, &mut hits, query)?;
     let (hits, position) = part(hits, position, query);
     let mut answer = nothing(as_of);
     for hit in &hits {
@@ -94,14 +97,13 @@ fn filter(
     as_of: Seq,
     now: Timestamp,
 ) -> Result<Option<Conditions>, Failure> {
-    let mut filter = Filter::wanted(query, as_of, now);
+    let mut filter = Filter::wanted(space, query, as_of, now, false);
     if let Some(page) = query.page {
         let Some(page) = page::place_of(conn, space, page)? else {
             return Ok(None);
         };
         filter.and("page = ?", [page::place_value(page)]);
     }
-    filter.and_any_of("kind", query.kinds.iter().map(|kind| kind.as_str()));
     Ok(Some(filter))
 }
 
@@ -159,14 +161,22 @@ fn entry_at(conn: &Connection, place: Place) -> Result<Entry, Failure> {
     entry::at(conn, place)?.ok_or_else(|| damaged("an entry", "it was there a moment ago"))
 }
 
-fn sort(hits: &mut [Hit], query: &EntryQuery) {
+fn sort(conn: &Connection, hits: &mut [Hit], query: &EntryQuery) -> Result<(), Failure> {
     match query.order {
         Order::Relevance => {
             hits.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then_with(|| b.place.cmp(&a.place)));
         }
         Order::Newest => hits.sort_unstable_by_key(|hit| std::cmp::Reverse(hit.place)),
         Order::Oldest => hits.sort_unstable_by_key(|hit| hit.place),
+        Order::Priority => {
+            let entries: HashMap<Place, Entry> = hits
+                .iter()
+                .map(|hit| Ok((hit.place, entry_at(conn, hit.place)?)))
+                .collect::<Result<_, Failure>>()?;
+            hits.sort_unstable_by(|a, b| query.compare(&entries[&a.place], &entries[&b.place]));
+        }
     }
+    Ok(())
 }
 
 /// The hits that are given now, and where to go on if there are more.

@@ -3,11 +3,9 @@
 use folio_memory::actor::{Source, Trust};
 use folio_memory::entry::Status;
 use folio_memory::id::{EntryRef, Ref};
-use folio_memory::observation::{
-    self, Class, ObservationInput, ObservationPatch, TypeRegistry, UnknownType, by_priority, page_of,
-};
+use folio_memory::observation::{self, ObservationInput, ObservationPatch, UnknownType, page_of};
 use folio_memory::{
-    Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, ListAnswer, NewEntry, PageId, Seq, Timestamp,
+    Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, ListAnswer, NewEntry, Order, PageId, Timestamp,
     Warning,
 };
 
@@ -216,65 +214,17 @@ impl Workspace {
 
     async fn read_active(&self, limit: usize) -> Result<ListAnswer<Entry>, WorkspaceError> {
         let limit = limit.min(MAX_ACTIVE);
-        let policy = self.policy().await?;
-        let types: &TypeRegistry = policy.types();
-        let live = EntryQuery {
+        let query = EntryQuery {
             kinds: vec![EntryKind::Observation],
             status: vec![Status::Active, Status::PendingReview],
+            order: Order::Priority,
+            limit: u32::try_from(limit.max(1)).unwrap_or(u32::MAX),
             ..EntryQuery::default()
         };
-        let counted = self
-            .read_entries(&EntryQuery {
-                limit: 1,
-                ..live.clone()
-            })
-            .await?;
-        let mut found = Vec::new();
-        // The classes that matter are small, and found by the names of their types. Everything else,
-        // types that nobody registered included, is gone through only if there is room left.
-        for class in [
-            Class::Alert,
-            Class::PendingConfirmation,
-            Class::Dependency,
-            Class::ActionSuggestion,
-        ] {
-            if found.len() < limit {
-                let wanted = EntryQuery {
-                    types: types.names_in(class).map(str::to_owned).collect(),
-                    ..live.clone()
-                };
-                self.collect(&wanted, counted.as_of, &mut found).await?;
-            }
-        }
-        if found.len() < limit {
-            found.clear();
-            self.collect(&live, counted.as_of, &mut found).await?;
-        }
-        found.sort_by(|a, b| by_priority(types, a, b));
-        found.truncate(limit);
-        Ok(ListAnswer {
-            returned: found.len(),
-            items: found,
-            total: counted.total,
-            next: None,
-            as_of: counted.as_of,
-            scores: Vec::new(),
-        })
-    }
-
-    /// Every entry that `query` asks for and that was there at `as_of`.
-    async fn collect(&self, query: &EntryQuery, as_of: Seq, found: &mut Vec<Entry>) -> Result<(), WorkspaceError> {
-        let mut query = EntryQuery {
-            limit: folio_memory::query::MAX_LIMIT,
-            ..query.clone()
-        };
-        loop {
-            let answer = self.read_entries(&query).await?;
-            found.extend(answer.items.into_iter().filter(|entry| entry.created_seq <= as_of));
-            match answer.next {
-                Some(next) => query.cursor = Some(next),
-                None => return Ok(()),
-            }
-        }
+        let mut active = self.read_entries(&query).await?;
+        active.items.truncate(limit);
+        // What matters most is one answer: whoever wants all of them lists them.
+        (active.returned, active.next) = (active.items.len(), None);
+        Ok(active)
     }
 }

@@ -2,7 +2,7 @@
 //! program wrote may hold what this one would not have stored.
 
 use folio_memory::id::{EntryRef, PageRef, RunRef};
-use folio_memory::{Entry, EntryQuery, Link, ListAnswer, Page, PageQuery, RunId, Seq};
+use folio_memory::{Entry, EntryQuery, Link, ListAnswer, Order, Page, PageQuery, RunId, Seq, TypeRanks};
 
 use super::notes::Stopwatch;
 use super::redact::recall;
@@ -25,7 +25,16 @@ impl Workspace {
 
     /// The same for the workspace's own purposes, without a trace.
     pub(super) async fn read_entries(&self, query: &EntryQuery) -> Result<ListAnswer<Entry>, WorkspaceError> {
-        let mut answer = self.inner.store.entries(&self.inner.space, query, self.now()).await?;
+        let (store, space, now) = (&self.inner.store, &self.inner.space, self.now());
+        let mut answer = if query.order == Order::Priority && query.ranks == TypeRanks::default() {
+            let ranked = EntryQuery {
+                ranks: self.policy().await?.types().ranks(),
+                ..query.clone()
+            };
+            store.entries(space, &ranked, now).await?
+        } else {
+            store.entries(space, query, now).await?
+        };
         let mode = self.redaction_of_reads().await?;
         for entry in &mut answer.items {
             self.inner.recalled.entry(entry, mode);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use folio_memory::{
     Change, Confidence, Entry, EntryKind, EntryQuery, FieldChange, Lifetime, Order, Owner, PageId, Seq, Status,
+    Timestamp, TypeRanks,
 };
 use serde_json::json;
 
@@ -319,11 +320,114 @@ pub async fn the_store_lists_what_the_model_says(home: &dyn Home) {
     assert_eq!(all.len(), 120);
     for _ in 0..150 {
         let query = random_query(&mut noise, &pages);
-        let wanted: Vec<&Entry> = all.iter().filter(|entry| query.matches(entry, scene.now())).collect();
-        let answer = scene.list(&query).await.expect("a list");
-        assert_eq!(answer.total, wanted.len() as u64, "{query:?}");
-        assert_eq!(answer.items.iter().collect::<Vec<_>>(), wanted, "{query:?}");
+        agree(&scene, &query, &all, scene.now()).await;
     }
+}
+
+/// Whatever has changed since, and while it is read page by page (M7.2.15, M7.2.16).
+pub async fn the_past_is_listed_as_it_was(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let pages = [scene.a_page().await, scene.a_page().await];
+    let mut noise = Noise(11);
+    for number in 0..30 {
+        let kind = [EntryKind::Note, EntryKind::Task, EntryKind::Observation][noise.below(3)];
+        let mut new = scene.entry(pages[noise.below(2)], kind, &number.to_string());
+        new.fields.type_name =
+            (kind == EntryKind::Observation).then(|| ["alert", "insight"][noise.below(2)].to_owned());
+        new.fields.confidence = [None, Some(Confidence::DEFAULT)][noise.below(2)];
+        new.fields.tags = [vec![], vec![tag("a")]][noise.below(2)].clone();
+        scene.add(new).await;
+    }
+    let everything = EntryQuery {
+        status: Status::ALL.to_vec(),
+        include_expired: true,
+        include_superseded: true,
+        limit: 1000,
+        ..EntryQuery::default()
+    };
+    let mut past = Vec::new();
+    for round in 0..40 {
+        let all = scene.list(&everything).await.expect("a list");
+        past.push((all.as_of, all.items));
+        random_patch(&scene, &mut noise, &past[0].1).await;
+        let (as_of, all) = &past[noise.below(past.len())];
+        let query = EntryQuery {
+            as_of: Some(*as_of),
+            order: [Order::Newest, Order::Oldest, Order::Priority][noise.below(3)],
+            ..random_query(&mut noise, &pages)
+        };
+        agree(&scene, &query, all, scene.now()).await;
+        // Page by page, with a change between any two of them.
+        let mut query = EntryQuery {
+            limit: 1 + u32::try_from(noise.below(6)).expect("a small number"),
+            as_of: Some(*as_of).filter(|_| round % 2 == 0),
+            ..query
+        };
+        let now_known = scene.list(&everything).await.expect("a list").items;
+        let all = if round % 2 == 0 { all } else { &now_known };
+        let mut wanted: Vec<&Entry> = all.iter().filter(|entry| query.matches(entry, scene.now())).collect();
+        wanted.sort_by(|a, b| query.compare(a, b));
+        let wanted: Vec<_> = wanted.into_iter().map(|entry| entry.handle).collect();
+        let mut got = Vec::new();
+        loop {
+            let answer = scene.list(&query).await.expect("a list");
+            assert_eq!(answer.total, wanted.len() as u64, "{query:?}");
+            got.extend(answer.items.iter().map(|entry| entry.handle));
+            query.cursor = answer.next;
+            if query.cursor.is_none() {
+                break;
+            }
+            random_patch(&scene, &mut noise, &past[0].1).await;
+        }
+        assert_eq!(got, wanted, "{query:?}");
+    }
+}
+
+/// What a parallel turn asks for that has seen everything up to a commit (M7.2.16).
+pub async fn what_came_since_was_added_or_changed(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let (old, changed) = (scene.a_note("old").await, scene.a_note("changed").await);
+    let since = Some(scene.head().await);
+    scene.a_note("new").await;
+    scene
+        .commit(vec![patch(changed, vec![FieldChange::Owner(Owner::user())])])
+        .await;
+    scene
+        .commit(vec![patch(old, vec![FieldChange::Status(Status::Active)])])
+        .await;
+    let query = EntryQuery {
+        kinds: vec![EntryKind::Note],
+        since,
+        ..EntryQuery::default()
+    };
+    assert_eq!(
+        scene.titles(&query).await,
+        ["new", "changed"],
+        "what is as it was is not news"
+    );
+}
+
+/// The store's answer to `query` is what the model makes of `all`.
+async fn agree(scene: &Scene, query: &EntryQuery, all: &[Entry], now: Timestamp) {
+    let mut wanted: Vec<&Entry> = all.iter().filter(|entry| query.matches(entry, now)).collect();
+    wanted.sort_by(|a, b| query.compare(a, b));
+    let answer = scene.list(query).await.expect("a list");
+    assert_eq!(answer.total, wanted.len() as u64, "{query:?}");
+    assert_eq!(answer.items.iter().collect::<Vec<_>>(), wanted, "{query:?}");
+}
+
+async fn random_patch(scene: &Scene, noise: &mut Noise, entries: &[Entry]) {
+    let entry = &entries[noise.below(entries.len())];
+    let knowledge = matches!(entry.kind, EntryKind::Note | EntryKind::Observation);
+    let change = match noise.below(5) {
+        0 if knowledge => FieldChange::Status([Status::Active, Status::Resolved][noise.below(2)]),
+        0 => FieldChange::Status([Status::Open, Status::Done][noise.below(2)]),
+        1 => FieldChange::Owner([Owner::agent(), Owner::user()][noise.below(2)].clone()),
+        2 => FieldChange::Tags([vec![], vec![tag("a"), tag("b")]][noise.below(2)].clone()),
+        3 => FieldChange::Confidence(Confidence::clamped([0.1, 0.9][noise.below(2)]).0),
+        _ => FieldChange::Context([None, Some(json!({"goal": "g"}))][noise.below(2)].clone()),
+    };
+    scene.commit(vec![patch(entry.id, vec![change])]).await;
 }
 
 fn random_query(noise: &mut Noise, pages: &[PageId; 2]) -> EntryQuery {
@@ -334,7 +438,13 @@ fn random_query(noise: &mut Noise, pages: &[PageId; 2]) -> EntryQuery {
     };
     EntryQuery {
         page: [None, None, Some(pages[0])][noise.below(3)],
-        kinds: [vec![], vec![EntryKind::Task], vec![EntryKind::Task, EntryKind::Note]][noise.below(3)].clone(),
+        kinds: [
+            vec![],
+            vec![EntryKind::Task],
+            vec![EntryKind::Observation],
+            vec![EntryKind::Task, EntryKind::Note],
+        ][noise.below(4)]
+        .clone(),
         types: [vec![], vec![], vec!["alert".to_owned()]][noise.below(3)].clone(),
         status: [vec![], vec![Status::Active, Status::Archived], vec![Status::Open]][noise.below(3)].clone(),
         owner: [vec![], vec![], vec![Owner::user()]][noise.below(3)].clone(),
@@ -346,7 +456,11 @@ fn random_query(noise: &mut Noise, pages: &[PageId; 2]) -> EntryQuery {
         since: [None, None, Some(Seq(3))][noise.below(3)],
         include_expired: noise.below(2) == 0,
         include_superseded: noise.below(2) == 0,
-        order: Order::Oldest,
+        order: [Order::Newest, Order::Oldest, Order::Priority][noise.below(3)],
+        ranks: TypeRanks {
+            known: [("alert".to_owned(), 0), ("insight".to_owned(), 7)].into(),
+            other: 4,
+        },
         limit: 1000,
         ..EntryQuery::default()
     }

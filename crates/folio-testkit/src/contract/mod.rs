@@ -90,6 +90,8 @@ macro_rules! store_contract {
             a_pinned_entry_does_not_expire,
             context_is_matched_by_path,
             the_store_lists_what_the_model_says,
+            the_past_is_listed_as_it_was,
+            what_came_since_was_added_or_changed,
         ]);
         $crate::store_contract!(@cases $home, cursors: [
             pages_of_a_list_neither_repeat_nor_skip,

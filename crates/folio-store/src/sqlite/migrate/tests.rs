@@ -5,16 +5,19 @@ use crate::sqlite::{OpenOptions, SqliteStore};
 
 /// A step that changes what is there.
 const CHANGING: Migration = Migration {
+    then: None,
     sql: "UPDATE space SET name = name || '-2'",
     changes_data: true,
 };
 /// A step that only adds.
 const ADDING: Migration = Migration {
+    then: None,
     sql: "CREATE TABLE extra (id INTEGER PRIMARY KEY) STRICT",
     changes_data: false,
 };
 /// A step that cannot be taken.
 const BROKEN: Migration = Migration {
+    then: None,
     sql: "UPDATE space SET name = 'half'; UPDATE nothing SET x = 1",
     changes_data: true,
 };

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use folio_memory::id::{EntryRef, PageRef, Ref, RunRef, TurnRef};
 use folio_memory::{
     Change, Clock, Entry, EntryHandle, EntryId, EntryQuery, IdSource, KeptPolicy, Link, ListAnswer, NoteQuery,
-    NotesKept, Order, Page, PageHandle, PageQuery, RunId, Seq, SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
+    NotesKept, Page, PageHandle, PageQuery, RunId, Seq, SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
 };
 use ulid::Ulid;
 
@@ -179,10 +179,7 @@ impl Store for FakeStore {
             .filter(|entry| query.matches(entry, now))
             .cloned()
             .collect();
-        items.sort_by_key(|entry| entry.handle);
-        if query.order != Order::Oldest {
-            items.reverse();
-        }
+        items.sort_by(|a, b| query.compare(a, b));
         let total = items.len();
         let from: usize = query.cursor.as_ref().map_or(0, |cursor| cursor.parse().unwrap());
         let to = total.min(from + query.limit() as usize);

@@ -1,0 +1,140 @@
+//! The exact words by which an entry is found: its tags and the values in its context.
+//!
+//! Stores keep these words in an index. They stand in one list, so that one index answers for both: a tag stands as it is,
+//! a value in the context as a word that no tag can be.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::entry::EntryFields;
+
+/// Begins what is no tag: tags have no control characters.
+const MARK: char = '\u{1}';
+/// Most values of one context that can be found by a word of their own.
+const VALUES_MAX: usize = 64;
+/// Bytes from which a word is replaced by its digest.
+const WORD_MAX: usize = 128;
+
+/// The word of entries whose context has more values than have words: whether these match is seen in the entry alone.
+pub const MORE: &str = "\u{1}";
+
+/// The words of an entry, each once.
+#[must_use]
+pub fn terms_of(fields: &EntryFields) -> Vec<String> {
+    let mut terms: Vec<String> = Vec::with_capacity(fields.tags.len());
+    for tag in &fields.tags {
+        if !terms.iter().any(|term| term == tag.as_str()) {
+            terms.push(tag.as_str().to_owned());
+        }
+    }
+    if let Some(context) = &fields.context {
+        let first = terms.len();
+        walk(context, &mut String::new(), &mut terms, first + VALUES_MAX + 1);
+        if terms.len() > first + VALUES_MAX {
+            terms.truncate(first + VALUES_MAX);
+            terms.push(MORE.to_owned());
+        }
+    }
+    terms
+}
+
+/// The word for a value at a dotted path, or none if it has none: a list or an object is compared as a whole, and the empty
+/// path is not worth one.
+#[must_use]
+pub fn context_term(path: &str, value: &Value) -> Option<String> {
+    let written = match value {
+        Value::Array(_) | Value::Object(_) => return None,
+        _ if path.is_empty() => return None,
+        // One number, written in two ways.
+        Value::Number(number) if number.as_f64() == Some(0.0) && number.is_f64() => "0.0".to_owned(),
+        value => value.to_string(),
+    };
+    let term = format!("{MARK}{path}{MARK}{written}");
+    if term.len() <= WORD_MAX {
+        return Some(term);
+    }
+    let mut digest = format!("{MARK}{MARK}");
+    for byte in Sha256::digest(term.as_bytes()).iter().take(16) {
+        write!(digest, "{byte:02x}").expect("a string can be written to");
+    }
+    Some(digest)
+}
+
+/// Adds the words of what `value`, which stands at `path`, has in it, until there are `enough`.
+fn walk(value: &Value, path: &mut String, terms: &mut Vec<String>, enough: usize) {
+    let Value::Object(map) = value else {
+        if !path.is_empty() && terms.len() < enough {
+            terms.extend(context_term(path, value));
+        }
+        return;
+    };
+    for (key, inner) in map {
+        // A key with a dot in it cannot be named by a dotted path, and one without characters only at the top.
+        if key.contains('.') || terms.len() >= enough {
+            continue;
+        }
+        let length = path.len();
+        if length > 0 {
+            path.push('.');
+        }
+        path.push_str(key);
+        walk(inner, path, terms, enough);
+        path.truncate(length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::actor::Trust;
+    use crate::entry::{EntryKind, Owner, Tag};
+    use crate::query::at_path;
+
+    fn fields(tags: &[&str], context: Value) -> EntryFields {
+        let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), Trust::User);
+        fields.tags = tags.iter().map(|tag| Tag::parse(tag).unwrap()).collect();
+        fields.context = Some(context);
+        fields
+    }
+
+    #[test]
+    fn every_value_that_a_path_reaches_has_its_word_m7_2_18() {
+        let context = json!({"goal_id": "g", "user": {"id": 7, "name": null}, "list": [1], "a.b": 1, "zero": -0.0});
+        let terms = terms_of(&fields(&["wine", "wine"], context.clone()));
+        assert_eq!(terms.len(), 1 + 4);
+        assert_eq!(terms[0], "wine");
+        for (path, wanted) in [
+            ("goal_id", json!("g")),
+            ("user.id", json!(7)),
+            ("user.name", Value::Null),
+            ("zero", json!(0.0)),
+        ] {
+            assert_eq!(at_path(Some(&context), path), Some(&wanted));
+            assert!(
+                terms.contains(&context_term(path, &wanted).unwrap()),
+                "{path} is not found"
+            );
+        }
+        assert_eq!(context_term("list", &json!([1])), None);
+    }
+
+    #[test]
+    fn a_word_is_short_whatever_it_stands_for() {
+        let long = json!("x".repeat(10_000));
+        let term = context_term("path", &long).unwrap();
+        assert!(term.len() <= WORD_MAX);
+        assert_ne!(term, context_term("path", &json!("x".repeat(10_001))).unwrap());
+    }
+
+    #[test]
+    fn a_context_with_more_values_than_words_says_so() {
+        let many: serde_json::Map<_, _> = (0..100).map(|n| (format!("k{n}"), json!(n))).collect();
+        let terms = terms_of(&fields(&[], Value::Object(many)));
+        assert_eq!(terms.len(), VALUES_MAX + 1);
+        assert_eq!(terms.last().map(String::as_str), Some(MORE));
+    }
+}

@@ -1,0 +1,234 @@
+//! A question to the index.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use folio_memory::{EntryKind, EntryQuery, Order, Status};
+use roaring::{MultiOps, RoaringBitmap};
+
+use super::index::{Family, LiveIndex};
+
+/// What is asked: the filters of a query, and what the store found out for it.
+#[derive(Debug)]
+pub(crate) struct Wanted<'q> {
+    pub(crate) query: &'q EntryQuery,
+    /// The number of the page that the query names.
+    pub(crate) page: Option<u64>,
+    /// The words of the values that the query wants in the context.
+    pub(crate) context: Vec<String>,
+    /// No entry beyond this one.
+    pub(crate) last: Option<u64>,
+    /// Only entries beyond this one, and these.
+    pub(crate) since: Option<(u64, Vec<u64>)>,
+    /// Not these.
+    pub(crate) without: Vec<u64>,
+    /// Only what comes after the entry with this rank, sureness and number.
+    pub(crate) after: Option<(u32, f64, u64)>,
+    /// How many at most.
+    pub(crate) limit: usize,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The numbers of the first entries, in order.
+    pub(crate) numbers: Vec<u64>,
+    /// How many there are altogether, those before `after` included.
+    pub(crate) total: u64,
+}
+
+impl LiveIndex {
+    /// The entries that are live at the index's own time and match.
+    pub(crate) fn find(&self, wanted: &Wanted<'_>) -> Found {
+        let slots = self.matching(wanted);
+        let total = slots.len();
+        let numbers = match wanted.query.order {
+            Order::Oldest => {
+                let from = wanted.after.map_or(0, |(.., number)| self.first_beyond(number));
+                let slots = slots.range(from..).take(wanted.limit);
+                slots.map(|slot| self.number(slot)).collect()
+            }
+            Order::Relevance | Order::Newest => {
+                let until = wanted.after.map_or(u32::MAX, |(.., number)| self.first_from(number));
+                let slots = slots.range(..until).rev().take(wanted.limit);
+                slots.map(|slot| self.number(slot)).collect()
+            }
+            Order::Priority => self.by_priority(wanted, &slots),
+        };
+        Found { numbers, total }
+    }
+
+    fn matching(&self, wanted: &Wanted<'_>) -> RoaringBitmap {
+        let query = wanted.query;
+        let none = RoaringBitmap::new();
+        let mut all: Vec<&RoaringBitmap> = Vec::new();
+        let mut unions: Vec<RoaringBitmap> = Vec::new();
+        let page = wanted.page.map(|page| page.to_string());
+        all.extend(page.map(|page| self.set(Family::Page, &page).unwrap_or(&none)));
+        for term in query
+            .tags
+            .iter()
+            .map(folio_memory::Tag::as_str)
+            .chain(wanted.context.iter().map(String::as_str))
+        {
+            all.push(self.set_of(term).unwrap_or(&none));
+        }
+        let families = [
+            (
+                Family::Kind,
+                query
+                    .kinds
+                    .iter()
+                    .map(|kind: &EntryKind| kind.as_str())
+                    .collect::<Vec<_>>(),
+            ),
+            (Family::Type, query.types.iter().map(String::as_str).collect()),
+            (
+                Family::Status,
+                query.status.iter().map(|status: &Status| status.as_str()).collect(),
+            ),
+            (
+                Family::Owner,
+                query.owner.iter().map(folio_memory::Owner::as_str).collect(),
+            ),
+        ];
+        for (family, names) in &families {
+            match names[..] {
+                [] => {}
+                [name] => all.push(self.set(*family, name).unwrap_or(&none)),
+                _ => unions.push(names.iter().filter_map(|name| self.set(*family, name)).union()),
+            }
+        }
+        if !query.tags_any.is_empty() {
+            unions.push(
+                query
+                    .tags_any
+                    .iter()
+                    .filter_map(|tag| self.set_of(tag.as_str()))
+                    .union(),
+            );
+        }
+        all.extend(&unions);
+        all.sort_by_key(|set| set.len());
+        let mut found = match all.split_first() {
+            // The smallest first: the intersection is never larger, and most of the work is done on little.
+            Some((smallest, others)) => {
+                let mut found = *smallest & self.live();
+                others.iter().for_each(|set| found &= *set);
+                found
+            }
+            None => self.live().clone(),
+        };
+        for tag in &query.tags_none {
+            if let Some(set) = self.set_of(tag.as_str()) {
+                found -= set;
+            }
+        }
+        if let Some(last) = wanted.last {
+            found.remove_range(self.first_beyond(last)..);
+        }
+        if let Some((since, changed)) = &wanted.since {
+            let mut kept: RoaringBitmap = changed.iter().filter_map(|number| self.bit_of(*number)).collect();
+            kept &= &found;
+            found.remove_range(..self.first_beyond(*since));
+            found |= kept;
+        }
+        for number in &wanted.without {
+            if let Some(bit) = self.bit_of(*number) {
+                found.remove(bit);
+            }
+        }
+        if let Some(least) = query.min_confidence {
+            found = found.iter().filter(|slot| self.confidence(*slot) >= least).collect();
+        }
+        found
+    }
+
+    fn by_priority(&self, wanted: &Wanted<'_>, slots: &RoaringBitmap) -> Vec<u64> {
+        let ranks = &wanted.query.ranks;
+        let mut by_rank: std::collections::BTreeMap<u32, RoaringBitmap> = std::collections::BTreeMap::new();
+        let mut rest = slots.clone();
+        for (type_name, rank) in &ranks.known {
+            if let Some(set) = self.set(Family::Type, type_name) {
+                *by_rank.entry(*rank).or_default() |= slots & set;
+                rest -= set;
+            }
+        }
+        *by_rank.entry(ranks.other).or_default() |= rest;
+        let mut numbers = Vec::new();
+        for (rank, slots) in by_rank {
+            let missing = wanted.limit - numbers.len();
+            if missing == 0 || wanted.after.is_some_and(|(after, ..)| rank < after) {
+                continue;
+            }
+            let after = wanted
+                .after
+                .filter(|(after, ..)| rank == *after)
+                .map(|(_, sureness, number)| Ranked { sureness, number });
+            // The best so far, with the worst of them on top.
+            let mut best: BinaryHeap<Ranked> = BinaryHeap::with_capacity(missing + 1);
+            for slot in &slots {
+                let confidence = self.confidence(slot);
+                let ranked = Ranked {
+                    sureness: if confidence.is_nan() { 0.0 } else { confidence },
+                    number: self.number(slot),
+                };
+                if after.as_ref().is_some_and(|after| ranked <= *after) {
+                    continue;
+                }
+                best.push(ranked);
+                if best.len() > missing {
+                    best.pop();
+                }
+            }
+            numbers.extend(best.into_sorted_vec().into_iter().map(|ranked| ranked.number));
+        }
+        numbers
+    }
+
+    fn bit_of(&self, number: u64) -> Option<u32> {
+        self.slot_of(number).ok().and_then(|slot| u32::try_from(slot).ok())
+    }
+
+    /// The first slot of an entry beyond `number`.
+    fn first_beyond(&self, number: u64) -> u32 {
+        let slot = self.slot_of(number).map_or_else(|slot| slot, |slot| slot + 1);
+        u32::try_from(slot).unwrap_or(u32::MAX)
+    }
+
+    /// The first slot of `number` or an entry beyond it.
+    fn first_from(&self, number: u64) -> u32 {
+        let slot = self.slot_of(number).unwrap_or_else(|slot| slot);
+        u32::try_from(slot).unwrap_or(u32::MAX)
+    }
+}
+
+/// An entry among those of its rank: the surer first, then the newer.
+#[derive(Debug)]
+struct Ranked {
+    sureness: f64,
+    number: u64,
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other
+            .sureness
+            .total_cmp(&self.sureness)
+            .then(other.number.cmp(&self.number))
+    }
+}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Ranked {}

@@ -1,0 +1,374 @@
+//! What the index keeps of each entry, and how it follows the changes of one.
+
+use std::collections::{BTreeMap, HashMap};
+
+use folio_memory::{Entry, EntryKind, Status, Timestamp};
+use roaring::RoaringBitmap;
+
+/// One hour in nanoseconds: how finely ends of lifetimes are sorted beforehand.
+const HOUR: i64 = 3_600_000_000_000;
+/// Never.
+const NEVER: i64 = i64::MAX;
+
+/// What the index wants to know of one live entry.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts<'e> {
+    pub(crate) number: u64,
+    /// The number of its page.
+    pub(crate) page: u64,
+    pub(crate) kind: EntryKind,
+    pub(crate) type_name: Option<&'e str>,
+    pub(crate) status: Status,
+    pub(crate) owner: &'e str,
+    pub(crate) confidence: Option<f64>,
+    /// When it expires; none if it does not, or is pinned.
+    pub(crate) expires_at: Option<Timestamp>,
+    /// Its words, as `folio_memory::terms` gives them.
+    pub(crate) terms: &'e [String],
+}
+
+impl<'e> Facts<'e> {
+    /// What there is to know of `entry`; none if it is not live, whatever the time.
+    pub(crate) fn of(entry: &'e Entry, page: u64, terms: &'e [String]) -> Option<Self> {
+        let fields = &entry.fields;
+        let is_live = fields.status != Status::Archived && fields.superseded_by.is_none();
+        is_live.then(|| Self {
+            number: entry.handle.0,
+            page,
+            kind: entry.kind,
+            type_name: fields.type_name.as_deref(),
+            status: fields.status,
+            owner: fields.owner.as_str(),
+            confidence: fields.confidence.map(folio_memory::Confidence::value),
+            expires_at: fields.lifetime.expires_at().filter(|_| fields.pin_rank.is_none()),
+            terms,
+        })
+    }
+}
+
+/// The index of one space.
+#[derive(Debug)]
+pub(crate) struct LiveIndex {
+    /// By slot, ascending.
+    numbers: Vec<u64>,
+    /// By slot; not a number where there is none.
+    confidences: Vec<f64>,
+    /// By slot.
+    expires: Vec<i64>,
+    /// By slot: where its tags and values of the context begin in `words`, and how many there are.
+    worded: Vec<(u32, u16)>,
+    words: Vec<u32>,
+    /// What each word is called, with the number of its set.
+    names: HashMap<Box<str>, u32>,
+    sets: Vec<RoaringBitmap>,
+    /// The statuses and owners that there are: those words of an entry that can change.
+    fluid: Vec<u32>,
+    /// The slots that are live at `now`.
+    live: RoaringBitmap,
+    /// The slots that have an end, by the hour in which it is.
+    ends: BTreeMap<i64, RoaringBitmap>,
+    /// Before this instant nothing expires.
+    next_end: i64,
+    now: Timestamp,
+    /// Set when an entry had no place any more.
+    is_broken: bool,
+    /// Words that no slot refers to any more.
+    garbage: usize,
+}
+
+/// The families of words that are no tags and no values of a context. None of these can begin a tag.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Family {
+    Kind,
+    Page,
+    Type,
+    Status,
+    Owner,
+}
+
+impl Default for LiveIndex {
+    fn default() -> Self {
+        Self {
+            numbers: Vec::new(),
+            confidences: Vec::new(),
+            expires: Vec::new(),
+            worded: Vec::new(),
+            words: Vec::new(),
+            names: HashMap::new(),
+            sets: Vec::new(),
+            fluid: Vec::new(),
+            live: RoaringBitmap::new(),
+            ends: BTreeMap::new(),
+            next_end: NEVER,
+            is_broken: false,
+            now: Timestamp::MIN,
+            garbage: 0,
+        }
+    }
+}
+
+impl LiveIndex {
+    /// Takes in an entry as it stands now.
+    pub(crate) fn put(&mut self, facts: &Facts<'_>) {
+        let slot = match self.slot_of(facts.number) {
+            Ok(slot) => {
+                self.forget_changing(slot);
+                slot
+            }
+            Err(slot) if slot == self.numbers.len() => {
+                self.push(facts.number);
+                for (family, text) in [
+                    (Family::Kind, facts.kind.as_str()),
+                    (Family::Page, &facts.page.to_string()),
+                ] {
+                    self.add_word(family, text, slot);
+                }
+                if let Some(type_name) = facts.type_name {
+                    self.add_word(Family::Type, type_name, slot);
+                }
+                slot
+            }
+            // An entry that was not live when its successors were taken in, and is again: its place is taken.
+            Err(_) => {
+                self.is_broken = true;
+                return;
+            }
+        };
+        self.add_word(Family::Status, facts.status.as_str(), slot);
+        self.add_word(Family::Owner, facts.owner, slot);
+        let begin = self.words.len();
+        for term in facts.terms {
+            let word = self.word(term);
+            self.sets[word as usize].insert(small(slot));
+            self.words.push(word);
+        }
+        let count = u16::try_from(facts.terms.len()).unwrap_or(u16::MAX);
+        self.worded[slot] = (small(begin), count);
+        self.confidences[slot] = facts.confidence.unwrap_or(f64::NAN);
+        self.expires[slot] = facts.expires_at.map_or(NEVER, Timestamp::as_nanos);
+        if self.expires[slot] != NEVER {
+            self.next_end = self.next_end.min(self.expires[slot]);
+            self.ends
+                .entry(self.expires[slot].div_euclid(HOUR))
+                .or_default()
+                .insert(small(slot));
+        }
+        if self.expires[slot] > self.now.as_nanos() {
+            self.live.insert(small(slot));
+        } else {
+            self.live.remove(small(slot));
+        }
+    }
+
+    /// Leaves out an entry that is archived or replaced.
+    pub(crate) fn remove(&mut self, number: u64) {
+        if let Ok(slot) = self.slot_of(number) {
+            self.forget_changing(slot);
+            self.live.remove(small(slot));
+            self.garbage = self.garbage.saturating_add(1);
+        }
+    }
+
+    /// Lets the time be `now`. False if it is later here already: what has expired is not brought back.
+    pub(crate) fn advance(&mut self, now: Timestamp) -> bool {
+        if now < self.now {
+            return false;
+        }
+        self.now = now;
+        let nanos = now.as_nanos();
+        if nanos < self.next_end {
+            return true;
+        }
+        self.next_end = NEVER;
+        while let Some(mut hour) = self.ends.first_entry() {
+            let (due, left): (RoaringBitmap, RoaringBitmap) = hour
+                .get()
+                .iter()
+                .partition(|slot| self.expires[*slot as usize] <= nanos);
+            self.garbage = self
+                .garbage
+                .saturating_add(usize::try_from(due.len()).unwrap_or(usize::MAX));
+            self.live -= due;
+            if let Some(next) = left.iter().map(|slot| self.expires[slot as usize]).min() {
+                self.next_end = next;
+                hour.insert(left);
+                break;
+            }
+            hour.remove();
+        }
+        true
+    }
+
+    /// Whether nothing expires before `now` that is still here, so that [`Self::advance`] has nothing to do.
+    pub(crate) fn is_at(&self, now: Timestamp) -> bool {
+        now >= self.now && now.as_nanos() < self.next_end
+    }
+
+    /// Whether it no longer answers right, or so much of it is of no use that it should be made anew.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.is_broken || (self.garbage > 10_000 && self.garbage > self.numbers.len())
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let sets: usize = self
+            .sets
+            .iter()
+            .chain(self.ends.values())
+            .map(|set| set.serialized_size() + 64)
+            .sum();
+        let names: usize = self.names.keys().map(|name| name.len() + 32).sum();
+        self.numbers.len() * (8 + 8 + 8 + 8) + self.words.len() * 4 + sets + names
+    }
+
+    /// The last number that it knows; zero if it knows none.
+    pub(crate) fn last_number(&self) -> u64 {
+        self.numbers.last().copied().unwrap_or(0)
+    }
+
+    /// Whether any entry has the word `term`.
+    pub(crate) fn knows(&self, term: &str) -> bool {
+        self.set_of(term).is_some_and(|set| !set.is_empty())
+    }
+
+    /// Takes in the words of all entries at once, word by word. For an index that has no words yet.
+    pub(crate) fn words(&mut self) -> Words<'_> {
+        Words {
+            index: self,
+            found: Vec::new(),
+            current: None,
+        }
+    }
+
+    pub(super) fn live(&self) -> &RoaringBitmap {
+        &self.live
+    }
+
+    pub(super) fn number(&self, slot: u32) -> u64 {
+        self.numbers[slot as usize]
+    }
+
+    /// Not a number where there is none.
+    pub(super) fn confidence(&self, slot: u32) -> f64 {
+        self.confidences[slot as usize]
+    }
+
+    /// The slot of an entry, or the one before which it would stand.
+    pub(super) fn slot_of(&self, number: u64) -> Result<usize, usize> {
+        self.numbers.binary_search(&number)
+    }
+
+    /// The slots of a word of `family`.
+    pub(super) fn set(&self, family: Family, text: &str) -> Option<&RoaringBitmap> {
+        self.set_of(&named(family, text))
+    }
+
+    /// The slots of a tag or a value in the context.
+    pub(super) fn set_of(&self, term: &str) -> Option<&RoaringBitmap> {
+        self.names.get(term).map(|word| &self.sets[*word as usize])
+    }
+
+    fn push(&mut self, number: u64) {
+        self.numbers.push(number);
+        self.confidences.push(f64::NAN);
+        self.expires.push(NEVER);
+        self.worded.push((0, 0));
+    }
+
+    /// Takes a slot out of the sets of everything that can change.
+    fn forget_changing(&mut self, slot: usize) {
+        let bit = small(slot);
+        for word in &self.fluid {
+            self.sets[*word as usize].remove(bit);
+        }
+        let (begin, count) = self.worded[slot];
+        let begin = begin as usize;
+        for word in &self.words[begin..begin + usize::from(count)] {
+            self.sets[*word as usize].remove(bit);
+        }
+        self.worded[slot] = (0, 0);
+        self.garbage = self.garbage.saturating_add(usize::from(count).div_ceil(8));
+        if let Some(ends) = self.ends.get_mut(&self.expires[slot].div_euclid(HOUR)) {
+            ends.remove(bit);
+        }
+        self.expires[slot] = NEVER;
+    }
+
+    fn add_word(&mut self, family: Family, text: &str, slot: usize) {
+        let known = self.sets.len();
+        let word = self.word(&named(family, text));
+        if self.sets.len() > known && matches!(family, Family::Status | Family::Owner) {
+            self.fluid.push(word);
+        }
+        self.sets[word as usize].insert(small(slot));
+    }
+
+    fn word(&mut self, name: &str) -> u32 {
+        if let Some(word) = self.names.get(name) {
+            return *word;
+        }
+        let word = small(self.sets.len());
+        self.sets.push(RoaringBitmap::new());
+        self.names.insert(name.into(), word);
+        word
+    }
+}
+
+fn named(family: Family, text: &str) -> String {
+    let mark = match family {
+        Family::Kind => '\u{2}',
+        Family::Page => '\u{3}',
+        Family::Type => '\u{4}',
+        Family::Status => '\u{5}',
+        Family::Owner => '\u{6}',
+    };
+    format!("{mark}{text}")
+}
+
+/// Slots and words are counted in 32 bits: an index of so many entries would be over any limit of memory long before.
+fn small(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Words that are taken in one after the other, each with all its entries.
+#[derive(Debug)]
+pub(crate) struct Words<'i> {
+    index: &'i mut LiveIndex,
+    /// Slots and their words.
+    found: Vec<(u32, u32)>,
+    current: Option<(Box<str>, u32)>,
+}
+
+impl Words<'_> {
+    /// The entry called `number` has the word `term`. Entries that are not live are passed over.
+    pub(crate) fn add(&mut self, term: &str, number: u64) {
+        let Ok(slot) = self.index.slot_of(number) else { return };
+        let word = match &self.current {
+            Some((name, word)) if **name == *term => *word,
+            _ => {
+                let word = self.index.word(term);
+                self.current = Some((term.into(), word));
+                word
+            }
+        };
+        self.index.sets[word as usize].insert(small(slot));
+        self.found.push((small(slot), word));
+    }
+
+    /// How many there were.
+    pub(crate) fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    /// Notes for each entry which words it has.
+    pub(crate) fn finish(mut self) {
+        self.found.sort_unstable();
+        let index = self.index;
+        for chunk in self.found.chunk_by(|a, b| a.0 == b.0) {
+            let Some((slot, _)) = chunk.first() else { continue };
+            let count = u16::try_from(chunk.len()).unwrap_or(u16::MAX);
+            index.worded[*slot as usize] = (small(index.words.len()), count);
+            index.words.extend(chunk.iter().map(|(_, word)| *word));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Where a list goes on.
+
+use std::fmt::Write as _;
+
+use folio_memory::{Confidence, Entry, EntryQuery, Order, Seq, SpaceName};
+use sha2::{Digest, Sha256};
+
+use crate::error::StoreError;
+
+/// Where an answer ended, and the state of memory that it was given from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cursor {
+    pub(super) after: After,
+    pub(super) as_of: Seq,
+}
+
+/// The last entry that was given, as far as orders look at it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct After {
+    pub(super) number: u64,
+    pub(super) rank: u32,
+    pub(super) sureness: f64,
+}
+
+impl After {
+    /// `entry`, in an answer to `query`.
+    pub(super) fn of(query: &EntryQuery, entry: &Entry) -> Self {
+        Self {
+            number: entry.handle.0,
+            rank: query.ranks.of(entry.fields.type_name.as_deref()),
+            sureness: entry.fields.confidence.map_or(0.0, Confidence::value),
+        }
+    }
+
+    /// Whether `entry` comes after it in an answer to `query`.
+    pub(super) fn is_before(&self, query: &EntryQuery, entry: &Entry) -> bool {
+        let other = Self::of(query, entry);
+        let newer = self.number.cmp(&other.number);
+        let order = match query.order {
+            Order::Relevance | Order::Newest => newer.reverse(),
+            Order::Oldest => newer,
+            Order::Priority => self
+                .rank
+                .cmp(&other.rank)
+                .then_with(|| other.sureness.total_cmp(&self.sureness))
+                .then(newer.reverse()),
+        };
+        order.is_lt()
+    }
+}
+
+impl Cursor {
+    /// As it is handed out.
+    pub(super) fn to_text(self, binding: &str) -> String {
+        let After { number, rank, sureness } = self.after;
+        let sureness = sureness.to_bits();
+        format!("{binding}.{number}.{}.{rank}.{sureness:x}", self.as_of)
+    }
+
+    /// Reads what was handed out for the query with this binding.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if it was not, or is no cursor at all.
+    pub(super) fn parse(text: &str, binding: &str) -> Result<Self, StoreError> {
+        let no_cursor = || StoreError::Invalid(format!("{text:?} is not a cursor"));
+        let parts: Vec<&str> = text.split('.').collect();
+        let [bound, number, as_of, rank, sureness] = parts[..] else {
+            return Err(no_cursor());
+        };
+        let cursor = Self {
+            after: After {
+                number: number.parse().map_err(|_| no_cursor())?,
+                rank: rank.parse().map_err(|_| no_cursor())?,
+                sureness: u64::from_str_radix(sureness, 16)
+                    .map(f64::from_bits)
+                    .map_err(|_| no_cursor())?,
+            },
+            as_of: Seq(as_of.parse().map_err(|_| no_cursor())?),
+        };
+        if bound == binding {
+            Ok(cursor)
+        } else {
+            Err(StoreError::Invalid(format!(
+                "the cursor {text:?} belongs to another query"
+            )))
+        }
+    }
+}
+
+/// What a cursor is bound to: the space and everything of the query but where to go on and how far.
+pub(super) fn binding(name: &SpaceName, query: &EntryQuery) -> Result<String, StoreError> {
+    let query = EntryQuery {
+        cursor: None,
+        limit: 0,
+        ..query.clone()
+    };
+    let text = serde_json::to_string(&(name, query)).map_err(|error| StoreError::Invalid(error.to_string()))?;
+    let mut binding = String::with_capacity(16);
+    for byte in Sha256::digest(text.as_bytes()).iter().take(8) {
+        write!(binding, "{byte:02x}").expect("a string can be written to");
+    }
+    Ok(binding)
+}

@@ -1,0 +1,328 @@
+//! The filters of a query as SQL.
+
+use folio_memory::terms::context_term;
+use folio_memory::{Entry, EntryQuery, Order, Seq, Timestamp};
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
+
+use super::cursor::After;
+use super::entry::{COLUMNS, from_row};
+use super::error::Failure;
+use super::page::place_value;
+use super::place::{Place, SpaceId, to_column};
+
+/// Entries that are kept while the best of all are looked for.
+const KEPT: usize = 4_096;
+
+/// Conditions in SQL, with their values.
+pub(super) struct Filter {
+    /// Where rows are looked for when they are wanted in order.
+    ordered: Conditions,
+    /// Where rows are looked for when they are counted.
+    counted: Conditions,
+    /// What holds for the rows that are wanted.
+    wanted: Conditions,
+}
+
+#[derive(Default)]
+pub(super) struct Conditions {
+    table: &'static str,
+    pub(super) sql: String,
+    pub(super) values: Vec<Value>,
+}
+
+const BY_NUMBER: &str = "entry";
+const BY_PAGE: &str = "entry INDEXED BY entry_page";
+/// The index that knows everything that memory is filtered by, sorted by kind.
+const BY_KIND: &str = "entry INDEXED BY entry_list";
+
+impl Filter {
+    /// Everything that `query` asks for, but for entries that have `changed` since; its context only if `by_context`.
+    pub(super) fn of(
+        space: SpaceId,
+        query: &EntryQuery,
+        page: Option<Place>,
+        as_of: Seq,
+        now: Timestamp,
+        changed: &[Place],
+        by_context: bool,
+    ) -> Self {
+        let is_tagged =
+            !query.tags.is_empty() || !query.tags_any.is_empty() || (by_context && !query.context.is_empty());
+        let one_kind = query.kinds.len() == 1;
+        let only_memory = !query.kinds.is_empty() && query.kinds.iter().all(|kind| kind.is_memory());
+        let (ordered, counted) = match page {
+            Some(page) => (on(page), on(page)),
+            // The words lead to the numbers of the entries.
+            None if is_tagged => (numbered(space), numbered(space)),
+            None if only_memory && one_kind => (listed(space), listed(space)),
+            None if only_memory => (numbered(space), listed(space)),
+            None => (numbered(space), numbered(space)),
+        };
+        let mut wanted = Self::wanted(space, query, as_of, now, by_context);
+        if !changed.is_empty() {
+            let places: Vec<String> = changed.iter().map(|place| place.raw().to_string()).collect();
+            let places = format!("[{}]", places.join(","));
+            wanted.and("place NOT IN (SELECT value FROM json_each(?))", [places.into()]);
+        }
+        Self {
+            ordered,
+            counted,
+            wanted,
+        }
+    }
+
+    pub(super) fn wanted(
+        space: SpaceId,
+        query: &EntryQuery,
+        as_of: Seq,
+        now: Timestamp,
+        by_context: bool,
+    ) -> Conditions {
+        let mut filter = Conditions::default();
+        filter.and_any_of("kind", query.kinds.iter().map(|kind| kind.as_str()));
+        filter.and_any_of("type", query.types.iter().map(String::as_str));
+        filter.and_any_of("owner", query.owner.iter().map(folio_memory::Owner::as_str));
+        if query.status.is_empty() {
+            filter.and("status <> 'archived'", []);
+        }
+        filter.and_any_of("status", query.status.iter().map(|status| status.as_str()));
+        for tag in &query.tags {
+            filter.and_words("IN", space, &[tag.as_str().to_owned()]);
+        }
+        let texts = |tags: &[folio_memory::Tag]| tags.iter().map(|tag| tag.as_str().to_owned()).collect::<Vec<_>>();
+        if !query.tags_any.is_empty() {
+            filter.and_words("IN", space, &texts(&query.tags_any));
+        }
+        if !query.tags_none.is_empty() {
+            filter.and_words("NOT IN", space, &texts(&query.tags_none));
+        }
+        if by_context {
+            for term in query
+                .context
+                .iter()
+                .filter_map(|(path, value)| context_term(path, value))
+            {
+                filter.and_words("IN", space, &[term]);
+            }
+        }
+        if let Some(least) = query.min_confidence {
+            filter.and("confidence >= ?", [least.into()]);
+        }
+        if let Some(since) = query.since {
+            filter.and("updated_seq > ?", [to_column(since.0).into()]);
+        }
+        filter.and("created_seq <= ?", [to_column(as_of.0).into()]);
+        if !query.include_expired {
+            let alive = "(expires_at IS NULL OR expires_at > ? OR pinned OR status = 'archived')";
+            filter.and(alive, [now.as_nanos().into()]);
+        }
+        if !query.include_superseded {
+            filter.and("NOT superseded", []);
+        }
+        filter
+    }
+
+    /// The first `limit` entries after the one where the list goes on.
+    pub(super) fn first(
+        &self,
+        conn: &Connection,
+        query: &EntryQuery,
+        after: Option<After>,
+        space: SpaceId,
+        limit: usize,
+    ) -> Result<Vec<Entry>, Failure> {
+        let order = Ordered::of(query);
+        let rest = after.map(|after| order.beyond(after, space)).unwrap_or_default();
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let conditions = [&self.ordered, &self.wanted, &rest];
+        // Which ones these are is found in the index alone, where that is possible; only they are read.
+        let order_by = &order.sql;
+        let which = select("place", &conditions, &format!("ORDER BY {order_by} LIMIT {limit}"));
+        let sql = format!("SELECT {COLUMNS} FROM entry WHERE place IN ({which}) ORDER BY {order_by}");
+        let mut statement = conn.prepare_cached(&sql)?;
+        let all = values(&conditions).chain(&order.values).chain(&order.values);
+        let mut rows = statement.query(params_from_iter(all))?;
+        let mut entries = Vec::new();
+        while let Some(row) = rows.next()? {
+            entries.push(from_row(row)?);
+        }
+        Ok(entries)
+    }
+
+    /// How many entries there are.
+    pub(super) fn count(&self, conn: &Connection) -> Result<u64, Failure> {
+        let conditions = [&self.counted, &self.wanted];
+        let mut statement = conn.prepare_cached(&select("count(*)", &conditions, ""))?;
+        let counted = statement.query_row(params_from_iter(values(&conditions)), |row| row.get(0))?;
+        Ok(super::place::from_column(counted))
+    }
+
+    /// The same two answers where only the whole entry tells whether it `matches`.
+    pub(super) fn scan(
+        &self,
+        conn: &Connection,
+        query: &EntryQuery,
+        limit: usize,
+        matches: impl Fn(&Entry) -> bool,
+        comes_after: impl Fn(&Entry) -> bool,
+    ) -> Result<(Vec<Entry>, u64), Failure> {
+        let conditions = [&self.ordered, &self.wanted];
+        let mut statement = conn.prepare_cached(&select(COLUMNS, &conditions, ""))?;
+        let mut rows = statement.query(params_from_iter(values(&conditions)))?;
+        let (mut entries, mut total) = (Vec::new(), 0);
+        while let Some(row) = rows.next()? {
+            let entry = from_row(row)?;
+            if !matches(&entry) {
+                continue;
+            }
+            total += 1;
+            if comes_after(&entry) {
+                entries.push(entry);
+            }
+            if entries.len() >= limit.max(KEPT) * 2 {
+                entries.sort_by(|a, b| query.compare(a, b));
+                entries.truncate(limit);
+            }
+        }
+        entries.sort_by(|a, b| query.compare(a, b));
+        entries.truncate(limit);
+        Ok((entries, total))
+    }
+}
+
+/// An order as SQL.
+struct Ordered<'q> {
+    query: &'q EntryQuery,
+    sql: String,
+    /// Of what stands in `sql`.
+    values: Vec<Value>,
+}
+
+impl<'q> Ordered<'q> {
+    fn of(query: &'q EntryQuery) -> Self {
+        let (sql, values) = match query.order {
+            Order::Relevance | Order::Newest => ("place DESC".to_owned(), Vec::new()),
+            Order::Oldest => ("place".to_owned(), Vec::new()),
+            Order::Priority => {
+                let (rank, values) = Self::rank(query);
+                (format!("{rank}, {SURENESS} DESC, place DESC"), values)
+            }
+        };
+        Self { query, sql, values }
+    }
+
+    /// The rank of a row's type.
+    fn rank(query: &EntryQuery) -> (String, Vec<Value>) {
+        let other = query.ranks.other;
+        if query.ranks.known.is_empty() {
+            return (format!("+{other}"), Vec::new());
+        }
+        let cases: Vec<_> = query
+            .ranks
+            .known
+            .values()
+            .map(|rank| format!("WHEN ? THEN {rank}"))
+            .collect();
+        let values = query.ranks.known.keys().map(|name| name.clone().into()).collect();
+        (format!("CASE type {} ELSE {other} END", cases.join(" ")), values)
+    }
+
+    /// What comes behind `after`.
+    fn beyond(&self, after: After, space: SpaceId) -> Conditions {
+        let mut rest = Conditions::default();
+        let place = place_value(Place::of(space, after.number));
+        match self.query.order {
+            Order::Relevance | Order::Newest => rest.and("place < ?", [place]),
+            Order::Oldest => rest.and("place > ?", [place]),
+            Order::Priority => {
+                let (rank, names) = Self::rank(self.query);
+                let values = names.into_iter().chain([
+                    i64::from(after.rank).into(),
+                    (-after.sureness).into(),
+                    Value::Integer(-Place::of(space, after.number).raw()),
+                ]);
+                rest.and(&format!("({rank}, -{SURENESS}, -place) > (?, ?, ?)"), values);
+            }
+        }
+        rest
+    }
+}
+
+const SURENESS: &str = "coalesce(confidence, 0.0)";
+
+impl Conditions {
+    pub(super) fn and(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
+        if !self.sql.is_empty() {
+            self.sql += " AND ";
+        }
+        self.sql += condition;
+        self.values.extend(values);
+    }
+
+    fn and_any_of<'v>(&mut self, column: &str, values: impl ExactSizeIterator<Item = &'v str>) {
+        if values.len() > 0 {
+            let condition = format!("{column} IN ({})", marks(values.len()));
+            self.and(&condition, values.map(|value| value.to_owned().into()));
+        }
+    }
+
+    /// Entries of `space` that are, or are not, found by one of `terms`.
+    fn and_words(&mut self, is_in: &str, space: SpaceId, terms: &[String]) {
+        let marks = marks(terms.len());
+        let condition =
+            format!("place {is_in} (SELECT entry FROM entry_term WHERE term IN ({marks}) AND entry BETWEEN ? AND ?)");
+        let range = [Place::start(space), Place::end(space)].map(place_value);
+        self.and(&condition, terms.iter().map(|term| term.clone().into()).chain(range));
+    }
+}
+
+/// The entries of `space`, found by their numbers.
+fn numbered(space: SpaceId) -> Conditions {
+    let mut conditions = Conditions {
+        table: BY_NUMBER,
+        ..Conditions::default()
+    };
+    let range = [Place::start(space), Place::end(space)].map(place_value);
+    conditions.and("place BETWEEN ? AND ?", range);
+    conditions
+}
+
+/// The entries on the page that stands at `page`.
+fn on(page: Place) -> Conditions {
+    let mut conditions = Conditions {
+        table: BY_PAGE,
+        ..Conditions::default()
+    };
+    conditions.and("page = ?", [place_value(page)]);
+    conditions
+}
+
+/// The memory of `space`, found in the index that is sorted by kind.
+fn listed(space: SpaceId) -> Conditions {
+    let mut conditions = Conditions {
+        table: BY_KIND,
+        ..Conditions::default()
+    };
+    // The last condition is what the index is made for, in its own words: otherwise it is not known to have every row.
+    conditions.and("space = ? AND kind NOT IN ('log', 'step', 'summary')", [space.0.into()]);
+    conditions
+}
+
+fn select(what: &str, conditions: &[&Conditions], tail: &str) -> String {
+    let table = conditions.first().map_or(BY_NUMBER, |first| first.table);
+    let all: Vec<_> = conditions
+        .iter()
+        .map(|some| some.sql.as_str())
+        .filter(|sql| !sql.is_empty())
+        .collect();
+    format!("SELECT {what} FROM {table} WHERE {} {tail}", all.join(" AND "))
+}
+
+fn values<'c>(conditions: &'c [&Conditions]) -> impl Iterator<Item = &'c Value> {
+    conditions.iter().flat_map(|some| &some.values)
+}
+
+fn marks(count: usize) -> String {
+    vec!["?"; count].join(", ")
+}

@@ -1,0 +1,291 @@
+//! The indexes of live entries in memory, one for each space that is asked often, and how they are kept exact.
+//!
+//! An index is made from one state of the file, and brought up to every later one by what has changed in between, whoever
+//! changed it. So an answer that an index gives is the answer of the file at the commit that the asking transaction sees.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+
+use folio_memory::terms::terms_of;
+use folio_memory::{Entry, EntryKind, Seq, SpaceName, Status, Timestamp};
+use rusqlite::{Connection, params};
+
+use super::entry::{self, from_row};
+use super::error::{Failure, damaged};
+use super::journal;
+use super::open::{LiveOptions, Target};
+use super::place::{Place, SpaceId, to_column};
+use crate::live::{Facts, LiveIndex};
+
+/// The indexes of the spaces of a store.
+#[derive(Debug)]
+pub(super) struct Living {
+    options: LiveOptions,
+    target: Target,
+    spaces: Mutex<HashMap<SpaceName, Arc<Space>>>,
+    is_closing: Arc<AtomicBool>,
+    makers: Mutex<Vec<JoinHandle<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct Space {
+    asked: AtomicU32,
+    state: RwLock<State>,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    None,
+    /// A thread is making it.
+    InTheMaking,
+    /// It would take more memory than it may.
+    TooLarge,
+    /// It knows everything up to this commit.
+    Ready(Box<LiveIndex>, Seq),
+}
+
+impl Living {
+    /// None yet.
+    pub(super) fn new(options: LiveOptions, target: Target) -> Self {
+        Self {
+            options,
+            target,
+            spaces: Mutex::default(),
+            is_closing: Arc::default(),
+            makers: Mutex::default(),
+        }
+    }
+
+    /// Whether the space called `name` has an index, so that a list is a matter of microseconds.
+    pub(super) fn is_ready(&self, name: &SpaceName) -> bool {
+        let spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = spaces.get(name).and_then(|space| {
+            space
+                .state
+                .try_read()
+                .ok()
+                .map(|state| matches!(*state, State::Ready(..)))
+        });
+        state.unwrap_or(false)
+    }
+
+    /// What `question` gets from the index of `space` as it is at commit `head`, which the transaction of `conn` sees last;
+    /// nothing if there is no index that can tell.
+    pub(super) fn ask<T>(
+        &self,
+        conn: &Connection,
+        (name, space): (&SpaceName, SpaceId),
+        head: Seq,
+        now: Timestamp,
+        question: impl FnOnce(&LiveIndex) -> Result<T, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        if self.options.bytes_max == 0 {
+            return Ok(None);
+        }
+        let known = {
+            let mut spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
+            match spaces.get(name) {
+                Some(known) => Arc::clone(known),
+                None => Arc::clone(spaces.entry(name.clone()).or_default()),
+            }
+        };
+        {
+            let state = known.state.read().unwrap_or_else(PoisonError::into_inner);
+            match &*state {
+                State::Ready(index, seq) if *seq == head && index.is_at(now) => return question(index).map(Some),
+                State::Ready(_, seq) if *seq <= head => {}
+                State::None => {
+                    drop(state);
+                    if !self.begin(conn, space, head, &known)? {
+                        return Ok(None);
+                    }
+                }
+                // A transaction that sees less than the index knows.
+                State::Ready(..) | State::InTheMaking | State::TooLarge => return Ok(None),
+            }
+        }
+        let mut state = known.state.write().unwrap_or_else(PoisonError::into_inner);
+        let State::Ready(index, seq) = &mut *state else {
+            return Ok(None);
+        };
+        if *seq > head {
+            return Ok(None);
+        }
+        if *seq < head {
+            // Whatever goes wrong in between leaves an index that knows neither state.
+            let caught_up = catch_up(conn, space, index, *seq);
+            *seq = head;
+            if let Err(failure) = caught_up {
+                *state = State::None;
+                return Err(failure);
+            }
+        }
+        if index.is_spent() || (index.last_number().is_multiple_of(1_024) && index.bytes() > self.options.bytes_max) {
+            known.asked.store(0, Ordering::Relaxed);
+            *state = State::None;
+            return Ok(None);
+        }
+        if !index.advance(now) {
+            return Ok(None);
+        }
+        question(index).map(Some)
+    }
+
+    /// Has an index made if the space is worth one. True if it is there already.
+    fn begin(&self, conn: &Connection, space: SpaceId, head: Seq, known: &Arc<Space>) -> Result<bool, Failure> {
+        let asked = known.asked.fetch_add(1, Ordering::Relaxed);
+        if asked < self.options.after || entry::last_at(conn, space, head)? < self.options.from {
+            return Ok(false);
+        }
+        let mut state = known.state.write().unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*state, State::None) {
+            return Ok(matches!(*state, State::Ready(..)));
+        }
+        if self.options.after == 0 {
+            *state = made(conn, space, self.options.bytes_max, &self.is_closing)?;
+            return Ok(matches!(*state, State::Ready(..)));
+        }
+        *state = State::InTheMaking;
+        let (target, known, is_closing) = (self.target.clone(), Arc::clone(known), Arc::clone(&self.is_closing));
+        let bytes_max = self.options.bytes_max;
+        let maker = std::thread::Builder::new()
+            .name("folio-index".to_owned())
+            .spawn(move || {
+                let made = target.connect_reader().and_then(|conn| {
+                    conn.execute_batch("BEGIN")?;
+                    made(&conn, space, bytes_max, &is_closing)
+                });
+                // What cannot be read is said to whoever asks for it; the index is tried again later.
+                known.asked.store(0, Ordering::Relaxed);
+                *known.state.write().unwrap_or_else(PoisonError::into_inner) = made.unwrap_or_default();
+            });
+        match maker {
+            Ok(maker) => {
+                let mut makers = self.makers.lock().unwrap_or_else(PoisonError::into_inner);
+                makers.retain(|maker| !maker.is_finished());
+                makers.push(maker);
+            }
+            // Without a thread there is no index, and everything works.
+            Err(_) => *state = State::None,
+        }
+        Ok(false)
+    }
+}
+
+impl Drop for Living {
+    fn drop(&mut self) {
+        self.is_closing.store(true, Ordering::Relaxed);
+        for maker in self.makers.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            // One that panicked has said so.
+            maker.join().unwrap_or_default();
+        }
+    }
+}
+
+/// An index of `space` as the transaction of `conn` sees it.
+fn made(conn: &Connection, space: SpaceId, bytes_max: usize, is_closing: &AtomicBool) -> Result<State, Failure> {
+    let head = journal::last(conn, space)?.map_or(Seq(0), |(head, _)| head);
+    let mut index = LiveIndex::default();
+    // Each kind comes in the order of numbers from the index of the file, and SQLite puts the kinds together in that order.
+    let of_kind = |kind: EntryKind| {
+        format!(
+            "SELECT place, page, kind, type, status, owner, pinned, expires_at, confidence FROM entry INDEXED BY entry_list
+             WHERE space = ?1 AND kind = '{kind}' AND kind NOT IN ('log', 'step', 'summary')
+             AND status <> 'archived' AND NOT superseded"
+        )
+    };
+    let kinds: Vec<_> = EntryKind::ALL
+        .into_iter()
+        .filter(|kind| kind.is_memory())
+        .map(of_kind)
+        .collect();
+    let mut statement = conn.prepare(&format!("{} ORDER BY place", kinds.join(" UNION ALL ")))?;
+    let mut rows = statement.query(params![space])?;
+    let mut count = 0_u64;
+    while let Some(row) = rows.next()? {
+        let (place, page): (Place, Place) = (row.get(0)?, row.get(1)?);
+        let name = || format!("entry {}", place.number());
+        let text = |column| {
+            let text: Result<&str, _> = row.get_ref(column)?.as_str();
+            text.map_err(|error| damaged(&name(), error))
+        };
+        let expires_at: Option<i64> = row.get(7)?;
+        let is_pinned: bool = row.get(6)?;
+        index.put(&Facts {
+            number: place.number(),
+            page: page.number(),
+            kind: EntryKind::parse(text(2)?).ok_or_else(|| damaged(&name(), "its kind is unknown"))?,
+            type_name: row
+                .get_ref(3)?
+                .as_str_or_null()
+                .map_err(|error| damaged(&name(), error))?,
+            status: Status::parse(text(4)?).ok_or_else(|| damaged(&name(), "its status is unknown"))?,
+            owner: text(5)?,
+            confidence: row.get(8)?,
+            expires_at: expires_at.filter(|_| !is_pinned).map(Timestamp::from_nanos),
+            terms: &[],
+        });
+        count += 1;
+        if count.is_multiple_of(65_536) {
+            if is_closing.load(Ordering::Relaxed) {
+                return Ok(State::None);
+            }
+            if index.bytes() > bytes_max {
+                return Ok(State::TooLarge);
+            }
+        }
+    }
+    let mut statement = conn.prepare("SELECT term, entry FROM entry_term WHERE entry BETWEEN ?1 AND ?2")?;
+    let mut found = statement.query(params![Place::start(space), Place::end(space)])?;
+    let mut words = index.words();
+    while let Some(row) = found.next()? {
+        let place: Place = row.get(1)?;
+        let term = row.get_ref(0)?.as_str().map_err(|error| damaged("a word", error))?;
+        words.add(term, place.number());
+        if words.len().is_multiple_of(65_536) && is_closing.load(Ordering::Relaxed) {
+            return Ok(State::None);
+        }
+    }
+    words.finish();
+    if index.bytes() > bytes_max {
+        return Ok(State::TooLarge);
+    }
+    Ok(State::Ready(Box::new(index), head))
+}
+
+/// Takes in what has changed after commit `seq`.
+fn catch_up(conn: &Connection, space: SpaceId, index: &mut LiveIndex, seq: Seq) -> Result<(), Failure> {
+    let changed = entry::changed_after(conn, space, seq)?;
+    for place in changed {
+        if let Some(entry) = entry::at(conn, place)? {
+            take_in(conn, index, &entry, place)?;
+        }
+    }
+    let sql = format!(
+        "SELECT {} FROM entry WHERE place > ?1 AND place <= ?2 AND kind NOT IN ('log', 'step', 'summary')
+         AND created_seq > ?3 ORDER BY place",
+        entry::COLUMNS
+    );
+    let after = Place::of(space, index.last_number());
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![after, Place::end(space), to_column(seq.0)])?;
+    while let Some(row) = rows.next()? {
+        let place: Place = row.get(0)?;
+        take_in(conn, index, &from_row(row)?, place)?;
+    }
+    Ok(())
+}
+
+fn take_in(conn: &Connection, index: &mut LiveIndex, entry: &Entry, place: Place) -> Result<(), Failure> {
+    let sql = "SELECT page FROM entry WHERE place = ?1";
+    let page: Place = conn.prepare_cached(sql)?.query_row(params![place], |row| row.get(0))?;
+    let terms = terms_of(&entry.fields);
+    match Facts::of(entry, page.number(), &terms) {
+        Some(facts) => index.put(&facts),
+        None => index.remove(entry.handle.0),
+    }
+    Ok(())
+}
