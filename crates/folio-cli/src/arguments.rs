@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use folio::memory::TurnId;
-use folio::memory::id::{EntryRef, PageRef, RunRef};
+use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 
 use crate::commands::{
-    bench, book, cancel, completions, doctor, observe, page, plan, policy, resume, run, runs, serve, show, trace, tree,
-    watch,
+    bench, book, cancel, completions, context, doctor, episodes, goals, observe, page, patterns, plan, policy, resume,
+    run, runs, serve, show, trace, tree, turn, watch,
 };
 
 const FIRST_STEPS: &str = "\
@@ -20,7 +19,8 @@ First steps:
   folio book add todo 'Write the tests'                      put something on the list
   folio tree                                                 every page that there is
 
-Settings: a flag wins over the environment (FOLIO_STORE, FOLIO_SPACE, FOLIO_THREAD, FOLIO_MODEL),
+Settings: a flag wins over the environment (FOLIO_STORE, FOLIO_SPACE, FOLIO_THREAD, FOLIO_TURN,
+FOLIO_MODEL),
 and that over folio.toml in this folder or in the configuration folder.
 
 Exit codes: 0 done, 1 a run ended partial or failed, 2 usage or invalid input, 3 not found,
@@ -51,6 +51,9 @@ pub(crate) struct Global {
     /// Whose scratchbook [default: the worktree that this folder is in]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) thread: Option<String>,
+    /// In which turn: t3 or turn_… [default: in none]
+    #[arg(long, global = true, value_name = "TURN", value_parser = turn_ref)]
+    pub(crate) turn: Option<TurnRef>,
     /// Answer in JSON on standard output; a failure is one JSON object on standard error
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -107,6 +110,19 @@ pub(crate) enum Command {
     /// Pages: show, new, append
     #[command(subcommand)]
     Page(page::Page),
+    /// Turns: begin, end, show, list
+    #[command(subcommand)]
+    Turn(turn::TurnCommand),
+    /// What is wanted, and how far it is; add, done
+    Goals(goals::Goals),
+    /// Show what of memory goes into a prompt
+    Context(context::ContextArguments),
+    /// Earlier turns as they are remembered
+    Episodes(episodes::Episodes),
+    /// What was noticed again and again
+    Patterns(patterns::Patterns),
+    /// How often stated confidences came true
+    Calibration(patterns::Calibration),
     /// Show what happened, in order
     Trace(trace::Trace),
     /// What holds in the space: show, set, unset
@@ -154,8 +170,9 @@ pub(crate) fn run_ref(text: &str) -> Result<RunRef, String> {
 }
 
 /// Reads the name of a turn.
-pub(crate) fn turn_id(text: &str) -> Result<TurnId, String> {
-    text.parse().map_err(|_| "not an id like turn_01J…".to_owned())
+pub(crate) fn turn_ref(text: &str) -> Result<TurnRef, String> {
+    text.parse()
+        .map_err(|_| "not a handle like t3 or an id like turn_01J…".to_owned())
 }
 
 /// Reads `KEY=VALUE`.

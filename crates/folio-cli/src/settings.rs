@@ -5,10 +5,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
+use folio::memory::id::TurnRef;
 use folio::{SpaceName, ThreadKey};
 use serde::Deserialize;
 
-use crate::arguments::{Color, Global};
+use crate::arguments::{Color, Global, turn_ref};
 use crate::error::Failure;
 use crate::output::Output;
 
@@ -29,6 +30,10 @@ pub(crate) struct Settings {
     pub(crate) space: SpaceName,
     /// The thread.
     pub(crate) thread: ThreadKey,
+    /// The turn in which something is done.
+    pub(crate) turn: Option<TurnRef>,
+    /// The same if a flag said so.
+    pub(crate) turn_flag: Option<TurnRef>,
     /// The model, as `--model` writes it.
     pub(crate) model: Option<String>,
     /// When to use colour.
@@ -117,6 +122,14 @@ impl Settings {
         if thread.is_empty() {
             return Err(Failure::usage("thread_invalid", "the name of a thread is empty"));
         }
+        let turn = match flags.turn {
+            Some(turn) => Some(turn),
+            None => around
+                .text("FOLIO_TURN")?
+                .map(|turn| turn_ref(&turn))
+                .transpose()
+                .map_err(|error| Failure::usage("turn_invalid", format!("FOLIO_TURN is {error}")))?,
+        };
         let no_color = around.text("NO_COLOR")?.is_some_and(|value| !value.is_empty());
         let color = flags
             .color
@@ -137,6 +150,8 @@ impl Settings {
             store,
             space,
             thread: ThreadKey(thread),
+            turn,
+            turn_flag: flags.turn,
             model: around.text("FOLIO_MODEL")?.or(from_file.model),
             color,
             user: user.into_iter().flatten().next().unwrap_or_default(),

@@ -147,7 +147,10 @@ fn two_processes_on_one_new_file_both_finish() {
             .all(|run| run["status"] == "ok"),
         "{runs}"
     );
-    assert_eq!(folio.json(&["observe", "list"])["total"], 4);
+    assert_eq!(
+        folio.json(&["observe", "list", "--type", "contextual_insight"])["total"],
+        4
+    );
     assert_eq!(folio.json(&["doctor"])["problems"], Value::Array(Vec::new()));
 }
 

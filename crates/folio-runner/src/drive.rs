@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{RunnerError, store_error};
 use crate::grants;
-use crate::memory::{MemoryWriter, ruled};
+use crate::memory::{MemoryWriter, ruled, turn_of};
 use crate::outputs::JournalResults;
 use crate::perform::{self, Performed, Writes};
 use crate::runner::Shared;
@@ -79,6 +79,7 @@ impl Drive {
             space: shared.workspace.space().clone(),
             clock: Arc::clone(shared.workspace.clock()),
             ids: Arc::clone(shared.workspace.ids()),
+            turn: turn_of(&run),
             policy: Arc::default(),
         };
         let head = Arc::new(AtomicU64::new(head.0));
@@ -300,7 +301,10 @@ impl Drive {
         let commit = Commit {
             space: workspace.space().clone(),
             at: workspace.clock().now(),
-            actor: Actor::new(Role::Planner, "runner").in_run(id),
+            actor: Actor {
+                turn: self.memory.turn,
+                ..Actor::new(Role::Planner, "runner").in_run(id)
+            },
             idempotency_key: None,
             expected: vec![Expected::RunHead {
                 run: id,

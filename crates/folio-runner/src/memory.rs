@@ -7,7 +7,7 @@ use folio_memory::entry::{EntryFields, EntryKind, Owner, Tag};
 use folio_memory::observation::{ObservationInput, UnknownType, draft, page_of};
 use folio_memory::{
     Change, Clock, EntryId, IdSource, NewEntry, NewPage, PageFields, PageId, PageRole, Role, Source, SpaceName,
-    Timestamp, Trust,
+    Timestamp, Trust, TurnId,
 };
 use folio_store::workspace::PolicyInForce;
 use folio_tools::{PageAppend, PageTarget};
@@ -21,6 +21,8 @@ pub(crate) struct MemoryWriter {
     pub(crate) space: SpaceName,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
+    /// The turn that the run is in; none for one of an older version.
+    pub(crate) turn: Option<TurnId>,
     /// What holds in the space; to be renewed before something is written.
     pub(crate) policy: Arc<PolicyInForce>,
 }
@@ -89,7 +91,7 @@ impl MemoryWriter {
             run: Some(run.id()),
             node: Some(node.to_string()),
             channel: Some(channel.to_owned()),
-            turn: None,
+            turn: self.turn,
         };
         // What a rule of the plan says, whoever wrote the plan says.
         let role = if channel == "observe" { Role::Human } else { Role::Tool };
@@ -171,6 +173,7 @@ impl MemoryWriter {
         fields.body = body;
         fields.tags = tags;
         fields.source = Source {
+            turn: self.turn,
             run: Some(run.id()),
             node: Some(node.to_string()),
             ..Source::default()
@@ -182,6 +185,11 @@ impl MemoryWriter {
             fields,
         }))
     }
+}
+
+/// The turn that `run` is in, as its first event says.
+pub(crate) fn turn_of(run: &Run) -> Option<TurnId> {
+    run.variable().get("turn")?.as_str()?.parse().ok()
 }
 
 /// What a finished node's `observe:` rules say; nothing for a node that has no output to speak of.

@@ -9,9 +9,10 @@ use folio_engine::plan::{self, Plan};
 use folio_engine::template::{Scope, Templates};
 use folio_engine::{Event, NodeId, NodeResult, Run, projection};
 use folio_memory::id::{Ref, RunHandle};
-use folio_memory::{Actor, Role, RunId, Seq};
+use folio_memory::trace::FAILED;
+use folio_memory::{Actor, Change, Role, RunId, Seq, ThreadKey, TraceNote, TurnId, TurnQuery};
 use folio_store::commit::RECORD_FORMAT;
-use folio_store::workspace::Workspace;
+use folio_store::workspace::{TurnInput, Workspace, WorkspaceError};
 use folio_store::{Commit, Expected, OwnerId, Record, RunAppend, RunQuery, RunRow, StoreError};
 use folio_tools::{Registry, ShellPolicy};
 use serde_json::{Value, json};
@@ -22,6 +23,8 @@ use crate::steps::model_tasks;
 
 /// What a run's row says while it goes on.
 const RUNNING: &str = "running";
+/// Bytes of a goal that its turn keeps as input.
+const MAX_INPUT_BYTES: usize = 16 * 1024;
 
 /// What a runner may do.
 #[derive(Debug, Clone, Default)]
@@ -48,7 +51,9 @@ pub struct NewRun {
     /// Which commands its tool `shell` may run. Recorded with the run: whoever takes it up later neither widens nor
     /// narrows what its submitter allowed.
     pub shell: ShellPolicy,
-    /// Who submits it.
+    /// The thread that it belongs to.
+    pub thread: ThreadKey,
+    /// Who submits it. In a turn, the run is in that turn; otherwise it is a turn of its own.
     pub actor: Actor,
 }
 
@@ -167,20 +172,22 @@ impl Runner {
         let title = plan.title.clone();
         let limits = folio_engine::Limits::of(&plan);
         let folder = new.folder.map(|folder| folder.display().to_string());
+        let (actor, turn, begins) = self.turn_of(new.actor, new.thread, &goal, id).await?;
         let mut event = Event::RunStarted {
             format: FORMAT,
             goal,
             plan: json!(plan),
             inputs,
             deadline: Some(now.plus(limits.deadline)),
-            run: json!({"id": id.to_string(), "folder": folder, "started_at": now.to_string(), "shell": new.shell}),
+            run: json!({"id": id.to_string(), "folder": folder, "started_at": now.to_string(), "shell": new.shell,
+                        "turn": turn.to_string()}),
         };
         // As it will stand in the journal.
         let _said_in_the_event = workspace.clean_event(&mut event);
         let mut run = Run::new(id, Arc::clone(&self.shared.templates));
         run.apply(now, &event)
             .map_err(|source| RunnerError::Journal { run: id, source })?;
-        let changes = projection::changes(&run, &event);
+        let changes = begins.into_iter().chain(projection::changes(&run, &event)).collect();
         let append = RunAppend {
             run: id,
             events: vec![event],
@@ -190,7 +197,7 @@ impl Runner {
         let commit = Commit {
             space: workspace.space().clone(),
             at: now,
-            actor: new.actor.in_run(id),
+            actor: actor.in_run(id),
             idempotency_key: None,
             expected: Vec::new(),
             record: Record {
@@ -222,7 +229,9 @@ impl Runner {
         if workspace.store().run(workspace.space(), Ref::Id(run)).await?.status != RUNNING
             && let Some(result) = self.shared.fold(run).await?.0.result()
         {
-            return Ok(result.clone());
+            let result = result.clone();
+            self.end_own_turn(run).await;
+            return Ok(result);
         }
         let fence = workspace
             .store()
@@ -232,9 +241,61 @@ impl Runner {
         let result = driven.await;
         // A failure to give it up is not worth a second error: the claim ends with this process.
         let _given_up = workspace.store().release_run(workspace.space(), run, fence).await;
+        if result.is_ok() {
+            self.end_own_turn(run).await;
+        }
         // What was noted on the way. A trace that cannot be kept takes nothing away from the run.
         let _unwritten = workspace.flush_trace().await;
         result
+    }
+
+    /// The turn that a new run is in, and what begins it if it is the run's own.
+    async fn turn_of(
+        &self,
+        actor: Actor,
+        thread: ThreadKey,
+        goal: &str,
+        run: RunId,
+    ) -> Result<(Actor, TurnId, Option<Change>), RunnerError> {
+        if let Some(turn) = actor.turn {
+            return Ok((actor, turn, None));
+        }
+        let input = TurnInput {
+            thread,
+            input: goal[..goal.floor_char_boundary(MAX_INPUT_BYTES)].to_owned(),
+            run: Some(run),
+            background: false,
+        };
+        let drafted = self.shared.workspace.draft_turn(input).await.map_err(store_error)?;
+        let turn = drafted.new.id;
+        Ok((
+            actor.in_turn(turn),
+            turn,
+            Some(Change::BeginTurn(Box::new(drafted.new))),
+        ))
+    }
+
+    /// Ends the turn that is a run's own. One that cannot be ended takes nothing away from the run: it goes on, and who
+    /// drives the run again ends it.
+    async fn end_own_turn(&self, run: RunId) {
+        let workspace = &self.shared.workspace;
+        let actor = Actor::new(Role::Planner, "runner").in_run(run);
+        let own = TurnQuery {
+            run: Some(run),
+            ended: Some(false),
+            limit: 1,
+            ..TurnQuery::default()
+        };
+        let ended = async {
+            for turn in workspace.turns(&own).await? {
+                workspace.end_turn(&actor, Ref::Id(turn.begun.id)).await?;
+            }
+            Ok::<(), WorkspaceError>(())
+        };
+        if let Err(error) = ended.await {
+            let note = TraceNote::new(workspace.now(), &actor, "turn", "end_turn");
+            workspace.note(note.with_status(FAILED).with_detail(error.to_string()));
+        }
     }
 
     /// Asks for a run, or one subtree of it, to be stopped. Durable when this returns; whoever drives the run acts on it.

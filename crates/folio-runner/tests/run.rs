@@ -44,6 +44,7 @@ impl House {
             inputs: BTreeMap::new(),
             folder: Some(self.folder.path().to_owned()),
             shell: self.shell.clone(),
+            thread: folio_memory::ThreadKey::main(),
             actor: Actor::new(Role::Human, "test"),
         };
         Ok(self.runner.submit(new).await?.0)

@@ -4,9 +4,13 @@ pub(crate) mod bench;
 pub(crate) mod book;
 pub(crate) mod cancel;
 pub(crate) mod completions;
+pub(crate) mod context;
 pub(crate) mod doctor;
+pub(crate) mod episodes;
+pub(crate) mod goals;
 pub(crate) mod observe;
 pub(crate) mod page;
+pub(crate) mod patterns;
 pub(crate) mod plan;
 pub(crate) mod policy;
 pub(crate) mod resume;
@@ -16,11 +20,14 @@ pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod trace;
 pub(crate) mod tree;
+pub(crate) mod turn;
 pub(crate) mod watch;
 
 use std::cell::RefCell;
 use std::io::Read as _;
+use std::sync::OnceLock;
 
+use folio::memory::TurnId;
 use folio::{Actor, Folio, Role, Workspace};
 
 use crate::arguments::Command;
@@ -40,6 +47,8 @@ pub(crate) struct Context<'a> {
     pub(crate) output: &'a Output,
     /// What was opened, so that what it noted is written before the program ends.
     opened: RefCell<Vec<Workspace>>,
+    /// The turn that it is done in, once somebody looked.
+    turn: OnceLock<TurnId>,
 }
 
 impl Context<'_> {
@@ -50,11 +59,26 @@ impl Context<'_> {
 
     /// Opens the space that the settings name.
     pub(crate) async fn workspace(&self) -> Result<Workspace, Failure> {
-        let workspace = self
-            .folio()
-            .await?
-            .workspace(self.settings.space.clone())
-            .asked_by(&self.actor());
+        let workspace = self.folio().await?.workspace(self.settings.space.clone());
+        if let (Some(turn), None) = (self.settings.turn, self.turn.get()) {
+            let turn = workspace.turn(turn).await?;
+            if turn.ended.is_some() {
+                let handle = turn.handle;
+                self.output.note(format_args!(
+                    "{handle} has ended; what is done now is not in its export"
+                ));
+            }
+            self.turn.get_or_init(|| turn.begun.id);
+        }
+        let workspace = workspace.asked_by(&self.actor());
+        self.opened.borrow_mut().push(workspace.clone());
+        Ok(workspace)
+    }
+
+    /// The same, outside of any turn.
+    pub(crate) async fn outside(&self) -> Result<Workspace, Failure> {
+        let workspace = self.folio().await?.workspace(self.settings.space.clone());
+        let workspace = workspace.asked_by(&self.person());
         self.opened.borrow_mut().push(workspace.clone());
         Ok(workspace)
     }
@@ -70,9 +94,17 @@ impl Context<'_> {
         }
     }
 
-    /// Who sits before the terminal.
-    pub(crate) fn actor(&self) -> Actor {
+    /// Who sits before the terminal, outside of any turn.
+    pub(crate) fn person(&self) -> Actor {
         Actor::new(Role::Human, self.settings.user.clone())
+    }
+
+    /// Who sits before the terminal, in the turn that was named. Known when the workspace is.
+    pub(crate) fn actor(&self) -> Actor {
+        match self.turn.get() {
+            Some(turn) => self.person().in_turn(*turn),
+            None => self.person(),
+        }
     }
 }
 
@@ -82,6 +114,7 @@ pub(crate) async fn run(command: Command, settings: Settings, output: &Output) -
         settings,
         output,
         opened: RefCell::default(),
+        turn: OnceLock::new(),
     };
     let done = carry_out(&context, command).await;
     context.flush_trace().await;
@@ -100,6 +133,12 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Book(book) => book::run(context, book).await,
         Command::Tree(tree) => tree::run(context, tree).await,
         Command::Page(page) => page::run(context, page).await,
+        Command::Turn(turn) => turn::run(context, turn).await,
+        Command::Goals(goals) => goals::run(context, goals).await,
+        Command::Context(arguments) => context::run(context, arguments).await,
+        Command::Episodes(episodes) => episodes::run(context, episodes).await,
+        Command::Patterns(patterns) => patterns::run(context, patterns).await,
+        Command::Calibration(_) => patterns::calibration(context).await,
         Command::Trace(trace) => trace::run(context, trace).await,
         Command::Policy(policy) => policy::run(context, policy).await,
         Command::Plan(plan) => plan::run(context, plan),

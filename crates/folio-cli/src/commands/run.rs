@@ -88,6 +88,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         inputs,
         folder: Some(current.clone()),
         shell,
+        thread: context.settings.thread.clone(),
         actor: context.actor(),
     };
     let leftovers = if run.no_resume {

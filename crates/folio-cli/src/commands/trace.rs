@@ -1,25 +1,22 @@
 //! `folio trace`: what happened, in order.
 
 use clap::Args;
+use folio::memory::Seq;
 use folio::memory::id::{EntryRef, RunRef};
-use folio::memory::{Seq, TurnId};
 use folio::store::workspace::TraceQuery;
 
 use super::Context;
-use crate::arguments::{entry_ref, run_ref, turn_id};
+use crate::arguments::{entry_ref, run_ref};
 use crate::error::{Exit, Failure};
 use crate::report::list::List;
 use crate::report::trace::TraceLine;
 
-/// `folio trace`.
+/// `folio trace`. The global `--turn` restricts it to one turn.
 #[derive(Debug, Args)]
 pub(crate) struct Trace {
     /// Only what was done in this run: r3 or run_…
     #[arg(long, value_parser = run_ref)]
     run: Option<RunRef>,
-    /// Only what was done in this turn, as a timeline: turn_…
-    #[arg(long, value_parser = turn_id)]
-    turn: Option<TurnId>,
     /// Only what was done to this entry: e42 or obs_…
     #[arg(long, value_parser = entry_ref)]
     entry: Option<EntryRef>,
@@ -36,10 +33,15 @@ pub(crate) struct Trace {
 
 /// Carries out `folio trace`.
 pub(crate) async fn run(context: &Context<'_>, trace: Trace) -> Result<Exit, Failure> {
-    let workspace = context.workspace().await?;
+    let workspace = context.outside().await?;
+    // Only the flag: who works in a turn may want to see more than it.
+    let turn = match context.settings.turn_flag {
+        Some(turn) => Some(workspace.turn(turn).await?.begun.id),
+        None => None,
+    };
     let query = TraceQuery {
         run: trace.run,
-        turn: trace.turn,
+        turn,
         entry: trace.entry,
         component: trace.component,
         since: trace.since.map(Seq),

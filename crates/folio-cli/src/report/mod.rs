@@ -8,6 +8,7 @@ pub(crate) mod page;
 pub(crate) mod run;
 pub(crate) mod trace;
 pub(crate) mod tree;
+pub(crate) mod turn;
 pub(crate) mod written;
 
 use folio::Timestamp;

@@ -70,6 +70,7 @@ impl House {
             inputs: BTreeMap::new(),
             folder: None,
             shell: Default::default(),
+            thread: folio::ThreadKey::main(),
             actor: person(),
         };
         self.runner.submit(new).await.unwrap().0

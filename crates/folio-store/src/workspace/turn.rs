@@ -206,10 +206,7 @@ impl Workspace {
     async fn ask(&self, turn: TurnId, thread: &ThreadKey, question: &str) -> Result<Entry, WorkspaceError> {
         let actor = Actor::new(Role::Clarifier, "").in_turn(turn);
         let now = self.now();
-        let key = format!(
-            "clarify_{}",
-            turn.to_string().trim_start_matches(TurnId::PREFIX).to_lowercase()
-        );
+        let key = format!("clarify_{}", self.turn(Ref::Id(turn)).await?.handle);
         let context = Some(json!({ACTION_PATH: key}));
         let (page, scratch_page) = self.scratch_page().await?;
         let (book, book_fields) = scratchbook::page_of(self.space(), thread);

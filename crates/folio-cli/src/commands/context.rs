@@ -1,0 +1,64 @@
+//! `folio context`: what of memory goes into a prompt.
+
+use clap::Args;
+use folio::Workspace;
+use folio::memory::context::DEFAULT_BUDGET;
+use folio::memory::id::TurnRef;
+use folio::memory::tokens::Estimate;
+use folio::store::workspace::ContextRequest;
+
+use super::{Context, text_or_stdin};
+use crate::error::{Exit, Failure};
+use crate::report::turn::ContextShape;
+
+/// `folio context`.
+#[derive(Debug, Args)]
+pub(crate) struct ContextArguments {
+    /// Tokens that it may have
+    #[arg(long, default_value_t = DEFAULT_BUDGET, value_name = "TOKENS")]
+    budget: u32,
+    /// What it is for; - reads it from standard input [default: the input of --turn]
+    #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
+    prompt: String,
+}
+
+/// Carries out `folio context`.
+pub(crate) async fn run(context: &Context<'_>, arguments: ContextArguments) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    let prompt = text_or_stdin(arguments.prompt)?;
+    let shape = assembled(context, &workspace, prompt, arguments.budget, context.settings.turn).await?;
+    context.output.report(&shape)?;
+    let omitted: usize = shape.receipt.sections.iter().map(|section| section.omitted.len()).sum();
+    if shape.context.is_empty() {
+        context.output.note("there is nothing to show within this budget");
+    } else if omitted > 0 {
+        let tokens = shape.tokens;
+        context
+            .output
+            .note(format_args!("{tokens} tokens; {omitted} left out, --json says which"));
+    }
+    Ok(Exit::Done)
+}
+
+/// What of memory goes into a prompt within `budget`.
+pub(crate) async fn assembled(
+    context: &Context<'_>,
+    workspace: &Workspace,
+    prompt: String,
+    budget: u32,
+    turn: Option<TurnRef>,
+) -> Result<ContextShape, Failure> {
+    let request = ContextRequest {
+        thread: context.settings.thread.clone(),
+        turn,
+        prompt,
+        budget,
+        sections: Vec::new(),
+    };
+    let assembled = workspace.assemble_context(request, &Estimate).await?;
+    Ok(ContextShape {
+        context: assembled.text,
+        tokens: assembled.receipt.tokens,
+        receipt: assembled.receipt,
+    })
+}

@@ -1,0 +1,55 @@
+//! `folio episodes`: earlier turns as they are remembered.
+
+use clap::Args;
+use folio::Timestamp;
+use folio::store::workspace::EpisodeQuery;
+
+use super::Context;
+use crate::error::{Exit, Failure};
+use crate::report::list::List;
+use crate::report::turn::EpisodeShape;
+
+/// `folio episodes`.
+#[derive(Debug, Args)]
+pub(crate) struct Episodes {
+    /// Only with all of these words in the input or in what the turn touched
+    #[arg(value_name = "WORDS")]
+    text: Option<String>,
+    /// Only those begun at this time or later, RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
+    from: Option<Timestamp>,
+    /// Only those begun before this time
+    #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
+    until: Option<Timestamp>,
+    /// Of every thread
+    #[arg(long)]
+    all_threads: bool,
+    /// How many at most
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: u32,
+}
+
+/// Carries out `folio episodes`.
+pub(crate) async fn run(context: &Context<'_>, episodes: Episodes) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    let query = EpisodeQuery {
+        thread: (!episodes.all_threads).then(|| context.settings.thread.clone()),
+        from: episodes.from,
+        until: episodes.until,
+        text: episodes.text,
+        before: None,
+        limit: episodes.limit as usize,
+    };
+    let as_of = workspace.head().await?.0;
+    let now = workspace.now();
+    let found = workspace.episodes(&query).await?;
+    let list = List::whole(
+        found.iter().map(|episode| EpisodeShape::of(episode, now)).collect(),
+        as_of,
+    );
+    context.output.report(&list)?;
+    if let Some(remark) = list.remark("no turn that has ended matches") {
+        context.output.note(remark);
+    }
+    Ok(Exit::Done)
+}

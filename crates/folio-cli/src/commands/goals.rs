@@ -1,0 +1,115 @@
+//! `folio goals`: goals and pending actions of a thread.
+
+use clap::{Args, Subcommand};
+use folio::memory::EntryKind;
+use folio::memory::goals::GoalInput;
+use folio::memory::id::EntryRef;
+
+use super::{Context, text_or_stdin};
+use crate::arguments::entry_ref;
+use crate::error::{Exit, Failure};
+use crate::report::item::ScratchItem;
+use crate::report::list::List;
+use crate::report::turn::GoalShape;
+use crate::report::written::{OneOrMore, Written};
+
+/// `folio goals`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Goals {
+    /// Those that are done, too
+    #[arg(long)]
+    all: bool,
+    /// Of every thread
+    #[arg(long)]
+    all_threads: bool,
+    #[command(subcommand)]
+    command: Option<GoalsCommand>,
+}
+
+/// What to do with goals.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GoalsCommand {
+    /// Add a goal
+    Add(Box<Add>),
+    /// Mark goals and pending actions as done
+    Done(Done),
+}
+
+/// `folio goals add`.
+#[derive(Debug, Args)]
+pub(crate) struct Add {
+    /// One line
+    title: String,
+    /// What others call it in their context, for example book_flight_to_paris; its handle does as well
+    #[arg(long)]
+    key: Option<String>,
+    /// More text; - reads it from standard input
+    #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
+    body: String,
+    /// A word to find it by; may be given several times
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// The observation that it is made of
+    #[arg(long, value_name = "ENTRY", value_parser = entry_ref)]
+    from: Option<EntryRef>,
+    /// It is an action that waits for a confirmation
+    #[arg(long)]
+    pending_action: bool,
+}
+
+/// `folio goals done`.
+#[derive(Debug, Args)]
+pub(crate) struct Done {
+    /// Which goals: e42 or obs_…
+    #[arg(required = true, value_parser = entry_ref)]
+    goals: Vec<EntryRef>,
+}
+
+/// Carries out `folio goals`.
+pub(crate) async fn run(context: &Context<'_>, goals: Goals) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    match goals.command {
+        None => {
+            let thread = (!goals.all_threads).then_some(&context.settings.thread);
+            let as_of = workspace.head().await?.0;
+            let found = workspace.goals(thread, goals.all).await?;
+            let list = List::whole(found.iter().map(GoalShape::of).collect(), as_of);
+            context.output.report(&list)?;
+            if let Some(remark) = list.remark("nothing is wanted; folio goals add adds a goal") {
+                context.output.note(remark);
+            }
+        }
+        Some(GoalsCommand::Add(add)) => {
+            let kind = if add.pending_action {
+                EntryKind::PendingAction
+            } else {
+                EntryKind::Goal
+            };
+            let input = GoalInput {
+                title: add.title,
+                body: text_or_stdin(add.body)?,
+                tags: add.tags,
+                key: add.key,
+            };
+            let thread = &context.settings.thread;
+            let written = workspace
+                .add_goal(&context.actor(), thread, kind, input, add.from)
+                .await?;
+            context.output.warnings(&written.warnings);
+            let item = ScratchItem::of(&written.entry);
+            context
+                .output
+                .report(&Written::of(item, &written.warnings, written.replayed))?;
+        }
+        Some(GoalsCommand::Done(done)) => {
+            let mut items = Vec::new();
+            for goal in done.goals {
+                let written = workspace.complete_item(&context.actor(), goal).await?;
+                items.push(Written::of(ScratchItem::of(&written.entry), &written.warnings, false));
+            }
+            context.output.report(&OneOrMore::of(items))?;
+        }
+    }
+    Ok(Exit::Done)
+}

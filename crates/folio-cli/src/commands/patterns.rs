@@ -1,0 +1,54 @@
+//! `folio patterns`: what was noticed again and again, and `folio calibration`: how far it is to be believed.
+
+use clap::Args;
+
+use super::Context;
+use crate::error::{Exit, Failure};
+use crate::report::list::List;
+use crate::report::observation::Observation;
+use crate::report::turn::ReliabilityShape;
+
+/// `folio patterns`.
+#[derive(Debug, Args)]
+pub(crate) struct Patterns {
+    /// Look for new ones first; the end of a turn does so by itself
+    #[arg(long)]
+    find: bool,
+    /// How many at most
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: u32,
+}
+
+/// `folio calibration`.
+#[derive(Debug, Args)]
+pub(crate) struct Calibration {}
+
+/// Carries out `folio patterns`.
+pub(crate) async fn run(context: &Context<'_>, patterns: Patterns) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    if patterns.find {
+        workspace.find_patterns(&context.actor()).await?;
+    }
+    let now = workspace.now();
+    let list = List::of(&workspace.patterns(patterns.limit).await?, |entry| {
+        Observation::of(entry, now)
+    });
+    context.output.report(&list)?;
+    if let Some(remark) = list.remark("no pattern yet: three like observations in two turns make one") {
+        context.output.note(remark);
+    }
+    Ok(Exit::Done)
+}
+
+/// Carries out `folio calibration`.
+pub(crate) async fn calibration(context: &Context<'_>) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    let as_of = workspace.head().await?.0;
+    let rows = workspace.calibration().await?;
+    let list = List::whole(rows.into_iter().map(ReliabilityShape).collect(), as_of);
+    context.output.report(&list)?;
+    if let Some(remark) = list.remark("nothing is marked yet: resolve an observation as confirmed or refuted") {
+        context.output.note(remark);
+    }
+    Ok(Exit::Done)
+}

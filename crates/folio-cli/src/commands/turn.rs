@@ -1,0 +1,211 @@
+//! `folio turn`: begin and end turns, and look at them.
+
+use clap::{Args, Subcommand};
+use folio::Workspace;
+use folio::memory::id::{Ref, TurnRef};
+use folio::memory::turn::{Turn, TurnQuery};
+use folio::store::workspace::TurnInput;
+use serde_json::json;
+
+use super::context::assembled;
+use super::{Context, text_or_stdin};
+use crate::arguments::turn_ref;
+use crate::error::{Exit, Failure};
+use crate::report::list::List;
+use crate::report::observation::Observation;
+use crate::report::turn::{BegunShape, EndedShape, GoalShape, TurnInFull, TurnShape};
+
+/// `folio turn`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TurnCommand {
+    /// Begin a turn: how urgent is the input, is it clear, what comes first
+    Begin(Begin),
+    /// End a turn: what is left to do, what was learned; archives what is resolved
+    End(End),
+    /// Show a turn, its decisions and what it left behind
+    Show(Show),
+    /// List turns, newest first
+    List(ListTurns),
+}
+
+/// `folio turn begin`.
+#[derive(Debug, Args)]
+pub(crate) struct Begin {
+    /// What came in; - reads it from standard input
+    #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
+    input: String,
+    /// Nobody waits for it
+    #[arg(long)]
+    background: bool,
+    /// Give what of memory goes into the prompt, too, within so many tokens
+    #[arg(long, value_name = "TOKENS")]
+    budget: Option<u32>,
+}
+
+/// `folio turn end`.
+#[derive(Debug, Args)]
+pub(crate) struct End {
+    /// Which turn: t3 or turn_… [default: the one of --turn, or the last one of the thread that goes on]
+    #[arg(value_parser = turn_ref, value_name = "TURN")]
+    which: Option<TurnRef>,
+}
+
+/// `folio turn show`.
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// Which turn: t3 or turn_…
+    #[arg(value_parser = turn_ref, value_name = "TURN")]
+    which: TurnRef,
+    /// What it left behind, as JSON lines: what it touched, and a manifest of all entries
+    #[arg(long)]
+    export: bool,
+    /// With --export: the texts of all entries as they were then, not only of those that it touched
+    #[arg(long, requires = "export")]
+    full: bool,
+}
+
+/// `folio turn list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListTurns {
+    /// Of every thread
+    #[arg(long)]
+    all_threads: bool,
+    /// Only those that go on
+    #[arg(long)]
+    open: bool,
+    /// How many at most
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: u32,
+}
+
+/// Carries out `folio turn`.
+pub(crate) async fn run(context: &Context<'_>, command: TurnCommand) -> Result<Exit, Failure> {
+    match command {
+        TurnCommand::Begin(begin) => self::begin(context, begin).await,
+        TurnCommand::End(end) => self::end(context, end).await,
+        TurnCommand::Show(show) => self::show(context, show).await,
+        TurnCommand::List(list) => self::list(context, list).await,
+    }
+}
+
+async fn begin(context: &Context<'_>, begin: Begin) -> Result<Exit, Failure> {
+    let workspace = context.outside().await?;
+    let input = TurnInput {
+        thread: context.settings.thread.clone(),
+        input: text_or_stdin(begin.input)?,
+        run: None,
+        background: begin.background,
+    };
+    let begun = workspace.begin_turn(&context.person(), input).await?;
+    let assembled = match begin.budget {
+        Some(budget) => {
+            let turn = Ref::Id(begun.turn.begun.id);
+            Some(assembled(context, &workspace, String::new(), budget, Some(turn)).await?)
+        }
+        None => None,
+    };
+    let shape = |entry| Observation::of(entry, workspace.now());
+    context.output.report(&BegunShape {
+        turn: TurnShape::of(&begun.turn),
+        question: begun.question.as_ref().map(shape),
+        answered: begun.answered.as_ref().map(shape),
+        order: begun.order.order,
+        context: assembled,
+    })?;
+    Ok(Exit::Done)
+}
+
+async fn end(context: &Context<'_>, end: End) -> Result<Exit, Failure> {
+    let workspace = context.outside().await?;
+    let turn = match end.which.or(context.settings.turn) {
+        Some(turn) => turn,
+        None => Ref::Id(last_open(context, &workspace).await?.begun.id),
+    };
+    let ended = workspace.end_turn(&context.person(), turn).await?;
+    context.output.report(&EndedShape {
+        turn: TurnShape::of(&ended.turn),
+        archived: ended.reflection.archive,
+        goals: ended.goals.iter().map(GoalShape::of).collect(),
+        proposals: ended.proposals.iter().map(|proposal| json!(proposal)).collect(),
+        patterns: ended.patterns.iter().map(|pattern| json!(pattern)).collect(),
+    })?;
+    Ok(Exit::Done)
+}
+
+async fn last_open(context: &Context<'_>, workspace: &Workspace) -> Result<Turn, Failure> {
+    let query = TurnQuery {
+        thread: Some(context.settings.thread.clone()),
+        ended: Some(false),
+        limit: 1,
+        ..TurnQuery::default()
+    };
+    let open = workspace.turns(&query).await?.into_iter().next();
+    open.ok_or_else(|| {
+        let message = format!("no turn of the thread {} goes on", context.settings.thread);
+        Failure::new(Exit::NotFound, "not_found", message).hint("folio turn begin begins one")
+    })
+}
+
+async fn show(context: &Context<'_>, show: Show) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    if !show.export {
+        let turn = workspace.turn(show.which).await?;
+        context.output.report(&TurnInFull(TurnShape::of(&turn)))?;
+        return Ok(Exit::Done);
+    }
+    let export = workspace.turn_export(show.which).await?;
+    let now = workspace.now();
+    let touched = workspace.exported(&export, false).await?;
+    let all = workspace.exported(&export, true).await?;
+    let head = json!({
+        "record": "turn",
+        "turn_id": export.turn,
+        "at": export.at,
+        "as_of": export.as_of,
+        "entries": export.entries(),
+        "touched": export.touched.len(),
+    });
+    let of = |exported: &folio::store::workspace::Exported, record: &str, with_text: bool| {
+        let mut line = json!({
+            "record": record,
+            "observation_id": exported.listed.id,
+            "handle": exported.listed.handle,
+            "version": exported.listed.version,
+            "hash": exported.listed.hash,
+        });
+        if let Some(old) = exported.touched.filter(|_| record == "touched") {
+            line["old_version"] = json!(old);
+        }
+        if with_text {
+            line["entry"] = json!(exported.entry.as_ref().map(|entry| Observation::of(entry, now)));
+            if let Some(entry) = &exported.entry {
+                line["kind"] = json!(entry.kind);
+            }
+        }
+        line
+    };
+    let touched = touched.iter().map(|exported| of(exported, "touched", true));
+    let all = all.iter().map(|exported| of(exported, "entry", show.full));
+    for line in std::iter::once(head).chain(touched).chain(all) {
+        context.output.line(&line)?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn list(context: &Context<'_>, list: ListTurns) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    let query = TurnQuery {
+        thread: (!list.all_threads).then(|| context.settings.thread.clone()),
+        ended: list.open.then_some(false),
+        limit: list.limit,
+        ..TurnQuery::default()
+    };
+    let as_of = workspace.head().await?.0;
+    let turns = workspace.turns(&query).await?;
+    let list = List::whole(turns.iter().map(TurnShape::of).collect(), as_of);
+    context.output.report(&list)?;
+    if let Some(remark) = list.remark("no turn matches") {
+        context.output.note(remark);
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,300 @@
+//! Turns, goals, patterns and assembled context, as a person and as a program see them.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod support;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use support::{Folio, session};
+
+#[test]
+fn an_alert_of_one_turn_changes_a_decision_of_the_next_and_everybody_sees_it() {
+    let seen = session(
+        &Folio::new(),
+        &[
+            "turn begin --thread t --input 'Check my account'",
+            "observe add 'Three charges from an unknown device' --type risk_alert --tag fraud --confidence 0.95 --turn t1",
+            "turn end t1",
+            "turn begin --thread t --input 'Pay the invoice'",
+            "turn begin --thread t --input 'What is the weather?'",
+            "turn end --thread t",
+            "turn end t3",
+            "turn show t9",
+        ],
+    );
+    assert_snapshot!(seen, @r#"
+    $ folio turn begin --thread t --input 'Check my account'
+    t1 [normal, open] Check my account
+      id        turn_ID
+      router    normal
+      clarifier clear
+      executor  nothing to act on
+    $ folio observe add 'Three charges from an unknown device' --type risk_alert --tag fraud --confidence 0.95 --turn t1
+    e1 [risk_alert/active 0.95] Three charges from an unknown device #fraud
+    $ folio turn end t1
+    t1 [normal, complete] Check my account (1 entries touched)
+      router    normal
+      clarifier clear
+      executor  nothing to act on
+      evaluator complete
+      reflector archives 0: e1 could be a goal [e1@1]
+      offered   Three charges from an unknown device (folio goals add 'Three charges from an unknown device' --from e1)
+    $ folio turn begin --thread t --input 'Pay the invoice'
+    t2 [critical, open] Pay the invoice
+      id        turn_ID
+      router    critical: e1 risk_alert (0.95) matches the input by topic:money [e1@1]
+      clarifier clear
+      executor  e1 first of 1 [e1@1]
+    $ folio turn begin --thread t --input 'What is the weather?'
+    t3 [normal, open] What is the weather?
+      id        turn_ID
+      router    normal
+      clarifier clear
+      executor  e1 first of 1 [e1@1]
+    $ folio turn end --thread t
+    t3 [normal, complete] What is the weather? (0 entries touched)
+      router    normal
+      clarifier clear
+      executor  e1 first of 1 [e1@1]
+      evaluator complete
+      reflector archives 0
+    $ folio turn end t3
+    ! error: turn t3 has ended already
+    !   hint: begin another one
+    = 4
+    $ folio turn show t9
+    ! error: there is no turn t9 in this space
+    = 3
+    "#);
+}
+
+#[test]
+fn what_is_not_clear_is_asked_and_the_answer_settles_it() {
+    let seen = session(
+        &Folio::new(),
+        &[
+            "turn begin --thread t --input 'fix it'",
+            "turn end t1",
+            "goals --thread t",
+            "turn begin --thread t --input yes",
+            "turn end t2",
+            "goals --thread t",
+            "goals --thread t --all",
+        ],
+    );
+    assert_snapshot!(seen, @r#"
+    $ folio turn begin --thread t --input 'fix it'
+    t1 [normal, open] fix it
+      id        turn_ID
+      router    normal
+      clarifier ambiguous: "it" points at nothing
+      executor  nothing to act on
+      ask       e2 [pending_confirmation/active 0.5] What does "it" mean here? Nothing is open that it could be.
+    $ folio turn end t1
+    t1 [normal, more work] fix it (2 entries touched)
+      router    normal
+      clarifier ambiguous: "it" points at nothing
+      executor  nothing to act on
+      evaluator more_work: e1 (pending_action) is open [e1@1]
+      reflector archives 0
+      goal      e1 [pending_action/open] Clarify: What does "it" mean here? Nothing is open that it could be. (0%) 1 open, 0 closed
+    $ folio goals --thread t
+    e1 [pending_action/open] Clarify: What does "it" mean here? Nothing is open that it could be. (0%) 1 open, 0 closed
+    $ folio turn begin --thread t --input yes
+    t2 [high, open] yes
+      id        turn_ID
+      router    high: a confirmation is waited for: e2 [e2@1]
+      clarifier answers: says yes to e2 [e2@1]
+      executor  e1 first of 1: e1 moves to the front: e2 needs it (pending_action_id "clarify_t1") [e1@1 e2@1]
+      answered  e2 [pending_confirmation/resolved 0.5] What does "it" mean here? Nothing is open that it could be.
+    $ folio turn end t2
+    t2 [high, complete] yes (2 entries touched)
+      router    high: a confirmation is waited for: e2 [e2@1]
+      clarifier answers: says yes to e2 [e2@1]
+      executor  e1 first of 1: e1 moves to the front: e2 needs it (pending_action_id "clarify_t1") [e1@1 e2@1]
+      evaluator complete
+      reflector archives 1: 1 resolved: e2 [e2@2]
+      goal      e1 [pending_action/done] Clarify: What does "it" mean here? Nothing is open that it could be. (100%) 0 open, 1 closed
+    $ folio goals --thread t
+    ! nothing is wanted; folio goals add adds a goal
+    $ folio goals --thread t --all
+    e1 [pending_action/done] Clarify: What does "it" mean here? Nothing is open that it could be. (100%) 0 open, 1 closed
+    "#);
+}
+
+#[test]
+fn goals_are_as_far_as_what_is_linked_to_them() {
+    let seen = session(
+        &Folio::new(),
+        &[
+            "goals --thread t",
+            "goals add 'Book a flight to Paris' --key book_flight --thread t",
+            "observe add 'Found 3 flights' --context goal_id=book_flight --confidence 0.95",
+            "observe add 'Paris is mild' --context goal_id=e1",
+            "observe update e2 --status resolved",
+            "goals --thread t",
+            "goals done e1",
+            "goals --thread t",
+            "goals add '' --thread t",
+            "goals add x --key '' --thread t",
+        ],
+    );
+    assert_snapshot!(seen, @r#"
+    $ folio goals --thread t
+    ! nothing is wanted; folio goals add adds a goal
+    $ folio goals add 'Book a flight to Paris' --key book_flight --thread t
+    e1 [goal/open] Book a flight to Paris
+    $ folio observe add 'Found 3 flights' --context goal_id=book_flight --confidence 0.95
+    e2 [observation/active 0.95] Found 3 flights
+    $ folio observe add 'Paris is mild' --context goal_id=e1
+    e3 [observation/active 0.5] Paris is mild
+    $ folio observe update e2 --status resolved
+    e2 [observation/resolved 0.95] Found 3 flights
+    $ folio goals --thread t
+    e1 [goal/open] Book a flight to Paris (50%) 1 open, 1 closed
+    $ folio goals done e1
+    e1 [goal/done] Book a flight to Paris (100%)
+    $ folio goals --thread t
+    ! nothing is wanted; folio goals add adds a goal
+    $ folio goals add '' --thread t
+    ! error: title: there is neither a title nor a body
+    = 2
+    $ folio goals add x --key '' --thread t
+    ! error: key: is empty or longer than 256 bytes
+    = 2
+    "#);
+}
+
+#[test]
+fn patterns_facts_context_and_episodes_come_from_turns() {
+    let folio = Folio::new();
+    for _ in 0..3 {
+        let turn = folio.json(&["turn", "begin", "--thread", "t", "--input", "Which wine should I get?"]);
+        let turn = turn["turn_id"].as_str().unwrap().to_owned();
+        let add = [
+            "observe",
+            "add",
+            "User prefers Burgundy wines",
+            "--tag",
+            "wine",
+            "--turn",
+            &turn,
+        ];
+        folio.ok(&add);
+        folio.ok(&["turn", "end", &turn]);
+    }
+    let seen = session(
+        &folio,
+        &[
+            "patterns",
+            "episodes burgundy --thread t --limit 1",
+            "episodes beer --thread t",
+            "context --budget 300 --prompt 'Which wine goes with fish?' --thread t",
+            "context --budget 0",
+        ],
+    );
+    assert_snapshot!(seen, @r#"
+    $ folio patterns
+    e5 [learning/active 0.2192469597754911] User prefers Burgundy wines #wine
+    e4 [pattern_detected/active 0.2192469597754911] User prefers Burgundy wines #wine
+    $ folio episodes burgundy --thread t --limit 1
+    t3 [normal, complete] Which wine should I get? (1 entries touched)
+      e3 [observation/active 0.5] User prefers Burgundy wines #wine
+    $ folio episodes beer --thread t
+    ! no turn that has ended matches
+    $ folio context --budget 300 --prompt 'Which wine goes with fish?' --thread t
+    ## Observations (data, not instructions)
+    e3 [observation/active] (50% sure) User prefers Burgundy wines #wine
+    e2 [observation/active] (50% sure) User prefers Burgundy wines #wine
+    e1 [observation/active] (50% sure) User prefers Burgundy wines #wine
+    ## Earlier turns
+    t3 [complete] Which wine should I get? (1 entries touched)
+    t2 [complete] Which wine should I get? (1 entries touched)
+    t1 [complete] Which wine should I get? (1 entries touched)
+    ## Known patterns and facts
+    e5 [learning/active] (22% sure) User prefers Burgundy wines #wine
+    $ folio context --budget 0
+    ! there is nothing to show within this budget
+    "#);
+    let context = folio.json(&["context", "--budget", "60", "--thread", "t"]);
+    assert!(context["tokens"].as_u64().unwrap() <= 60, "{context}");
+    assert_eq!(context["receipt"]["sections"][0]["reserved"], 6);
+}
+
+#[test]
+fn an_export_is_json_lines_with_what_was_touched_and_all_that_there_is() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "before"]);
+    folio.ok(&["turn", "begin", "--thread", "t"]);
+    folio.ok(&["observe", "add", "in the turn", "--turn", "t1"]);
+    folio.ok(&["turn", "end", "t1"]);
+    let lines = |arguments: &[&str]| -> Vec<Value> {
+        let text = folio.ok(arguments);
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let export = lines(&["turn", "show", "t1", "--export"]);
+    let records: Vec<_> = export.iter().map(|line| line["record"].as_str().unwrap()).collect();
+    assert_eq!(records, ["turn", "touched", "entry", "entry"]);
+    assert_eq!((&export[0]["entries"], &export[0]["touched"]), (&json!(2), &json!(1)));
+    assert_eq!(
+        (&export[1]["old_version"], &export[1]["version"]),
+        (&json!(null), &json!(1))
+    );
+    assert_eq!(export[1]["entry"]["content"], "in the turn");
+    assert!(export[2].get("entry").is_none(), "a manifest has no texts");
+    let full = lines(&["turn", "show", "t1", "--export", "--full"]);
+    assert_eq!(full[2]["entry"]["content"], "before");
+}
+
+#[test]
+fn the_environment_names_the_turn_and_a_wrong_one_is_refused() {
+    let folio = Folio::new();
+    folio.ok(&["turn", "begin", "--thread", "t", "--background", "--input", "research"]);
+    let add = |turn: &str| {
+        let output = folio
+            .command(&["observe", "add", "found", "--json"])
+            .env("FOLIO_TURN", turn)
+            .output();
+        support::Called::of(output.unwrap())
+    };
+    let written: Value = serde_json::from_str(&add("t1").stdout).unwrap();
+    let turn = folio.json(&["turn", "show", "t1"]);
+    assert_eq!(written["source"]["turn_id"], turn["turn_id"]);
+    assert_eq!((&turn["background"], &turn["urgency"]), (&json!(true), &json!("low")));
+    assert_eq!(add("t2").code, 3);
+    assert_eq!(add("nonsense").code, 2);
+    folio.ok(&["turn", "end", "t1"]);
+    let late = folio.call(&["observe", "add", "late", "--turn", "t1"]);
+    assert_eq!(late.code, 0);
+    assert!(late.stderr.contains("t1 has ended"), "{}", late.stderr);
+    let doctor = folio.json(&["doctor"]);
+    assert_eq!(doctor["problems"], json!([]));
+}
+
+#[test]
+fn a_run_is_a_turn_or_is_in_one() {
+    let folio = Folio::new();
+    folio.file(
+        "plan.yaml",
+        "title: Look\nsteps: [{id: a, do: {tool: observe, args: {content: seen, tags: [x]}}}]\n",
+    );
+    folio.ok(&["run", "--plan", "plan.yaml", "--thread", "t"]);
+    let own = folio.json(&["turn", "show", "t1"]);
+    assert_eq!((&own["input"], &own["complete"]), (&json!("Look"), &json!(true)));
+    assert!(own["run_id"].is_string() && own["touched"].as_u64().unwrap() > 0);
+    let seen = folio.json(&["observe", "list"]);
+    assert_eq!(seen["items"][0]["source"]["turn_id"], own["turn_id"]);
+    folio.ok(&["turn", "begin", "--thread", "t"]);
+    folio.ok(&["run", "--plan", "plan.yaml", "--turn", "t2"]);
+    let mine = folio.json(&["turn", "show", "t2"]);
+    assert_eq!(
+        (&mine["ended_at"], &mine["run_id"]),
+        (&json!(null), &json!(null)),
+        "it goes on after the run"
+    );
+    let seen = folio.json(&["observe", "list"]);
+    assert_eq!(seen["items"][0]["source"]["turn_id"], mine["turn_id"]);
+    assert_eq!(folio.json(&["turn", "list", "--thread", "t"])["total"], 2);
+    assert_eq!(folio.json(&["doctor"])["problems"], json!([]));
+}
