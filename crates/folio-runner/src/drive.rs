@@ -316,6 +316,7 @@ impl Drive {
                 changes: batch.changes,
                 run: Some(append),
                 reason: None,
+                folded: None,
             },
             blobs: batch.blobs,
         };

@@ -205,6 +205,7 @@ impl Runner {
                 changes,
                 run: Some(append),
                 reason: None,
+                folded: None,
             },
             blobs: Vec::new(),
         };
@@ -337,6 +338,7 @@ impl Runner {
                     changes,
                     run: Some(append),
                     reason: None,
+                    folded: None,
                 },
                 blobs: Vec::new(),
             };

@@ -61,6 +61,19 @@ pub struct Record {
     /// Why, in the writer's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// If nothing but numbers is left of this commit: which others it stands for. A row of the log like any other, but the
+    /// numbers before it are not gaps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folded: Option<Folded>,
+}
+
+/// What is left of commits whose content was erased long ago.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Folded {
+    /// The first of the commits; the last is the one that says so.
+    pub from: Seq,
+    /// How many entries they had added.
+    pub entries: u64,
 }
 
 impl Record {
@@ -72,6 +85,7 @@ impl Record {
             changes,
             run: None,
             reason: None,
+            folded: None,
         }
     }
 }

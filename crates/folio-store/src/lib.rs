@@ -3,6 +3,7 @@
 //! - [`commit`]: the one shape of a write
 //! - [`store`]: the seam, with what every store promises
 //! - [`sqlite`]: one file, many threads and processes, no daemon
+//! - [`upkeep`]: what a store does besides: what is due, what takes less room, what is gone
 //! - [`system`]: the real clock and the real source of ids
 //! - [`workspace`]: validates, stamps and commits; nothing else writes memory
 
@@ -12,11 +13,13 @@ mod live;
 pub mod sqlite;
 pub mod store;
 pub mod system;
+pub mod upkeep;
 pub mod workspace;
 
-pub use commit::{Blob, BlobHash, Commit, Committed, Expected, Record, RunAppend};
+pub use commit::{Blob, BlobHash, Commit, Committed, Expected, Folded, Record, RunAppend};
 pub use error::{ErrorKind, StoreError};
 pub use sqlite::SqliteStore;
 pub use store::{Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
 pub use system::{RandomIds, SystemClock};
+pub use upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchPlace, WatchQuery};
 pub use workspace::{Workspace, WorkspaceError, Written};

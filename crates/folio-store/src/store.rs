@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::commit::{BlobHash, Commit, Committed, Record};
 use crate::error::StoreError;
+use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
 /// One row of the log: a commit as it was made.
 #[derive(Debug, Clone, PartialEq)]
@@ -282,6 +283,35 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// `Unavailable` or `Corrupt`.
     async fn notes(&self, space: &SpaceName, query: &NoteQuery) -> Result<Vec<TraceNote>, StoreError>;
+
+    /// The entries of `space` that are watched as `query` says, by their instants.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn watched(&self, space: &SpaceName, query: &WatchQuery) -> Result<WatchAnswer, StoreError>;
+
+    /// How many observations of `space` are neither archived nor past their time at `now`. Counts no further than `most`.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn live_observations(&self, space: &SpaceName, now: Timestamp, most: u64) -> Result<u64, StoreError>;
+
+    /// Makes what is kept of `space` smaller. What is answered stays the same, but for tombstones that are given up.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable`: then nothing was done.
+    async fn compact(&self, space: &SpaceName, compaction: Compaction) -> Result<Compacted, StoreError>;
+
+    /// Overwrites what was erased wherever it may still lie, and looks for `texts` in everything that belongs to the store,
+    /// whichever space it is of.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if it cannot be overwritten now.
+    async fn scrub(&self, texts: Vec<String>) -> Result<Residue, StoreError>;
 
     /// Looks for damage: the file itself, gaps in the numbering, and rows that do not follow from the log.
     ///

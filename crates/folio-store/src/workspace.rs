@@ -8,6 +8,7 @@ mod book;
 mod clean;
 mod context;
 mod error;
+mod forget;
 mod goals;
 mod noted;
 mod notes;
@@ -17,11 +18,12 @@ mod policy;
 mod reads;
 mod record;
 mod redact;
+mod tidy;
 mod trace;
 mod turn;
 
 use std::collections::HashSet;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use folio_memory::actor::Source;
@@ -34,12 +36,14 @@ use folio_memory::{
 pub use book::BookFilter;
 pub use context::ContextRequest;
 pub use error::WorkspaceError;
+pub use forget::{ForgetFilter, Forgotten};
 pub use goals::GoalState;
 pub use notes::NotesState;
 pub use observations::{DraftedObservation, MAX_ACTIVE};
 pub use pages::{PageInput, TreeNode};
 pub use policy::PolicyInForce;
 pub use record::{Recorded, Write};
+pub use tidy::Tidied;
 pub use trace::{TraceEntry, TraceQuery};
 pub use turn::{Begun, DraftedTurn, Ended, Episode, EpisodeQuery, Exported, TurnInput};
 
@@ -72,6 +76,8 @@ struct Inner {
     recalled: redact::Recalled,
     /// What happened and is not in the log.
     notebook: Arc<Notebook>,
+    /// Adds until it is looked whether there are too many.
+    adds_left: AtomicI64,
 }
 
 /// What came of a write to one entry.
@@ -103,6 +109,7 @@ impl Workspace {
                 known_pages,
                 notebook,
                 recalled,
+                adds_left: AtomicI64::new(0),
             }),
             asker: Arc::new(Actor::new(Role::Human, "")),
         }

@@ -11,7 +11,8 @@ use folio_memory::{
 };
 use folio_store::store::Checkup;
 use folio_store::{
-    BlobHash, Commit, Committed, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store, StoreError,
+    BlobHash, Commit, Committed, Compacted, Compaction, Journal, LogRow, OwnerId, Residue, Revision, RunQuery, RunRow,
+    Store, StoreError, WatchAnswer, WatchQuery,
 };
 
 /// How a commit fails.
@@ -221,6 +222,22 @@ impl Store for FaultyStore {
 
     async fn notes(&self, space: &SpaceName, query: &NoteQuery) -> Result<Vec<TraceNote>, StoreError> {
         self.reach(READING)?.notes(space, query).await
+    }
+
+    async fn watched(&self, space: &SpaceName, query: &WatchQuery) -> Result<WatchAnswer, StoreError> {
+        self.reach(READING)?.watched(space, query).await
+    }
+
+    async fn live_observations(&self, space: &SpaceName, now: Timestamp, most: u64) -> Result<u64, StoreError> {
+        self.reach(READING)?.live_observations(space, now, most).await
+    }
+
+    async fn compact(&self, space: &SpaceName, compaction: Compaction) -> Result<Compacted, StoreError> {
+        self.reach(WRITING)?.compact(space, compaction).await
+    }
+
+    async fn scrub(&self, texts: Vec<String>) -> Result<Residue, StoreError> {
+        self.reach(WRITING)?.scrub(texts).await
     }
 
     async fn check(&self) -> Result<Checkup, StoreError> {

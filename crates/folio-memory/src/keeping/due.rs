@@ -2,7 +2,7 @@
 
 use super::policy::minutes;
 use super::{ArchivedFor, ErasedFor, RetentionPolicy};
-use crate::entry::{Entry, EntryKind, Status};
+use crate::entry::{Entry, EntryFields, EntryKind, Status};
 use crate::time::Timestamp;
 
 /// What is to be done with an entry.
@@ -53,17 +53,18 @@ pub fn due(entry: &Entry, policy: &RetentionPolicy, now: Timestamp) -> Option<Du
         return Some(Due::Archive(ArchivedFor::Resolved));
     }
     let is_over = !fields.lifetime.is_live(now);
-    (is_over && is_past(last_sign_of(entry), policy.archive_after_minutes)).then_some(Due::Archive(ArchivedFor::Age))
+    (is_over
+        && is_past(
+            last_sign(fields, entry.created_at, entry.updated_at),
+            policy.archive_after_minutes,
+        ))
+    .then_some(Due::Archive(ArchivedFor::Age))
 }
 
-/// When somebody last changed or confirmed `entry`. That its time is over may be noted in it at that very instant, and is
-/// no sign that anybody cared.
-pub(super) fn last_sign_of(entry: &Entry) -> Timestamp {
-    let end = entry.fields.lifetime.expires_at();
-    let changed = if end == Some(entry.updated_at) {
-        entry.created_at
-    } else {
-        entry.updated_at
-    };
-    changed.max(entry.fields.validated_at.unwrap_or(Timestamp::MIN))
+/// When somebody last changed or confirmed an entry. That its time is over may be noted in it at that very instant, and is no
+/// sign that anybody cared.
+pub(super) fn last_sign(fields: &EntryFields, created_at: Timestamp, updated_at: Timestamp) -> Timestamp {
+    let is_its_end = fields.lifetime.expires_at() == Some(updated_at);
+    let changed = if is_its_end { created_at } else { updated_at };
+    changed.max(fields.validated_at.unwrap_or(Timestamp::MIN))
 }

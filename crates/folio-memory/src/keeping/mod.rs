@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 pub use due::{Due, due};
 pub use erase::Eraser;
 pub use policy::{QuotaPolicy, Redaction, RetentionPolicy};
-pub use quota::over_quota;
-pub use watch::{PACKED_FROM, Watch, Watched, watched};
+pub use quota::{EvictionKey, eviction_key};
+pub use watch::{PACKED_FROM, Watch, Watched, watched, watched_of};
 
 /// Why keeping the space small put an entry away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

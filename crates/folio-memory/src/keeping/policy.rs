@@ -68,6 +68,30 @@ pub(super) fn minutes(minutes: Option<u64>) -> Option<Duration> {
 }
 
 impl RetentionPolicy {
+    /// After how long without a sign an observation is put away whose time is over.
+    #[must_use]
+    pub fn archive_after(&self) -> Option<Duration> {
+        minutes(self.archive_after_minutes)
+    }
+
+    /// After how long a resolved observation is put away.
+    #[must_use]
+    pub fn archive_resolved_after(&self) -> Option<Duration> {
+        minutes(self.archive_resolved_after_minutes)
+    }
+
+    /// How long after its end content is kept.
+    #[must_use]
+    pub fn purge_after(&self) -> Option<Duration> {
+        minutes(self.purge_after_minutes)
+    }
+
+    /// After how long what names a person is put away.
+    #[must_use]
+    pub fn pii_archive_after(&self) -> Option<Duration> {
+        minutes(self.pii_archive_after_minutes)
+    }
+
     /// How long a tombstone of purged content stays.
     #[must_use]
     pub fn tombstone(&self) -> Option<Duration> {

@@ -139,7 +139,7 @@ fn a_full_space_loses_what_is_settled_then_what_matters_less_then_what_is_older_
         entry.fields.status = status;
         entry
     };
-    let mut entries = vec![
+    let mut entries = [
         entry(1, "alert", Status::Active),
         entry(2, "observation", Status::Active),
         entry(3, "pattern_detected", Status::Active),
@@ -149,14 +149,20 @@ fn a_full_space_loses_what_is_settled_then_what_matters_less_then_what_is_older_
         entry(7, "observation", Status::Resolved),
     ];
     entries[6].fields.pin_rank = Some(0);
-    let gone = |count| -> Vec<u64> {
-        over_quota(&entries, &TypeRegistry::default(), count, at(1))
-            .iter()
-            .map(|entry| entry.handle.0)
-            .collect()
-    };
-    assert_eq!(gone(3), [5, 6, 4]);
-    assert_eq!(gone(100), [5, 6, 4, 3, 2, 1], "and never what is pinned");
+    let types = TypeRegistry::default();
+    entries.sort_by_key(|entry| {
+        (
+            eviction_key(entry, &types, at(1)).is_none(),
+            eviction_key(entry, &types, at(1)),
+        )
+    });
+    let order: Vec<u64> = entries.iter().map(|entry| entry.handle.0).collect();
+    assert_eq!(order, [5, 6, 4, 3, 2, 1, 7]);
+    assert_eq!(
+        eviction_key(&entries[6], &types, at(1)),
+        None,
+        "what is pinned does not go"
+    );
 }
 
 #[test]

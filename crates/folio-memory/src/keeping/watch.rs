@@ -3,8 +3,9 @@
 //! What is watched follows from the entry alone. The policy of the space says how long after an instant something is due,
 //! and may change at any time.
 
-use super::due::last_sign_of;
-use crate::entry::{Entry, EntryKind, Status};
+use super::ErasedFor;
+use super::due::last_sign;
+use crate::entry::{Entry, EntryFields, EntryKind, Status};
 use crate::time::Timestamp;
 
 /// What an entry is watched for.
@@ -67,38 +68,47 @@ pub const PACKED_FROM: usize = 512;
 /// What `entry` is watched for, sorted.
 #[must_use]
 pub fn watched(entry: &Entry) -> Vec<Watched> {
-    let fields = &entry.fields;
+    watched_of(entry.kind, &entry.fields, entry.created_at, entry.updated_at)
+}
+
+/// What an entry of `kind` with `fields` is watched for, sorted.
+#[must_use]
+pub fn watched_of(kind: EntryKind, fields: &EntryFields, created_at: Timestamp, updated_at: Timestamp) -> Vec<Watched> {
     let end = fields.lifetime.expires_at();
-    let since = last_sign_of(entry);
+    let since = last_sign(fields, created_at, updated_at);
     let watched = |what, at| Watched { what, at, since };
-    if let Some(why) = fields.erased {
-        let is_kept = why == super::ErasedFor::Forgotten;
-        return (!is_kept)
-            .then(|| watched(Watch::Tombstone, entry.updated_at))
-            .into_iter()
-            .collect();
-    }
     let mut all = Vec::new();
+    if let Some(why) = fields.erased {
+        // What somebody wanted forgotten leaves its tombstone for ever.
+        if why != ErasedFor::Forgotten {
+            all.push(watched(Watch::Tombstone, updated_at));
+        }
+        return all;
+    }
     let is_archived = fields.status == Status::Archived;
-    if entry.kind == EntryKind::Observation && !is_archived {
-        // A pinned one does not end.
-        let end = end.filter(|_| fields.pin_rank.is_none());
+    let is_observation = kind == EntryKind::Observation;
+    // A pinned one does not end.
+    let end = end.filter(|_| fields.pin_rank.is_none());
+    if is_observation && !is_archived {
+        // Its content does not end before it is put away, and it is found by its end here.
         all.push(watched(Watch::Live, end.unwrap_or(Timestamp::MAX)));
     }
-    if fields.status == Status::Resolved && entry.kind == EntryKind::Observation {
-        all.push(watched(Watch::Resolved, entry.updated_at));
+    if is_observation && fields.status == Status::Resolved {
+        all.push(watched(Watch::Resolved, updated_at));
     }
-    // A live observation is found by its end already, and is put away before its content goes.
-    let is_watched_live = entry.kind == EntryKind::Observation && !is_archived;
-    let may_end = (!is_archived || fields.archived_for.is_some()) && !is_watched_live;
-    if let Some(end) = end.filter(|_| may_end && fields.pin_rank.is_none() && entry.kind != EntryKind::Step) {
+    let may_end = if is_archived {
+        fields.archived_for.is_some()
+    } else {
+        !is_observation
+    };
+    if let Some(end) = end.filter(|_| may_end && kind != EntryKind::Step) {
         all.push(watched(Watch::Ending, end));
     }
-    if !fields.pii.is_empty() {
-        all.push(watched(Watch::Personal, entry.created_at));
+    if !fields.pii.is_empty() && kind != EntryKind::Step {
+        all.push(watched(Watch::Personal, created_at));
     }
     if is_archived && fields.body.len() > PACKED_FROM {
-        all.push(watched(Watch::Archived, entry.updated_at));
+        all.push(watched(Watch::Archived, updated_at));
     }
     all
 }

@@ -86,6 +86,15 @@ pub(super) fn insert(conn: &Connection, space: SpaceId, blob: &Packed) -> Result
     Ok(())
 }
 
+/// Gives up what is kept as `hash`, if anything is.
+pub(super) fn delete(conn: &Connection, space: SpaceId, hash: &str) -> Result<(), Failure> {
+    let sql = "DELETE FROM blob WHERE hash = ?1 AND space = ?2";
+    if let Some(hash) = parse_hash(&BlobHash(hash.to_owned())) {
+        conn.prepare_cached(sql)?.execute(params![hash, space])?;
+    }
+    Ok(())
+}
+
 /// The bytes that are kept as `hash`.
 pub(super) fn read(conn: &Connection, space: Option<SpaceId>, hash: &BlobHash) -> Result<Vec<u8>, Failure> {
     let missing = || not_found("blob", hash);

@@ -7,6 +7,7 @@ mod turns;
 
 use std::collections::HashMap;
 
+use folio_memory::keeping::{self, Watch};
 use folio_memory::terms::terms_of;
 use folio_memory::{
     Change, Entry, EntryHandle, EntryId, KeptPolicy, NewEntry, Page, PageHandle, PageId, RunId, Seq, Timestamp, Turn,
@@ -16,8 +17,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::error::Failure;
 use super::journal::{self, Touched};
+use super::packed::{self, Packed};
 use super::place::{Place, SpaceId, from_column};
-use super::{blob, entry, page, policy, text_check};
+use super::{blob, entry, page, policy, text_check, watch};
 use crate::store::{Checkup, LogRow};
 
 /// Most problems that are told; beyond, one knows that it is bad.
@@ -72,6 +74,7 @@ struct Counts {
     runs: u64,
     turns: u64,
     terms: u64,
+    watched: u64,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -82,6 +85,7 @@ impl std::ops::AddAssign for Counts {
         self.runs += other.runs;
         self.turns += other.turns;
         self.terms += other.terms;
+        self.watched += other.watched;
     }
 }
 
@@ -106,6 +110,8 @@ struct Replay<'c, 'f> {
     name: String,
     findings: &'f mut Findings,
     counts: Counts,
+    /// The numbers of entries that were given so far; of some only the number is left.
+    numbers: u64,
     last: (Seq, Timestamp),
     /// Entries and pages that were changed, as far as they are made.
     entries: HashMap<EntryId, Entry>,
@@ -123,6 +129,7 @@ impl<'c, 'f> Replay<'c, 'f> {
             name,
             findings,
             counts: Counts::default(),
+            numbers: 0,
             last,
             entries: HashMap::new(),
             pages: HashMap::new(),
@@ -168,9 +175,12 @@ impl<'c, 'f> Replay<'c, 'f> {
 
     fn commit(&mut self, row: &LogRow) -> Result<(), Failure> {
         let (last, last_at) = self.last;
-        if row.seq.0 != last.0 + 1 {
-            self.problem(|| format!("after commit {last} comes {}", row.seq));
+        let folded = row.record.folded;
+        let first = folded.map_or(row.seq, |folded| folded.from);
+        if first.0 != last.0 + 1 {
+            self.problem(|| format!("after commit {last} comes {first}"));
         }
+        self.numbers += folded.map_or(0, |folded| folded.entries);
         if row.at < last_at {
             self.problem(|| format!("commit {} is older than the one before", row.seq));
         }
@@ -198,7 +208,9 @@ impl<'c, 'f> Replay<'c, 'f> {
                 self.turn(row, change);
                 Ok(())
             }
-            Change::PatchEntry { entry, .. } => self.patch_entry(row, change, *entry),
+            Change::PatchEntry { entry, .. } | Change::EraseEntry { entry, .. } => {
+                self.patch_entry(row, change, *entry)
+            }
             Change::AddLink(link) => {
                 let sql = "SELECT EXISTS (SELECT 1 FROM link WHERE space = ?1 AND src = ?2 AND rel = ?3 AND dst = ?4)";
                 let values = params![self.space, link.src, link.rel.as_str(), link.dst];
@@ -260,8 +272,9 @@ impl<'c, 'f> Replay<'c, 'f> {
 
     fn add_entry(&mut self, row: &LogRow, new: &NewEntry) -> Result<(), Failure> {
         self.counts.entries += 1;
-        let made = Entry::added(new.clone(), EntryHandle(self.counts.entries), row.seq, row.at);
-        let place = Place::of(self.space, self.counts.entries);
+        self.numbers += 1;
+        let made = Entry::added(new.clone(), EntryHandle(self.numbers), row.seq, row.at);
+        let place = Place::of(self.space, self.numbers);
         let sql = "SELECT version FROM entry WHERE place = ?1";
         let version: Option<u32> = self
             .conn
@@ -352,6 +365,21 @@ impl<'c, 'f> Replay<'c, 'f> {
         if !entry::has_columns(self.conn, place, made)? {
             self.problem(|| format!("entry {} is filed under something that it is not", made.handle));
         }
+        for watched in keeping::watched(made)
+            .iter()
+            .filter(|watched| !is_passing(watched.what))
+        {
+            self.counts.watched += 1;
+            if !watch::is_watched(self.conn, place, watched)? {
+                self.problem(|| {
+                    format!(
+                        "entry {} is not watched for being {}",
+                        made.handle,
+                        watched.what.as_str()
+                    )
+                });
+            }
+        }
         for term in terms {
             if !entry::is_found_by(self.conn, place, &term)? {
                 let shown = term.replace(char::is_control, " ");
@@ -360,6 +388,11 @@ impl<'c, 'f> Replay<'c, 'f> {
         }
         Ok(())
     }
+}
+
+/// Whether it is watched only until somebody has looked once.
+fn is_passing(what: Watch) -> bool {
+    matches!(what, Watch::Archived | Watch::Tombstone)
 }
 
 /// Damage of one row is a finding, not the end of the check.
@@ -379,6 +412,7 @@ fn check_totals(conn: &Connection, rebuilt: &Counts, findings: &mut Findings) ->
         ("runs", "run", rebuilt.runs),
         ("turns", "turn", rebuilt.turns),
         ("words that entries are found by", "entry_term", rebuilt.terms),
+        ("watches", "watch WHERE what NOT IN (5, 6)", rebuilt.watched),
     ];
     for (what, table, wanted) in cases {
         let found: i64 = conn.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))?;
@@ -408,5 +442,12 @@ fn check_blobs(conn: &Connection, findings: &mut Findings) -> Result<(), Failure
         }
     }
     findings.checked.push(format!("{count} bodies against their hashes"));
+    for (what, of) in [(Packed::Body, "entry e"), (Packed::Record, "commit ")] {
+        packed::each(conn, what, |place, text| {
+            if let Err(reason) = text {
+                findings.add(|| format!("what is packed of {of}{} {reason}", place.number()));
+            }
+        })?;
+    }
     Ok(())
 }

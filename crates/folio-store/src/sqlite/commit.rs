@@ -1,15 +1,18 @@
 //! Applying one commit: everything is looked up and decided first, and only what will hold is written.
 
+mod erasing;
 mod turns;
 
 use folio_engine::Event;
 use folio_memory::id::RunHandle;
+use folio_memory::keeping::watched;
 use folio_memory::terms::terms_of;
 use folio_memory::{
     Change, Entry, EntryHandle, EntryId, FieldChange, KeptPolicy, Link, NewEntry, NewPage, Page, PageHandle, PageId,
     RunId, Seq, Timestamp,
 };
 
+use super::erase::Gone;
 use super::error::{Failure, not_found};
 use super::journal;
 use super::place::{Place, SpaceId};
@@ -17,7 +20,7 @@ use super::planned::{Planned, PlannedEntry, PlannedPage, PlannedRun};
 use super::prepare::Prepared;
 use super::scope::{Ends, Scope};
 use super::turn::PlannedTurn;
-use super::{blob, entry, link, page, policy, replay, run};
+use super::{blob, entry, erase, link, page, policy, replay, run};
 use crate::commit::{Committed, CommittedEntry, Expected, RunAppend};
 use crate::error::StoreError;
 
@@ -47,6 +50,7 @@ pub(super) fn apply(scope: &mut Scope<'_>, commit: &Prepared) -> Result<Committe
         links: Vec::new(),
         named_entries: Vec::new(),
         named_pages: Vec::new(),
+        gone: Vec::new(),
         run: None,
         policy: None,
         turns: Vec::new(),
@@ -74,6 +78,8 @@ struct Plan<'p, 'w, 'c> {
     /// For each change of an entry: which, and whether it changes anything.
     named_entries: Vec<(EntryId, usize, bool)>,
     named_pages: Vec<(PageId, PageHandle)>,
+    /// Entries whose content goes.
+    gone: Vec<Gone>,
     run: Option<PlannedRun<'c>>,
     /// The policy, once somebody had to look, and whether it changes.
     policy: Option<(KeptPolicy, bool)>,
@@ -111,6 +117,11 @@ impl<'c> Plan<'_, '_, 'c> {
                 fields,
                 expected_version,
             } => self.patch_entry(*entry, fields, *expected_version),
+            Change::EraseEntry {
+                entry,
+                why,
+                expected_version,
+            } => self.erase_entry(*entry, *why, *expected_version),
             Change::AddLink(link) => self.add_link(link),
             Change::BeginTurn(new) => self.begin_turn(new),
             Change::EndTurn { turn, end } => self.end_turn(*turn, end),
@@ -177,6 +188,7 @@ impl<'c> Plan<'_, '_, 'c> {
             new: new_entry,
             entry: None,
             old_terms: Vec::new(),
+            old_watched: Vec::new(),
             is_changed: false,
         };
         let index = self.entries.add(new.id, planned);
@@ -187,17 +199,8 @@ impl<'c> Plan<'_, '_, 'c> {
     fn patch_entry(&mut self, id: EntryId, changes: &[FieldChange], expected: Option<u32>) -> Result<(), Failure> {
         let index = self.find_entry(id)?.ok_or_else(|| not_found("entry", id))?;
         let (seq, at) = (self.seq, self.at);
-        let planned = &mut self.entries.items[index];
-        let handle = EntryHandle(planned.place.number());
-        let entry = match (&mut planned.entry, planned.new) {
-            (Some(entry), _) => entry,
-            (none, Some((new, ..))) => none.insert(Entry::added(new.clone(), handle, seq, at)),
-            (none, None) => {
-                let found = entry::at(self.scope.conn, planned.place)?.ok_or_else(|| not_found("entry", id))?;
-                planned.old_terms = terms_of(&found.fields);
-                none.insert(found)
-            }
-        };
+        let entry = self.current(index, id)?;
+        let handle = entry.handle;
         let is_changed = !entry.already_has(changes);
         if let Some(expected) = expected.filter(|expected| is_changed && *expected != entry.version) {
             return Err(StoreError::StaleVersion {
@@ -217,11 +220,31 @@ impl<'c> Plan<'_, '_, 'c> {
                     status = *next;
                 }
             }
+            if entry.fields.erased.is_some() {
+                return Err(StoreError::Invalid(format!("the content of {handle} was erased, which is final")).into());
+            }
             entry.patch(changes, seq, at);
-            planned.is_changed = true;
+            self.entries.items[index].is_changed = true;
         }
         self.named_entries.push((id, index, is_changed));
         Ok(())
+    }
+
+    /// The entry number `index` of this commit as its changes up to here make it.
+    fn current(&mut self, index: usize, id: EntryId) -> Result<&mut Entry, Failure> {
+        let (seq, at) = (self.seq, self.at);
+        let planned = &mut self.entries.items[index];
+        let handle = EntryHandle(planned.place.number());
+        Ok(match (&mut planned.entry, planned.new) {
+            (Some(entry), _) => entry,
+            (none, Some((new, ..))) => none.insert(Entry::added(new.clone(), handle, seq, at)),
+            (none, None) => {
+                let found = entry::at(self.scope.conn, planned.place)?.ok_or_else(|| not_found("entry", id))?;
+                planned.old_terms = terms_of(&found.fields);
+                planned.old_watched = watched(&found);
+                none.insert(found)
+            }
+        })
     }
 
     fn add_link(&mut self, link: &'c Link) -> Result<(), Failure> {
@@ -315,6 +338,7 @@ impl<'c> Plan<'_, '_, 'c> {
                 new: None,
                 entry: None,
                 old_terms: Vec::new(),
+                old_watched: Vec::new(),
                 is_changed: false,
             };
             self.entries.add(id, planned)
@@ -333,6 +357,7 @@ impl<'c> Plan<'_, '_, 'c> {
             links,
             named_entries,
             named_pages,
+            gone,
             run,
             policy,
             turns,
@@ -340,6 +365,9 @@ impl<'c> Plan<'_, '_, 'c> {
         let conn = scope.conn;
         if is_new_space {
             scope.add_space(&commit.space, space)?;
+        }
+        if !gone.is_empty() {
+            erase::overwrite_deleted(conn, true)?;
         }
         journal::insert(conn, Place::of(space, seq.0), at, commit)?;
         for planned in &pages.items {
@@ -363,6 +391,10 @@ impl<'c> Plan<'_, '_, 'c> {
         }
         if let Some((kept, true)) = &policy {
             policy::write(conn, space, kept)?;
+        }
+        if !gone.is_empty() {
+            erase::take_out(conn, space, &gone)?;
+            erase::overwrite_deleted(conn, false)?;
         }
         (ends.head, ends.at) = (seq, at);
         scope.committed(space, ends);

@@ -6,11 +6,14 @@ use folio_memory::{Entry, EntryFields, EntryHandle, EntryId, EntryKind, PageId, 
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 use super::error::{Failure, damaged, not_found};
+use super::packed::{self, Packed};
 use super::place::{Place, SpaceId, from_column, to_column};
+use super::text;
 
 /// What [`from_row`] reads.
 pub(super) const COLUMNS: &str = "place, id, (SELECT page.id FROM page WHERE page.place = entry.page), kind, version, \
-                                  created_at, updated_at, created_seq, updated_seq, fields";
+                                  created_at, updated_at, created_seq, updated_seq, fields, CASE WHEN status = 'archived' THEN \
+                                  (SELECT bytes FROM packed_entry WHERE packed_entry.place = entry.place) END";
 
 /// Where the entry called `id` stands.
 pub(super) fn place_of(conn: &Connection, space: SpaceId, id: EntryId) -> Result<Option<Place>, Failure> {
@@ -92,6 +95,7 @@ pub(super) fn update(conn: &Connection, row: &EntryRow<'_>, old_terms: &[String]
         to_column(row.updated_seq.0),
         row.fields_json,
     ])?;
+    packed::remove(conn, Packed::Body, row.place)?;
     let terms = terms_of(fields);
     if old_terms != terms {
         let mut delete = conn.prepare_cached("DELETE FROM entry_term WHERE term = ?1 AND entry = ?2")?;
@@ -259,6 +263,14 @@ pub(super) fn from_row(row: &Row<'_>) -> Result<Entry, Failure> {
     let name = || format!("entry {handle}");
     let kind = row.get_ref(3)?.as_str().ok().and_then(EntryKind::parse);
     let fields = row.get_ref(9)?.as_str().map_err(|error| damaged(&name(), error))?;
+    let mut fields: EntryFields = serde_json::from_str(fields).map_err(|error| damaged(&name(), error))?;
+    if let Some(body) = row
+        .get_ref(10)?
+        .as_blob_or_null()
+        .map_err(|error| damaged(&name(), error))?
+    {
+        fields.body = packed::unpack(body).map_err(|error| damaged(&name(), error))?;
+    }
     Ok(Entry {
         id: EntryId::from_bytes(row.get(1)?),
         handle,
@@ -269,6 +281,22 @@ pub(super) fn from_row(row: &Row<'_>) -> Result<Entry, Failure> {
         updated_at: Timestamp::from_nanos(row.get(6)?),
         created_seq: Seq(from_column(row.get(7)?)),
         updated_seq: Seq(from_column(row.get(8)?)),
-        fields: serde_json::from_str(fields).map_err(|error| damaged(&name(), error))?,
+        fields,
     })
+}
+
+/// Writes the fields of the entry at `place` without its body, which is packed.
+pub(super) fn set_fields(conn: &Connection, place: Place, fields_json: &str) -> Result<(), Failure> {
+    let sql = "UPDATE entry SET fields = ?2 WHERE place = ?1";
+    conn.prepare_cached(sql)?.execute(params![place, fields_json])?;
+    Ok(())
+}
+
+/// Removes the row of a tombstone, and what leads to it.
+pub(super) fn remove(conn: &Connection, place: Place) -> Result<(), Failure> {
+    conn.prepare_cached("DELETE FROM entry WHERE place = ?1")?
+        .execute([place])?;
+    conn.prepare_cached("DELETE FROM touch WHERE what = 'e' AND place = ?1")?
+        .execute([place])?;
+    text::remove(conn, place)
 }

@@ -3,16 +3,18 @@
 use folio_memory::{RunId, Seq, SpaceName};
 use tokio::sync::oneshot;
 
+use super::compact::Compact;
 use super::error::Failure;
 use super::lease::Owners;
 use super::place::SpaceId;
 use super::prepare::Prepared;
 use super::scope::Scope;
 use super::trace::{self, Notes};
-use super::{commit, run, text};
+use super::{commit, compact, run, text};
 use crate::commit::Committed;
 use crate::error::StoreError;
 use crate::store::OwnerId;
+use crate::upkeep::Compacted;
 
 /// Bytes of a commit that is small.
 const SMALL: usize = 64 * 1024;
@@ -32,6 +34,7 @@ pub(super) enum Job {
     Trace(Notes, Answer<()>),
     /// The index of words of a space catches up with its log, for a while.
     Index(SpaceId, Answer<Seq>),
+    Compact(Compact, Answer<Compacted>),
     /// The owners of this process say that they go on.
     Renew,
 }
@@ -58,6 +61,7 @@ pub(super) enum Done {
     Committed(Box<Committed>),
     Claimed(u64),
     Indexed(Seq),
+    Compacted(Compacted),
     Nothing,
 }
 
@@ -68,7 +72,7 @@ impl Job {
             Self::Commit(commit, _) => commit.bytes(),
             Self::Trace(notes, _) => notes.bytes(),
             Self::Index(..) => ENOUGH,
-            Self::Claim(..) | Self::Release(..) | Self::Renew => 0,
+            Self::Claim(..) | Self::Release(..) | Self::Compact(..) | Self::Renew => 0,
         }
     }
 
@@ -78,7 +82,7 @@ impl Job {
             Self::Commit(commit, _) => commit.bytes() <= SMALL,
             Self::Release(..) => true,
             // Nobody waits for what is only noted.
-            Self::Claim(..) | Self::Trace(..) | Self::Index(..) | Self::Renew => false,
+            Self::Claim(..) | Self::Trace(..) | Self::Index(..) | Self::Compact(..) | Self::Renew => false,
         }
     }
 
@@ -105,6 +109,10 @@ impl Job {
                 Done::Nothing
             }
             Self::Index(space, _) => Done::Indexed(text::catch_up(scope.conn, *space)?),
+            Self::Compact(Compact { space, compaction }, _) => Done::Compacted(match scope.space(space)? {
+                Some(space) => compact::compact(scope.conn, space, compaction)?,
+                None => Compacted::default(),
+            }),
             Self::Renew => {
                 owners.renew_all(scope.conn)?;
                 Done::Nothing
@@ -129,8 +137,10 @@ impl Job {
             (Self::Trace(_, answer), done) => drop(answer.send(done.map(drop))),
             (Self::Index(_, answer), Ok(Done::Indexed(seq))) => drop(answer.send(Ok(seq))),
             (Self::Index(_, answer), Err(error)) => drop(answer.send(Err(error))),
+            (Self::Compact(_, answer), Ok(Done::Compacted(compacted))) => drop(answer.send(Ok(compacted))),
+            (Self::Compact(_, answer), Err(error)) => drop(answer.send(Err(error))),
             // A lease that could not be renewed is renewed next time, or another process takes over.
-            (Self::Renew | Self::Commit(..) | Self::Claim(..) | Self::Index(..), _) => {}
+            (Self::Renew | Self::Commit(..) | Self::Claim(..) | Self::Index(..) | Self::Compact(..), _) => {}
         }
     }
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::error::{Failure, damaged, not_found};
 use super::place::{Place, SpaceId, from_column, to_column};
 use super::prepare::Prepared;
-use super::{entry, run};
+use super::{entry, rewrite, run};
 use crate::commit::{RECORD_FORMAT, Record};
 use crate::store::{Journal, LogRow, Revision};
 
@@ -201,6 +201,7 @@ pub(super) fn fold(
             state.patch(fields, seq, at);
             true
         }
+        (Change::EraseEntry { entry, why, .. }, Some(state)) if *entry == id => state.erase(*why, seq, at),
         _ => false,
     }
 }
@@ -241,7 +242,8 @@ pub(super) fn of_run(conn: &Connection, space: Option<SpaceId>, id: RunId, since
 }
 
 /// What [`from_row`] reads.
-pub(super) const COLUMNS: &str = "log.place, at, key, actor, record";
+pub(super) const COLUMNS: &str = "log.place, at, key, actor, record, CASE WHEN record = '{}' THEN \
+                                  (SELECT bytes FROM packed_log WHERE packed_log.place = log.place) END";
 
 /// Reads [`COLUMNS`].
 pub(super) fn from_row(row: &Row<'_>) -> Result<LogRow, Failure> {
@@ -249,7 +251,8 @@ pub(super) fn from_row(row: &Row<'_>) -> Result<LogRow, Failure> {
     let name = || format!("commit {seq}");
     let text =
         |column| -> Result<_, Failure> { row.get_ref(column)?.as_str().map_err(|error| damaged(&name(), error)) };
-    let record: Record = serde_json::from_str(text(4)?).map_err(|error| damaged(&name(), error))?;
+    let record = rewrite::text_of(row.get_ref(4)?, row.get_ref(5)?).map_err(|error| damaged(&name(), error))?;
+    let record: Record = serde_json::from_str(&record).map_err(|error| damaged(&name(), error))?;
     if record.format > RECORD_FORMAT {
         return Err(damaged(
             &name(),

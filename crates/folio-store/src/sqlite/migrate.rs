@@ -59,6 +59,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         then: Some(entry::find_by_context),
         changes_data: true,
     },
+    Migration {
+        sql: include_str!("migrations/0007_keeping.sql"),
+        then: None,
+        changes_data: false,
+    },
 ];
 
 /// The format of the file, zero for an empty one.
@@ -145,6 +150,11 @@ pub(super) fn backup_path(file: &Path, found: u32) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(format!(".backup-v{found}"));
     name.into()
+}
+
+/// What the names of all copies of `file` begin with.
+pub(super) fn backup_prefix(file: &Path) -> String {
+    format!("{}.backup-v", file.display())
 }
 
 /// Copies the file as it is now beside itself. A copy that is there already stays: whoever made it did so before he

@@ -11,6 +11,8 @@
 //! - `lease`: which processes that drive runs are alive
 //! - `wake`: waiting for commits, and the thread that keeps watch
 //! - `busy`: waiting for another process that writes
+//! - `watch`, `compact`, `packed`: finding what is due, and keeping it in less room
+//! - `erase`, `rewrite`, `residue`: taking content out of the log, and making sure that it is gone
 //! - `check`: whether the rows follow from the log
 //! - [`yardstick`]: what the disk can do at best
 
@@ -18,8 +20,10 @@ mod blob;
 mod busy;
 mod check;
 mod commit;
+mod compact;
 mod cursor;
 mod entry;
+mod erase;
 mod error;
 mod filter;
 mod job;
@@ -30,6 +34,7 @@ mod list;
 mod living;
 mod migrate;
 mod open;
+mod packed;
 mod page;
 mod place;
 mod planned;
@@ -37,6 +42,8 @@ mod policy;
 mod prepare;
 mod readers;
 mod replay;
+mod residue;
+mod rewrite;
 mod run;
 mod scope;
 mod text;
@@ -46,10 +53,12 @@ mod text_list;
 mod trace;
 mod turn;
 mod wake;
+mod watch;
 mod writer;
 pub mod yardstick;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -80,6 +89,7 @@ use self::writer::Writer;
 use crate::commit::{BlobHash, Commit, Committed};
 use crate::error::StoreError;
 use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
+use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
 /// Jobs that may wait for the writer before those who bring more have to wait themselves.
 const QUEUE: usize = 1024;
@@ -92,6 +102,7 @@ const LARGE: usize = 128 * 1024;
 /// Closing waits until everything that was handed over is written.
 pub struct SqliteStore {
     location: String,
+    file: Option<PathBuf>,
     readers: Arc<Readers>,
     living: Arc<Living>,
     owners: Arc<Owners>,
@@ -126,6 +137,7 @@ impl SqliteStore {
         let (jobs, queue) = mpsc::channel(QUEUE);
         let mut store = Self {
             location: target.location.clone(),
+            file: target.file.clone(),
             readers: Readers::new(target.clone()),
             living: Arc::new(Living::new(options.live.clone(), target.clone())),
             owners: Arc::clone(&owners),
@@ -222,6 +234,19 @@ impl SqliteStore {
                 }
             }
         }
+    }
+
+    async fn look_for(&self, texts: Arc<Vec<String>>) -> Result<residue::Search, StoreError> {
+        let file = self.file.clone();
+        let question = move |conn: &Connection| residue::search(conn, file.as_deref(), &texts);
+        self.readers.read(question).await
+    }
+
+    async fn scrub_files(&self, texts: Arc<Vec<String>>, anew: bool) -> Result<(), StoreError> {
+        let writer = Arc::clone(&self.writer);
+        let done = tokio::task::spawn_blocking(move || writer.scrub(&texts, anew)).await;
+        let done = done.map_err(|error| self.unavailable("write to", "the writer stopped", Some(Box::new(error))))?;
+        done.map_err(|failure| failure.into_error("write to", &self.location))
     }
 
     fn unavailable(
@@ -408,6 +433,44 @@ impl Store for SqliteStore {
         let query = query.clone();
         self.read(space, move |conn, space| trace::list(conn, space, &query))
             .await
+    }
+
+    async fn watched(&self, space: &SpaceName, query: &WatchQuery) -> Result<WatchAnswer, StoreError> {
+        let query = query.clone();
+        self.read(space, move |conn, space| match space {
+            Some(space) => watch::entries(conn, space, &query),
+            None => Ok(WatchAnswer::default()),
+        })
+        .await
+    }
+
+    async fn live_observations(&self, space: &SpaceName, now: Timestamp, most: u64) -> Result<u64, StoreError> {
+        self.read(space, move |conn, space| match space {
+            Some(space) => watch::live(conn, space, now, most),
+            None => Ok(0),
+        })
+        .await
+    }
+
+    async fn compact(&self, space: &SpaceName, compaction: Compaction) -> Result<Compacted, StoreError> {
+        let space = space.clone();
+        self.write(|answer| Job::Compact(compact::Compact { space, compaction }, answer))
+            .await
+    }
+
+    async fn scrub(&self, texts: Vec<String>) -> Result<Residue, StoreError> {
+        let texts = Arc::new(texts);
+        self.scrub_files(Arc::clone(&texts), false).await?;
+        if texts.is_empty() {
+            return Ok(Residue::default());
+        }
+        let found = self.look_for(Arc::clone(&texts)).await?;
+        if !found.is_in_free_space {
+            return Ok(found.residue);
+        }
+        // Something lay there before it could be overwritten: in rows that changed long ago.
+        self.scrub_files(Arc::clone(&texts), true).await?;
+        Ok(self.look_for(texts).await?.residue)
     }
 
     async fn check(&self) -> Result<Checkup, StoreError> {

@@ -149,6 +149,7 @@ impl Target {
         conn.execute_batch(&format!(
             "PRAGMA page_size = 4096;
              PRAGMA synchronous = full;
+             PRAGMA secure_delete = fast;
              PRAGMA cache_size = -16000;
              PRAGMA journal_size_limit = {WAL_BYTES_KEPT};"
         ))?;

@@ -35,6 +35,11 @@ impl Place {
         self.0
     }
 
+    /// What a column has.
+    pub(super) fn from_raw(raw: i64) -> Self {
+        Self(raw)
+    }
+
     /// The number within the space.
     pub(super) fn number(self) -> u64 {
         self.0.unsigned_abs() & LAST_NUMBER

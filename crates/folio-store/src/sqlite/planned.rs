@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use folio_memory::keeping::{Watched, watched, watched_of};
 use folio_memory::{Entry, NewEntry, NewPage, Page, PageHandle, Seq, Timestamp};
 use rusqlite::Connection;
 
@@ -10,7 +11,7 @@ use super::error::Failure;
 use super::journal::{self, Touched};
 use super::place::Place;
 use super::prepare::{entry_fields_json, page_fields_json};
-use super::{entry, page, run};
+use super::{entry, page, run, watch};
 use crate::commit::RunAppend;
 
 /// Things that a commit names, in the order in which it does, each once.
@@ -37,6 +38,7 @@ pub(super) struct PlannedEntry<'c> {
     /// As it will be; none as long as it is what `new` says.
     pub(super) entry: Option<Entry>,
     pub(super) old_terms: Vec<String>,
+    pub(super) old_watched: Vec<Watched>,
     pub(super) is_changed: bool,
 }
 
@@ -89,9 +91,8 @@ impl PlannedEntry<'_> {
     /// Writes it.
     pub(super) fn write(&self, conn: &Connection, seq: Seq, at: Timestamp) -> Result<(), Failure> {
         match (self.new, &self.entry) {
-            (Some((new, fields_json, page)), None) => entry::insert(
-                conn,
-                &EntryRow {
+            (Some((new, fields_json, page)), None) => {
+                let row = EntryRow {
                     place: self.place,
                     id: new.id,
                     page,
@@ -103,20 +104,26 @@ impl PlannedEntry<'_> {
                     updated_seq: seq,
                     fields: &new.fields,
                     fields_json,
-                },
-            ),
-            (Some((.., page)), Some(entry)) => entry::insert(
-                conn,
-                &EntryRow::of(entry, self.place, page, &entry_fields_json(&entry.fields)?),
-            ),
+                };
+                entry::insert(conn, &row)?;
+                watch::update(conn, self.place, &[], &watched_of(new.kind, &new.fields, at, at))
+            }
+            (Some((.., page)), Some(entry)) => {
+                let fields_json = entry_fields_json(&entry.fields)?;
+                entry::insert(conn, &EntryRow::of(entry, self.place, page, &fields_json))?;
+                watch::update(conn, self.place, &[], &watched(entry))
+            }
             (None, Some(entry)) if self.is_changed => {
                 // Its page does not change, so the row keeps what it has.
                 let fields_json = entry_fields_json(&entry.fields)?;
                 let row = EntryRow::of(entry, self.place, self.place, &fields_json);
                 entry::update(conn, &row, &self.old_terms)?;
+                watch::update(conn, self.place, &self.old_watched, &watched(entry))?;
                 journal::touch(conn, Touched::Entry, self.place, seq)
             }
-            (None, _) => Ok(()),
+            // The record has what was asked for, and erasing has to find it.
+            (None, Some(_)) => journal::touch(conn, Touched::Entry, self.place, seq),
+            (None, None) => Ok(()),
         }
     }
 }

@@ -27,7 +27,9 @@ pub(super) fn committed(conn: &Connection, space: SpaceId, row: &LogRow) -> Resu
                 answer.pages.push((new.id, PageHandle(place.number())));
             }
             Change::AddEntry(new) => answer.entries.push(entry_after(conn, space, row, index, new.id)?),
-            Change::PatchEntry { entry, .. } => answer.entries.push(entry_after(conn, space, row, index, *entry)?),
+            Change::PatchEntry { entry, .. } | Change::EraseEntry { entry, .. } => {
+                answer.entries.push(entry_after(conn, space, row, index, *entry)?);
+            }
             _ => {}
         }
     }

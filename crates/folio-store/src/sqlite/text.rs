@@ -14,9 +14,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::erase::overwrite_deleted;
 use super::error::{Failure, damaged};
 use super::place::{Place, SpaceId, from_column, to_column};
-use super::{entry, journal};
+use super::{entry, journal, rewrite};
 
 /// How many commits the index may be behind before it catches up without being asked.
 pub(super) const FAR: u64 = 2_000;
@@ -40,6 +41,13 @@ pub(super) fn indexed(conn: &Connection, space: SpaceId) -> Result<Option<Seq>, 
         .query_row(params![space, text::VERSION], |row| row.get(0))
         .optional()?;
     Ok(seq.map(|seq| Seq(from_column(seq))))
+}
+
+/// The spaces that have an index.
+pub(super) fn spaces(conn: &Connection) -> Result<Vec<SpaceId>, Failure> {
+    let mut statement = conn.prepare_cached("SELECT space FROM text_index ORDER BY space")?;
+    let spaces = statement.query_map([], |row| row.get(0))?;
+    Ok(spaces.collect::<Result<_, _>>()?)
 }
 
 /// The spaces that are at least `far` commits behind, of those in which somebody has searched.
@@ -73,14 +81,17 @@ pub(super) fn catch_up(conn: &Connection, space: SpaceId) -> Result<Seq, Failure
     };
     let mut places = BTreeSet::new();
     let mut until = since;
-    let sql = "SELECT place, record FROM log WHERE place > ?1 AND place <= ?2 ORDER BY place LIMIT ?3";
-    let mut statement = conn.prepare_cached(sql)?;
+    let sql = format!(
+        "SELECT {} FROM log WHERE place > ?1 AND place <= ?2 ORDER BY place LIMIT ?3",
+        rewrite::COLUMNS
+    );
+    let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query(params![Place::of(space, since.0), Place::end(space), COMMITS_MAX])?;
     while let Some(row) = rows.next()? {
         until = Seq(row.get::<_, Place>(0)?.number());
         let name = || format!("commit {until}");
-        let record = row.get_ref(1)?.as_str().map_err(|error| damaged(&name(), error))?;
-        for id in touched(record).map_err(|error| damaged(&name(), error))? {
+        let record = rewrite::text_of(row.get_ref(1)?, row.get_ref(2)?).map_err(|error| damaged(&name(), error))?;
+        for id in touched(&record).map_err(|error| damaged(&name(), error))? {
             if let Some(place) = entry::place_of(conn, space, id)?
                 && places.insert(place)
             {
@@ -112,21 +123,17 @@ pub(super) fn remove(conn: &Connection, place: Place) -> Result<(), Failure> {
 ///
 /// For each part a transaction, so that others can write in between; what is committed meanwhile may make it take longer.
 /// What was freed is overwritten in the file at once; the write-ahead log has to be moved into the file after the last.
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "for those who forget what somebody wants forgotten")
-)]
 pub(super) fn clean_up(conn: &Connection, space: SpaceId) -> Result<bool, Failure> {
     if indexed(conn, space)?.is_none() {
         return Ok(true);
     }
-    conn.pragma_update(None, "secure_delete", true)?;
+    overwrite_deleted(conn, true)?;
     let before = conn.total_changes();
     let table = table(space);
     let sql = format!("INSERT INTO {table} ({table}, rank) VALUES ('merge', ?1)");
     // A negative number lets everything be merged that there is, not only what has become too much.
     let merged = conn.prepare_cached(&sql)?.execute([-PAGES_CLEANED]);
-    conn.pragma_update(None, "secure_delete", false)?;
+    overwrite_deleted(conn, false)?;
     merged?;
     // The statement itself counts as one change.
     Ok(conn.total_changes() - before < 2)

@@ -1,11 +1,13 @@
 //! Notes of what happened besides the log.
 
-use folio_memory::{NoteQuery, NotesKept, SpaceName, TraceNote};
+use folio_memory::{EntryId, NoteQuery, NotesKept, SpaceName, TraceNote};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
 
+use super::erase::overwrite_deleted;
 use super::error::{Failure, damaged};
 use super::place::{Place, SpaceId, to_column};
+use super::residue::escaped;
 use super::scope::Scope;
 use crate::error::StoreError;
 
@@ -46,6 +48,35 @@ impl Notes {
     pub(super) fn bytes(&self) -> usize {
         self.rows.iter().map(|row| row.note.len()).sum()
     }
+}
+
+/// Lets go of the notes about the entry `id` of `space`.
+pub(super) fn forget_entry(conn: &Connection, space: SpaceId, id: EntryId) -> Result<(), Failure> {
+    let sql = "DELETE FROM trace WHERE entry = ?1 AND place BETWEEN ?2 AND ?3";
+    let values = params![id.to_bytes(), Place::start(space), Place::end(space)];
+    conn.prepare_cached(sql)?.execute(values)?;
+    Ok(())
+}
+
+/// Lets go of the notes that say one of `texts`: the words of a question, a value that was put right.
+pub(super) fn forget_texts(conn: &Connection, texts: &[String]) -> Result<(), Failure> {
+    overwrite_deleted(conn, true)?;
+    let mut gone = Vec::new();
+    let mut statement = conn.prepare("SELECT place, note FROM trace")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let note = row.get_ref(1)?.as_str().map_err(|error| damaged("a note", error))?;
+        if texts
+            .iter()
+            .any(|text| note.contains(text) || note.contains(&escaped(text)))
+        {
+            gone.push(row.get::<_, Place>(0)?);
+        }
+    }
+    for place in gone {
+        conn.execute("DELETE FROM trace WHERE place = ?1", [place])?;
+    }
+    overwrite_deleted(conn, false)
 }
 
 impl Row {

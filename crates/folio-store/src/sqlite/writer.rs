@@ -20,7 +20,8 @@ use super::job::{Done, Job};
 use super::lease::Owners;
 use super::open::BUSY_WAIT;
 use super::scope::{Known, Scope};
-use super::text::FAR;
+use super::text::{self, FAR};
+use super::trace;
 use super::wake::Wake;
 
 /// Most jobs in one transaction.
@@ -136,6 +137,36 @@ impl Writer {
         let pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
         checkpoint(&pen.conn);
         self.wal.note_moved();
+    }
+
+    /// Lets go of notes that say one of `texts`, moves all of the write-ahead log into the file and cuts it off; before, if wanted, writes the whole file anew without
+    /// its free space. Nobody can write meanwhile.
+    pub(super) fn scrub(&self, texts: &[String], anew: bool) -> Result<(), Failure> {
+        let mut pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+        if !pen.conn.is_autocommit() {
+            pen.roll_back();
+        }
+        if !texts.is_empty() {
+            pen.begin()?;
+            trace::forget_texts(&pen.conn, texts)?;
+            let spaces = text::spaces(&pen.conn)?;
+            execute(&pen.conn, "COMMIT")?;
+            // Words of what was erased lie in the index until it is written anew.
+            for space in spaces {
+                let mut is_done = false;
+                while !is_done {
+                    pen.begin()?;
+                    is_done = text::clean_up(&pen.conn, space)?;
+                    execute(&pen.conn, "COMMIT")?;
+                }
+            }
+        }
+        if anew {
+            pen.conn.execute_batch("VACUUM")?;
+        }
+        pen.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        self.wal.note(0);
+        Ok(())
     }
 
     /// Notes that somebody brings a job, until the answer is dropped.

@@ -1,6 +1,6 @@
 //! The one place from which a commit leaves for the store.
 
-use folio_memory::{Actor, Change, Timestamp, Warning};
+use folio_memory::{Actor, Change, EntryKind, Timestamp, Warning};
 
 use super::{Workspace, WorkspaceError, redact};
 use crate::commit::{Blob, Commit, Committed, Expected, Record, RunAppend};
@@ -76,10 +76,16 @@ impl Workspace {
         let record = commit.record.clone();
         let committed = self.inner.store.commit(commit).await?;
         self.inner.notebook.saw(committed.seq);
+        let mut added = 0;
         for change in &record.changes {
-            if let Change::EnsurePage(page) = change {
-                self.remember(page.id);
+            match change {
+                Change::EnsurePage(page) => self.remember(page.id),
+                Change::AddEntry(new) if new.kind == EntryKind::Observation => added += 1,
+                _ => {}
             }
+        }
+        if added > 0 && !committed.replayed {
+            Box::pin(self.note_added(added, committed.at)).await;
         }
         Ok(Recorded {
             committed,

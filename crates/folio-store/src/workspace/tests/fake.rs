@@ -15,6 +15,7 @@ use ulid::Ulid;
 use crate::commit::{BlobHash, Commit, Committed, CommittedEntry};
 use crate::error::StoreError;
 use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
+use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
 #[derive(Debug, Default)]
 pub(super) struct FakeStore {
@@ -316,6 +317,35 @@ impl Store for FakeStore {
         }
         notes.truncate(query.limit);
         Ok(notes)
+    }
+
+    async fn watched(&self, _: &SpaceName, query: &WatchQuery) -> Result<WatchAnswer, StoreError> {
+        let state = self.state.lock().unwrap();
+        let is_wanted = |entry: &&Entry| {
+            let watched = folio_memory::keeping::watched(entry);
+            watched
+                .iter()
+                .any(|watched| watched.what == query.what && watched.at <= query.until)
+        };
+        let entries = state.entries.values().filter(is_wanted).cloned().collect();
+        Ok(WatchAnswer { entries, next: None })
+    }
+
+    async fn live_observations(&self, _: &SpaceName, now: Timestamp, _: u64) -> Result<u64, StoreError> {
+        let state = self.state.lock().unwrap();
+        let live = state
+            .entries
+            .values()
+            .filter(|entry| entry.state(now) == folio_memory::State::Live);
+        Ok(live.count() as u64)
+    }
+
+    async fn compact(&self, _: &SpaceName, _: Compaction) -> Result<Compacted, StoreError> {
+        Ok(Compacted::default())
+    }
+
+    async fn scrub(&self, _: Vec<String>) -> Result<Residue, StoreError> {
+        Ok(Residue::default())
     }
 
     async fn check(&self) -> Result<Checkup, StoreError> {

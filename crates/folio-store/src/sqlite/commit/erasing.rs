@@ -1,0 +1,44 @@
+//! Taking the content of an entry away, as one of the changes of a commit.
+
+use folio_memory::EntryId;
+use folio_memory::keeping::ErasedFor;
+
+use super::Plan;
+use crate::error::StoreError;
+use crate::sqlite::erase::Gone;
+use crate::sqlite::error::{Failure, not_found};
+
+impl Plan<'_, '_, '_> {
+    /// Erases what was there before this commit.
+    pub(super) fn erase_entry(&mut self, id: EntryId, why: ErasedFor, expected: Option<u32>) -> Result<(), Failure> {
+        let index = self.find_entry(id)?.ok_or_else(|| not_found("entry", id))?;
+        let (seq, at) = (self.seq, self.at);
+        if self.entries.items[index].new.is_some() {
+            let message = format!("{id} cannot be added and erased in one commit");
+            return Err(StoreError::Invalid(message).into());
+        }
+        let entry = self.current(index, id)?;
+        let found = entry.version;
+        let mut erased = entry.clone();
+        let is_changed = erased.erase(why, seq, at);
+        if let Some(expected) = expected.filter(|expected| is_changed && *expected != found) {
+            return Err(StoreError::StaleVersion {
+                entry: erased.handle.to_string(),
+                found,
+                expected,
+            }
+            .into());
+        }
+        if is_changed {
+            self.gone.push(Gone {
+                id,
+                place: self.entries.items[index].place,
+                created: erased.created_seq,
+            });
+            *self.current(index, id)? = erased;
+            self.entries.items[index].is_changed = true;
+        }
+        self.named_entries.push((id, index, is_changed));
+        Ok(())
+    }
+}

@@ -1,0 +1,246 @@
+//! Whether texts that should be gone are: in rows of any table, and in the bytes of the files.
+//!
+//! Rows are looked at as they are read, unpacked and unfolded. Then the files are searched byte by byte, for what stands in
+//! no row but still in free space, in the write-ahead log or in a file beside.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use regex::bytes::{Regex, RegexBuilder};
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+
+use super::error::{Failure, damaged};
+use super::packed::{self, Packed};
+use super::place::{Place, from_column};
+use super::{blob, migrate};
+use crate::error::StoreError;
+use crate::upkeep::Residue;
+
+/// Bytes of a text below which finding it says nothing.
+const LEAST: usize = 6;
+/// Bytes into which a text is cut, because it may lie on several pages of the file.
+const PIECE: usize = 40;
+/// Pieces that are looked for at a time.
+const AT_A_TIME: usize = 2_000;
+/// Bytes of a file that are in memory at a time.
+const CHUNK: usize = 8 * 1024 * 1024;
+/// Places that are told for all texts together.
+const TOLD: usize = 50;
+
+/// What was found, and whether any of it is in free space.
+#[derive(Debug, Default)]
+pub(super) struct Search {
+    pub(super) residue: Residue,
+    pub(super) is_in_free_space: bool,
+}
+
+/// Looks for `texts` in everything that belongs to the store in `file`; only in its rows if there is no file.
+pub(super) fn search(conn: &Connection, file: Option<&Path>, texts: &[String]) -> Result<Search, Failure> {
+    let texts: BTreeSet<String> = texts
+        .iter()
+        .flat_map(|text| [text.trim().to_owned(), escaped(text.trim())])
+        .filter(|text| text.len() >= LEAST)
+        .collect();
+    let mut search = Search::default();
+    let in_rows = search_rows(conn, &texts, &mut search.residue)?;
+    if let Some(file) = file {
+        let hidden: Vec<&str> = texts.difference(&in_rows).map(String::as_str).collect();
+        let patterns = patterns(&hidden)?;
+        for path in files_of(file) {
+            let name = path.display().to_string();
+            if name.starts_with(&migrate::backup_prefix(file)) {
+                search.residue.backups.push(name);
+                continue;
+            }
+            if contains(&path, &patterns).map_err(|error| unavailable(&name, error))? {
+                search.is_in_free_space = true;
+                tell(&mut search.residue, format!("free space of {name}"));
+            }
+            search.residue.searched.push(name);
+        }
+    }
+    Ok(search)
+}
+
+fn unavailable(location: &str, error: std::io::Error) -> Failure {
+    Failure::Refused(StoreError::Unavailable {
+        doing: "search",
+        location: location.to_owned(),
+        reason: error.to_string(),
+        source: Some(Box::new(error)),
+    })
+}
+
+/// `text` as it stands between quotes in JSON.
+pub(super) fn escaped(text: &str) -> String {
+    let json = serde_json::Value::String(text.to_owned()).to_string();
+    json.trim_matches('"').to_owned()
+}
+
+fn tell(residue: &mut Residue, place: String) {
+    if residue.found.len() < TOLD && !residue.found.contains(&place) {
+        residue.found.push(place);
+    }
+}
+
+/// Looks into every value of every table; the texts that stand in some.
+fn search_rows(
+    conn: &Connection,
+    texts: &BTreeSet<String>,
+    residue: &mut Residue,
+) -> Result<BTreeSet<String>, Failure> {
+    let mut seen = BTreeSet::new();
+    let mut look = |place: &dyn Fn() -> String, bytes: &[u8], residue: &mut Residue| {
+        for text in texts {
+            if find(bytes, text.as_bytes()) {
+                seen.insert(text.clone());
+                tell(residue, place());
+            }
+        }
+    };
+    for table in tables(conn)? {
+        let mut statement = conn.prepare(&format!("SELECT * FROM \"{table}\""))?;
+        let columns = statement.column_count();
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let number = match row.get_ref(0)? {
+                ValueRef::Integer(number) => Some(number),
+                _ => None,
+            };
+            for column in 0..columns {
+                if let ValueRef::Text(bytes) | ValueRef::Blob(bytes) = row.get_ref(column)? {
+                    look(&|| named(&table, number), bytes, residue);
+                }
+            }
+        }
+    }
+    for (what, table) in [(Packed::Body, "entry"), (Packed::Record, "log")] {
+        packed::each(conn, what, |place, text| {
+            let text = text.unwrap_or_default();
+            look(&|| named(table, Some(place.raw())), text.as_bytes(), residue);
+        })?;
+    }
+    let mut statement = conn.prepare("SELECT hash, size, encoding, bytes FROM blob WHERE encoding <> 'raw'")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let hash: Vec<u8> = row.get(0)?;
+        let encoding: String = row.get(2)?;
+        let bytes = blob::unpack(&hash, from_column(row.get(1)?), &encoding, row.get(3)?).unwrap_or_default();
+        look(&|| "a body".to_owned(), &bytes, residue);
+    }
+    residue.searched.push("every row of every table".to_owned());
+    Ok(seen)
+}
+
+fn tables(conn: &Connection) -> Result<Vec<String>, Failure> {
+    let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND sql NOT LIKE 'CREATE VIRTUAL%'
+               ORDER BY name";
+    let mut statement = conn.prepare(sql)?;
+    let names = statement.query_map([], |row| row.get(0))?;
+    Ok(names.collect::<Result<_, _>>()?)
+}
+
+/// What people call the row of `table` whose first column is `number`.
+fn named(table: &str, number: Option<i64>) -> String {
+    let number = number.map(|number| Place::from_raw(number).number());
+    match (table, number) {
+        ("entry", Some(number)) => format!("e{number}"),
+        ("page", Some(number)) => format!("p{number}"),
+        ("run", Some(number)) => format!("r{number}"),
+        ("log", Some(number)) => format!("commit {number}"),
+        ("blob", _) => "a body".to_owned(),
+        (table, _) => format!("the table {table}"),
+    }
+}
+
+fn find(bytes: &[u8], text: &[u8]) -> bool {
+    bytes.len() >= text.len() && bytes.windows(text.len()).any(|window| window == text)
+}
+
+/// The file and what stands beside it under its name.
+fn files_of(file: &Path) -> Vec<PathBuf> {
+    let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
+    let (Some(name), Some(folder)) = (name, file.parent()) else {
+        return vec![file.to_owned()];
+    };
+    let beside = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<_> = beside
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&name))
+        .map(|entry| entry.path())
+        .filter(|path| path.is_file())
+        .collect();
+    files.sort();
+    files
+}
+
+/// Finds any piece of any of `texts`.
+fn patterns(texts: &[&str]) -> Result<Vec<Regex>, Failure> {
+    let pieces: Vec<String> = texts
+        .iter()
+        .flat_map(|text| {
+            let bytes = text.as_bytes();
+            // The last piece is as long as the others, so it overlaps with the one before.
+            let starts = (0..bytes.len().div_ceil(PIECE)).map(|n| (n * PIECE).min(bytes.len().saturating_sub(PIECE)));
+            starts.map(|start| &bytes[start..bytes.len().min(start + PIECE)])
+        })
+        .map(|piece| piece.iter().map(|byte| format!("\\x{byte:02x}")).collect())
+        .collect();
+    pieces
+        .chunks(AT_A_TIME)
+        .map(|pieces| {
+            let made = RegexBuilder::new(&pieces.join("|"))
+                .unicode(false)
+                .size_limit(1 << 30)
+                .build();
+            made.map_err(|error| damaged("a text", error))
+        })
+        .collect()
+}
+
+/// Whether the file at `path` has anything of what `patterns` find. A file that is gone has nothing.
+fn contains(path: &Path, patterns: &[Regex]) -> std::io::Result<bool> {
+    let file = match opened(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        file => file?,
+    };
+    let mut bytes = vec![0; CHUNK + PIECE];
+    let (mut from, mut kept) = (0, 0);
+    loop {
+        let read = file.read_at(&mut bytes[kept..kept + CHUNK], from)?;
+        let filled = kept + read;
+        if patterns.iter().any(|pattern| pattern.is_match(&bytes[..filled])) {
+            return Ok(true);
+        }
+        if read == 0 {
+            return Ok(false);
+        }
+        from += read as u64;
+        // What lies across the border of two chunks is found with the second.
+        kept = filled.min(PIECE);
+        bytes.copy_within(filled - kept..filled, 0);
+    }
+}
+
+/// Files by their paths, with the numbers that the file system gave them.
+type Opened = HashMap<PathBuf, (u64, Arc<File>)>;
+
+/// The file at `path`, opened once and never closed: closing it would drop the locks that this process holds on it through
+/// SQLite.
+fn opened(path: &Path) -> std::io::Result<Arc<File>> {
+    static OPENED: LazyLock<Mutex<Opened>> = LazyLock::new(Mutex::default);
+    let number = std::fs::metadata(path)?.ino();
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, file)) = opened.get(path).filter(|(known, _)| *known == number) {
+        return Ok(Arc::clone(file));
+    }
+    let file = Arc::new(File::open(path)?);
+    if let Some((_, old)) = opened.insert(path.to_owned(), (number, Arc::clone(&file))) {
+        // Another file has taken its name since.
+        std::mem::forget(old);
+    }
+    Ok(file)
+}

@@ -1,0 +1,120 @@
+//! Where to look for what is due: a row for each thing that an entry is watched for.
+
+use folio_memory::keeping::{Watch, Watched};
+use folio_memory::{EntryHandle, Timestamp};
+use rusqlite::{Connection, params};
+
+use super::entry;
+use super::error::{Failure, damaged};
+use super::place::{Place, SpaceId, from_column};
+use crate::upkeep::{WatchAnswer, WatchPlace, WatchQuery};
+
+/// How a row names what is watched. These numbers are stored.
+pub(super) fn code(what: Watch) -> Result<i64, Failure> {
+    Ok(match what {
+        Watch::Live => 1,
+        Watch::Resolved => 2,
+        Watch::Ending => 3,
+        Watch::Personal => 4,
+        Watch::Archived => 5,
+        Watch::Tombstone => 6,
+        other => return Err(damaged("a watch", format!("{other:?} has no number"))),
+    })
+}
+
+/// Brings the rows of the entry at `place` from what it was watched for to what it is.
+pub(super) fn update(conn: &Connection, place: Place, old: &[Watched], new: &[Watched]) -> Result<(), Failure> {
+    for gone in old.iter().filter(|watched| !new.contains(watched)) {
+        remove(conn, place, gone.what, gone.at)?;
+    }
+    let sql = "INSERT INTO watch (space, what, at, place, since) VALUES (?1, ?2, ?3, ?4, ?5)
+               ON CONFLICT (space, what, at, place) DO UPDATE SET since = ?5";
+    for added in new.iter().filter(|watched| !old.contains(watched)) {
+        conn.prepare_cached(sql)?.execute(params![
+            place.space(),
+            code(added.what)?,
+            added.at.as_nanos(),
+            place,
+            added.since.as_nanos()
+        ])?;
+    }
+    Ok(())
+}
+
+/// Stops watching the entry at `place` for `what`.
+pub(super) fn remove(conn: &Connection, place: Place, what: Watch, at: Timestamp) -> Result<(), Failure> {
+    let sql = "DELETE FROM watch WHERE space = ?1 AND what = ?2 AND at = ?3 AND place = ?4";
+    let row = params![place.space(), code(what)?, at.as_nanos(), place];
+    conn.prepare_cached(sql)?.execute(row)?;
+    Ok(())
+}
+
+/// The places of what `query` asks for, with their instants.
+pub(super) fn places(
+    conn: &Connection,
+    space: SpaceId,
+    query: &WatchQuery,
+) -> Result<Vec<(Timestamp, Place)>, Failure> {
+    let after = query.after.map_or((Timestamp::MIN, Place::start(space)), |after| {
+        (after.at, Place::of(space, after.entry.0))
+    });
+    let sql = "SELECT at, place FROM watch WHERE space = ?1 AND what = ?2 AND (at, place) > (?3, ?4) AND at <= ?5
+               AND since <= ?6 ORDER BY at, place LIMIT ?7";
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(params![
+        space,
+        code(query.what)?,
+        after.0.as_nanos(),
+        after.1,
+        query.until.as_nanos(),
+        query.idle_since.as_nanos(),
+        query.limit
+    ])?;
+    let mut places = Vec::new();
+    while let Some(row) = rows.next()? {
+        places.push((Timestamp::from_nanos(row.get(0)?), row.get(1)?));
+    }
+    Ok(places)
+}
+
+/// The entries that `query` asks for.
+pub(super) fn entries(conn: &Connection, space: SpaceId, query: &WatchQuery) -> Result<WatchAnswer, Failure> {
+    let places = places(conn, space, query)?;
+    let is_full = places.len() >= usize::try_from(query.limit).unwrap_or(usize::MAX);
+    let next = places.last().filter(|_| is_full).map(|(at, place)| WatchPlace {
+        at: *at,
+        entry: EntryHandle(place.number()),
+    });
+    let mut entries = Vec::with_capacity(places.len());
+    for (_, place) in places {
+        let missing = || damaged("a watch", format!("e{} is not there", place.number()));
+        entries.push(entry::at(conn, place)?.ok_or_else(missing)?);
+    }
+    Ok(WatchAnswer { entries, next })
+}
+
+/// How many observations of `space` are neither archived nor past their time at `now`; counts no further than `most`.
+pub(super) fn live(conn: &Connection, space: SpaceId, now: Timestamp, most: u64) -> Result<u64, Failure> {
+    let sql = "SELECT count(*) FROM (SELECT 1 FROM watch WHERE space = ?1 AND what = ?2 AND at > ?3 LIMIT ?4)";
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let count = conn
+        .prepare_cached(sql)?
+        .query_row(params![space, code(Watch::Live)?, now.as_nanos(), most], |row| {
+            row.get(0)
+        })?;
+    Ok(from_column(count))
+}
+
+/// Whether the entry at `place` is watched as `watched` says.
+pub(super) fn is_watched(conn: &Connection, place: Place, watched: &Watched) -> Result<bool, Failure> {
+    let sql =
+        "SELECT EXISTS (SELECT 1 FROM watch WHERE space = ?1 AND what = ?2 AND at = ?3 AND place = ?4 AND since = ?5)";
+    let row = params![
+        place.space(),
+        code(watched.what)?,
+        watched.at.as_nanos(),
+        place,
+        watched.since.as_nanos()
+    ];
+    Ok(conn.prepare_cached(sql)?.query_row(row, |row| row.get(0))?)
+}

@@ -1,0 +1,70 @@
+//! What a store does besides writing and answering: finding what is due, making it smaller, and proving that what was
+//! erased is gone.
+
+use folio_memory::keeping::Watch;
+use folio_memory::{Entry, EntryHandle, Timestamp};
+use serde::Serialize;
+
+/// A question for entries that are watched, in the order of their instants.
+#[derive(Debug, Clone)]
+pub struct WatchQuery {
+    /// For what.
+    pub what: Watch,
+    /// Whose instant is not after this one.
+    pub until: Timestamp,
+    /// For which nobody has cared after this instant.
+    pub idle_since: Timestamp,
+    /// Where an earlier answer ended.
+    pub after: Option<WatchPlace>,
+    /// How many at most.
+    pub limit: u32,
+}
+
+/// Where an entry stands in the order of what is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WatchPlace {
+    /// Its instant.
+    pub at: Timestamp,
+    /// Which one, among those of the same instant.
+    pub entry: EntryHandle,
+}
+
+/// A part of an answer to a [`WatchQuery`].
+#[derive(Debug, Clone, Default)]
+pub struct WatchAnswer {
+    /// The entries, in order.
+    pub entries: Vec<Entry>,
+    /// What to ask with to go on; nothing if there is no more.
+    pub next: Option<WatchPlace>,
+}
+
+/// What of a space is to be made smaller.
+#[derive(Debug, Clone, Copy)]
+pub struct Compaction {
+    /// Tombstones of purged content that were set at this instant or before are given up but for their numbers.
+    pub bury_until: Option<Timestamp>,
+    /// Entries that are looked at, at most.
+    pub limit: u32,
+}
+
+/// What was made smaller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Compacted {
+    /// Archived entries that are kept compressed from now on.
+    pub packed: u64,
+    /// Entries of which only the numbers are left.
+    pub buried: u64,
+    /// Whether the limit was reached, so that there may be more.
+    pub more: bool,
+}
+
+/// What is left, in everything that belongs to a store, of texts that should be gone.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Residue {
+    /// What was searched: files with their bytes, and rows that are compressed.
+    pub searched: Vec<String>,
+    /// Where a text still is, in words: another entry, a run, free space of a file.
+    pub found: Vec<String>,
+    /// Copies that were made before a migration. They hold what the store held then; nobody but people should remove them.
+    pub backups: Vec<String>,
+}

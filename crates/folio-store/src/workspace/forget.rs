@@ -1,0 +1,200 @@
+//! Forgetting (M7.6.50): the content of entries leaves the log, the rows, and the bytes of the files.
+
+use std::collections::BTreeSet;
+
+use folio_memory::entry::Status;
+use folio_memory::id::{EntryRef, Ref};
+use folio_memory::keeping::ErasedFor;
+use folio_memory::{Actor, Change, Entry, EntryFields, EntryQuery, Role};
+use serde_json::Value;
+
+use super::{Workspace, WorkspaceError, Write};
+use crate::upkeep::Residue;
+
+/// Entries that one commit takes the content out of.
+const BATCH: usize = 500;
+/// Bytes of a text below which it is too common to be looked for afterwards.
+const LOOKED_FOR: usize = 12;
+
+/// What is to be forgotten. Everything that is said has to hold.
+#[derive(Debug, Clone, Default)]
+pub struct ForgetFilter {
+    /// One of these; empty restricts nothing.
+    pub entries: Vec<EntryRef>,
+    /// Found by this, whatever its status, its time and its place in a list.
+    pub query: EntryQuery,
+    /// With this text somewhere, however it is written: in the title, the body, a tag, the context, the metadata, or in an
+    /// earlier version of them.
+    pub text: Option<String>,
+}
+
+/// What was forgotten.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forgotten {
+    /// The entries as they are now: their tombstones.
+    pub entries: Vec<Entry>,
+    /// What is left of their texts in everything that belongs to the store.
+    pub residue: Residue,
+}
+
+impl Workspace {
+    /// What [`Workspace::forget`] would take the content of.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if an entry is named that is not there; `Unavailable` or `Corrupt`.
+    pub async fn to_forget(&self, filter: &ForgetFilter) -> Result<Vec<Entry>, WorkspaceError> {
+        let mut found = Vec::new();
+        if filter.entries.is_empty() {
+            let mut query = EntryQuery {
+                status: Status::ALL.to_vec(),
+                include_expired: true,
+                include_superseded: true,
+                limit: folio_memory::query::MAX_LIMIT,
+                cursor: None,
+                ..filter.query.clone()
+            };
+            loop {
+                let answer = self.inner.store.entries(self.space(), &query, self.now()).await?;
+                found.extend(answer.items);
+                match answer.next {
+                    Some(next) => query.cursor = Some(next),
+                    None => break,
+                }
+            }
+        } else {
+            let wanted = EntryQuery {
+                status: Status::ALL.to_vec(),
+                include_expired: true,
+                include_superseded: true,
+                ..filter.query.clone()
+            };
+            for entry in &filter.entries {
+                let entry = self.inner.store.entry(self.space(), *entry).await?;
+                if wanted.matches(&entry, self.now()) {
+                    found.push(entry);
+                }
+            }
+        }
+        found.retain(|entry| entry.fields.erased != Some(ErasedFor::Forgotten));
+        if let Some(text) = &filter.text {
+            let mut with_text = Vec::new();
+            for entry in found {
+                if self.says(&entry, text).await? {
+                    with_text.push(entry);
+                }
+            }
+            found = with_text;
+        }
+        found.sort_by_key(|entry| entry.handle);
+        found.dedup_by_key(|entry| entry.handle);
+        Ok(found)
+    }
+
+    /// Whether `entry` says `text`, or ever did.
+    async fn says(&self, entry: &Entry, text: &str) -> Result<bool, WorkspaceError> {
+        let text = text.to_lowercase();
+        let says = |texts: &BTreeSet<String>| texts.iter().any(|said| said.to_lowercase().contains(&text));
+        let mut said = BTreeSet::new();
+        collect(&entry.fields, &mut said);
+        if says(&said) {
+            return Ok(true);
+        }
+        Ok(entry.version > 1 && says(&self.ever_said(entry).await?))
+    }
+
+    /// Every text that stood in `entry` in any of its versions.
+    async fn ever_said(&self, entry: &Entry) -> Result<BTreeSet<String>, WorkspaceError> {
+        let mut said = BTreeSet::new();
+        for revision in self.inner.store.history(self.space(), entry.id).await? {
+            match revision.change {
+                Change::AddEntry(new) => collect(&new.fields, &mut said),
+                Change::PatchEntry { fields, .. } => {
+                    // The fields that a patch sets are those of an entry that has no others.
+                    let mut set = EntryFields::new(entry.kind, entry.fields.owner.clone(), entry.fields.trust);
+                    set.set(&fields);
+                    collect(&set, &mut said);
+                }
+                _ => {}
+            }
+        }
+        Ok(said)
+    }
+
+    /// Takes the content of what `filter` finds out of everything: the entries, all their revisions in the log, what they
+    /// are found by, bodies that nothing else refers to, and the free space of the files. What is left is that there was
+    /// something, when, by whom, and `reason`.
+    ///
+    /// Each batch is there or is not; whoever is interrupted asks again. In the end everything that belongs to the store is
+    /// searched for what the entries said, and the answer tells where it still stands: in another entry, in a run's
+    /// journal, in a copy that was made before a migration.
+    ///
+    /// # Errors
+    ///
+    /// `Conflict` if the actor is no person; otherwise as [`Workspace::to_forget`] and [`Workspace::record`].
+    pub async fn forget(
+        &self,
+        actor: &Actor,
+        filter: &ForgetFilter,
+        reason: &str,
+    ) -> Result<Forgotten, WorkspaceError> {
+        if actor.role != Role::Human {
+            let what = "forget anything".to_owned();
+            return Err(WorkspaceError::Refused { role: actor.role, what });
+        }
+        let found = self.to_forget(filter).await?;
+        let mut said = BTreeSet::new();
+        for entry in &found {
+            said.extend(self.ever_said(entry).await?);
+        }
+        said.extend(filter.text.clone());
+        for batch in found.chunks(BATCH) {
+            self.erase(actor, batch, reason).await?;
+        }
+        said.retain(|text| text.trim().len() >= LOOKED_FOR || filter.text.as_ref() == Some(text));
+        // What was noted and not yet written would be written behind our back.
+        self.flush_trace().await?;
+        let residue = self.inner.store.scrub(said.into_iter().collect()).await?;
+        let mut entries = Vec::with_capacity(found.len());
+        for entry in found {
+            entries.push(self.entry(Ref::Id(entry.id)).await?);
+        }
+        Ok(Forgotten { entries, residue })
+    }
+
+    async fn erase(&self, actor: &Actor, entries: &[Entry], reason: &str) -> Result<(), WorkspaceError> {
+        // Without versions: whatever somebody adds meanwhile goes with the rest.
+        let erase = |entry: &Entry| Change::EraseEntry {
+            entry: entry.id,
+            why: ErasedFor::Forgotten,
+            expected_version: None,
+        };
+        let write = Write {
+            reason: Some(reason.to_owned()),
+            ..Write::of(entries.iter().map(erase).collect())
+        };
+        self.record(actor, write).await.map(drop)
+    }
+}
+
+/// Every text of `fields` that somebody wrote.
+fn collect(fields: &EntryFields, said: &mut BTreeSet<String>) {
+    let texts = [Some(&fields.title), Some(&fields.body), fields.phase.as_ref()];
+    said.extend(texts.into_iter().flatten().filter(|text| !text.is_empty()).cloned());
+    said.extend(fields.tags.iter().map(|tag| tag.as_str().to_owned()));
+    for value in [&fields.parts, &fields.context, &fields.metadata].into_iter().flatten() {
+        collect_value(value, said);
+    }
+}
+
+fn collect_value(value: &Value, said: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => drop(said.insert(text.clone())),
+        Value::Array(items) => items.iter().for_each(|item| collect_value(item, said)),
+        Value::Object(map) => map.iter().for_each(|(key, inner)| {
+            said.insert(key.clone());
+            collect_value(inner, said);
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}

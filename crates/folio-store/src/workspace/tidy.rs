@@ -1,0 +1,297 @@
+//! Keeping the space small: what is due is put away or taken out, in batches, by whoever comes along.
+//!
+//! Each batch is one commit that expects the entries as they were looked at. So any number of processes may do this at once:
+//! whoever comes second finds nothing to do.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use folio_memory::entry::Status;
+use folio_memory::keeping::{ArchivedFor, Due, ErasedFor, Watch, due, eviction_key};
+use folio_memory::{Actor, Change, Entry, EntryHandle, EntryId, FieldChange, Role, Timestamp};
+use serde::Serialize;
+
+use super::policy::PolicyInForce;
+use super::{Workspace, WorkspaceError, Write};
+use crate::error::StoreError;
+use crate::upkeep::{Compaction, WatchPlace, WatchQuery};
+
+/// Entries that one commit puts away or takes out.
+const BATCH: u32 = 500;
+/// Batches of one sort that are done at a time; whatever is left is done the next time.
+const BATCHES: usize = 40;
+/// How often a batch is tried when others change its entries meanwhile.
+const ATTEMPTS: u32 = 4;
+/// Adds after which it is looked whether there are too many.
+const ADDS: u64 = 128;
+
+/// What was done to keep a space small.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Tidied {
+    /// How many were put away, by reason.
+    pub archived: BTreeMap<ArchivedFor, u64>,
+    /// Of how many the content was taken out, by reason.
+    pub erased: BTreeMap<ErasedFor, u64>,
+    /// How many archived ones take less room now.
+    pub packed: u64,
+    /// Of how many only the numbers are left now.
+    pub buried: u64,
+    /// Whether there was more to do than is done at a time.
+    pub more: bool,
+}
+
+impl Tidied {
+    /// Whether there was nothing to do.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn count(&mut self, due: Due, count: usize) {
+        if count == 0 {
+            return;
+        }
+        let number = match due {
+            Due::Archive(why) => self.archived.entry(why).or_default(),
+            Due::Erase(why) => self.erased.entry(why).or_default(),
+        };
+        *number += count as u64;
+    }
+}
+
+impl Workspace {
+    /// Puts away and takes out what is due at `now` by the policy of the space, and makes what is kept smaller.
+    ///
+    /// Does a bounded amount at a time, and says if there is more. Doing it twice, or in several processes at once, is doing
+    /// it once. What was done stands in the log, with the reason.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::record`]; what was done before stays done.
+    pub async fn tidy(&self, now: Timestamp) -> Result<Tidied, WorkspaceError> {
+        let policy = self.policy().await?;
+        let mut tidied = Tidied::default();
+        for (what, until, idle_since) in looked_at(&policy, now) {
+            let query = WatchQuery {
+                what,
+                until,
+                idle_since,
+                after: None,
+                limit: BATCH,
+            };
+            self.do_what_is_due(&policy, query, now, &mut tidied).await?;
+        }
+        self.keep_quota(&policy, now, 0, &mut tidied).await?;
+        self.compact(&policy, now, &mut tidied).await?;
+        Ok(tidied)
+    }
+
+    async fn do_what_is_due(
+        &self,
+        policy: &PolicyInForce,
+        mut query: WatchQuery,
+        now: Timestamp,
+        tidied: &mut Tidied,
+    ) -> Result<(), WorkspaceError> {
+        for _ in 0..BATCHES {
+            let answer = self.inner.store.watched(self.space(), &query).await?;
+            let decide = |entry: &Entry| due(entry, &policy.retention, now);
+            let mut sorted: Vec<(Due, Vec<Entry>)> = Vec::new();
+            for entry in answer.entries {
+                let Some(due) = decide(&entry) else { continue };
+                match sorted.iter_mut().find(|(other, _)| *other == due) {
+                    Some((_, entries)) => entries.push(entry),
+                    None => sorted.push((due, vec![entry])),
+                }
+            }
+            for (due, entries) in sorted {
+                let entries = entries.iter().map(|entry| (entry.id, entry.version)).collect();
+                let done = self.carry_out(due, entries, now, &decide).await?;
+                tidied.count(due, done);
+            }
+            query.after = answer.next;
+            if query.after.is_none() {
+                return Ok(());
+            }
+        }
+        tidied.more = true;
+        Ok(())
+    }
+
+    /// Does `due` to `entries` of these versions, in one commit; how many there were in the end.
+    async fn carry_out(
+        &self,
+        due: Due,
+        mut entries: Vec<(EntryId, u32)>,
+        now: Timestamp,
+        decide: &(dyn Fn(&Entry) -> Option<Due> + Send + Sync),
+    ) -> Result<usize, WorkspaceError> {
+        for attempt in 1.. {
+            if entries.is_empty() {
+                break;
+            }
+            let changes = entries.iter().map(|(id, version)| change(due, *id, *version)).collect();
+            let write = Write {
+                at: Some(now),
+                reason: Some(reason(due)),
+                ..Write::of(changes)
+            };
+            match self.record(&Actor::new(Role::Reflector, "tidy"), write).await {
+                // Whoever was quicker may have done the very same.
+                Ok(recorded) => return Ok(recorded.committed.entries.iter().filter(|entry| entry.changed).count()),
+                // Somebody has touched one of them, so it is looked at again.
+                Err(WorkspaceError::Store(StoreError::StaleVersion { .. } | StoreError::Invalid(_)))
+                    if attempt < ATTEMPTS =>
+                {
+                    let mut current = Vec::with_capacity(entries.len());
+                    for (id, _) in entries {
+                        let entry = self
+                            .inner
+                            .store
+                            .entry(self.space(), folio_memory::id::Ref::Id(id))
+                            .await;
+                        match entry {
+                            Ok(entry) if decide(&entry) == Some(due) => current.push((id, entry.version)),
+                            Ok(_) | Err(StoreError::NotFound { .. }) => {}
+                            Err(error) => return Err(error.into()),
+                        }
+                    }
+                    entries = current;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(0)
+    }
+
+    /// Puts away what is too much, once there is more than `slack` of it (M7.6.46). How many more there may be before it has
+    /// to be looked again.
+    async fn keep_quota(
+        &self,
+        policy: &PolicyInForce,
+        now: Timestamp,
+        slack: u64,
+        tidied: &mut Tidied,
+    ) -> Result<u64, WorkspaceError> {
+        let most = policy.quota.live_observations;
+        let live = self.inner.store.live_observations(self.space(), now, u64::MAX).await?;
+        let over = live.saturating_sub(most);
+        if over <= slack {
+            return Ok((most + slack).saturating_sub(live));
+        }
+        let mut candidates = Vec::new();
+        let mut query = WatchQuery {
+            what: Watch::Live,
+            until: Timestamp::MAX,
+            idle_since: Timestamp::MAX,
+            // Those whose time is over do not count.
+            after: Some(WatchPlace {
+                at: now,
+                entry: EntryHandle(u64::MAX),
+            }),
+            limit: BATCH,
+        };
+        while query.after.is_some() {
+            let answer = self.inner.store.watched(self.space(), &query).await?;
+            let keys = answer.entries.iter().filter_map(|entry| {
+                let key = eviction_key(entry, policy.types(), now)?;
+                Some((key, entry.id, entry.version))
+            });
+            candidates.extend(keys);
+            query.after = answer.next;
+        }
+        candidates.sort_unstable();
+        candidates.truncate(usize::try_from(over).unwrap_or(usize::MAX));
+        let due = Due::Archive(ArchivedFor::Quota);
+        let decide = |entry: &Entry| (entry.fields.status != Status::Archived).then_some(due);
+        for batch in candidates.chunks(BATCH as usize) {
+            let entries = batch.iter().map(|(_, id, version)| (*id, *version)).collect();
+            let done = self.carry_out(due, entries, now, &decide).await?;
+            tidied.count(due, done);
+        }
+        Ok(slack)
+    }
+
+    async fn compact(&self, policy: &PolicyInForce, now: Timestamp, tidied: &mut Tidied) -> Result<(), WorkspaceError> {
+        let compaction = Compaction {
+            bury_until: policy.retention.tombstone().map(|after| now.minus(after)),
+            limit: BATCH,
+        };
+        for _ in 0..BATCHES {
+            let done = self.inner.store.compact(self.space(), compaction).await?;
+            tidied.packed += done.packed;
+            tidied.buried += done.buried;
+            if !done.more {
+                return Ok(());
+            }
+        }
+        tidied.more = true;
+        Ok(())
+    }
+
+    /// Notes that observations were added, and looks from time to time whether there are too many. A failure is left to the
+    /// next who looks: what was added is there.
+    pub(super) async fn note_added(&self, count: u64, now: Timestamp) {
+        let left = self.inner.adds_left.fetch_sub(count.cast_signed(), Ordering::Relaxed);
+        if left > count.cast_signed() {
+            return;
+        }
+        self.inner.adds_left.store(ADDS.cast_signed(), Ordering::Relaxed);
+        let Ok(policy) = self.policy().await else { return };
+        let slack = policy.quota.live_observations / 20;
+        let kept = self.keep_quota(&policy, now, slack, &mut Tidied::default()).await;
+        // Others may add as well, so it is looked again before the space can be full.
+        let left = kept.map_or(ADDS, |left| (left / 8).max(ADDS));
+        let left = i64::try_from(left).unwrap_or(i64::MAX);
+        self.inner.adds_left.store(left, Ordering::Relaxed);
+    }
+}
+
+/// Where something may be due at `now`, and since when nobody must have cared.
+fn looked_at(policy: &PolicyInForce, now: Timestamp) -> Vec<(Watch, Timestamp, Timestamp)> {
+    let retention = &policy.retention;
+    let (archive, purge) = (retention.archive_after(), retention.purge_after());
+    let before = |after| now.minus(after);
+    let mut all = Vec::new();
+    if let Some(after) = retention.pii_archive_after() {
+        all.push((Watch::Personal, before(after), Timestamp::MAX));
+    }
+    if let Some(after) = retention.archive_resolved_after() {
+        all.push((Watch::Resolved, before(after), Timestamp::MAX));
+    }
+    match (archive, purge) {
+        (Some(after), _) => all.push((Watch::Live, now, before(after))),
+        (None, Some(after)) => all.push((Watch::Live, before(after), Timestamp::MAX)),
+        (None, None) => {}
+    }
+    if let Some(after) = purge {
+        all.push((Watch::Ending, before(after), Timestamp::MAX));
+    }
+    all
+}
+
+fn change(due: Due, entry: EntryId, version: u32) -> Change {
+    let expected_version = Some(version);
+    match due {
+        Due::Archive(why) => Change::PatchEntry {
+            entry,
+            fields: vec![
+                FieldChange::Status(Status::Archived),
+                FieldChange::ArchivedFor(Some(why)),
+            ],
+            expected_version,
+        },
+        Due::Erase(why) => Change::EraseEntry {
+            entry,
+            why,
+            expected_version,
+        },
+    }
+}
+
+fn reason(due: Due) -> String {
+    match due {
+        Due::Archive(why) => why.to_string(),
+        Due::Erase(why) => why.to_string(),
+    }
+}

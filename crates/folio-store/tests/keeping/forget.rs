@@ -1,0 +1,238 @@
+use folio_memory::id::Ref;
+use folio_memory::keeping::ErasedFor;
+use folio_memory::{Actor, EntryQuery, Role, Tag};
+use folio_store::Store;
+use folio_store::sqlite::{OpenOptions, SqliteStore};
+use folio_store::workspace::ForgetFilter;
+use folio_testkit::process::{Process, orders, say};
+use serde_json::json;
+
+use crate::house::{House, human};
+
+const WORDS: &str = "the wedding is on the fourth of june in the old mill";
+
+fn with_text(text: &str) -> ForgetFilter {
+    ForgetFilter {
+        text: Some(text.to_owned()),
+        ..ForgetFilter::default()
+    }
+}
+
+#[tokio::test]
+async fn what_is_forgotten_is_in_no_byte_of_the_file_m7_6_50() {
+    let house = House::new();
+    let entry = house.say("something else at first").await;
+    house
+        .update(
+            &entry,
+            json!({"content": WORDS, "tags": ["wedding-guests"], "context": {"guest": "Aunt Eleonora"}}),
+        )
+        .await;
+    house
+        .update(&entry, json!({"content": "something else again in Zanzibar"}))
+        .await;
+    let other = house.say("nobody forgets this").await;
+    for n in 0..50 {
+        house
+            .say(&format!("a neighbour on the same page of the file, number {n}"))
+            .await;
+    }
+    assert!(house.holds(WORDS));
+    // Searching makes the index of words.
+    let found = EntryQuery {
+        text: Some("nobody forgets".to_owned()),
+        ..EntryQuery::default()
+    };
+    assert_eq!(house.total(found.clone()).await, 1);
+
+    let forgotten = house
+        .workspace
+        .forget(&human(), &with_text("OLD MILL"), "she asked for it")
+        .await
+        .unwrap();
+
+    assert_eq!(forgotten.residue.found, Vec::<String>::new());
+    let left = house.get(&entry).await;
+    assert_eq!(forgotten.entries, std::slice::from_ref(&left));
+    assert_eq!(left.fields.erased, Some(ErasedFor::Forgotten));
+    assert_eq!((left.id, left.created_at), (entry.id, entry.created_at));
+    for gone in [WORDS, "wedding-guests", "Eleonora", "anzibar", "something else"] {
+        assert!(!house.holds(gone), "{gone}");
+    }
+    let history = house.workspace.history(Ref::Id(entry.id)).await.unwrap();
+    let last = history.last().unwrap();
+    assert_eq!(
+        (last.reason.as_deref(), last.actor.clone()),
+        (Some("she asked for it"), human())
+    );
+    assert_eq!(house.get(&other).await.fields.body, "nobody forgets this");
+    assert_eq!(house.total(found).await, 1);
+    house.is_sound().await;
+}
+
+#[tokio::test]
+async fn it_is_gone_from_what_was_archived_and_compressed_m7_6_50() {
+    let house = House::new();
+    let text = format!(
+        "{} {WORDS}",
+        "A long text that is worth being compressed once it is put away. ".repeat(20)
+    );
+    let entry = house.say(&text).await;
+    house
+        .workspace
+        .archive(&human(), Ref::Id(entry.id), None)
+        .await
+        .unwrap();
+    assert_eq!(house.tidy().await.packed, 1);
+    let filter = ForgetFilter {
+        entries: vec![Ref::Id(entry.id)],
+        ..ForgetFilter::default()
+    };
+    let forgotten = house.workspace.forget(&human(), &filter, "").await.unwrap();
+    assert_eq!(forgotten.residue.found, Vec::<String>::new());
+    assert_eq!(house.get(&entry).await.fields.body, "");
+    house.is_sound().await;
+}
+
+#[tokio::test]
+async fn where_else_it_stands_is_told_m7_6_50() {
+    let house = House::new();
+    let entry = house.say(WORDS).await;
+    let other = house.say(&format!("He said: {WORDS}.")).await;
+    std::fs::copy(&house.path, house.path.with_extension("db.backup-v1")).unwrap();
+    let filter = ForgetFilter {
+        entries: vec![Ref::Id(entry.id)],
+        ..ForgetFilter::default()
+    };
+    let residue = house.workspace.forget(&human(), &filter, "").await.unwrap().residue;
+    assert_eq!(residue.found, [other.handle.to_string(), "commit 2".to_owned()]);
+    assert!(residue.backups[0].ends_with("folio.db.backup-v1"), "{residue:?}");
+}
+
+#[tokio::test]
+async fn notes_of_the_trace_that_say_it_go_too_m7_6_50() {
+    let house = House::new();
+    let entry = house.say(WORDS).await;
+    let mut note = house.workspace.noted("scratch_page", "search");
+    note.detail = Some(json!({ "text": WORDS }));
+    house.workspace.note(note);
+    let mut note = house.workspace.noted("scratch_page", "look");
+    note.entry = Some(entry.id);
+    house.workspace.note(note);
+    house.workspace.flush_trace().await.unwrap();
+    assert!(house.holds(WORDS));
+    let residue = house
+        .workspace
+        .forget(&human(), &with_text("mill"), "")
+        .await
+        .unwrap()
+        .residue;
+    assert_eq!(residue.found, Vec::<String>::new());
+    assert!(!house.holds(WORDS));
+}
+
+#[tokio::test]
+async fn a_filter_means_all_that_it_says_and_a_dry_look_changes_nothing_m7_6_50() {
+    let house = House::new();
+    let tagged = json!({"content": "one", "tags": ["x"], "type": "alert"});
+    let one = house.add(tagged).await;
+    house.add(json!({"content": "two", "tags": ["x"]})).await;
+    house.add(json!({"content": "three", "type": "alert"})).await;
+    let query = EntryQuery {
+        types: vec!["alert".to_owned()],
+        tags: Tag::parse_all(["x"]).unwrap(),
+        ..EntryQuery::default()
+    };
+    let filter = ForgetFilter {
+        query,
+        ..ForgetFilter::default()
+    };
+    let head = house.workspace.head().await.unwrap();
+    assert_eq!(house.workspace.to_forget(&filter).await.unwrap(), [one]);
+    assert_eq!(house.workspace.head().await.unwrap(), head);
+}
+
+#[tokio::test]
+async fn only_a_person_makes_forget_and_once_is_enough_m7_6_50() {
+    let house = House::new();
+    let entry = house.say(WORDS).await;
+    let tool = Actor::new(Role::Tool, "grep");
+    assert!(house.workspace.forget(&tool, &with_text("mill"), "").await.is_err());
+    assert_eq!(house.get(&entry).await.fields.body, WORDS);
+    house.workspace.forget(&human(), &with_text("mill"), "").await.unwrap();
+    let again = house.workspace.forget(&human(), &with_text("mill"), "").await.unwrap();
+    assert!(again.entries.is_empty());
+}
+
+#[tokio::test]
+async fn a_repeated_write_is_still_answered_as_it_was_m7_6_50() {
+    let house = House::new();
+    let input = || serde_json::from_value(json!({ "content": WORDS })).unwrap();
+    let jane = human();
+    let add = || {
+        house
+            .workspace
+            .add_observation(&jane, input(), Some("key-1".to_owned()))
+    };
+    let entry = add().await.unwrap().entry;
+    house.workspace.forget(&human(), &with_text("mill"), "").await.unwrap();
+    let again = add().await.unwrap();
+    assert!(again.replayed);
+    assert_eq!((again.entry.id, again.entry.fields.body.as_str()), (entry.id, ""));
+    assert!(!house.holds(WORDS));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_is_killed_while_forgetting_leaves_all_or_nothing_of_an_entry_m7_6_50() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("folio.db");
+    let mut house = House::at(&path, 1);
+    for n in 0..300 {
+        house.say(&format!("guest {n}: {WORDS}")).await;
+    }
+    for round in 0..4 {
+        let mut process = Process::start("forget::child_forgets", &path, round + 2);
+        assert!(process.says().is_some());
+        // Somewhere in the middle, or before it, or behind it.
+        for _ in 0..round * 7 {
+            house.workspace.head().await.unwrap();
+        }
+        process.kill();
+        house.is_sound().await;
+        let left = house.workspace.to_forget(&with_text("mill")).await.unwrap().len();
+        assert_eq!(left % 50, 0, "a batch is there or is not");
+    }
+    let residue = house
+        .workspace
+        .forget(&human(), &with_text("mill"), "again")
+        .await
+        .unwrap()
+        .residue;
+    assert_eq!(residue.found, Vec::<String>::new());
+    house.folder = Some(folder);
+    assert!(!house.holds(WORDS));
+    house.is_sound().await;
+}
+
+#[tokio::test]
+#[ignore = "runs in a process of its own, started by the test above"]
+async fn child_forgets() {
+    let Some(orders) = orders() else { return };
+    let house = House::at(&orders.path, orders.number);
+    say("ready");
+    let entries = house.workspace.to_forget(&with_text("mill")).await.unwrap();
+    for batch in entries.chunks(50) {
+        let filter = ForgetFilter {
+            entries: batch.iter().map(|entry| Ref::Id(entry.id)).collect(),
+            ..ForgetFilter::default()
+        };
+        house.workspace.forget(&human(), &filter, "a batch").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_store_in_memory_forgets_too_m7_6_50() {
+    let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
+    let residue = store.scrub(vec![WORDS.to_owned()]).await.unwrap();
+    assert_eq!(residue.found, Vec::<String>::new());
+}

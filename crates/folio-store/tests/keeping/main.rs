@@ -1,0 +1,9 @@
+//! Keeping a space small, and forgetting: through the workspace, on real files, with a clock that tests move.
+
+#![expect(clippy::unwrap_used, reason = "what a helper of a test cannot do fails the test")]
+
+mod forget;
+mod house;
+mod privacy;
+mod tidy;
+mod year;

@@ -1,0 +1,185 @@
+use folio_memory::entry::Status;
+use folio_memory::keeping::{ArchivedFor, ErasedFor};
+use folio_memory::{EntryQuery, State};
+use serde_json::json;
+
+use crate::house::{DAY, HOUR, House, human};
+
+#[tokio::test]
+async fn an_old_observation_is_archived_then_erased_then_only_its_number_is_left_m7_6_44() {
+    let house = House::new();
+    let entry = house.say("the build is slow").await;
+    let kept = house.add(json!({"content": "for ever", "ttl_minutes": null})).await;
+    house.clock.advance(6 * DAY + 23 * HOUR);
+    assert!(house.tidy().await.is_nothing());
+    house.clock.advance(HOUR);
+    assert_eq!(house.tidy().await.archived[&ArchivedFor::Age], 1);
+    let archived = house.get(&entry).await;
+    assert_eq!(
+        (archived.fields.status, archived.fields.body.as_str()),
+        (Status::Archived, "the build is slow")
+    );
+    assert!(house.tidy().await.is_nothing(), "once is enough");
+    house.clock.advance(30 * DAY);
+    assert_eq!(house.tidy().await.erased[&ErasedFor::Expired], 1);
+    let erased = house.get(&entry).await;
+    assert_eq!(
+        (erased.fields.body.as_str(), erased.fields.erased),
+        ("", Some(ErasedFor::Expired))
+    );
+    assert_eq!(erased.created_at, entry.created_at);
+    house.workspace.store().scrub(Vec::new()).await.unwrap();
+    assert!(!house.holds("the build is slow"));
+    house.is_sound().await;
+    assert_eq!(house.get(&kept).await.state(house.now()), State::Live);
+    let revisions = house
+        .workspace
+        .history(folio_memory::id::Ref::Id(entry.id))
+        .await
+        .unwrap();
+    let reasons: Vec<_> = revisions.iter().map(|revision| revision.reason.as_deref()).collect();
+    assert_eq!(reasons, [None, Some("age"), Some("expired")]);
+}
+
+#[tokio::test]
+async fn a_resolved_observation_is_archived_after_a_day_and_a_pinned_one_is_not_m7_5_42() {
+    let house = House::new();
+    let entry = house.say("done with").await;
+    house.update(&entry, json!({"status": "resolved"})).await;
+    house.clock.advance(DAY);
+    assert_eq!(house.tidy().await.archived[&ArchivedFor::Resolved], 1);
+    assert_eq!(house.get(&entry).await.fields.archived_for, Some(ArchivedFor::Resolved));
+    house.is_sound().await;
+}
+
+#[tokio::test]
+async fn too_many_observations_lose_the_least_of_them_m7_6_46() {
+    let house = House::new();
+    house.set_policy(json!({"quota": {"live_observations": 5}})).await;
+    let alert = house.add(json!({"content": "fire", "type": "alert"})).await;
+    let resolved = house.add(json!({"content": "out", "type": "alert"})).await;
+    house.update(&resolved, json!({"status": "resolved"})).await;
+    let oldest = house.say("one").await;
+    for n in 2..6 {
+        house.say(&format!("{n}")).await;
+    }
+    assert_eq!(house.tidy().await.archived[&ArchivedFor::Quota], 2);
+    for (entry, status) in [
+        (alert, Status::Active),
+        (resolved, Status::Archived),
+        (oldest, Status::Archived),
+    ] {
+        assert_eq!(house.get(&entry).await.fields.status, status, "{}", entry.handle);
+    }
+    assert_eq!(house.total(EntryQuery::default()).await, 5);
+    assert!(house.tidy().await.is_nothing());
+    let lines = house.workspace.trace(Default::default()).await.unwrap();
+    let quota = lines
+        .iter()
+        .filter(|line| line.detail.as_ref().is_some_and(|d| d.to_string().contains("quota")));
+    assert_eq!(quota.count(), 2, "the trace says why");
+    house.is_sound().await;
+}
+
+#[tokio::test]
+async fn adds_alone_keep_to_the_quota_but_for_a_twentieth_m7_6_46() {
+    let house = House::new();
+    house.set_policy(json!({"quota": {"live_observations": 100}})).await;
+    for n in 0..600 {
+        house.say(&format!("number {n}")).await;
+    }
+    let live = house.total(EntryQuery::default()).await;
+    assert!((100..=100 + 128 + 5).contains(&live), "{live}");
+    assert_eq!(
+        house
+            .total(EntryQuery {
+                status: Status::ALL.to_vec(),
+                ..EntryQuery::default()
+            })
+            .await,
+        600
+    );
+}
+
+#[tokio::test]
+async fn an_archived_body_takes_less_room_and_is_read_listed_and_restored_as_it_was_m7_6_45() {
+    let house = House::new();
+    let text =
+        "The build of the web client fails on the second machine because an older version made the cache. ".repeat(8);
+    let entry = house.say(&text).await;
+    house
+        .workspace
+        .archive(&human(), folio_memory::id::Ref::Id(entry.id), None)
+        .await
+        .unwrap();
+    assert!(house.holds("on the second machine"));
+    assert_eq!(house.tidy().await.packed, 1);
+    drop(house.workspace.store().scrub(Vec::new()).await.unwrap());
+    let entry = house.get(&entry).await;
+    assert_eq!(entry.fields.body, text);
+    let archived = EntryQuery {
+        status: vec![Status::Archived],
+        ..EntryQuery::default()
+    };
+    let listed = house.workspace.observations(archived).await.unwrap().items;
+    assert_eq!(listed, std::slice::from_ref(&entry));
+    let history = house
+        .workspace
+        .history(folio_memory::id::Ref::Id(entry.id))
+        .await
+        .unwrap();
+    assert!(format!("{:?}", history[0].change).contains("on the second machine"));
+    house.is_sound().await;
+    assert!(house.tidy().await.is_nothing());
+}
+
+#[tokio::test]
+async fn what_names_a_person_goes_after_its_time_pinned_or_not_m7_6_49() {
+    let house = House::new();
+    let input = json!({"content": "ask jane.doe@example.org", "ttl_minutes": null});
+    let entry = house.add(input).await;
+    assert_eq!(entry.fields.pii, [folio_memory::Pii::Email]);
+    house.clock.advance(30 * DAY);
+    assert_eq!(house.tidy().await.archived[&ArchivedFor::Pii], 1);
+    house.clock.advance(30 * DAY);
+    assert_eq!(house.tidy().await.erased[&ErasedFor::Pii], 1);
+    assert_eq!(house.get(&entry).await.fields.body, "");
+    house.workspace.store().scrub(Vec::new()).await.unwrap();
+    assert!(!house.holds("jane.doe@example.org"));
+    house.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_policy_without_ends_leaves_everything_m7_6_44() {
+    let house = House::new();
+    let never = json!({"archive_after_minutes": null, "archive_resolved_after_minutes": null, "purge_after_minutes": null,
+        "pii_archive_after_minutes": null, "pii_erase_after_minutes": null, "tombstone_minutes": null});
+    house.set_policy(json!({ "retention": never })).await;
+    house.say("mail a@example.org").await;
+    house.clock.advance(400 * DAY);
+    assert!(house.tidy().await.is_nothing());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_who_tidy_at_once_do_it_once_m7_6_44() {
+    let house = House::new();
+    for n in 0..700 {
+        house.say(&format!("observation {n}")).await;
+    }
+    let other = House::at(&house.path, 2);
+    house.clock.advance(8 * DAY);
+    other.clock.advance(8 * DAY);
+    let (one, two) = tokio::join!(house.tidy(), other.tidy());
+    let archived =
+        |tidied: folio_store::workspace::Tidied| tidied.archived.get(&ArchivedFor::Age).copied().unwrap_or(0);
+    assert_eq!(archived(one) + archived(two), 700);
+    let versions = EntryQuery {
+        status: vec![Status::Archived],
+        limit: 1000,
+        include_expired: true,
+        ..EntryQuery::default()
+    };
+    let listed = house.workspace.observations(versions).await.unwrap().items;
+    assert!(listed.iter().all(|entry| entry.version == 2));
+    house.is_sound().await;
+}

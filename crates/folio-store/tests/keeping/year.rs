@@ -1,0 +1,69 @@
+//! A year in which observations come all the time, and what the file comes to.
+
+use serde_json::json;
+
+use crate::house::{DAY, House};
+
+/// Days after which as much goes as comes: a lifetime, the time that content is kept after it, that of a tombstone.
+const STEADY: u64 = 7 + 30 + 30;
+
+/// Lives through `days` with `per_day` observations each; the bytes of the file after each of them.
+async fn live(house: &House, days: u64, per_day: u32) -> Vec<u64> {
+    let mut sizes = Vec::new();
+    for day in 0..days {
+        for n in 0..per_day {
+            let content = format!(
+                "On day {day} the {n}th look at the queue found {} jobs waiting for the second worker; the oldest had been \
+                 there for {} minutes. Restarting it has helped before, see the notes of the last turn.",
+                (day * 31 + u64::from(n) * 17) % 97,
+                (day * 13 + u64::from(n) * 7) % 59,
+            );
+            let input = json!({"content": content, "tags": ["queue", format!("day-{}", day % 7)], "context": {"goal_id": n % 5}});
+            let entry = house.add(input).await;
+            if n % 3 == 0 {
+                house.update(&entry, json!({"status": "resolved"})).await;
+            }
+        }
+        house.clock.advance(DAY);
+        while house.tidy().await.more {}
+        sizes.push(house.bytes());
+    }
+    sizes
+}
+
+#[tokio::test]
+async fn a_year_of_observations_does_not_make_the_file_grow_without_end_m7_6_45() {
+    let house = House::new();
+    let sizes = live(&house, 200, 12).await;
+    let at = |day: u64| sizes[usize::try_from(day).unwrap() - 1];
+    let (steady, end) = (at(STEADY + 10), at(200));
+    println!(
+        "{} KiB after {} days, {} KiB after 200",
+        steady / 1024,
+        STEADY + 10,
+        end / 1024
+    );
+    assert!(end < steady + steady / 10, "{steady} bytes grew to {end}");
+    house.is_sound().await;
+    let head = house.workspace.head().await.unwrap();
+    let log = house.workspace.changes(folio_memory::Seq(0), u32::MAX).await.unwrap();
+    assert!((log.len() as u64) < head.0 / 2, "{} rows of {head} commits", log.len());
+}
+
+/// Prints a table; run by hand: `cargo nextest run -p folio-store --release --run-ignored only a_whole_year`. The count comes
+/// from the environment, a thousandth of it by default.
+#[tokio::test]
+#[ignore = "takes minutes: for docs/keeping.md"]
+#[expect(clippy::disallowed_methods, reason = "a measurement says how much it measures")]
+async fn a_whole_year_by_hand() {
+    let per_day: u32 = std::env::var("FOLIO_YEAR_PER_DAY").map_or(27, |text| text.parse().unwrap());
+    let house = House::new();
+    house
+        .set_policy(json!({"quota": {"live_observations": 1_000_000}}))
+        .await;
+    let sizes = live(&house, 365, per_day).await;
+    for (day, bytes) in (1..).zip(&sizes).filter(|(day, _)| day % 30 == 0 || *day == 365) {
+        println!("day {day:>3}  {:>9} KiB", bytes / 1024);
+    }
+    house.is_sound().await;
+}
