@@ -7,7 +7,7 @@ use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 
 use crate::commands::{
     bench, book, cancel, completions, context, doctor, episodes, goals, observe, page, patterns, plan, policy, resume,
-    run, runs, serve, show, trace, tree, turn, watch,
+    run, runs, serve, show, trace, tree, turn, watch, why,
 };
 
 const FIRST_STEPS: &str = "\
@@ -113,6 +113,8 @@ pub(crate) enum Command {
     /// Turns: begin, end, show, list
     #[command(subcommand)]
     Turn(turn::TurnCommand),
+    /// Which decisions rest on an entry
+    Why(why::Why),
     /// What is wanted, and how far it is; add, done
     Goals(goals::Goals),
     /// Show what of memory goes into a prompt

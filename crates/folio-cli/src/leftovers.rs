@@ -16,6 +16,7 @@ pub(crate) struct Leftovers {
 impl Leftovers {
     /// Takes up every run that has not ended and that no living process drives.
     pub(crate) async fn take_up(runner: &Runner, output: &Output) -> Result<Self, Failure> {
+        runner.end_leftover_turns().await?;
         let mut driving = JoinSet::new();
         for row in runner.unfinished().await? {
             output.note(format_args!(

@@ -21,6 +21,7 @@ fn an_alert_of_one_turn_changes_a_decision_of_the_next_and_everybody_sees_it() {
             "turn end --thread t",
             "turn end t3",
             "turn show t9",
+            "why e1 --turn t2",
         ],
     );
     assert_snapshot!(seen, @r#"
@@ -66,6 +67,11 @@ fn an_alert_of_one_turn_changes_a_decision_of_the_next_and_everybody_sees_it() {
     $ folio turn show t9
     ! error: there is no turn t9 in this space
     = 3
+    $ folio why e1 --turn t2
+    t2 Pay the invoice
+      router    critical: e1 risk_alert (0.95) matches the input by topic:money [e1@1]
+    t2 Pay the invoice
+      executor  e1 first of 1 [e1@1]
     "#);
 }
 

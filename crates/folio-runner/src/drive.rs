@@ -24,6 +24,7 @@ use crate::grants;
 use crate::memory::{MemoryWriter, ruled, turn_of};
 use crate::outputs::JournalResults;
 use crate::perform::{self, Performed, Writes};
+use crate::prefer::Preferences;
 use crate::runner::Shared;
 use crate::steps::{Batch, Outside, UnderWay, derive, status_of};
 
@@ -54,6 +55,8 @@ pub(crate) struct Drive {
     fence: u64,
     context: ToolContext,
     memory: MemoryWriter,
+    /// What comes first, if somebody waits for something.
+    prefer: Option<Preferences>,
     under_way: UnderWay,
     pending: Pending,
 }
@@ -82,6 +85,7 @@ impl Drive {
             turn: turn_of(&run),
             policy: Arc::default(),
         };
+        let prefer = Preferences::of(&shared.workspace).await.map_err(store_error)?;
         let head = Arc::new(AtomicU64::new(head.0));
         let (under_way, pending) = (UnderWay::default(), FuturesUnordered::new());
         let mut drive = Self {
@@ -91,6 +95,7 @@ impl Drive {
             fence,
             context,
             memory,
+            prefer,
             under_way,
             pending,
         };
@@ -214,8 +219,17 @@ impl Drive {
         let now = self.shared.workspace.clock().now();
         let concurrency = self.concurrency();
         let registry = &self.shared.registry;
-        derive(&mut self.run, registry, &self.under_way, concurrency, now, batch)
-            .map_err(|source| self.journal_error(source))
+        let prefer = self.prefer.as_ref();
+        derive(
+            &mut self.run,
+            registry,
+            &self.under_way,
+            prefer,
+            concurrency,
+            now,
+            batch,
+        )
+        .map_err(|source| self.journal_error(source))
     }
 
     /// Applies how a call or a check ended. One that was overtaken by a cancellation still counts: it did happen.

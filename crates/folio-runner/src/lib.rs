@@ -7,6 +7,7 @@
 //! - `drive`: the loop of one run
 //! - `perform`: one call of a tool, from its permissions to its outcome
 //! - `memory`: what a call writes: observations and page entries, in the same commit as its outcome
+//! - `prefer`: what comes first when more is due than may be under way
 //! - [`watch`]: a run as others see it, live
 
 mod drive;
@@ -15,6 +16,7 @@ mod grants;
 mod memory;
 mod outputs;
 mod perform;
+mod prefer;
 pub mod runner;
 mod steps;
 pub mod watch;

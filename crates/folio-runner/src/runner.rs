@@ -382,6 +382,30 @@ impl Runner {
         Ok(rows)
     }
 
+    /// Ends the turns of runs that have ended while nobody ended their turns: the process was killed in between. How many
+    /// these are.
+    ///
+    /// # Errors
+    ///
+    /// `Store`.
+    pub async fn end_leftover_turns(&self) -> Result<usize, RunnerError> {
+        let workspace = &self.shared.workspace;
+        let open = TurnQuery {
+            ended: Some(false),
+            ..TurnQuery::default()
+        };
+        let mut ended = 0;
+        for turn in workspace.turns(&open).await.map_err(store_error)? {
+            let Some(run) = turn.begun.run else { continue };
+            let row = workspace.store().run(workspace.space(), Ref::Id(run)).await?;
+            if row.status != RUNNING {
+                self.end_own_turn(run).await;
+                ended += 1;
+            }
+        }
+        Ok(ended)
+    }
+
     /// One run's row.
     ///
     /// # Errors

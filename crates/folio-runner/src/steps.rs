@@ -10,6 +10,7 @@ use folio_tools::{Effect, Registry};
 use tokio_util::sync::CancellationToken;
 
 use crate::outputs::move_large_output;
+use crate::prefer::Preferences;
 
 /// What one commit of a run will hold.
 #[derive(Debug, Default)]
@@ -64,6 +65,7 @@ pub(crate) fn derive(
     run: &mut Run,
     registry: &Registry,
     under_way: &UnderWay,
+    prefer: Option<&Preferences>,
     concurrency: usize,
     now: Timestamp,
     batch: &mut Batch,
@@ -75,7 +77,11 @@ pub(crate) fn derive(
         // A record may make a later one of the same answer needless; then the table refuses it, and the next answer
         // does not name it. But the first is never needless.
         let mut first = true;
-        for action in run.due(now, slots) {
+        let due = match prefer {
+            Some(prefer) => prefer.first(run, run.due(now, usize::MAX), slots, now),
+            None => run.due(now, slots),
+        };
+        for action in due {
             match action {
                 Action::Record(event) => match batch.record(run, now, event, Vec::new()) {
                     Ok(()) => (progress, first) = (true, false),

@@ -22,6 +22,7 @@ pub(crate) mod trace;
 pub(crate) mod tree;
 pub(crate) mod turn;
 pub(crate) mod watch;
+pub(crate) mod why;
 
 use std::cell::RefCell;
 use std::io::Read as _;
@@ -134,6 +135,7 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Tree(tree) => tree::run(context, tree).await,
         Command::Page(page) => page::run(context, page).await,
         Command::Turn(turn) => turn::run(context, turn).await,
+        Command::Why(why) => why::run(context, why).await,
         Command::Goals(goals) => goals::run(context, goals).await,
         Command::Context(arguments) => context::run(context, arguments).await,
         Command::Episodes(episodes) => episodes::run(context, episodes).await,

@@ -68,10 +68,11 @@ pub struct Found {
     pub confidence: Confidence,
     /// The least trust of its members.
     pub trust: Trust,
-    /// The entry that says so already, as it was read; a new one takes its place.
-    pub replaces: Option<Used>,
-    /// The fact that follows from it already, as it was read.
-    pub replaces_fact: Option<Used>,
+    /// The entries that say so already, as they were read; a new one takes their place. More than one if two turns ended
+    /// at the same moment.
+    pub replaces: Vec<Used>,
+    /// The facts that follow from it already, as they were read.
+    pub replaces_facts: Vec<Used>,
     /// Whether it says something that no entry says yet.
     pub is_news: bool,
 }
@@ -195,8 +196,8 @@ fn of_members(group: &str, members: &[&Entry], of_turns: usize) -> Option<Found>
         context: common_context(last),
         confidence: Confidence::clamped(wilson_lower(turns.len(), of_turns) * mean).0,
         trust: members.iter().map(|entry| entry.fields.trust).min()?,
-        replaces: None,
-        replaces_fact: None,
+        replaces: Vec::new(),
+        replaces_facts: Vec::new(),
         is_news: true,
     })
 }
@@ -204,20 +205,24 @@ fn of_members(group: &str, members: &[&Entry], of_turns: usize) -> Option<Found>
 /// `pattern` beside the entries of its group that were found earlier: the one whose text is like one of its members'.
 fn compared(mut pattern: Found, known: &[&Entry]) -> Found {
     let sketch = Sketch::of(&pattern.text, NEGATIONS);
-    let earlier = |type_name: &str| {
-        let mut of_type = known
+    let earlier = |type_name: &str| -> Vec<&Entry> {
+        let of_type = known
             .iter()
             .filter(|entry| entry.fields.type_name.as_deref() == Some(type_name));
-        of_type.find(|entry| Sketch::of(&entry.fields.body, NEGATIONS).is_like(&sketch))
+        of_type
+            .filter(|entry| Sketch::of(&entry.fields.body, NEGATIONS).is_like(&sketch))
+            .copied()
+            .collect()
     };
-    pattern.replaces_fact = earlier(FACT).map(|fact| Used::of(fact));
-    if let Some(earlier) = earlier(PATTERN) {
-        let metadata = earlier.fields.metadata.as_ref();
+    pattern.replaces_facts = earlier(FACT).into_iter().map(Used::of).collect();
+    let patterns = earlier(PATTERN);
+    if let [only] = patterns[..] {
+        let metadata = only.fields.metadata.as_ref();
         let same = |key: &str, value: Value| metadata.and_then(|metadata| metadata.get(key)) == Some(&value);
-        pattern.is_news =
-            !(same("members", json!(members_hash(&pattern.members))) && same("of_turns", json!(pattern.of_turns)));
-        pattern.replaces = Some(Used::of(earlier));
+        let known = same("members", json!(members_hash(&pattern.members))) && same("of_turns", json!(pattern.of_turns));
+        pattern.is_news = !known;
     }
+    pattern.replaces = patterns.into_iter().map(Used::of).collect();
     pattern
 }
 

@@ -100,7 +100,7 @@ fn the_most_recent_wording_and_the_least_trust_count_m7_9() {
 fn a_second_run_is_no_news_and_a_new_member_replaces_m7_9() {
     let mut entries = vec![burgundy(1, "a"), burgundy(2, "b"), burgundy(3, "c")];
     let first = found(&entries)[0].clone();
-    assert!(first.is_news && first.replaces.is_none());
+    assert!(first.is_news && first.replaces.is_empty());
     entries.push(said(&first, 4));
     let again = found(&entries);
     assert_eq!(again.len(), 1, "a pattern is no member of a pattern");
@@ -108,7 +108,12 @@ fn a_second_run_is_no_news_and_a_new_member_replaces_m7_9() {
     entries.push(burgundy(5, "d"));
     let more = &found(&entries)[0];
     assert!(more.is_news);
-    assert_eq!(more.replaces, Some(Used::of(&entries[3])));
+    assert_eq!(more.replaces, [Used::of(&entries[3])]);
+    // Two turns that ended at the same moment have both said it: the next one clears up.
+    entries.push(said(&first, 6));
+    let cleared = &found(&entries)[0];
+    assert!(cleared.is_news);
+    assert_eq!(cleared.replaces.len(), 2);
 }
 
 #[test]

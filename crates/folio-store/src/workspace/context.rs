@@ -7,7 +7,8 @@ use folio_memory::patterns::{self, FACT};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::tokens::Tokens;
 use folio_memory::turn::TurnQuery;
-use folio_memory::{Entry, EntryQuery, PageQuery, PageRole, RunId, ThreadKey};
+use folio_memory::{Entry, EntryQuery, PageQuery, PageRole, RunId, ThreadKey, TraceNote, Turn};
+use serde_json::json;
 
 use super::{BookFilter, Workspace, WorkspaceError};
 use crate::store::RunQuery;
@@ -80,7 +81,30 @@ impl Workspace {
                 candidates,
             });
         }
-        Ok(assemble(offered, request.budget, tokens))
+        let assembled = assemble(offered, request.budget, tokens);
+        self.note_context(&assembled, turn.as_ref());
+        Ok(assembled)
+    }
+
+    /// Notes what was shown, so that it can be said later what a prompt was made of.
+    fn note_context(&self, assembled: &Assembled, turn: Option<&Turn>) {
+        let receipt = &assembled.receipt;
+        let sections = receipt.sections.iter();
+        let shown = sections
+            .clone()
+            .flat_map(|section| section.shown.iter().chain(&section.shortened))
+            .filter_map(|name| name.parse().ok());
+        let omitted: usize = sections.map(|section| section.omitted.len()).sum();
+        let detail =
+            json!({"hash": receipt.hash, "budget": receipt.budget, "tokens": receipt.tokens, "omitted": omitted});
+        let note = self
+            .noted("context", "assemble_context")
+            .with_detail(detail)
+            .using(shown);
+        self.note(TraceNote {
+            turn: turn.map(|turn| turn.begun.id).or(note.turn),
+            ..note
+        });
     }
 
     async fn offer_observations(&self) -> Result<Vec<Candidate>, WorkspaceError> {

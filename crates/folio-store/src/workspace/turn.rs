@@ -8,13 +8,13 @@ mod learn;
 use folio_memory::calibration::Calibration;
 use folio_memory::entry::{Outcome, Status};
 use folio_memory::goals::ACTION_PATH;
-use folio_memory::id::{Ref, TurnRef};
+use folio_memory::id::{EntryRef, Ref, TurnRef};
 use folio_memory::observation::{self, Class};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::scratchbook;
 use folio_memory::turn::{
-    Answer, Assessment, Clarifier as _, Clarity, NewTurn, Orderer as _, Router as _, RuleClarifier, RuleOrderer,
-    RuleRouter, Situation, Turn, TurnQuery, Used, WorkOrder,
+    Answer, Assessment, Clarifier as _, Clarity, Decision, NewTurn, Orderer as _, Router as _, RuleClarifier,
+    RuleOrderer, RuleRouter, Situation, Turn, TurnQuery, Used, WorkOrder,
 };
 use folio_memory::{
     Actor, Change, Confidence, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, NewEntry,
@@ -186,6 +186,34 @@ impl Workspace {
     /// `Unavailable` or `Corrupt`.
     pub async fn turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, WorkspaceError> {
         Ok(self.inner.store.turns(&self.inner.space, query).await?)
+    }
+
+    /// The decisions that rest on `entry`, in the version in which it was read, the newest first: of `turn`, or of the last
+    /// 1,000 turns.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no such entry or turn; `Unavailable` or `Corrupt`.
+    pub async fn why(&self, entry: EntryRef, turn: Option<TurnRef>) -> Result<Vec<(Turn, Decision)>, WorkspaceError> {
+        let id = self.read_entry(entry).await?.id;
+        let turns = match turn {
+            Some(turn) => vec![self.turn(turn).await?],
+            None => {
+                let last = TurnQuery {
+                    limit: MAX_LIMIT,
+                    ..TurnQuery::default()
+                };
+                self.turns(&last).await?
+            }
+        };
+        let mut found = Vec::new();
+        for turn in turns {
+            let rest_on_it = turn
+                .decisions()
+                .filter(|decision| decision.used.iter().any(|used| used.id == id));
+            found.extend(rest_on_it.map(|decision| (turn.clone(), decision.clone())));
+        }
+        Ok(found)
     }
 
     /// What the stages look at: the observations that matter most, and what is open in the thread.

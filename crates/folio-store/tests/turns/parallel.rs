@@ -25,6 +25,12 @@ async fn turns_beside_one_another_share_the_page_and_know_what_came_since_m7_11_
         ..EntryQuery::default()
     };
     assert!(scene.texts(since).await.is_empty(), "the third one knew of it");
+    // And it can go on reading what it saw when it began.
+    let then = EntryQuery {
+        as_of: Some(two.turn.begun.as_of),
+        ..EntryQuery::default()
+    };
+    assert!(scene.texts(then).await.is_empty());
     // Each leaves behind what it did itself.
     let two = scene.end(&two).await;
     assert!(two.export.touched.is_empty());

@@ -41,6 +41,12 @@ async fn a_tools_alert_in_one_turn_changes_a_decision_of_a_later_one_and_the_log
         (line.status.as_str(), &line.used, line.turn),
         ("critical", &vec![fraud.handle], Some(id))
     );
+    let why = scene.workspace.why(Ref::Id(fraud.id), None).await.unwrap();
+    let turns: Vec<_> = why
+        .iter()
+        .map(|(turn, decision)| (turn.begun.id, decision.stage))
+        .collect();
+    assert_eq!(turns[0], (id, Stage::Router), "the newest first");
     let other = scene.begin("What is the weather in Paris?").await;
     assert_eq!(other.assessment.urgency, Urgency::Normal, "it concerns payments");
 }

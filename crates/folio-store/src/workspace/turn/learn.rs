@@ -13,8 +13,10 @@ use folio_memory::{
 
 use super::super::{Workspace, WorkspaceError, Write, source_of};
 
-/// Observations among which patterns are looked for: the newest.
+/// Observations whose marks are counted: the newest.
 const LOOKED_AT: usize = 20_000;
+/// Observations among which patterns are looked for at the end of a turn: the newest.
+const RECENT: usize = 5_000;
 
 impl Workspace {
     /// The patterns and facts that hold, the newest first.
@@ -74,7 +76,7 @@ impl Workspace {
     }
 
     async fn calibration_of(&self, types: Vec<String>) -> Result<Calibration, WorkspaceError> {
-        let entries = self.all_observations(types).await?;
+        let entries = self.all_observations(types, LOOKED_AT).await?;
         // An answer to a question is no forecast that came true.
         let policy = self.policy().await?;
         let asks =
@@ -85,13 +87,13 @@ impl Workspace {
     pub(super) async fn look_for_patterns(&self) -> Result<Vec<Found>, WorkspaceError> {
         let policy = self.policy().await?;
         Ok(patterns::find(
-            &self.all_observations(Vec::new()).await?,
+            &self.all_observations(Vec::new(), RECENT).await?,
             policy.types(),
         ))
     }
 
     /// Observations whatever became of them, the newest first.
-    async fn all_observations(&self, types: Vec<String>) -> Result<Vec<Entry>, WorkspaceError> {
+    async fn all_observations(&self, types: Vec<String>, most: usize) -> Result<Vec<Entry>, WorkspaceError> {
         let mut query = EntryQuery {
             kinds: vec![EntryKind::Observation],
             types,
@@ -106,7 +108,7 @@ impl Workspace {
             let answer = self.read_entries(&query).await?;
             found.extend(answer.items);
             match answer.next {
-                Some(next) if found.len() < LOOKED_AT => query.cursor = Some(next),
+                Some(next) if found.len() < most => query.cursor = Some(next),
                 _ => return Ok(found),
             }
         }
@@ -118,9 +120,14 @@ impl Workspace {
         for pattern in found.iter().filter(|pattern| pattern.is_news) {
             let source = source_of(actor);
             let members: Vec<EntryId> = pattern.members.iter().map(|member| member.id).collect();
-            let said = self.say(&mut changes, pattern.fields(source.clone()), &members, pattern.replaces);
+            let said = self.say(
+                &mut changes,
+                pattern.fields(source.clone()),
+                &members,
+                &pattern.replaces,
+            );
             if let Some(fact) = pattern.fact(source) {
-                self.say(&mut changes, fact, &[said], pattern.replaces_fact);
+                self.say(&mut changes, fact, &[said], &pattern.replaces_facts);
             }
         }
         if !changes.is_empty() {
@@ -130,7 +137,7 @@ impl Workspace {
         Ok(changes)
     }
 
-    fn say(&self, changes: &mut Vec<Change>, fields: EntryFields, from: &[EntryId], replaces: Option<Used>) -> EntryId {
+    fn say(&self, changes: &mut Vec<Change>, fields: EntryFields, from: &[EntryId], replaces: &[Used]) -> EntryId {
         let id = EntryId::draw(&*self.inner.ids, self.now());
         let link = |rel, dst: EntryId| {
             Change::AddLink(Link {
@@ -146,7 +153,7 @@ impl Workspace {
             fields,
         })));
         changes.extend(from.iter().map(|from| link(Relation::DerivedFrom, *from)));
-        if let Some(old) = replaces {
+        for old in replaces {
             changes.push(Change::PatchEntry {
                 entry: old.id,
                 fields: vec![FieldChange::SupersededBy(Some(id))],

@@ -1,0 +1,47 @@
+//! What comes first when more is due than may be under way: what a confirmation that somebody waits for needs (M7.11.2).
+
+use folio_engine::{Action, CallAction, Run};
+use folio_memory::observation::{Class, TypeRegistry};
+use folio_memory::turn::{Orderer as _, RuleOrderer};
+use folio_memory::{Entry, Timestamp};
+use folio_store::Workspace;
+use folio_store::workspace::{MAX_ACTIVE, WorkspaceError};
+
+/// The confirmations that were waited for when the run was taken up.
+#[derive(Debug)]
+pub(crate) struct Preferences {
+    waiting: Vec<Entry>,
+    types: TypeRegistry,
+}
+
+impl Preferences {
+    /// Asks the scratch page; nothing if nobody waits for anything.
+    pub(crate) async fn of(workspace: &Workspace) -> Result<Option<Self>, WorkspaceError> {
+        let policy = workspace.policy().await?;
+        let types = policy.types().clone();
+        let mut waiting = workspace.active_observations(MAX_ACTIVE).await?.items;
+        waiting.retain(|entry| types.class_of(entry.fields.type_name.as_deref()) == Class::PendingConfirmation);
+        Ok((!waiting.is_empty()).then_some(Self { waiting, types }))
+    }
+
+    /// `due` with its calls in this order, and no more than `slots` of them.
+    pub(crate) fn first(&self, run: &Run, due: Vec<Action>, slots: usize, now: Timestamp) -> Vec<Action> {
+        let mut calls: Vec<Option<Box<CallAction>>> = Vec::new();
+        let mut ordered = Vec::with_capacity(due.len());
+        for action in due {
+            match action {
+                Action::Call(call) => calls.push(Some(call)),
+                other => ordered.push(other),
+            }
+        }
+        let about = |call: &CallAction| {
+            let path = run.node(call.node).map_or("", |node| node.path);
+            format!("{path} {}", call.in_words())
+        };
+        let texts: Vec<String> = calls.iter().flatten().map(|call| about(call)).collect();
+        let order = RuleOrderer.prefer(&texts, &self.waiting, &self.types, now);
+        let first = order.into_iter().take(slots).filter_map(|index| calls[index].take());
+        ordered.extend(first.map(Action::Call));
+        ordered
+    }
+}

@@ -1,0 +1,225 @@
+//! Runs and turns: a run is a turn of its own, or is in one.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use folio_engine::template::Templates;
+use folio_engine::{Event, Outcome, Run, plan, projection};
+use folio_memory::id::Ref;
+use folio_memory::observation::ObservationInput;
+use folio_memory::turn::{Stage, Turn, TurnQuery, Urgency};
+use folio_memory::{Actor, Entry, EntryQuery, Role, RunId, Seq, SpaceName, ThreadKey};
+use folio_runner::{NewRun, Runner, RunnerOptions};
+use folio_store::sqlite::{OpenOptions, SqliteStore};
+use folio_store::workspace::{TurnInput, Write};
+use folio_store::{RunAppend, Workspace};
+use folio_testkit::faulty_store::{Fault, FaultyStore};
+use folio_testkit::{SeededIds, SimClock};
+use folio_tools::Registry;
+use serde_json::{Value, json};
+
+const NOTICES: &str = "title: Pay the invoice\nsteps: [{id: look, do: {tool: observe, args: {content: seen}}}]";
+
+struct House {
+    store: Arc<FaultyStore>,
+    workspace: Workspace,
+    runner: Runner,
+}
+
+impl House {
+    fn new() -> Self {
+        let store = Arc::new(FaultyStore::new(SqliteStore::open(&OpenOptions::in_memory()).unwrap()));
+        let (clock, ids) = (Arc::new(SimClock::default()), Arc::new(SeededIds::default()));
+        let workspace = Workspace::new(Arc::clone(&store) as _, clock, ids, SpaceName::main());
+        let options = RunnerOptions {
+            concurrency: Some(1),
+            ..RunnerOptions::default()
+        };
+        let runner = Runner::new(workspace.clone(), Registry::with_builtins(), options);
+        Self {
+            store,
+            workspace,
+            runner,
+        }
+    }
+
+    async fn submit(&self, text: &str, actor: Actor) -> RunId {
+        let plan = plan::parse(text, &self.runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
+        let new = NewRun {
+            plan,
+            goal: None,
+            inputs: BTreeMap::new(),
+            folder: None,
+            shell: Default::default(),
+            thread: ThreadKey("work".to_owned()),
+            actor,
+        };
+        self.runner.submit(new).await.unwrap().0
+    }
+
+    async fn turns(&self) -> Vec<Turn> {
+        self.workspace.turns(&TurnQuery::default()).await.unwrap()
+    }
+
+    async fn seen(&self) -> Entry {
+        self.workspace
+            .observations(EntryQuery::default())
+            .await
+            .unwrap()
+            .items
+            .remove(0)
+    }
+
+    async fn notice(&self, observation: Value) -> Entry {
+        let input: ObservationInput = serde_json::from_value(observation).unwrap();
+        let actor = Actor::new(Role::Tool, "scan");
+        self.workspace.add_observation(&actor, input, None).await.unwrap().entry
+    }
+}
+
+fn person() -> Actor {
+    Actor::new(Role::Human, "ada")
+}
+
+#[tokio::test]
+async fn a_run_in_nobodys_turn_is_a_turn_of_its_own_m7_11_1() {
+    let house = House::new();
+    let alert = json!({"type": "risk_alert", "content": "An unknown device", "tags": ["fraud"], "confidence": 0.95});
+    let alert = house.notice(alert).await;
+    let run = house.submit(NOTICES, person()).await;
+    let turn = house.turns().await.remove(0);
+    assert_eq!(
+        (turn.begun.run, turn.begun.thread.0.as_str(), turn.ended.is_some()),
+        (Some(run), "work", false)
+    );
+    let router = turn.decision(Stage::Router).unwrap();
+    assert_eq!(
+        (router.verdict.as_str(), router.used[0].id),
+        (Urgency::Critical.as_str(), alert.id)
+    );
+    house.runner.drive(run).await.unwrap();
+    let ended = house.turns().await.remove(0).ended.unwrap();
+    assert!(ended.end.complete && ended.end.touched > 1);
+    let seen = house.seen().await;
+    assert_eq!(
+        (seen.fields.source.turn, seen.fields.source.run),
+        (Some(turn.begun.id), Some(run))
+    );
+    // Driving it again ends nothing twice.
+    house.runner.drive(run).await.unwrap();
+    assert_eq!(house.turns().await[0].ended.as_ref().unwrap().seq, ended.seq);
+}
+
+#[tokio::test]
+async fn a_run_in_a_turn_leaves_its_end_to_whoever_began_it_m7_11_1() {
+    let house = House::new();
+    let input = TurnInput {
+        thread: ThreadKey::main(),
+        input: "look around".to_owned(),
+        run: None,
+        background: false,
+    };
+    let turn = house
+        .workspace
+        .begin_turn(&person(), input)
+        .await
+        .unwrap()
+        .turn
+        .begun
+        .id;
+    let run = house.submit(NOTICES, person().in_turn(turn)).await;
+    house.runner.drive(run).await.unwrap();
+    let turns = house.turns().await;
+    assert_eq!((turns.len(), turns[0].ended.is_some()), (1, false));
+    assert_eq!(house.seen().await.fields.source.turn, Some(turn));
+    let ended = house.workspace.end_turn(&person(), Ref::Id(turn)).await.unwrap();
+    assert!(
+        ended
+            .export
+            .touched
+            .iter()
+            .any(|touched| touched.listed.id.to_string().starts_with("obs_"))
+    );
+}
+
+#[tokio::test]
+async fn a_turn_that_could_not_be_ended_with_its_run_is_ended_later() {
+    let whole = House::new();
+    let run = whole.submit(NOTICES, person()).await;
+    whole.runner.drive(run).await.unwrap();
+    let last = whole.store.commits();
+
+    let house = House::new();
+    house.store.fail(last, Fault::NotWritten);
+    let run = house.submit(NOTICES, person()).await;
+    let result = house.runner.drive(run).await.unwrap();
+    assert_eq!(
+        result.status,
+        Outcome::Ok,
+        "what the run came to is recorded, whatever becomes of its turn"
+    );
+    assert!(house.turns().await[0].ended.is_none());
+    assert_eq!(house.runner.end_leftover_turns().await.unwrap(), 1);
+    assert!(house.turns().await[0].ended.is_some());
+    assert_eq!(house.runner.end_leftover_turns().await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_run_of_an_older_version_knows_of_no_turn_and_goes_on() {
+    let house = House::new();
+    let run = house.submit(NOTICES, person()).await;
+    let journal = house.workspace.journal(run, Seq(0)).await.unwrap();
+    let mut first = serde_json::to_value(&journal.events[0].1).unwrap();
+    assert!(first["run"]["turn"].is_string());
+    first["run"].as_object_mut().unwrap().remove("turn");
+    let event: Event = serde_json::from_value(first).unwrap();
+    let old = RunId::derived(&["old"]);
+    let mut folded = Run::new(old, Arc::new(Templates::new()));
+    folded.apply(house.workspace.now(), &event).unwrap();
+    let changes = projection::changes(&folded, &event);
+    let write = Write {
+        run: Some(RunAppend {
+            run: old,
+            events: vec![event],
+            status: Some("running".to_owned()),
+            title: Some("Old".to_owned()),
+        }),
+        ..Write::of(changes)
+    };
+    house.workspace.record(&person(), write).await.unwrap();
+    assert_eq!(house.runner.drive(old).await.unwrap().status, Outcome::Ok);
+    let seen = house.seen().await;
+    assert_eq!((seen.fields.source.turn, seen.fields.source.run), (None, Some(old)));
+}
+
+#[tokio::test]
+async fn what_a_confirmation_needs_is_done_first_when_not_all_can_be_m7_11_2() {
+    let task = |id: &str| format!("{{id: {id}, do: {{tool: text, args: {{op: echo, value: 1}}}}}}");
+    let group: Vec<_> = ["weather", "send-email", "verify-email"].map(task).into();
+    let plan = format!("title: Three\nsteps: [[{}]]", group.join(", "));
+    let begun = async |house: &House| -> Vec<String> {
+        let run = house.submit(&plan, person()).await;
+        house.runner.drive(run).await.unwrap();
+        let folded = house.runner.load(run).await.unwrap();
+        let journal = house.workspace.journal(run, Seq(0)).await.unwrap();
+        let nodes = journal.events.iter().filter_map(|(_, event)| match event {
+            Event::Started { node, .. } => folded.node(*node).map(|node| node.path.to_owned()),
+            _ => None,
+        });
+        nodes
+            .filter_map(|path| path.rsplit('/').next().map(str::to_owned))
+            .collect()
+    };
+    assert_eq!(
+        begun(&House::new()).await,
+        ["weather", "send-email", "verify-email"],
+        "as it was planned"
+    );
+    let house = House::new();
+    house
+        .notice(json!({"type": "pending_confirmation", "content": "Is a@b.org right?", "tags": ["email"]}))
+        .await;
+    assert_eq!(begun(&house).await, ["verify-email", "send-email", "weather"]);
+}
