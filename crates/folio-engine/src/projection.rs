@@ -343,6 +343,7 @@ impl Projection<'_> {
             entry: self.step_entry(view),
             fields,
             expected_version: None,
+            base_version: None,
         });
     }
 

@@ -25,6 +25,8 @@ pub enum Role {
     Evaluator,
     /// Tidies up after a turn.
     Reflector,
+    /// Tidies up at any time: what has ended, what is old.
+    Cleaner,
     /// Shortens history.
     Compactor,
     /// A program that speaks for a model.
@@ -34,6 +36,27 @@ pub enum Role {
 }
 
 impl Role {
+    /// Every role, in the order of the table that says what each may do.
+    pub const ALL: [Self; 11] = [
+        Self::Tool,
+        Self::Executor,
+        Self::Planner,
+        Self::Router,
+        Self::Clarifier,
+        Self::Evaluator,
+        Self::Reflector,
+        Self::Cleaner,
+        Self::Compactor,
+        Self::Client,
+        Self::Human,
+    ];
+
+    /// Reads what [`Self::as_str`] gives.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.as_str() == text)
+    }
+
     /// The name as it is written.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -45,6 +68,7 @@ impl Role {
             Self::Clarifier => "clarifier",
             Self::Evaluator => "evaluator",
             Self::Reflector => "reflector",
+            Self::Cleaner => "cleaner",
             Self::Compactor => "compactor",
             Self::Client => "client",
             Self::Human => "human",
@@ -125,6 +149,9 @@ impl fmt::Display for Actor {
 /// Where an entry came from.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Source {
+    /// Who wrote it, as the commit knows: the role, and the name if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
     /// The tool, if one said it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::entry::{Confidence, Entry, EntryFields, EntryKind, Lifetime, Outcome, Owner, Pii, Status, Tag};
+use crate::entry::{BodyRef, Confidence, Entry, EntryFields, EntryKind, Lifetime, Outcome, Owner, Pii, Status, Tag};
 use crate::id::{EntryHandle, EntryId, PageHandle, PageId, Seq, TurnId};
 use crate::keeping::{ArchivedFor, ErasedFor};
 use crate::link::Link;
@@ -48,10 +48,14 @@ pub enum FieldChange {
     Title(String),
     /// Another text.
     Body(String),
+    /// The whole text is kept there, and `body` is its beginning. Another body takes it away; so this comes after that.
+    BodyRef(Option<BodyRef>),
     /// Other parts.
     Parts(Option<Value>),
     /// Another status.
     Status(Status),
+    /// Taken out of the archive, into a status. Nothing else leads out of it.
+    Restored(Status),
     /// Another confidence.
     Confidence(Confidence),
     /// Other tags, all of them.
@@ -68,8 +72,12 @@ pub enum FieldChange {
     Progress(Option<f64>),
     /// Pinned, moved or unpinned.
     PinRank(Option<u32>),
+    /// Claimed until then, or for as long as it takes.
+    LeaseUntil(Option<Timestamp>),
     /// Another end.
     Lifetime(Lifetime),
+    /// Its time was past at this instant. Holds only if that still is its end, so whoever notices late changes nothing.
+    Expired(Timestamp),
     /// Confirmed.
     ValidatedAt(Timestamp),
     /// Replaced.
@@ -91,8 +99,9 @@ impl FieldChange {
         match self {
             Self::Title(_) => "title",
             Self::Body(_) => "body",
+            Self::BodyRef(_) => "body_ref",
             Self::Parts(_) => "parts",
-            Self::Status(_) => "status",
+            Self::Status(_) | Self::Restored(_) => "status",
             Self::Confidence(_) => "confidence",
             Self::Tags(_) => "tags",
             Self::Owner(_) => "owner",
@@ -101,7 +110,9 @@ impl FieldChange {
             Self::Phase(_) => "phase",
             Self::Progress(_) => "progress",
             Self::PinRank(_) => "pin",
+            Self::LeaseUntil(_) => "lease_until",
             Self::Lifetime(_) => "lifetime",
+            Self::Expired(_) => "expired_at",
             Self::ValidatedAt(_) => "validated_at",
             Self::SupersededBy(_) => "superseded_by",
             Self::Outcome(_) => "outcome",
@@ -111,12 +122,20 @@ impl FieldChange {
         }
     }
 
-    fn apply(&self, fields: &mut EntryFields) {
+    pub(crate) fn apply(&self, fields: &mut EntryFields) {
         match self.clone() {
             Self::Title(title) => fields.title = title,
-            Self::Body(body) => fields.body = body,
+            Self::Body(body) => {
+                fields.body = body;
+                fields.body_ref = None;
+            }
+            Self::BodyRef(body_ref) => fields.body_ref = body_ref,
             Self::Parts(parts) => fields.parts = parts,
             Self::Status(status) => fields.status = status,
+            Self::Restored(status) => {
+                fields.status = status;
+                fields.archived_for = None;
+            }
             Self::Confidence(confidence) => fields.confidence = Some(confidence),
             Self::Tags(tags) => fields.tags = tags,
             Self::Owner(owner) => fields.owner = owner,
@@ -125,7 +144,17 @@ impl FieldChange {
             Self::Phase(phase) => fields.phase = phase,
             Self::Progress(progress) => fields.progress = progress,
             Self::PinRank(rank) => fields.pin_rank = rank,
-            Self::Lifetime(lifetime) => fields.lifetime = lifetime,
+            Self::LeaseUntil(until) => fields.lease_until = until,
+            Self::Lifetime(lifetime) => {
+                fields.lifetime = lifetime;
+                fields.expired_at = None;
+            }
+            Self::Expired(at) => {
+                let is_its_end = fields.lifetime.expires_at() == Some(at);
+                if is_its_end && fields.pin_rank.is_none() && fields.status != Status::Archived {
+                    fields.expired_at = Some(at);
+                }
+            }
             Self::ValidatedAt(at) => fields.validated_at = Some(at),
             Self::SupersededBy(by) => fields.superseded_by = by,
             Self::Outcome(outcome) => fields.outcome = outcome,
@@ -165,6 +194,10 @@ pub enum Change {
         /// If given, the version that the entry must have (M7.4.34).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expected_version: Option<u32>,
+        /// If given, the version that the writer had read. What others changed since then and this changes too is a
+        /// conflict: this one holds, and history says what it wrote over (M7.4.33).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        base_version: Option<u32>,
     },
     /// Adds an edge, unless it is there.
     AddLink(Link),
@@ -232,7 +265,11 @@ impl Entry {
     pub fn patch(&mut self, changes: &[FieldChange], seq: Seq, at: Timestamp) {
         self.fields.set(changes);
         self.version += 1;
-        self.updated_at = at;
+        // That its time is past is no news of the entry: it is stamped with the instant at which that came to be.
+        self.updated_at = match changes {
+            [FieldChange::Expired(end)] => self.updated_at.max(*end),
+            _ => at,
+        };
         self.updated_seq = seq;
     }
 }

@@ -8,6 +8,7 @@
 //! - [`page`], [`entry`], [`link`]: the data model (part A of the memory specification)
 //! - [`change`]: what a commit does to it, and how an entry or a page follows from its changes
 //! - [`observation`], [`scratchbook`]: the rules by which people's and tools' input becomes entries
+//! - [`lifecycle`], [`history`]: what may become of an entry, and how it came to be what it is
 //! - [`policy`]: what holds in a space beyond what is built in
 //! - [`turn`], [`goals`], [`patterns`], [`calibration`]: what a turn decides, and what is learned from turns
 //! - [`context`], [`tokens`]: what of all this goes into a prompt
@@ -24,8 +25,10 @@ pub mod change;
 pub mod context;
 pub mod entry;
 pub mod goals;
+pub mod history;
 pub mod id;
 pub mod keeping;
+pub mod lifecycle;
 pub mod link;
 pub mod markdown;
 pub mod observation;

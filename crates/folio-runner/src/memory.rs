@@ -87,6 +87,7 @@ impl MemoryWriter {
     ) -> Result<(NewEntry, Option<Change>), String> {
         let input: ObservationInput = serde_json::from_value(item).map_err(|error| error.to_string())?;
         let source = Source {
+            principal: (!tool.is_empty()).then(|| format!("{}:{tool}", Role::Tool)),
             tool: Some(tool.to_owned()).filter(|tool| !tool.is_empty()),
             run: Some(run.id()),
             node: Some(node.to_string()),

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use folio_engine::Event;
+use folio_memory::history::FieldConflict;
 use folio_memory::id::RunHandle;
 use folio_memory::{Actor, Change, EntryHandle, EntryId, PageHandle, PageId, RunId, Seq, SpaceName, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -175,4 +176,6 @@ pub struct CommittedEntry {
     pub version: u32,
     /// Whether anything of it changed: a patch that asks for what is there already changes nothing.
     pub changed: bool,
+    /// What it wrote over that others had changed since the version that its writer had read. A replay does not say.
+    pub conflicts: Vec<FieldConflict>,
 }

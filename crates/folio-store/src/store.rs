@@ -203,6 +203,19 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unavailable` or `Corrupt`.
     async fn links(&self, space: &SpaceName, end: &str) -> Result<Vec<Link>, StoreError>;
 
+    /// Up to `limit` entries of `space` whose time is past at `by` without a revision that says so, the first first, each
+    /// with the instant at which it ended. What is pinned or archived does not end.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn ended(
+        &self,
+        space: &SpaceName,
+        by: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<(EntryId, Timestamp)>, StoreError>;
+
     /// What holds in `space`: that of a new space if nobody has set anything.
     ///
     /// # Errors

@@ -220,6 +220,7 @@ impl Workspace {
                 entry: current.id,
                 fields,
                 expected_version: expected,
+                base_version: None,
             };
             let write = Write {
                 reason: reason.clone(),

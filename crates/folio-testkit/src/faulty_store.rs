@@ -177,6 +177,15 @@ impl Store for FaultyStore {
         self.reach(READING)?.links(space, end).await
     }
 
+    async fn ended(
+        &self,
+        space: &SpaceName,
+        by: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<(EntryId, Timestamp)>, StoreError> {
+        self.reach(READING)?.ended(space, by, limit).await
+    }
+
     async fn policy(&self, space: &SpaceName) -> Result<KeptPolicy, StoreError> {
         self.reach(READING)?.policy(space).await
     }

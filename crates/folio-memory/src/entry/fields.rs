@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::body::BodyRef;
 use super::{Confidence, EntryKind, Lifetime, Outcome, Owner, Pii, State, Status, Tag};
 use crate::actor::{Source, Trust};
 use crate::id::{EntryHandle, EntryId, PageId, Seq};
@@ -21,6 +22,9 @@ pub struct EntryFields {
     /// The text; what seeds 002 and 004 call `content`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub body: String,
+    /// Where the whole text is, if it is too long to stand here: then `body` is its beginning (M7.3.29).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body_ref: Option<BodyRef>,
     /// Structured parts of a log block, a step or a summary: actions, results, artifacts, remaining, questions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Value>,
@@ -49,9 +53,15 @@ pub struct EntryFields {
     /// Whether it is pinned to its page, and in which place: a lower rank comes first.
     #[serde(default, rename = "pin", skip_serializing_if = "Option::is_none")]
     pub pin_rank: Option<u32>,
+    /// Until when whoever claimed it is expected to be at it (M7.4.35).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_until: Option<Timestamp>,
     /// How long it holds.
     #[serde(default, skip_serializing_if = "Lifetime::is_unlimited")]
     pub lifetime: Lifetime,
+    /// The end of its time, once somebody has noticed that it is past (M7.1.8).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expired_at: Option<Timestamp>,
     /// When somebody last said that it still holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validated_at: Option<Timestamp>,
@@ -60,6 +70,9 @@ pub struct EntryFields {
     /// Where it came from. Empty for what a run writes itself: its page and its commit say which run.
     #[serde(default, skip_serializing_if = "Source::is_empty")]
     pub source: Source,
+    /// Where its writer said that it came from: kept, never believed (M7.3.31).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed_source: Option<Value>,
     /// In which iteration of a plan it was written, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
@@ -88,6 +101,7 @@ impl EntryFields {
             type_name: None,
             title: String::new(),
             body: String::new(),
+            body_ref: None,
             parts: None,
             status: match kind.family() {
                 super::Family::Knowledge => Status::Active,
@@ -101,10 +115,13 @@ impl EntryFields {
             phase: None,
             progress: None,
             pin_rank: None,
+            lease_until: None,
             lifetime: Lifetime::Unlimited,
+            expired_at: None,
             validated_at: None,
             trust,
             source: Source::default(),
+            claimed_source: None,
             iteration: None,
             superseded_by: None,
             outcome: None,

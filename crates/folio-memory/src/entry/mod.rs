@@ -1,5 +1,6 @@
 //! The only unit of content.
 
+mod body;
 mod confidence;
 mod fields;
 mod kind;
@@ -10,6 +11,7 @@ mod pii;
 mod status;
 mod tag;
 
+pub use body::{BodyRef, MAX_INLINE_BYTES, preview_of};
 pub use confidence::Confidence;
 pub use fields::{Entry, EntryFields};
 pub use kind::EntryKind;

@@ -111,7 +111,23 @@ impl Status {
     /// Whether an ordinary update may lead from here to `next`. Archived is final; `restore` is a separate act.
     #[must_use]
     pub fn may_become(self, next: Self) -> bool {
-        self == next || self != Self::Archived
+        self == next || self.next().contains(&next)
+    }
+
+    /// Where an ordinary update may lead from here (M7.5.39). What is settled may be reopened.
+    #[must_use]
+    pub fn next(self) -> &'static [Self] {
+        use Status::{Active, Archived, Blocked, Done, InProgress, Open, PendingReview, Resolved};
+        match self {
+            Active => &[PendingReview, Resolved, Archived],
+            PendingReview => &[Active, Resolved, Archived],
+            Resolved => &[Active, PendingReview, Archived],
+            Open => &[InProgress, Blocked, Done, Archived],
+            InProgress => &[Open, Blocked, Done, Archived],
+            Blocked => &[Open, InProgress, Done, Archived],
+            Done => &[Open, InProgress, Blocked, Archived],
+            Archived => &[],
+        }
     }
 
     /// Live, settled or archived, expiry aside.
@@ -158,5 +174,18 @@ mod tests {
     fn archived_is_final_and_resolved_is_not_m7_5_39() {
         assert!(!Status::Archived.may_become(Status::Active));
         assert!(Status::Resolved.may_become(Status::Active));
+    }
+
+    #[test]
+    fn an_update_moves_within_a_family_and_ends_in_the_archive_m7_5_39() {
+        for from in Status::ALL {
+            for to in Status::ALL {
+                let same_family = [Family::Knowledge, Family::Work]
+                    .into_iter()
+                    .any(|family| from.is_of(family) && to.is_of(family));
+                let wanted = from == to || (from != Status::Archived && same_family);
+                assert_eq!(from.may_become(to), wanted, "{from} to {to}");
+            }
+        }
     }
 }

@@ -18,6 +18,8 @@ impl EntryFields {
         self.context = None;
         self.metadata = None;
         self.phase = None;
+        self.body_ref = None;
+        self.claimed_source = None;
         self.pii.clear();
     }
 }
@@ -97,6 +99,7 @@ fn is_content(field: &FieldChange) -> bool {
     match field {
         FieldChange::Title(_)
         | FieldChange::Body(_)
+        | FieldChange::BodyRef(_)
         | FieldChange::Parts(_)
         | FieldChange::Tags(_)
         | FieldChange::Context(_)
@@ -104,11 +107,14 @@ fn is_content(field: &FieldChange) -> bool {
         | FieldChange::Phase(_)
         | FieldChange::PiiFound(_) => true,
         FieldChange::Status(_)
+        | FieldChange::Restored(_)
         | FieldChange::Confidence(_)
         | FieldChange::Owner(_)
         | FieldChange::Progress(_)
         | FieldChange::PinRank(_)
+        | FieldChange::LeaseUntil(_)
         | FieldChange::Lifetime(_)
+        | FieldChange::Expired(_)
         | FieldChange::ValidatedAt(_)
         | FieldChange::SupersededBy(_)
         | FieldChange::Outcome(_)

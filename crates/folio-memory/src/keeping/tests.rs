@@ -172,6 +172,7 @@ fn what_is_left_of_the_log_makes_the_same_tombstone_as_the_whole_log_m7_6_50() {
         entry: id,
         fields,
         expected_version: None,
+        base_version: None,
     };
     let tags = Tag::parse_all(["private"]).unwrap();
     let mut changes = vec![

@@ -4,12 +4,14 @@ mod erasing;
 mod turns;
 
 use folio_engine::Event;
+use folio_memory::history::FieldConflict;
 use folio_memory::id::RunHandle;
 use folio_memory::keeping::watched;
+use folio_memory::lifecycle::ends_at;
 use folio_memory::terms::terms_of;
 use folio_memory::{
     Change, Entry, EntryHandle, EntryId, FieldChange, KeptPolicy, Link, NewEntry, NewPage, Page, PageHandle, PageId,
-    RunId, Seq, Timestamp,
+    RunId, Seq, Timestamp, history,
 };
 
 use super::erase::Gone;
@@ -75,8 +77,8 @@ struct Plan<'p, 'w, 'c> {
     pages: Planned<PageId, PlannedPage<'c>>,
     entries: Planned<EntryId, PlannedEntry<'c>>,
     links: Vec<&'c Link>,
-    /// For each change of an entry: which, and whether it changes anything.
-    named_entries: Vec<(EntryId, usize, bool)>,
+    /// For each change of an entry: which, whether it changes anything, and what it writes over.
+    named_entries: Vec<(EntryId, usize, bool, Vec<FieldConflict>)>,
     named_pages: Vec<(PageId, PageHandle)>,
     /// Entries whose content goes.
     gone: Vec<Gone>,
@@ -116,7 +118,8 @@ impl<'c> Plan<'_, '_, 'c> {
                 entry,
                 fields,
                 expected_version,
-            } => self.patch_entry(*entry, fields, *expected_version),
+                base_version,
+            } => self.patch_entry(*entry, fields, *expected_version, *base_version),
             Change::EraseEntry {
                 entry,
                 why,
@@ -189,16 +192,24 @@ impl<'c> Plan<'_, '_, 'c> {
             entry: None,
             old_terms: Vec::new(),
             old_watched: Vec::new(),
+            old_end: None,
             is_changed: false,
         };
         let index = self.entries.add(new.id, planned);
-        self.named_entries.push((new.id, index, true));
+        self.named_entries.push((new.id, index, true, Vec::new()));
         Ok(())
     }
 
-    fn patch_entry(&mut self, id: EntryId, changes: &[FieldChange], expected: Option<u32>) -> Result<(), Failure> {
+    fn patch_entry(
+        &mut self,
+        id: EntryId,
+        changes: &[FieldChange],
+        expected: Option<u32>,
+        base: Option<u32>,
+    ) -> Result<(), Failure> {
         let index = self.find_entry(id)?.ok_or_else(|| not_found("entry", id))?;
         let (seq, at) = (self.seq, self.at);
+        let (conn, space) = (self.scope.conn, self.space);
         let entry = self.current(index, id)?;
         let handle = entry.handle;
         let is_changed = !entry.already_has(changes);
@@ -210,7 +221,12 @@ impl<'c> Plan<'_, '_, 'c> {
             }
             .into());
         }
+        let mut conflicts = Vec::new();
         if is_changed {
+            if let Some(base) = base.filter(|base| *base < entry.version) {
+                let changed = journal::changed_since(conn, entry, space, base)?;
+                conflicts = history::conflicts(entry, changes, base, |field| changed.get(field).copied());
+            }
             let mut status = entry.fields.status;
             for change in changes {
                 if let FieldChange::Status(next) = change {
@@ -226,7 +242,7 @@ impl<'c> Plan<'_, '_, 'c> {
             entry.patch(changes, seq, at);
             self.entries.items[index].is_changed = true;
         }
-        self.named_entries.push((id, index, is_changed));
+        self.named_entries.push((id, index, is_changed, conflicts));
         Ok(())
     }
 
@@ -242,6 +258,7 @@ impl<'c> Plan<'_, '_, 'c> {
                 let found = entry::at(self.scope.conn, planned.place)?.ok_or_else(|| not_found("entry", id))?;
                 planned.old_terms = terms_of(&found.fields);
                 planned.old_watched = watched(&found);
+                planned.old_end = ends_at(&found.fields);
                 none.insert(found)
             }
         })
@@ -339,6 +356,7 @@ impl<'c> Plan<'_, '_, 'c> {
                 entry: None,
                 old_terms: Vec::new(),
                 old_watched: Vec::new(),
+                old_end: None,
                 is_changed: false,
             };
             self.entries.add(id, planned)
@@ -398,7 +416,7 @@ impl<'c> Plan<'_, '_, 'c> {
         }
         (ends.head, ends.at) = (seq, at);
         scope.committed(space, ends);
-        let named = |(id, index, changed): (EntryId, usize, bool)| {
+        let named = |(id, index, changed, conflicts): (EntryId, usize, bool, Vec<FieldConflict>)| {
             let planned: &PlannedEntry<'_> = &entries.items[index];
             let version = planned.entry.as_ref().map_or(1, |entry| entry.version);
             CommittedEntry {
@@ -406,6 +424,7 @@ impl<'c> Plan<'_, '_, 'c> {
                 handle: EntryHandle(planned.place.number()),
                 version,
                 changed,
+                conflicts,
             }
         };
         Ok(Committed {

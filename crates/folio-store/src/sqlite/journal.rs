@@ -1,5 +1,7 @@
 //! Rows of the log, and what is read from them: changes, revisions of an entry, the journal of a run.
 
+use std::collections::HashMap;
+
 use folio_engine::Event;
 use folio_memory::{Actor, Change, Entry, EntryHandle, EntryId, RunId, Seq, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -137,6 +139,39 @@ pub(super) fn commits_of_entry(
         commits.push(from_row(row)?);
     }
     Ok(commits)
+}
+
+/// The fields of `entry` that were changed since its version `base`, each with the version that last did.
+pub(super) fn changed_since(
+    conn: &Connection,
+    entry: &Entry,
+    space: SpaceId,
+    base: u32,
+) -> Result<HashMap<&'static str, u32>, Failure> {
+    let place = Place::of(space, entry.handle.0);
+    // Each revision has a commit, which may have more of them: as many commits are enough.
+    let sql = format!(
+        "SELECT {COLUMNS} FROM (SELECT seq FROM touch WHERE what = 'e' AND place = ?1 ORDER BY seq DESC LIMIT ?3)
+         CROSS JOIN log ON log.place = ?2 + seq"
+    );
+    let mut statement = conn.prepare_cached(&sql)?;
+    let revisions = entry.version.saturating_sub(base);
+    let mut rows = statement.query(params![place, Place::start(space), revisions])?;
+    let (mut changed, mut version) = (HashMap::new(), entry.version);
+    while let Some(row) = rows.next()? {
+        for change in from_row(row)?.record.changes.iter().rev() {
+            if let Change::PatchEntry { entry: id, fields, .. } = change
+                && *id == entry.id
+                && version > base
+            {
+                for field in fields {
+                    changed.entry(field.field()).or_insert(version);
+                }
+                version -= 1;
+            }
+        }
+    }
+    Ok(changed)
 }
 
 /// The revisions of one entry, oldest first.

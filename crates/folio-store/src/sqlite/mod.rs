@@ -2,7 +2,8 @@
 //!
 //! - `open`, `migrate`: whose file it is, its format, how connections are set up
 //! - `prepare`, `job`, `writer`, `scope`, `commit`, `planned`, `replay`: a write from the caller to the disk
-//! - `journal`, `entry`, `page`, `link`, `blob`, `run`, `policy`, `turn`: the rows of one table each, written and read
+//! - `journal`, `entry`, `page`, `link`, `blob`, `run`, `policy`, `ending`,
+//!   `turn`: the rows of one table each, written and read
 //! - `trace`: notes of what happened besides the log
 //! - `place`: how those rows are numbered
 //! - `readers`, `list`, `filter`, `cursor`: questions
@@ -22,6 +23,7 @@ mod check;
 mod commit;
 mod compact;
 mod cursor;
+mod ending;
 mod entry;
 mod erase;
 mod error;
@@ -363,6 +365,16 @@ impl Store for SqliteStore {
     async fn links(&self, space: &SpaceName, end: &str) -> Result<Vec<Link>, StoreError> {
         let end = end.to_owned();
         self.read(space, move |conn, space| link::list(conn, space, &end)).await
+    }
+
+    async fn ended(
+        &self,
+        space: &SpaceName,
+        by: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<(EntryId, Timestamp)>, StoreError> {
+        self.read_one(space, move |conn, space| ending::list(conn, space, by, limit))
+            .await
     }
 
     async fn policy(&self, space: &SpaceName) -> Result<KeptPolicy, StoreError> {

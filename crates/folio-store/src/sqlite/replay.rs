@@ -70,5 +70,6 @@ fn entry_after(
         handle,
         version: state.ok_or_else(lost)?.version,
         changed,
+        conflicts: Vec::new(),
     })
 }

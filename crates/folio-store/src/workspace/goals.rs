@@ -157,6 +157,7 @@ impl Workspace {
                     entry: entry.id,
                     fields,
                     expected_version: None,
+                    base_version: None,
                 });
             }
         }

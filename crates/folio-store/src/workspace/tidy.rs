@@ -280,6 +280,7 @@ fn change(due: Due, entry: EntryId, version: u32) -> Change {
                 FieldChange::ArchivedFor(Some(why)),
             ],
             expected_version,
+            base_version: None,
         },
         Due::Erase(why) => Change::EraseEntry {
             entry,

@@ -61,6 +61,7 @@ async fn what_another_program_stored_is_cleaned_when_it_is_read_m7_6_48() {
         entry: entry.id,
         fields: vec![FieldChange::Body(format!("the key is {}", token()))],
         expected_version: None,
+        base_version: None,
     };
     let commit = folio_store::Commit {
         space: house.workspace.space().clone(),

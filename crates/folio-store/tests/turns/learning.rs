@@ -110,6 +110,7 @@ async fn marks_say_how_far_a_tool_is_to_be_believed_and_the_router_knows_m7_11_6
                 FieldChange::Outcome(Some(Outcome::Refuted)),
             ],
             expected_version: None,
+            base_version: None,
         };
         scene
             .workspace

@@ -165,6 +165,7 @@ pub async fn a_stale_version_is_refused_with_the_one_it_has(home: &dyn Home) {
         entry: id,
         fields: vec![title(text)],
         expected_version: Some(version),
+        base_version: None,
     };
     scene.commit(vec![expecting("v2", 1)]).await;
     match scene.try_commit(vec![expecting("v3", 1)]).await {
@@ -188,6 +189,7 @@ pub async fn a_stale_version_is_accepted_if_all_is_as_wished(home: &dyn Home) {
         entry: id,
         fields: vec![title("v2")],
         expected_version: Some(1),
+        base_version: None,
     };
     scene.commit(vec![wish.clone()]).await;
     let again = scene.commit(vec![wish]).await;

@@ -8,6 +8,7 @@ pub mod cursors;
 pub mod drivers;
 pub mod entries;
 pub mod history;
+pub mod lifecycle;
 pub mod lists;
 pub mod log;
 pub mod pages;
@@ -75,6 +76,13 @@ macro_rules! store_contract {
             an_id_is_given_once,
             things_added_earlier_in_a_commit_can_be_used_in_it,
             unusual_texts_come_back_byte_by_byte,
+        ]);
+        $crate::store_contract!(@cases $home, lifecycle: [
+            a_later_patch_of_a_field_holds_and_says_what_it_wrote_over_m7_4_33,
+            patches_of_different_fields_are_no_conflict_m7_4_33,
+            what_is_archived_can_be_restored_m7_5_39,
+            what_has_ended_is_found_until_it_is_noted_m7_1_8,
+            what_no_longer_ends_is_not_found_m7_1_7,
         ]);
         $crate::store_contract!(@cases $home, history: [
             history_tells_every_revision_in_order,
@@ -187,6 +195,7 @@ mod tests {
             include_str!("waiting.rs"),
             include_str!("entries.rs"),
             include_str!("history.rs"),
+            include_str!("lifecycle.rs"),
             include_str!("lists.rs"),
             include_str!("cursors.rs"),
             include_str!("search.rs"),

@@ -251,6 +251,7 @@ pub fn patch(entry: EntryId, fields: Vec<FieldChange>) -> Change {
         entry,
         fields,
         expected_version: None,
+        base_version: None,
     }
 }
 

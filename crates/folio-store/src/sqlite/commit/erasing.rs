@@ -38,7 +38,7 @@ impl Plan<'_, '_, '_> {
             *self.current(index, id)? = erased;
             self.entries.items[index].is_changed = true;
         }
-        self.named_entries.push((id, index, is_changed));
+        self.named_entries.push((id, index, is_changed, Vec::new()));
         Ok(())
     }
 }

@@ -145,6 +145,7 @@ async fn the_doctor_finds_words_that_are_not_those_of_the_entries() {
         entry: entry_id("something else"),
         fields: vec![FieldChange::Body("words that are not yet indexed".to_owned())],
         expected_version: None,
+        base_version: None,
     };
     file.commit(change).await;
     let healthy = file.store.check().await.unwrap();

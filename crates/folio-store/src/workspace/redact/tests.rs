@@ -352,6 +352,7 @@ fn what_is_found_of_persons_is_noted_on_the_entry_and_never_by_whoever_wrote_it_
         entry: id,
         fields: vec![folio_memory::FieldChange::Body("+49 30 1234 5678".to_owned())],
         expected_version: None,
+        base_version: None,
     };
     let mut commit = commit_of(Record::of(vec![Change::AddEntry(Box::new(entry)), patch]), Vec::new());
     clean_commit(&mut commit, Redaction::Secrets);

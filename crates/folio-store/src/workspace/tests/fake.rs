@@ -81,12 +81,14 @@ impl State {
                         handle,
                         version: 1,
                         changed: true,
+                        conflicts: Vec::new(),
                     });
                 }
                 Change::PatchEntry {
                     entry,
                     fields,
                     expected_version,
+                    ..
                 } => {
                     let entry = self.entries.get_mut(entry).unwrap();
                     let changed = !entry.already_has(fields);
@@ -103,6 +105,7 @@ impl State {
                         handle,
                         version,
                         changed,
+                        conflicts: Vec::new(),
                     });
                 }
                 Change::SetPolicy { .. } | Change::RegisterType { .. } => drop(self.policy.apply(change, seq)),
@@ -266,6 +269,18 @@ impl Store for FakeStore {
 
     async fn links(&self, _: &SpaceName, _: &str) -> Result<Vec<Link>, StoreError> {
         panic!("no test needs it")
+    }
+
+    async fn ended(&self, _: &SpaceName, by: Timestamp, limit: u32) -> Result<Vec<(EntryId, Timestamp)>, StoreError> {
+        let state = self.state.lock().unwrap();
+        let ends = state
+            .entries
+            .values()
+            .filter_map(|entry| Some((entry.id, folio_memory::lifecycle::ends_at(&entry.fields)?)));
+        let mut ended: Vec<_> = ends.filter(|(_, end)| *end <= by).collect();
+        ended.sort_by_key(|(id, end)| (*end, *id));
+        ended.truncate(limit as usize);
+        Ok(ended)
     }
 
     async fn policy(&self, _: &SpaceName) -> Result<KeptPolicy, StoreError> {

@@ -126,6 +126,7 @@ async fn a_patch_without_a_precondition_wins_over_a_rival_and_keeps_what_the_riv
         entry: entry.id,
         fields: vec![FieldChange::Title("from the rival".to_owned())],
         expected_version: None,
+        base_version: None,
     };
     f.store.rivals.lock().unwrap().push(Commit {
         space: SpaceName::main(),

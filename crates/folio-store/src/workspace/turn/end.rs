@@ -118,6 +118,7 @@ impl Workspace {
             entry: used.id,
             fields: vec![FieldChange::Status(Status::Archived)],
             expected_version: Some(used.version),
+            base_version: None,
         }));
         let write = Write {
             blobs,

@@ -158,6 +158,7 @@ impl Workspace {
                 entry: old.id,
                 fields: vec![FieldChange::SupersededBy(Some(id))],
                 expected_version: Some(old.version),
+                base_version: None,
             });
             changes.push(link(Relation::Supersedes, old.id));
         }

@@ -1,0 +1,146 @@
+//! What may become of an entry: confirmed, claimed, resolved, reopened, put away and taken out again (M7.1, M7.4, M7.5).
+//!
+//! Every function says which fields change, and is decided from the entry as it stands. Whether somebody in a role may
+//! do it is another question.
+
+mod claim;
+mod edit;
+
+use std::time::Duration;
+
+pub use claim::{Taken, claim, give_up};
+pub use edit::str_replace;
+
+use crate::actor::Trust;
+use crate::change::FieldChange;
+use crate::entry::{Entry, EntryFields, Family, Lifetime, Status};
+use crate::time::Timestamp;
+use crate::warning::Invalid;
+
+/// How long a resolved observation waits for a reflection before it may be archived without one (M7.5.42).
+pub const RESOLVED_KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// That `entry` still holds: its time begins anew, as long as it was given at first (M7.1.6).
+///
+/// # Errors
+///
+/// `archived`.
+pub fn confirm(entry: &Entry, now: Timestamp) -> Result<Vec<FieldChange>, Invalid> {
+    check_not_archived(entry)?;
+    let mut changes = Vec::new();
+    if let Lifetime::Until(end) = entry.fields.lifetime {
+        let began = entry.fields.validated_at.unwrap_or(entry.created_at);
+        changes.push(FieldChange::Lifetime(Lifetime::Until(now.plus(end.since(began)))));
+    }
+    changes.push(FieldChange::ValidatedAt(now));
+    Ok(changes)
+}
+
+/// That `entry` has done its work (M7.5.41): knowledge is resolved, work is done and all of it.
+///
+/// # Errors
+///
+/// `archived`.
+pub fn complete(entry: &Entry) -> Result<Vec<FieldChange>, Invalid> {
+    check_not_archived(entry)?;
+    Ok(crate::scratchbook::complete(entry))
+}
+
+/// That `entry` counts again: knowledge is active, work is open and no longer all done. What is live stays as it is.
+///
+/// # Errors
+///
+/// `archived`: that is left by `restore` only (M7.5.39).
+pub fn reopen(entry: &Entry) -> Result<Vec<FieldChange>, Invalid> {
+    check_not_archived(entry)?;
+    Ok(match entry.fields.status {
+        Status::Resolved => vec![FieldChange::Status(Status::Active)],
+        Status::Done => {
+            let all = entry.fields.progress.is_some().then_some(FieldChange::Progress(None));
+            let lease = entry
+                .fields
+                .lease_until
+                .is_some()
+                .then_some(FieldChange::LeaseUntil(None));
+            [FieldChange::Status(Status::Open)]
+                .into_iter()
+                .chain(all)
+                .chain(lease)
+                .collect()
+        }
+        _ => Vec::new(),
+    })
+}
+
+/// Takes `entry` out of the archive, into the status that it had `before` or the first one of its family (M7.5.39).
+/// What is not archived stays as it is.
+#[must_use]
+pub fn restore(entry: &Entry, before: Option<Status>) -> Vec<FieldChange> {
+    if entry.fields.status != Status::Archived {
+        return Vec::new();
+    }
+    let family = entry.kind.family();
+    let first = match family {
+        Family::Knowledge => Status::Active,
+        Family::Work => Status::Open,
+    };
+    let status = before.filter(|status| status.is_of(family) && *status != Status::Archived);
+    vec![FieldChange::Restored(status.unwrap_or(first))]
+}
+
+/// Takes the pin away; what its pin has kept beyond its time expires at once (M7.1.7).
+#[must_use]
+pub fn unpin(entry: &Entry, now: Timestamp) -> Vec<FieldChange> {
+    if entry.fields.pin_rank.is_none() {
+        return Vec::new();
+    }
+    let end = entry.fields.lifetime.expires_at().filter(|end| *end <= now);
+    [FieldChange::PinRank(None)]
+        .into_iter()
+        .chain(end.map(FieldChange::Expired))
+        .collect()
+}
+
+/// When an entry of these `fields` ends and nobody has noted it yet (M7.1.8). What is pinned or archived does not end.
+#[must_use]
+pub fn ends_at(fields: &EntryFields) -> Option<Timestamp> {
+    let end = fields.lifetime.expires_at()?;
+    let ends = fields.pin_rank.is_none() && fields.status != Status::Archived && fields.expired_at != Some(end);
+    ends.then_some(end)
+}
+
+/// Whether a resolved observation may be archived by itself (M7.5.42): once it was reflected upon, or after 24 hours.
+///
+/// `reflected_at` is when the last turn ended with export and reflection. Before that nothing is archived, so that the
+/// one who reflects finds what was resolved.
+#[must_use]
+pub fn may_auto_archive(entry: &Entry, reflected_at: Option<Timestamp>, now: Timestamp) -> bool {
+    let resolved_at = entry.updated_at;
+    let was_reflected_upon = reflected_at.is_some_and(|at| at >= resolved_at);
+    entry.fields.status == Status::Resolved
+        && entry.fields.pin_rank.is_none()
+        && (was_reflected_upon || now.since(resolved_at) >= RESOLVED_KEPT_FOR)
+}
+
+/// How far something may be believed that was made from `sources` by somebody of `own` trust: the least of all.
+#[must_use]
+pub fn derived_trust<'e>(own: Trust, sources: impl IntoIterator<Item = &'e Entry>) -> Trust {
+    sources
+        .into_iter()
+        .map(|source| source.fields.trust)
+        .fold(own, Trust::min)
+}
+
+pub(crate) fn check_not_archived(entry: &Entry) -> Result<(), Invalid> {
+    if entry.fields.status == Status::Archived {
+        let message = format!(
+            "{} is archived, which is final; only a person restores it",
+            entry.handle
+        );
+        return Err(Invalid::new("archived", "status", message));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+use super::*;
+use crate::change::NewEntry;
+use crate::entry::{EntryFields, EntryKind, Owner};
+use crate::id::{EntryHandle, EntryId, PageId, Seq};
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_millis(seconds * 1000)
+}
+
+fn entry(kind: EntryKind, status: Status) -> Entry {
+    let mut fields = EntryFields::new(kind, Owner::agent(), Trust::User);
+    fields.status = status;
+    let new = NewEntry {
+        id: EntryId::derived(&["e"]),
+        page: PageId::derived(&["p"]),
+        kind,
+        fields,
+    };
+    Entry::added(new, EntryHandle(1), Seq(1), at(100))
+}
+
+/// An observation that was recorded at 100 and ends at `end`.
+fn ending(end: i64) -> Entry {
+    let mut entry = entry(EntryKind::Observation, Status::Active);
+    entry.fields.lifetime = Lifetime::Until(at(end));
+    entry
+}
+
+impl Entry {
+    fn after(mut self, changes: &[FieldChange], now: Timestamp) -> Self {
+        self.patch(changes, Seq(2), now);
+        self
+    }
+}
+
+#[test]
+fn confirming_gives_the_whole_time_again_every_time_m7_1_6() {
+    let mut entry = ending(160);
+    for (now, end) in [(130, 190), (180, 240), (500, 560)] {
+        let changes = confirm(&entry, at(now)).unwrap();
+        entry = entry.after(&changes, at(now));
+        assert_eq!(entry.fields.lifetime, Lifetime::Until(at(end)));
+        assert_eq!(entry.fields.validated_at, Some(at(now)));
+    }
+}
+
+#[test]
+fn confirming_what_holds_for_ever_says_only_when_m7_1_6() {
+    let observation = entry(EntryKind::Observation, Status::Active);
+    assert_eq!(
+        confirm(&observation, at(130)).unwrap(),
+        [FieldChange::ValidatedAt(at(130))]
+    );
+}
+
+#[test]
+fn what_was_past_its_time_holds_again_once_it_is_confirmed_and_can_end_again_m7_1_8() {
+    let entry = ending(160).after(&[FieldChange::Expired(at(160))], at(900));
+    assert_eq!((entry.fields.expired_at, ends_at(&entry.fields)), (Some(at(160)), None));
+    assert_eq!(entry.updated_at, at(160), "stamped with the nominal instant");
+    let changes = confirm(&entry, at(1000)).unwrap();
+    let entry = entry.after(&changes, at(1000));
+    assert_eq!(
+        (entry.fields.expired_at, ends_at(&entry.fields)),
+        (None, Some(at(1060)))
+    );
+}
+
+#[test]
+fn whoever_notices_late_changes_nothing_m7_1_8() {
+    let expired = [FieldChange::Expired(at(160))];
+    let once = ending(160).after(&expired, at(170));
+    assert!(once.already_has(&expired), "it was noted");
+    let pinned = ending(160).after(&[FieldChange::PinRank(Some(1))], at(150));
+    let archived = ending(160).after(&[FieldChange::Status(Status::Archived)], at(150));
+    let confirmed = ending(160).after(&confirm(&ending(160), at(150)).unwrap(), at(150));
+    for entry in [pinned, archived, confirmed] {
+        assert!(entry.already_has(&expired), "{entry:?}");
+    }
+}
+
+#[test]
+fn a_pin_keeps_what_is_past_its_time_and_without_it_that_ends_at_once_m7_1_7() {
+    let pinned = ending(160).after(&[FieldChange::PinRank(Some(1))], at(110));
+    assert_eq!(
+        (pinned.state(at(900)), ends_at(&pinned.fields)),
+        (crate::State::Live, None)
+    );
+    let early = unpin(&pinned, at(150));
+    assert_eq!(early, [FieldChange::PinRank(None)]);
+    let late = unpin(&pinned, at(160));
+    assert_eq!(late, [FieldChange::PinRank(None), FieldChange::Expired(at(160))]);
+    let unpinned = pinned.after(&late, at(160));
+    assert_eq!(
+        (unpinned.state(at(160)), unpinned.fields.expired_at),
+        (crate::State::Expired, Some(at(160)))
+    );
+}
+
+#[test]
+fn completing_resolves_knowledge_and_finishes_work_m7_5_41() {
+    let resolved = complete(&entry(EntryKind::Observation, Status::PendingReview)).unwrap();
+    assert_eq!(resolved, [FieldChange::Status(Status::Resolved)]);
+    let done = complete(&entry(EntryKind::Task, Status::Blocked)).unwrap();
+    assert_eq!(
+        done,
+        [FieldChange::Status(Status::Done), FieldChange::Progress(Some(1.0))]
+    );
+}
+
+#[test]
+fn what_is_settled_is_reopened_and_what_is_archived_is_restored_m7_5_39() {
+    let cases = [
+        (EntryKind::Observation, Status::Resolved, Some(Status::Active)),
+        (EntryKind::Observation, Status::PendingReview, None),
+        (EntryKind::Task, Status::Done, Some(Status::Open)),
+        (EntryKind::Task, Status::Blocked, None),
+    ];
+    for (kind, from, to) in cases {
+        let changes = reopen(&entry(kind, from)).unwrap();
+        assert_eq!(
+            changes,
+            to.map(FieldChange::Status).into_iter().collect::<Vec<_>>(),
+            "{kind} {from}"
+        );
+        assert_eq!(restore(&entry(kind, from), None), [], "{kind} {from}");
+    }
+    for kind in [EntryKind::Observation, EntryKind::Task] {
+        let archived = entry(kind, Status::Archived);
+        for error in [
+            reopen(&archived).err(),
+            confirm(&archived, at(1)).err(),
+            complete(&archived).err(),
+        ] {
+            assert_eq!(error.unwrap().code, "archived");
+        }
+    }
+    let archived = entry(EntryKind::Observation, Status::Archived);
+    assert_eq!(
+        restore(&archived, Some(Status::Resolved)),
+        [FieldChange::Restored(Status::Resolved)]
+    );
+    assert_eq!(
+        restore(&archived, Some(Status::Done)),
+        [FieldChange::Restored(Status::Active)]
+    );
+    assert_eq!(restore(&archived, None), [FieldChange::Restored(Status::Active)]);
+}
+
+#[test]
+fn what_is_resolved_waits_for_a_reflection_or_a_day_before_it_is_archived_m7_5_42() {
+    let resolved = entry(EntryKind::Observation, Status::Resolved);
+    let day = 24 * 60 * 60;
+    assert!(!may_auto_archive(&resolved, None, at(100 + day - 1)));
+    assert!(may_auto_archive(&resolved, None, at(100 + day)));
+    assert!(
+        !may_auto_archive(&resolved, Some(at(99)), at(200)),
+        "that turn ended before"
+    );
+    assert!(may_auto_archive(&resolved, Some(at(100)), at(200)));
+    assert!(!may_auto_archive(
+        &entry(EntryKind::Observation, Status::Active),
+        Some(at(100)),
+        at(200)
+    ));
+    let pinned = resolved.after(&[FieldChange::PinRank(Some(1))], at(100));
+    assert!(!may_auto_archive(&pinned, Some(at(100)), at(100 + day)));
+}
+
+#[test]
+fn what_is_derived_is_believed_as_little_as_the_least_of_its_sources() {
+    let mut external = entry(EntryKind::Observation, Status::Active);
+    external.fields.trust = Trust::ToolExternal;
+    let user = entry(EntryKind::Observation, Status::Active);
+    assert_eq!(derived_trust(Trust::User, [&user]), Trust::User);
+    assert_eq!(derived_trust(Trust::Model, [&user]), Trust::Model);
+    assert_eq!(derived_trust(Trust::Model, [&user, &external]), Trust::ToolExternal);
+}
+
+#[test]
+fn work_is_claimed_by_one_and_again_by_the_same_m7_4_35() {
+    let (ada, bob) = (Owner::parse("ada").unwrap(), Owner::parse("bob").unwrap());
+    let claimed = claim(&entry(EntryKind::Task, Status::Open), &ada, None, at(200))
+        .unwrap()
+        .unwrap();
+    let task = entry(EntryKind::Task, Status::Open).after(&claimed, at(200));
+    assert_eq!((task.fields.status, &task.fields.owner), (Status::InProgress, &ada));
+    assert_eq!(
+        claim(&task, &ada, None, at(300)).unwrap(),
+        Ok(Vec::new()),
+        "it is hers already"
+    );
+    let taken = claim(&task, &bob, None, at(900_000)).unwrap().unwrap_err();
+    assert_eq!(taken.to_string(), "e1 is taken by ada");
+    assert!(give_up(&task, &bob).unwrap().is_err());
+    let given = give_up(&task, &ada).unwrap().unwrap();
+    assert!(
+        claim(&task.after(&given, at(300)), &bob, None, at(300))
+            .unwrap()
+            .is_ok()
+    );
+}
+
+#[test]
+fn a_lease_that_is_over_lets_another_take_the_work_m7_4_35() {
+    let (ada, bob) = (Owner::parse("ada").unwrap(), Owner::parse("bob").unwrap());
+    let minute = Some(Duration::from_secs(60));
+    let claimed = claim(&entry(EntryKind::Todo, Status::Open), &ada, minute, at(200))
+        .unwrap()
+        .unwrap();
+    let task = entry(EntryKind::Todo, Status::Open).after(&claimed, at(200));
+    assert_eq!(task.fields.lease_until, Some(at(260)));
+    assert_eq!(
+        claim(&task, &bob, minute, at(259)).unwrap().unwrap_err().until,
+        Some(at(260))
+    );
+    assert!(claim(&task, &bob, minute, at(260)).unwrap().is_ok());
+    let renewed = claim(&task, &ada, minute, at(250)).unwrap().unwrap();
+    assert_eq!(task.after(&renewed, at(250)).fields.lease_until, Some(at(310)));
+}
+
+#[test]
+fn only_open_work_is_claimed_m7_4_35() {
+    let cases = [
+        (EntryKind::Observation, Status::Active, "kind_invalid"),
+        (EntryKind::Task, Status::Blocked, "not_claimable"),
+        (EntryKind::Task, Status::Done, "not_claimable"),
+        (EntryKind::Task, Status::Archived, "archived"),
+    ];
+    for (kind, status, code) in cases {
+        let error = claim(&entry(kind, status), &Owner::agent(), None, at(200)).unwrap_err();
+        assert_eq!(error.code, code, "{kind} {status}");
+    }
+}

@@ -1,0 +1,151 @@
+//! What becomes of entries: races for a field, the end of their time, and the way out of the archive.
+
+use std::time::Duration;
+
+use folio_memory::{Change, EntryId, FieldChange, Lifetime, Status, Timestamp};
+use serde_json::json;
+
+use super::Home;
+use super::scene::{Scene, patch};
+
+fn title(text: &str) -> FieldChange {
+    FieldChange::Title(text.to_owned())
+}
+
+/// A patch by somebody who had read version `base`.
+fn since(base: u32, entry: EntryId, fields: Vec<FieldChange>) -> Change {
+    Change::PatchEntry {
+        entry,
+        fields,
+        expected_version: None,
+        base_version: Some(base),
+    }
+}
+
+/// With both values, and the version that is lost.
+pub async fn a_later_patch_of_a_field_holds_and_says_what_it_wrote_over_m7_4_33(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let id = scene.a_note("one").await;
+    let first = scene.commit(vec![since(1, id, vec![title("two")])]).await;
+    assert_eq!(first.entries[0].conflicts, []);
+    scene
+        .commit(vec![patch(id, vec![FieldChange::Phase(Some("late".to_owned()))])])
+        .await;
+    let second = scene.commit(vec![since(1, id, vec![title("three")])]).await;
+    assert_eq!(
+        serde_json::to_value(&second.entries[0].conflicts).expect("JSON"),
+        json!([{"field": "title", "base_version": 1, "overwrote_version": 2, "theirs": "two", "ours": "three"}])
+    );
+    assert_eq!(scene.read(id).await.fields.title, "three");
+    let knowing = scene.commit(vec![since(4, id, vec![title("four")])]).await;
+    assert_eq!(knowing.entries[0].conflicts, []);
+}
+
+/// Both hold.
+pub async fn patches_of_different_fields_are_no_conflict_m7_4_33(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let id = scene.a_note("one").await;
+    scene.commit(vec![since(1, id, vec![title("two")])]).await;
+    let other = scene
+        .commit(vec![since(1, id, vec![FieldChange::Status(Status::Resolved)])])
+        .await;
+    assert_eq!(other.entries[0].conflicts, []);
+    let same = scene.commit(vec![since(1, id, vec![title("two")])]).await;
+    assert!(
+        same.entries[0].conflicts.is_empty() && !same.entries[0].changed,
+        "it is as wished"
+    );
+    let found = scene.read(id).await;
+    assert_eq!(
+        (found.fields.title.as_str(), found.fields.status),
+        ("two", Status::Resolved)
+    );
+}
+
+/// By a change of its own; an ordinary one is refused.
+pub async fn what_is_archived_can_be_restored_m7_5_39(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let id = scene.a_note("one").await;
+    scene
+        .commit(vec![patch(id, vec![FieldChange::Status(Status::Archived)])])
+        .await;
+    scene
+        .try_commit(vec![patch(id, vec![FieldChange::Status(Status::Active)])])
+        .await
+        .expect_err("final");
+    scene
+        .commit(vec![patch(id, vec![FieldChange::Restored(Status::Active)])])
+        .await;
+    assert_eq!(scene.read(id).await.fields.status, Status::Active);
+    assert_eq!(
+        scene.store.check().await.expect("a check").problems,
+        Vec::<String>::new()
+    );
+}
+
+async fn ended(scene: &Scene, by: Timestamp) -> Vec<(EntryId, Timestamp)> {
+    scene.store.ended(&scene.space, by, 10).await.expect("what has ended")
+}
+
+async fn a_note_until(scene: &Scene, end: Timestamp) -> EntryId {
+    let id = scene.a_note("ends").await;
+    scene
+        .commit(vec![patch(id, vec![FieldChange::Lifetime(Lifetime::Until(end))])])
+        .await;
+    id
+}
+
+/// In the order in which they ended, and in no other space.
+pub async fn what_has_ended_is_found_until_it_is_noted_m7_1_8(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let (soon, later) = (
+        scene.now().plus(Duration::from_secs(60)),
+        scene.now().plus(Duration::from_secs(120)),
+    );
+    let (second, first) = (a_note_until(&scene, later).await, a_note_until(&scene, soon).await);
+    assert_eq!(ended(&scene, Timestamp::from_nanos(soon.as_nanos() - 1)).await, []);
+    assert_eq!(ended(&scene, soon).await, [(first, soon)]);
+    assert_eq!(ended(&scene, later).await, [(first, soon), (second, later)]);
+    assert_eq!(ended(&scene.other_space("other"), later).await, []);
+    let noted = scene.commit(vec![patch(first, vec![FieldChange::Expired(soon)])]).await;
+    let again = scene.commit(vec![patch(first, vec![FieldChange::Expired(soon)])]).await;
+    assert!(noted.entries[0].changed && !again.entries[0].changed);
+    assert_eq!(ended(&scene, later).await, [(second, later)]);
+    assert_eq!(
+        scene.store.check().await.expect("a check").problems,
+        Vec::<String>::new()
+    );
+}
+
+/// Pinned, archived, or confirmed.
+pub async fn what_no_longer_ends_is_not_found_m7_1_7(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let (soon, later) = (
+        scene.now().plus(Duration::from_secs(60)),
+        scene.now().plus(Duration::from_secs(120)),
+    );
+    let pinned = a_note_until(&scene, soon).await;
+    scene
+        .commit(vec![patch(pinned, vec![FieldChange::PinRank(Some(1))])])
+        .await;
+    let archived = a_note_until(&scene, soon).await;
+    scene
+        .commit(vec![patch(archived, vec![FieldChange::Status(Status::Archived)])])
+        .await;
+    let confirmed = a_note_until(&scene, soon).await;
+    scene
+        .commit(vec![patch(
+            confirmed,
+            vec![FieldChange::Lifetime(Lifetime::Until(later))],
+        )])
+        .await;
+    assert_eq!(ended(&scene, soon).await, []);
+    scene
+        .commit(vec![patch(pinned, vec![FieldChange::PinRank(None)])])
+        .await;
+    assert_eq!(ended(&scene, later).await, [(pinned, soon), (confirmed, later)]);
+    assert_eq!(
+        scene.store.check().await.expect("a check").problems,
+        Vec::<String>::new()
+    );
+}
