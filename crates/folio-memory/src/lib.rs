@@ -12,6 +12,7 @@
 //! - [`policy`]: what holds in a space beyond what is built in
 //! - [`turn`], [`goals`], [`patterns`], [`calibration`]: what a turn decides, and what is learned from turns
 //! - [`context`], [`tokens`]: what of all this goes into a prompt
+//! - [`tool_exchange`]: what tools are asked and what they answer, item by item
 //! - [`query`]: what may be asked
 //! - [`text`]: what is found by words, and where they stand
 //! - [`keeping`]: what is due for being put away or taken out, and what is left of what was
@@ -42,6 +43,7 @@ pub mod terms;
 pub mod text;
 pub mod time;
 pub mod tokens;
+pub mod tool_exchange;
 pub mod trace;
 pub mod turn;
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub use registered::{DEFAULT_TTL_MINUTES, MAX_TTL_MINUTES, StrictTypes, TypePoli
 use crate::change::Change;
 use crate::id::Seq;
 use crate::keeping::{QuotaPolicy, Redaction, RetentionPolicy};
+use crate::tool_exchange::ManifestsPolicy;
 use crate::trace::TracePolicy;
 use crate::warning::Invalid;
 
@@ -34,6 +35,9 @@ pub struct SpacePolicy {
     /// How much the space may hold (M7.6.46).
     #[serde(skip_serializing_if = "is_default")]
     pub quota: QuotaPolicy,
+    /// What tools may add and see (M7.3.23).
+    #[serde(skip_serializing_if = "ManifestsPolicy::is_empty")]
+    pub manifests: ManifestsPolicy,
     /// What is kept of what happened besides the log (M7.10).
     #[serde(skip_serializing_if = "is_default")]
     pub trace: TracePolicy,
@@ -46,7 +50,8 @@ impl SpacePolicy {
     ///
     /// The first section that is wrong, with the reason.
     pub fn check(&self) -> Result<(), Invalid> {
-        self.types.check()
+        self.types.check()?;
+        self.manifests.check()
     }
 }
 

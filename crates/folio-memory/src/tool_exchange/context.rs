@@ -1,0 +1,263 @@
+//! What a tool wants to know of the scratch page: from `scratch_page_query` to a question, and the shape of the answer.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::ReadScope;
+use crate::entry::{Entry, EntryKind, Family, Owner, Status, Tag};
+use crate::id::{EntryHandle, EntryId, Seq};
+use crate::query::{EntryQuery, MAX_LIMIT, Order};
+use crate::time::Timestamp;
+use crate::warning::Invalid;
+
+/// What a query comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ContextQuery {
+    /// A question for the scratch page.
+    Asks(Box<EntryQuery>),
+    /// Nothing can match: it names a value that nothing has (M7.2.13), or what the tool may not see.
+    Nothing,
+}
+
+/// Reads `{filters: {…}, limit}` for somebody who may see `scope`. One value may stand where a list is meant (M7.2.12).
+///
+/// # Errors
+///
+/// `filter_unknown` for a field that is no filter, because a misspelt filter that finds everything is a leak (M7.2.13);
+/// `filter_invalid` for one of the wrong kind.
+pub fn context_query(query: &Value, scope: &ReadScope) -> Result<ContextQuery, Invalid> {
+    let mut asked = EntryQuery {
+        kinds: vec![EntryKind::Observation],
+        ..EntryQuery::default()
+    };
+    let mut can_match = true;
+    let empty = Map::new();
+    let parts = match query {
+        Value::Null => &empty,
+        Value::Object(parts) => parts,
+        _ => return Err(wrong("scratch_page_query", "is not an object")),
+    };
+    for (name, value) in parts {
+        match (name.as_str(), value) {
+            ("filters" | "limit", Value::Null) => {}
+            ("filters", Value::Object(filters)) => {
+                for (name, value) in filters {
+                    can_match &= filter(&mut asked, name, value)?;
+                }
+            }
+            ("filters", _) => return Err(wrong("filters", "is not an object")),
+            ("limit", value) => {
+                let limit = value.as_u64().ok_or_else(|| wrong("limit", "is not a whole number"))?;
+                asked.limit = u32::try_from(limit).unwrap_or(MAX_LIMIT).min(MAX_LIMIT);
+                can_match &= limit > 0;
+            }
+            (name, _) => return Err(unknown(name)),
+        }
+    }
+    if !scope.types.is_empty() {
+        if asked.types.is_empty() {
+            asked.types.clone_from(&scope.types);
+        } else {
+            asked.types.retain(|name| scope.types.contains(name));
+            can_match &= !asked.types.is_empty();
+        }
+    }
+    Ok(if can_match {
+        ContextQuery::Asks(Box::new(asked))
+    } else {
+        ContextQuery::Nothing
+    })
+}
+
+/// Sets one filter; whether anything can pass it.
+fn filter(asked: &mut EntryQuery, name: &str, value: &Value) -> Result<bool, Invalid> {
+    if value.is_null() {
+        return Ok(true);
+    }
+    let mut can_match = true;
+    match name {
+        "type" | "types" => asked.types = texts(name, value)?,
+        "status" => {
+            let names = texts(name, value)?;
+            asked.status = known(&names, |name| Status::parse_in(name, Family::Knowledge));
+            can_match = names.is_empty() || !asked.status.is_empty();
+        }
+        "owner" => {
+            let names = texts(name, value)?;
+            asked.owner = known(&names, |name| Owner::parse(name).ok());
+            can_match = names.is_empty() || !asked.owner.is_empty();
+        }
+        "tags" => {
+            let names = texts(name, value)?;
+            asked.tags = known(&names, |name| Tag::parse(name).ok());
+            can_match = asked.tags.len() == names.len();
+        }
+        "tags_any" => {
+            let names = texts(name, value)?;
+            asked.tags_any = known(&names, |name| Tag::parse(name).ok());
+            can_match = names.is_empty() || !asked.tags_any.is_empty();
+        }
+        "tags_none" => asked.tags_none = known(&texts(name, value)?, |name| Tag::parse(name).ok()),
+        "min_confidence" => {
+            asked.min_confidence = Some(value.as_f64().ok_or_else(|| wrong(name, "is not a number"))?);
+        }
+        "text" => asked.text = Some(value.as_str().ok_or_else(|| wrong(name, "is not a text"))?.to_owned()),
+        "since" => asked.since = Some(Seq(value.as_u64().ok_or_else(|| wrong(name, "is not a commit"))?)),
+        "order" => {
+            let order = serde_json::from_value::<Order>(value.clone());
+            asked.order = order.map_err(|_| wrong(name, "is not an order"))?;
+        }
+        "context" => match value {
+            Value::Object(paths) => {
+                let paths = paths.iter().map(|(path, value)| (path.clone(), value.clone()));
+                asked.context.extend(paths);
+            }
+            _ => return Err(wrong(name, "is not an object")),
+        },
+        name => match name.strip_prefix("context.") {
+            Some(path) if !path.is_empty() => asked.context.push((path.to_owned(), value.clone())),
+            _ => return Err(unknown(name)),
+        },
+    }
+    Ok(can_match)
+}
+
+fn texts(name: &str, value: &Value) -> Result<Vec<String>, Invalid> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    match value {
+        Value::Array(items) => items.iter().map(text).collect(),
+        one => text(one).map(|one| vec![one]),
+    }
+    .ok_or_else(|| wrong(name, "is not a text or a list of texts"))
+}
+
+fn known<T>(names: &[String], read: impl Fn(&str) -> Option<T>) -> Vec<T> {
+    names.iter().filter_map(|name| read(name)).collect()
+}
+
+fn unknown(name: &str) -> Invalid {
+    Invalid::new("filter_unknown", name, "is not something that can be filtered by")
+}
+
+fn wrong(name: &str, message: &str) -> Invalid {
+    Invalid::new("filter_invalid", name, message)
+}
+
+/// An observation as a tool sees it (seed 004).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ContextItem {
+    /// For ever.
+    pub id: EntryId,
+    /// In its space.
+    pub handle: EntryHandle,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub type_name: Option<String>,
+    /// What it says.
+    pub content: String,
+    /// How sure its writer was.
+    pub confidence: Option<f64>,
+    /// Its tags.
+    pub tags: Vec<Tag>,
+    /// Its status.
+    pub status: Status,
+    /// Who should act.
+    pub owner: Owner,
+    /// What it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<Value>,
+    /// When it was added.
+    pub created_at: Timestamp,
+    /// When it stops to hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+}
+
+impl ContextItem {
+    /// `entry` as a tool sees it.
+    #[must_use]
+    pub fn of(entry: &Entry) -> Self {
+        let fields = &entry.fields;
+        Self {
+            id: entry.id,
+            handle: entry.handle,
+            type_name: fields.type_name.clone(),
+            content: fields.body.clone(),
+            confidence: fields.confidence.map(|confidence| confidence.value()),
+            tags: fields.tags.clone(),
+            status: fields.status,
+            owner: fields.owner.clone(),
+            context: fields.context.clone(),
+            created_at: entry.created_at,
+            expires_at: fields.lifetime.expires_at(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn asks(query: Value) -> EntryQuery {
+        match context_query(&query, &ReadScope::default()).unwrap() {
+            ContextQuery::Asks(query) => *query,
+            ContextQuery::Nothing => panic!("{query} can match"),
+        }
+    }
+
+    #[test]
+    fn one_value_may_stand_where_a_list_is_meant_m7_2_12() {
+        let one = asks(json!({"filters": {"tags": "wine", "owner": "agent", "status": "active", "type": "alert"}}));
+        let list = json!({"filters": {"tags": ["wine"], "owner": ["agent"], "status": ["active"], "type": ["alert"]}});
+        assert_eq!(one, asks(list));
+        assert_eq!((one.tags.len(), one.owner.len(), one.limit()), (1, 1, 10));
+        assert_eq!(asks(json!({"limit": 3})).limit(), 3);
+        assert_eq!(asks(json!({"limit": 5_000_000_000_u64})).limit(), MAX_LIMIT);
+        assert_eq!(asks(Value::Null), asks(json!({"filters": null})));
+    }
+
+    #[test]
+    fn context_is_asked_for_by_path_either_way_m7_2_18() {
+        let wanted = vec![("goal_id".to_owned(), json!("g"))];
+        assert_eq!(asks(json!({"filters": {"context": {"goal_id": "g"}}})).context, wanted);
+        assert_eq!(asks(json!({"filters": {"context.goal_id": "g"}})).context, wanted);
+    }
+
+    #[test]
+    fn an_unknown_value_matches_nothing_and_an_unknown_field_is_an_error_m7_2_13() {
+        let of = |query: Value| context_query(&query, &ReadScope::default());
+        for nothing in [
+            json!({"filters": {"status": ["nonsense"]}}),
+            json!({"filters": {"tags": ["wine", ""]}}),
+            json!({"filters": {"owner": "no body"}}),
+            json!({"limit": 0}),
+        ] {
+            assert_eq!(of(nothing.clone()), Ok(ContextQuery::Nothing), "{nothing}");
+        }
+        for (wrong, code) in [
+            (json!({"filters": {"tag": "wine"}}), "filter_unknown"),
+            (json!({"filter": {}}), "filter_unknown"),
+            (json!({"filters": {"tags": 7}}), "filter_invalid"),
+            (json!({"limit": "many"}), "filter_invalid"),
+            (json!([]), "filter_invalid"),
+        ] {
+            assert_eq!(of(wrong).unwrap_err().code, code);
+        }
+    }
+
+    #[test]
+    fn a_tool_sees_no_types_that_it_did_not_declare_m7_3_23() {
+        let scope = ReadScope {
+            types: vec!["alert".to_owned()],
+            tags: Vec::new(),
+        };
+        let of = |query: Value| context_query(&query, &scope).unwrap();
+        let ContextQuery::Asks(all) = of(json!({})) else {
+            panic!("it may ask")
+        };
+        assert_eq!(all.types, ["alert"]);
+        assert_eq!(of(json!({"filters": {"type": "observation"}})), ContextQuery::Nothing);
+    }
+}

@@ -1,0 +1,95 @@
+//! One item of an answer, from JSON to an input.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::entry::EntryKind;
+use crate::observation::ObservationInput;
+use crate::scratchbook::ItemInput;
+use crate::warning::Invalid;
+
+/// Reads an observation. A claim of where it comes from is kept as a claim: only the connection says that (M7.3.31).
+pub(super) fn observation(item: &Value) -> Result<ObservationInput, Invalid> {
+    let Value::Object(fields) = item else {
+        return Err(malformed("an observation is an object"));
+    };
+    let mut fields = fields.clone();
+    if let Some(claimed) = fields.remove("source") {
+        let metadata = fields.entry("metadata").or_insert(Value::Null);
+        if metadata.is_null() {
+            *metadata = Value::Object(Map::new());
+        }
+        match metadata {
+            Value::Object(metadata) => {
+                metadata.insert("claimed_source".to_owned(), claimed);
+            }
+            other => *other = json!({"value": other, "claimed_source": claimed}),
+        }
+    }
+    one_or_more(&mut fields, "tags");
+    serde_json::from_value(Value::Object(fields)).map_err(|error| malformed(error.to_string()))
+}
+
+/// What a tool says is worth knowing for longer, in the shapes that tools use for it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MemoryWrite {
+    #[serde(alias = "text", alias = "fact", alias = "body")]
+    content: String,
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+    /// `note` or `fact`, if the tool says so; both become a note.
+    #[serde(default, alias = "type")]
+    kind: Option<String>,
+}
+
+/// Reads something worth knowing: a text, or an object with one.
+pub(super) fn memory_write(item: &Value) -> Result<ItemInput, Invalid> {
+    let write = match item {
+        Value::String(content) => MemoryWrite {
+            content: content.clone(),
+            title: None,
+            tags: Vec::new(),
+            kind: None,
+        },
+        Value::Object(fields) => {
+            let mut fields = fields.clone();
+            one_or_more(&mut fields, "tags");
+            serde_json::from_value(Value::Object(fields)).map_err(|error| malformed(error.to_string()))?
+        }
+        _ => return Err(malformed("a memory write is a text or an object")),
+    };
+    if let Some(kind) = write.kind.filter(|kind| !["note", "fact"].contains(&kind.as_str())) {
+        return Err(Invalid::new(
+            "kind_invalid",
+            "kind",
+            format!("{kind:?} is not note or fact"),
+        ));
+    }
+    if write.content.trim().is_empty() {
+        return Err(Invalid::new("content_empty", "content", "is empty"));
+    }
+    Ok(ItemInput {
+        kind: EntryKind::Note,
+        title: write.title,
+        body: write.content,
+        tags: write.tags,
+        phase: None,
+        progress: None,
+    })
+}
+
+/// A single text where a list is meant becomes a list; `null` is the same as nothing.
+fn one_or_more(fields: &mut Map<String, Value>, name: &str) {
+    match fields.get_mut(name) {
+        Some(value @ Value::String(_)) => *value = Value::Array(vec![value.take()]),
+        Some(Value::Null) => drop(fields.remove(name)),
+        _ => {}
+    }
+}
+
+fn malformed(message: impl Into<String>) -> Invalid {
+    Invalid::new("observation_malformed", "item", message)
+}

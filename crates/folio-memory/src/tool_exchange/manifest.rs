@@ -1,0 +1,247 @@
+//! What a tool may put on the scratch page, and what it may see there: the section `manifests` of a policy (M7.3.23).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::entry::{EntryFields, Lifetime, Tag};
+use crate::observation::TypeRegistry;
+use crate::policy::MAX_TTL_MINUTES;
+use crate::time::Timestamp;
+use crate::warning::{Invalid, Warning};
+
+/// The types that a tool without a manifest may add (seed 004).
+const USUAL: [&str; 4] = [
+    "contextual_insight",
+    "observation",
+    "action_suggestion",
+    "pattern_detected",
+];
+/// Stands for every registered type.
+const ANY: &str = "*";
+/// Items of one call unless a manifest says otherwise.
+const MAX_PER_CALL: usize = 100;
+
+/// What is declared of one tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolManifest {
+    /// The types of observations that it may add; `*` for all that the space knows.
+    pub observes: Vec<String>,
+    /// What it may see.
+    pub reads: ReadScope,
+    /// How many items one answer may bring.
+    pub max_per_call: usize,
+    /// The longest lifetime that it may give, in minutes.
+    pub ttl_max_minutes: Option<u32>,
+    /// Whether what it adds may hold for ever.
+    pub may_never_expire: bool,
+}
+
+/// What of the scratch page somebody may see. An empty list restricts nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReadScope {
+    /// Observations of one of these types.
+    pub types: Vec<String>,
+    /// Observations with one of these tags.
+    pub tags: Vec<Tag>,
+}
+
+impl Default for ToolManifest {
+    fn default() -> Self {
+        Self {
+            observes: USUAL.map(str::to_owned).to_vec(),
+            reads: ReadScope::default(),
+            max_per_call: MAX_PER_CALL,
+            ttl_max_minutes: None,
+            may_never_expire: false,
+        }
+    }
+}
+
+/// How a lifetime was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// Nothing was said: the type's own is used.
+    Unsaid,
+    /// It was given.
+    Given,
+}
+
+impl ToolManifest {
+    /// Whether it may add an observation of type `name`.
+    #[must_use]
+    pub fn observes(&self, name: &str) -> bool {
+        self.observes.iter().any(|known| known == name || known == ANY)
+    }
+
+    /// Brings the lifetime of `fields` within what is declared. Says so if somebody asked for more.
+    pub fn bound(
+        &self,
+        fields: &mut EntryFields,
+        asked: Bound,
+        default_ttl: Option<Duration>,
+        now: Timestamp,
+    ) -> Option<Warning> {
+        let given = fields.lifetime;
+        let longest = self.ttl_max_minutes.map(minutes);
+        let mut until = given.expires_at();
+        let mut warning = None;
+        if until.is_none() && !(self.may_never_expire && longest.is_none()) {
+            let ttl = default_ttl.unwrap_or_else(|| minutes(MAX_TTL_MINUTES));
+            until = Some(now.plus(ttl));
+            let message = "the tool may not add what never expires";
+            warning = Some(("ttl_never", message, "never".to_owned()));
+        }
+        if let (Some(end), Some(longest)) = (until, longest)
+            && end > now.plus(longest)
+        {
+            until = Some(now.plus(longest));
+            let message = "longer than the tool may ask for";
+            let given = given
+                .expires_at()
+                .map_or_else(|| "never".to_owned(), |end| end.to_string());
+            warning = Some(("ttl_over_manifest", message, given));
+        }
+        let (code, message, given) = warning?;
+        let end = until?;
+        fields.lifetime = Lifetime::Until(end);
+        (asked == Bound::Given).then(|| Warning::new(code, message, given, end))
+    }
+}
+
+/// Manifests by the name of their tool.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ManifestsPolicy(BTreeMap<String, ToolManifest>);
+
+impl ManifestsPolicy {
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is declared of `tool`. The tool `observe` says what a plan wrote down, so it may add every type unless it is
+    /// said; any other tool without a manifest may add the usual four.
+    #[must_use]
+    pub fn of(&self, tool: &str) -> ToolManifest {
+        match self.0.get(tool) {
+            Some(manifest) => manifest.clone(),
+            None if tool == "observe" => ToolManifest {
+                observes: vec![ANY.to_owned()],
+                max_per_call: 1_000,
+                may_never_expire: true,
+                ..ToolManifest::default()
+            },
+            None => ToolManifest::default(),
+        }
+    }
+
+    /// Whether all of them make sense.
+    ///
+    /// # Errors
+    ///
+    /// `policy_invalid` for a type that could not be one, or a limit that nothing could keep.
+    pub fn check(&self) -> Result<(), Invalid> {
+        for (tool, manifest) in &self.0 {
+            let wrong = |message: String| Err(Invalid::new("policy_invalid", "manifests", message));
+            let mut names = manifest.observes.iter().chain(&manifest.reads.types);
+            if let Some(name) = names.find(|name| *name != ANY && !TypeRegistry::is_well_formed(name)) {
+                return wrong(format!("{name:?} of {tool} is not a type name"));
+            }
+            if manifest.max_per_call > 10_000 {
+                return wrong(format!("{} items of {tool} are more than 10000", manifest.max_per_call));
+            }
+            if manifest
+                .ttl_max_minutes
+                .is_some_and(|minutes| minutes > MAX_TTL_MINUTES)
+            {
+                return wrong(format!("the lifetime of {tool} is more than {MAX_TTL_MINUTES} minutes"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn minutes(minutes: u32) -> Duration {
+    Duration::from_secs(u64::from(minutes) * 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::actor::Trust;
+    use crate::entry::{EntryKind, Owner};
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+    fn manifests(value: serde_json::Value) -> ManifestsPolicy {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn bounded(manifest: &ToolManifest, lifetime: Lifetime) -> (Lifetime, Option<String>) {
+        let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), Trust::ToolInternal);
+        fields.lifetime = lifetime;
+        let warning = manifest.bound(&mut fields, Bound::Given, Some(minutes(10)), NOW);
+        (fields.lifetime, warning.map(|warning| warning.code))
+    }
+
+    #[test]
+    fn a_tool_without_a_manifest_may_add_the_four_usual_types_m7_3_23() {
+        let manifest = manifests(json!({})).of("wine_search");
+        let may = |name| manifest.observes(name);
+        assert!(USUAL.into_iter().all(may));
+        assert!(!may("risk_alert") && !may("alert") && !may("pending_confirmation"));
+        assert_eq!((manifest.max_per_call, manifest.may_never_expire), (100, false));
+    }
+
+    #[test]
+    fn a_manifest_says_what_its_tool_may_add_and_nobody_elses_m7_3_23() {
+        let all = manifests(json!({"email": {"observes": ["alert"]}, "any": {"observes": ["*"]}}));
+        assert!(all.of("email").observes("alert") && !all.of("email").observes("observation"));
+        assert!(all.of("any").observes("weather") && !all.of("other").observes("alert"));
+    }
+
+    #[test]
+    fn a_lifetime_stays_within_the_manifest_m7_3_23() {
+        let until = |after| Lifetime::Until(NOW.plus(minutes(after)));
+        let usual = ToolManifest::default();
+        assert_eq!(bounded(&usual, until(5)), (until(5), None));
+        assert_eq!(
+            bounded(&usual, Lifetime::Unlimited),
+            (until(10), Some("ttl_never".to_owned()))
+        );
+        let short = ToolManifest {
+            ttl_max_minutes: Some(7),
+            may_never_expire: true,
+            ..ToolManifest::default()
+        };
+        assert_eq!(bounded(&short, until(7)), (until(7), None));
+        for long in [until(8), Lifetime::Unlimited] {
+            assert_eq!(bounded(&short, long), (until(7), Some("ttl_over_manifest".to_owned())));
+        }
+        let free = ToolManifest {
+            may_never_expire: true,
+            ..ToolManifest::default()
+        };
+        assert_eq!(bounded(&free, Lifetime::Unlimited), (Lifetime::Unlimited, None));
+    }
+
+    #[test]
+    fn a_manifest_that_makes_no_sense_is_refused() {
+        assert!(manifests(json!({"x": {"observes": ["No Such"]}})).check().is_err());
+        assert!(manifests(json!({"x": {"max_per_call": 10_001}})).check().is_err());
+        assert!(manifests(json!({"x": {"ttl_max_minutes": 525_601}})).check().is_err());
+        assert!(
+            manifests(json!({"x": {"reads": {"types": ["alert"], "tags": ["wine"]}}}))
+                .check()
+                .is_ok()
+        );
+        assert!(serde_json::from_value::<ManifestsPolicy>(json!({"x": {"observe": []}})).is_err());
+    }
+}

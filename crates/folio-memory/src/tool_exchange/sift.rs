@@ -1,0 +1,198 @@
+//! Which items of an answer may be taken, before each of them is read in full (M7.3.23 to 25).
+
+use serde_json::Value;
+
+use super::{Channel, Rejection, ToolManifest, item};
+use crate::observation::ObservationInput;
+use crate::scratchbook::ItemInput;
+
+/// What an item is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
+    /// For the scratch page.
+    Observation(Box<ObservationInput>),
+    /// For the scratchbook.
+    Memory(ItemInput),
+}
+
+/// An item that may be taken.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proposed {
+    /// In which array it stood.
+    pub channel: Channel,
+    /// Where, from 0.
+    pub index: usize,
+    /// What it is.
+    pub content: Content,
+}
+
+/// What became of the items of an answer.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Sifted {
+    /// Those that may be taken, in order.
+    pub proposed: Vec<Proposed>,
+    /// The others.
+    pub rejected: Vec<Rejection>,
+}
+
+/// Goes through the items of an answer, one by one; a bad one takes nothing away from the others.
+///
+/// An item that stands in `observations` and, equal, in `scratch_page_writes` is taken once. Two equal items of one array
+/// are two (M7.3.27).
+#[must_use]
+pub fn sift(channels: &[(Channel, &Value)], manifest: &ToolManifest) -> Sifted {
+    let mut sifted = Sifted::default();
+    let mut observed: Vec<&Value> = Vec::new();
+    let mut count = 0;
+    for (channel, items) in channels {
+        let channel = *channel;
+        let items: &[Value] = match items {
+            Value::Null => continue,
+            Value::Array(items) => items,
+            _ => {
+                let message = format!("{channel} is not a list");
+                let rejection = Rejection::new(channel, 0, "channel_not_a_list", message);
+                sifted.rejected.push(rejection);
+                continue;
+            }
+        };
+        for (index, item) in items.iter().enumerate() {
+            match channel {
+                Channel::Observations => observed.push(item),
+                Channel::ScratchPageWrites => {
+                    if let Some(same) = observed.iter().position(|other| *other == item) {
+                        observed.swap_remove(same);
+                        continue;
+                    }
+                }
+                _ => {}
+            }
+            count += usize::from(channel != Channel::Observe);
+            let taken = if count > manifest.max_per_call && channel != Channel::Observe {
+                let message = format!("the tool may bring {} items in one answer", manifest.max_per_call);
+                Err(Rejection::new(channel, index, "too_many_items", message))
+            } else {
+                read(channel, index, item, manifest)
+            };
+            match taken {
+                Ok(content) => sifted.proposed.push(Proposed {
+                    channel,
+                    index,
+                    content,
+                }),
+                Err(rejection) => sifted.rejected.push(rejection),
+            }
+        }
+    }
+    sifted
+}
+
+fn read(channel: Channel, index: usize, item: &Value, manifest: &ToolManifest) -> Result<Content, Rejection> {
+    let wrong = |invalid: &_| Rejection::of(channel, index, invalid);
+    if channel == Channel::MemoryWrites {
+        return item::memory_write(item)
+            .map(Content::Memory)
+            .map_err(|invalid| wrong(&invalid));
+    }
+    let input = item::observation(item).map_err(|invalid| wrong(&invalid))?;
+    let name = input.type_name.as_deref().unwrap_or("observation");
+    if channel != Channel::Observe && !manifest.observes(name) {
+        let message = format!("the tool has not declared that it adds observations of type {name:?}");
+        return Err(Rejection::new(channel, index, "type_undeclared", message));
+    }
+    Ok(Content::Observation(Box::new(input)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn sifted(channels: &[(Channel, Value)], manifest: &ToolManifest) -> (Vec<String>, Vec<String>) {
+        let channels: Vec<_> = channels.iter().map(|(channel, items)| (*channel, items)).collect();
+        let sifted = sift(&channels, manifest);
+        let taken = sifted
+            .proposed
+            .iter()
+            .map(|one| format!("{}[{}]", one.channel, one.index));
+        let rejected = sifted.rejected.iter();
+        let rejected = rejected.map(|one| format!("{}[{}] {}", one.channel, one.index, one.code));
+        (taken.collect(), rejected.collect())
+    }
+
+    #[test]
+    fn an_item_equal_in_both_arrays_is_taken_once_and_two_in_one_array_are_two_m7_3_24_and_27() {
+        let item = json!({"content": "likes Burgundy"});
+        let channels = [
+            (Channel::Observations, json!([item, item])),
+            (
+                Channel::ScratchPageWrites,
+                json!([item, {"content": "other"}, item, item]),
+            ),
+        ];
+        let (taken, rejected) = sifted(&channels, &ToolManifest::default());
+        let wanted = [
+            "observations[0]",
+            "observations[1]",
+            "scratch_page_writes[1]",
+            "scratch_page_writes[3]",
+        ];
+        assert_eq!((taken, rejected.len()), (wanted.map(str::to_owned).to_vec(), 0));
+    }
+
+    #[test]
+    fn a_bad_item_is_rejected_with_its_index_and_takes_nothing_from_the_others_m7_3_25() {
+        let channels = [
+            (
+                Channel::Observations,
+                json!([
+                    {"content": "fine"}, {"text": "no content"}, 7, {"content": "x", "type": "risk_alert"},
+                    {"content": "x", "confidnce": 1}, {"content": "fine", "tags": "wine"}
+                ]),
+            ),
+            (Channel::ScratchPageWrites, json!({"content": "not a list"})),
+            (
+                Channel::MemoryWrites,
+                json!(["a fact", "", {"fact": "x", "kind": "dream"}, null]),
+            ),
+        ];
+        let (taken, rejected) = sifted(&channels, &ToolManifest::default());
+        assert_eq!(taken, ["observations[0]", "observations[5]", "memory_writes[0]"]);
+        assert_eq!(
+            rejected,
+            [
+                "observations[1] observation_malformed",
+                "observations[2] observation_malformed",
+                "observations[3] type_undeclared",
+                "observations[4] observation_malformed",
+                "scratch_page_writes[0] channel_not_a_list",
+                "memory_writes[1] content_empty",
+                "memory_writes[2] kind_invalid",
+                "memory_writes[3] observation_malformed",
+            ]
+        );
+    }
+
+    #[test]
+    fn more_than_a_tool_may_bring_is_rejected_one_by_one_m7_3_23() {
+        let items: Vec<_> = (0..120).map(|n| json!({"content": n.to_string()})).collect();
+        let channels = [(Channel::Observations, json!(items))];
+        let (taken, rejected) = sifted(&channels, &ToolManifest::default());
+        assert_eq!((taken.len(), rejected.len()), (100, 20));
+        assert_eq!(rejected[0], "observations[100] too_many_items");
+    }
+
+    #[test]
+    fn a_claimed_source_is_kept_as_a_claim_m7_3_31() {
+        let item = json!([{"content": "x", "source": {"tool": "bank"}, "metadata": {"a": 1}}]);
+        let sifted = sift(&[(Channel::Observations, &item)], &ToolManifest::default());
+        let Content::Observation(input) = &sifted.proposed[0].content else {
+            panic!("an observation")
+        };
+        assert_eq!(
+            input.metadata,
+            Some(json!({"a": 1, "claimed_source": {"tool": "bank"}}))
+        );
+    }
+}
