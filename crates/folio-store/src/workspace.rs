@@ -10,21 +10,25 @@ mod context;
 mod error;
 mod forget;
 mod goals;
+mod ingest;
 mod noted;
 mod notes;
 mod observations;
+mod outbox;
 mod pages;
 mod policy;
 mod reads;
 mod record;
 mod redact;
 mod tidy;
+mod tool_context;
 mod trace;
 mod turn;
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use folio_memory::actor::Source;
 use folio_memory::id::EntryRef;
@@ -38,8 +42,10 @@ pub use context::ContextRequest;
 pub use error::WorkspaceError;
 pub use forget::{ForgetFilter, Forgotten};
 pub use goals::GoalState;
+pub use ingest::{IngestContext, Ingested};
 pub use notes::NotesState;
 pub use observations::{DraftedObservation, MAX_ACTIVE};
+pub use outbox::Delivered;
 pub use pages::{PageInput, TreeNode};
 pub use policy::PolicyInForce;
 pub use record::{Recorded, Write};
@@ -78,6 +84,8 @@ struct Inner {
     notebook: Arc<Notebook>,
     /// Adds until it is looked whether there are too many.
     adds_left: AtomicI64,
+    /// Where answers of tools wait when the store cannot write.
+    outbox: OnceLock<PathBuf>,
 }
 
 /// What came of a write to one entry.
@@ -108,11 +116,28 @@ impl Workspace {
                 policy_was_read: AtomicBool::new(false),
                 known_pages,
                 notebook,
+                outbox: OnceLock::new(),
                 recalled,
                 adds_left: AtomicI64::new(0),
             }),
             asker: Arc::new(Actor::new(Role::Human, "")),
         }
+    }
+
+    /// Another space of the same store, with the same clock, ids and outbox.
+    #[must_use]
+    pub(crate) fn beside(&self, space: SpaceName) -> Self {
+        let inner = &self.inner;
+        let other = Self::new(
+            Arc::clone(&inner.store),
+            Arc::clone(&inner.clock),
+            Arc::clone(&inner.ids),
+            space,
+        );
+        if let Some(file) = inner.outbox.get() {
+            other.inner.outbox.get_or_init(|| file.clone());
+        }
+        other
     }
 
     /// Its name.

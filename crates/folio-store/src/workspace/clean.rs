@@ -31,6 +31,11 @@ impl Workspace {
         })
     }
 
+    /// The same when the store cannot be asked: if nobody knows, all that some space might not want stored.
+    pub(super) fn redaction_in_trouble(&self) -> Redaction {
+        self.known_redaction().unwrap_or(Redaction::Pii)
+    }
+
     /// Replaces the secrets in an event, as writing it would, and says what it replaced. Bodies that
     /// the event refers to by hash are not looked at.
     ///

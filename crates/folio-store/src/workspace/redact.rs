@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use folio_memory::keeping::Redaction;
-use folio_memory::{Pii, Tag, TraceNote, Warning};
+use folio_memory::{NewEntry, Pii, Tag, TraceNote, Warning};
 use leakguard::{Kind, Match, Redactor};
 use regex::Regex;
 use serde_json::Value;
@@ -262,6 +262,11 @@ impl Cleaner {
         }
         Some(clean)
     }
+}
+
+/// Takes out of an entry to be what `mode` says.
+pub(crate) fn clean_new(new: &mut NewEntry, mode: Redaction) {
+    commit::clean_fields(&mut Cleaner::new(mode), &mut new.fields, "content");
 }
 
 /// Takes out of a note what `mode` says.

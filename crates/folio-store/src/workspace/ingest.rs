@@ -1,0 +1,399 @@
+//! A tool's answer taken in, item by item (M7.3.23 to 27): what is wrong with one takes nothing away from the others, and
+//! nothing that goes wrong here takes anything away from the answer itself.
+
+use folio_memory::entry::EntryFields;
+use folio_memory::observation::{self, TtlInput, UnknownType};
+use folio_memory::tool_exchange::{
+    Bound, Channel, Content, Correction, Proposed, Rejection, ToolManifest, ToolResponse, sift,
+};
+use folio_memory::trace::{REJECTED, WARNING};
+use folio_memory::{
+    Actor, Change, Entry, EntryId, EntryKind, NewEntry, PageId, Source, ThreadKey, Timestamp, TraceNote, TurnId,
+    Warning, scratchbook,
+};
+use serde_json::{Value, json};
+
+use std::sync::PoisonError;
+
+use super::outbox::Spooled;
+use super::{Workspace, WorkspaceError, Write, source_of, trust_of};
+use crate::error::{ErrorKind, StoreError};
+
+/// How often a batch is tried again without the items that turned out to be there.
+const ATTEMPTS: u32 = 4;
+
+/// Where an answer belongs.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct IngestContext {
+    /// The turn in which the tool was called. Without it, the actor's.
+    pub turn: Option<TurnId>,
+    /// Names the call within its turn; without it, the request that the answer names.
+    pub call: Option<String>,
+    /// In whose scratchbook the tool's memory writes go; the main one if nothing is said.
+    pub thread: Option<ThreadKey>,
+    /// The node of a run's tree that made the call.
+    pub node: Option<String>,
+}
+
+/// What became of the items of an answer.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Ingested {
+    /// Those that are in memory now, in their order. Those of an earlier call with the same answer are among them.
+    pub stored: Vec<Entry>,
+    /// Those that were not taken, and why.
+    pub rejected: Vec<Rejection>,
+    /// What was put right.
+    pub warnings: Vec<Correction>,
+    /// How many of the stored ones were there before, because the same answer was taken in already.
+    pub replayed: usize,
+    /// How many could not be written now, and wait beside the store for the next turn (M7.3.26).
+    pub spooled: usize,
+}
+
+/// An item that is ready to be written.
+#[derive(Debug, Clone)]
+pub(super) struct Ready {
+    pub(super) channel: Channel,
+    pub(super) index: usize,
+    pub(super) new: Box<NewEntry>,
+    /// What has to be there before it: its type.
+    pub(super) registers: Option<Change>,
+}
+
+/// What came of writing items.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) stored: Vec<Entry>,
+    pub(super) replayed: usize,
+    pub(super) rejected: Vec<Rejection>,
+    pub(super) warnings: Vec<Warning>,
+}
+
+impl Workspace {
+    /// Takes in the answer of a tool: its observations, what it was told to put on the scratch page, and what is worth
+    /// knowing for longer, which becomes notes of the thread's scratchbook.
+    ///
+    /// Never fails. An item that is wrong is rejected and traced, the others are stored. The same answer to the same call
+    /// is stored once, however often it comes. If the store cannot write, the items wait in the outbox and are delivered
+    /// once, at the next turn or with the next answer; without an outbox they are rejected with `storage_failed`.
+    pub async fn ingest(&self, actor: &Actor, response: &ToolResponse, context: &IngestContext) -> Ingested {
+        // What waits is older than this. Whatever keeps it waiting is told by its own trace.
+        let _delivered = self.deliver_outbox().await;
+        let actor = match context.turn {
+            Some(turn) if actor.turn.is_none() => actor.clone().in_turn(turn),
+            _ => actor.clone(),
+        };
+        let manifest = self.manifest_of(&actor.name).await;
+        let mut channels = vec![(Channel::Observations, &response.observations)];
+        let mut ingested = Ingested::default();
+        for (channel, items) in [
+            (Channel::ScratchPageWrites, &response.scratch_page_writes),
+            (Channel::MemoryWrites, &response.memory_writes),
+        ] {
+            if response.has_failed() {
+                // What a failed call noticed is worth keeping; what it was told to write is not done.
+                let count = items.as_array().map_or(0, Vec::len);
+                let message = "the call failed, so what it was told to write is not written";
+                ingested
+                    .rejected
+                    .extend((0..count).map(|index| Rejection::new(channel, index, "call_failed", message)));
+            } else {
+                channels.push((channel, items));
+            }
+        }
+        let sifted = sift(&channels, &manifest);
+        ingested.rejected.extend(sifted.rejected);
+        let now = self.now();
+        let call = call_of(&actor, response, context);
+        let mut ready = Vec::new();
+        for proposed in sifted.proposed {
+            let (channel, index) = (proposed.channel, proposed.index);
+            let id = self.id_of(call.as_deref(), &proposed, now);
+            match self.draft(&actor, proposed, id, &manifest, context, now) {
+                Ok((item, warnings)) => {
+                    let corrections = warnings.into_iter().map(|warning| Correction {
+                        index,
+                        channel,
+                        warning,
+                    });
+                    ingested.warnings.extend(corrections);
+                    ready.push(item);
+                }
+                Err(invalid) => ingested.rejected.push(Rejection::of(channel, index, &invalid)),
+            }
+        }
+        self.write_or_spool(&actor, ready, context.thread.as_ref(), now, &mut ingested)
+            .await;
+        ingested
+            .rejected
+            .sort_by_key(|rejection| (rejection.channel, rejection.index));
+        self.note_ingested(&actor, &ingested);
+        ingested
+    }
+
+    /// What is declared of a tool, as far as it is known: a store that cannot be read is no reason to take nothing.
+    pub(super) async fn manifest_of(&self, tool: &str) -> ToolManifest {
+        match self.policy().await {
+            Ok(policy) => policy.manifests.of(tool),
+            Err(_) => {
+                let known = self.inner.policy.lock().unwrap_or_else(PoisonError::into_inner);
+                known.manifests.of(tool)
+            }
+        }
+    }
+
+    /// The same item of the same answer has the same id, so it is there once (M7.3.26). Within a turn the call and the place
+    /// name it; outside of one, where calls may be named alike, what it says does, too.
+    fn id_of(&self, call: Option<&str>, proposed: &Proposed, now: Timestamp) -> EntryId {
+        let Some(call) = call else {
+            return EntryId::draw(&*self.inner.ids, now);
+        };
+        let place = format!("{}[{}]", proposed.channel, proposed.index);
+        EntryId::derived(&["ingest", self.space().as_str(), call, &place])
+    }
+
+    fn draft(
+        &self,
+        actor: &Actor,
+        proposed: Proposed,
+        id: EntryId,
+        manifest: &ToolManifest,
+        context: &IngestContext,
+        now: Timestamp,
+    ) -> Result<(Ready, Vec<Warning>), folio_memory::Invalid> {
+        let (channel, index) = (proposed.channel, proposed.index);
+        let source = Source {
+            channel: Some(channel.as_str().to_owned()),
+            node: context.node.clone(),
+            ..source_of(actor)
+        };
+        let mut registers = None;
+        let mut warnings = Vec::new();
+        let (page, kind, fields): (PageId, EntryKind, EntryFields) = match proposed.content {
+            Content::Observation(input) => {
+                let policy = self.inner.policy.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let asked = match (&input.ttl_minutes, &input.expires_at) {
+                    (TtlInput::Absent, None) => Bound::Unsaid,
+                    _ => Bound::Given,
+                };
+                let unknown = UnknownType::under(&policy, actor.role);
+                let draft = observation::draft(*input, policy.types(), unknown, trust_of(actor), source, now)?;
+                let mut fields = draft.fields;
+                warnings.extend(draft.warnings);
+                let name = fields.type_name.clone().unwrap_or_default();
+                let ttl = policy.types().get(&name).and_then(|known| known.default_ttl);
+                warnings.extend(manifest.bound(&mut fields, asked, ttl, now));
+                registers = draft.registers.map(|as_type| Change::RegisterType { name, as_type });
+                (observation::page_of(self.space()).0, EntryKind::Observation, fields)
+            }
+            Content::Memory(input) => {
+                let kind = input.kind;
+                let mut fields = scratchbook::draft(input, trust_of(actor))?;
+                fields.source = source;
+                let thread = context.thread.clone().unwrap_or_else(ThreadKey::main);
+                (scratchbook::page_of(self.space(), &thread).0, kind, fields)
+            }
+        };
+        let new = Box::new(NewEntry { id, page, kind, fields });
+        let ready = Ready {
+            channel,
+            index,
+            new,
+            registers,
+        };
+        Ok((ready, warnings))
+    }
+
+    async fn write_or_spool(
+        &self,
+        actor: &Actor,
+        ready: Vec<Ready>,
+        thread: Option<&ThreadKey>,
+        now: Timestamp,
+        ingested: &mut Ingested,
+    ) {
+        if ready.is_empty() {
+            return;
+        }
+        match self.write_items(actor, &ready, thread, now).await {
+            Ok(batch) => {
+                ingested.stored = batch.stored;
+                ingested.replayed = batch.replayed;
+                ingested.rejected.extend(batch.rejected);
+                // A secret may be in any of them; the place is in the warning's words.
+                ingested
+                    .warnings
+                    .extend(batch.warnings.into_iter().map(|warning| Correction {
+                        index: 0,
+                        channel: ready[0].channel,
+                        warning,
+                    }));
+            }
+            Err(error) => {
+                let spooled = Spooled::of(self.space(), actor, thread, now, &ready);
+                match self.spool(spooled).await {
+                    Ok(()) => ingested.spooled = ready.len(),
+                    Err(reason) => {
+                        let message = format!("{error}; {reason}");
+                        let lost = ready.iter();
+                        let lost =
+                            lost.map(|item| Rejection::new(item.channel, item.index, "storage_failed", &*message));
+                        ingested.rejected.extend(lost);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes `ready`, whatever of it is not there. Fails only if the store cannot write.
+    pub(super) async fn write_items(
+        &self,
+        actor: &Actor,
+        ready: &[Ready],
+        thread: Option<&ThreadKey>,
+        at: Timestamp,
+    ) -> Result<Batch, WorkspaceError> {
+        let mut batch = Batch::default();
+        let mut left: Vec<&Ready> = ready.iter().collect();
+        let mut attempt = 1;
+        while !left.is_empty() {
+            match self.write_all(actor, &left, thread, at).await {
+                Ok((entries, warnings)) => {
+                    batch.stored.extend(entries);
+                    batch.warnings.extend(warnings);
+                    break;
+                }
+                Err(error) if error.kind() == ErrorKind::Unavailable || error.kind() == ErrorKind::Corrupt => {
+                    return Err(error);
+                }
+                Err(error) => {
+                    let before = left.len();
+                    let found = self.those_there(&mut left).await?;
+                    batch.replayed += found.len();
+                    batch.stored.extend(found);
+                    if left.len() < before && attempt < ATTEMPTS {
+                        attempt += 1;
+                    } else if left.len() == 1 {
+                        let item = left[0];
+                        let code = match &error {
+                            WorkspaceError::Invalid(invalid) => invalid.code.clone(),
+                            WorkspaceError::Refused { .. } => "refused".to_owned(),
+                            WorkspaceError::Store(_) => "not_accepted".to_owned(),
+                        };
+                        let rejection = Rejection::new(item.channel, item.index, &code, error.to_string());
+                        batch.rejected.push(rejection);
+                        break;
+                    } else {
+                        // One of them is more than the store takes: each for itself, then.
+                        for item in std::mem::take(&mut left) {
+                            let one = std::slice::from_ref(item);
+                            let one = Box::pin(self.write_items(actor, one, thread, at)).await?;
+                            batch.replayed += one.replayed;
+                            batch.stored.extend(one.stored);
+                            batch.rejected.extend(one.rejected);
+                            batch.warnings.extend(one.warnings);
+                        }
+                    }
+                }
+            }
+        }
+        batch.stored.sort_by_key(|entry| entry.handle);
+        Ok(batch)
+    }
+
+    /// Writes all of `items` in one commit.
+    async fn write_all(
+        &self,
+        actor: &Actor,
+        items: &[&Ready],
+        thread: Option<&ThreadKey>,
+        at: Timestamp,
+    ) -> Result<(Vec<Entry>, Vec<Warning>), WorkspaceError> {
+        let mut changes = Vec::new();
+        if items.iter().any(|item| item.channel != Channel::MemoryWrites) {
+            changes.extend(self.scratch_page().await?.1);
+        }
+        if items.iter().any(|item| item.channel == Channel::MemoryWrites) {
+            let thread = thread.cloned().unwrap_or_else(ThreadKey::main);
+            let (page, fields) = scratchbook::page_of(self.space(), &thread);
+            changes.extend(self.ensured(page, || fields).await?);
+        }
+        for item in items {
+            changes.extend(item.registers.clone());
+            changes.push(Change::AddEntry(item.new.clone()));
+        }
+        let write = Write {
+            // An item that waited is recorded now, and holds as long as was meant when it was made.
+            at: Some(at.max(self.now())),
+            ..Write::of(changes)
+        };
+        let recorded = self.record(actor, write).await?;
+        let committed = recorded.committed;
+        let entries = recorded.record.changes.into_iter().filter_map(|change| {
+            let Change::AddEntry(new) = change else { return None };
+            let entry = committed.entries.iter().find(|entry| entry.id == new.id)?;
+            Some(Entry::added(*new, entry.handle, committed.seq, committed.at))
+        });
+        Ok((entries.collect(), recorded.warnings))
+    }
+
+    /// Takes those out of `items` that are there already, and gives them as they are.
+    async fn those_there(&self, items: &mut Vec<&Ready>) -> Result<Vec<Entry>, WorkspaceError> {
+        let mut found = Vec::new();
+        for item in std::mem::take(items) {
+            match self.read_entry(folio_memory::id::Ref::Id(item.new.id)).await {
+                Ok(entry) => found.push(entry),
+                Err(WorkspaceError::Store(StoreError::NotFound { .. })) => items.push(item),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
+    fn note_ingested(&self, actor: &Actor, ingested: &Ingested) {
+        let note = |operation| TraceNote::new(self.now(), actor, "scratch_page", operation);
+        for rejection in &ingested.rejected {
+            self.note(
+                note("add_observation")
+                    .with_status(REJECTED)
+                    .with_detail(json!(rejection)),
+            );
+        }
+        for correction in &ingested.warnings {
+            self.note(
+                note("add_observation")
+                    .with_status(WARNING)
+                    .with_detail(json!(correction)),
+            );
+        }
+        if ingested.spooled > 0 {
+            let detail = json!({"items": ingested.spooled});
+            self.note(note("spool_observations").with_status("waiting").with_detail(detail));
+        }
+        if ingested.replayed > 0 {
+            let detail = json!({"items": ingested.replayed});
+            self.note(note("ingest_again").with_detail(detail));
+        }
+    }
+}
+
+/// What names the call. Nothing if nobody named it: then every answer is a new one.
+fn call_of(actor: &Actor, response: &ToolResponse, context: &IngestContext) -> Option<String> {
+    let call = context.call.as_deref().unwrap_or(&response.request_id);
+    if call.is_empty() {
+        return None;
+    }
+    let turn = context.turn.or(actor.turn);
+    let what = match turn {
+        Some(turn) => json!([turn.to_string(), actor.name, call]),
+        None => {
+            let items: [&Value; 3] = [
+                &response.observations,
+                &response.scratch_page_writes,
+                &response.memory_writes,
+            ];
+            json!([null, actor.name, call, items])
+        }
+    };
+    Some(what.to_string())
+}

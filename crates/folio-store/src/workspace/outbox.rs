@@ -1,0 +1,278 @@
+//! What a tool noticed while the store could not write: it waits in a file beside the store, and is delivered once (M7.3.26).
+//!
+//! A line of JSON for each answer, appended and flushed to the disk. The ids of the entries stand in it, so delivering a
+//! line twice, because the process died before the file was emptied, adds nothing. A file that is being read or written
+//! is locked. It is emptied only when all of it is delivered.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use folio_memory::tool_exchange::Channel;
+use folio_memory::trace::{FAILED, REJECTED};
+use folio_memory::{Actor, Change, NewEntry, SpaceName, ThreadKey, Timestamp, TraceNote};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::ingest::Ready;
+use super::{Workspace, WorkspaceError, redact};
+
+/// The version of a line.
+const FORMAT: u32 = 1;
+/// Bytes that may wait. Beyond, the store is gone for longer than a file beside it is the answer.
+const BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// One answer that waits.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Spooled {
+    v: u32,
+    space: SpaceName,
+    actor: Actor,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    thread: Option<ThreadKey>,
+    at: Timestamp,
+    items: Vec<SpooledItem>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct SpooledItem {
+    channel: Channel,
+    index: usize,
+    new: Box<NewEntry>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    registers: Option<Change>,
+}
+
+/// What came of a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Delivered {
+    /// Items that are in memory now and were not before.
+    pub items: usize,
+    /// Items that were there already: an earlier delivery did not come to emptying the file.
+    pub replayed: usize,
+    /// Items that the store does not accept. They are in the trace.
+    pub rejected: usize,
+    /// Lines that cannot be read, for example because the process died while it wrote. They are kept beside the file.
+    pub damaged: usize,
+}
+
+impl Spooled {
+    pub(super) fn of(
+        space: &SpaceName,
+        actor: &Actor,
+        thread: Option<&ThreadKey>,
+        at: Timestamp,
+        ready: &[Ready],
+    ) -> Self {
+        let item = |item: &Ready| SpooledItem {
+            channel: item.channel,
+            index: item.index,
+            new: item.new.clone(),
+            registers: item.registers.clone(),
+        };
+        Self {
+            v: FORMAT,
+            space: space.clone(),
+            actor: actor.clone(),
+            thread: thread.cloned(),
+            at,
+            items: ready.iter().map(item).collect(),
+        }
+    }
+
+    fn ready(&self) -> Vec<Ready> {
+        let item = |item: &SpooledItem| Ready {
+            channel: item.channel,
+            index: item.index,
+            new: item.new.clone(),
+            registers: item.registers.clone(),
+        };
+        self.items.iter().map(item).collect()
+    }
+}
+
+impl Workspace {
+    /// The same space with a file in which answers of tools wait when the store cannot write. Set once, before anything
+    /// is written; a second call changes nothing.
+    #[must_use]
+    pub fn with_outbox(self, file: PathBuf) -> Self {
+        self.inner.outbox.get_or_init(|| file);
+        self
+    }
+
+    /// The file in which answers of tools wait.
+    #[must_use]
+    pub fn outbox(&self) -> Option<&Path> {
+        self.inner.outbox.get().map(PathBuf::as_path)
+    }
+
+    /// Puts `spooled` into the outbox; on the disk when this returns. The reason in words if it cannot be.
+    pub(super) async fn spool(&self, mut spooled: Spooled) -> Result<(), String> {
+        let Some(file) = self.outbox().map(Path::to_owned) else {
+            return Err("there is no outbox beside this store".to_owned());
+        };
+        let mode = self.redaction_in_trouble();
+        for item in &mut spooled.items {
+            redact::clean_new(&mut item.new, mode);
+        }
+        let line = serde_json::to_string(&spooled).map_err(|error| error.to_string())?;
+        let written = tokio::task::spawn_blocking(move || append(&file, &line));
+        match written.await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(format!("the outbox cannot be written: {error}")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Delivers what waits in the outbox, once. Does nothing if there is none, if nothing waits, or if another process is
+    /// at it.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if the file or the store cannot be used: then all of it goes on waiting.
+    pub async fn deliver_outbox(&self) -> Result<Delivered, WorkspaceError> {
+        let Some(file) = self.outbox() else {
+            return Ok(Delivered::default());
+        };
+        let is_empty = |metadata: std::fs::Metadata| metadata.len() == 0;
+        if std::fs::metadata(file).map_or(true, is_empty) {
+            return Ok(Delivered::default());
+        }
+        let path = file.to_owned();
+        let opened = tokio::task::spawn_blocking(move || take(&path)).await;
+        let taken = opened.map_err(io::Error::other).and_then(|opened| opened);
+        let Some((locked, bytes)) = taken.map_err(|error| self.outbox_failed("read", error))? else {
+            return Ok(Delivered::default());
+        };
+        let mut delivered = Delivered::default();
+        let mut others = false;
+        let mut damaged = Vec::new();
+        for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let spooled = match serde_json::from_slice::<Spooled>(line) {
+                Ok(spooled) if spooled.v <= FORMAT => spooled,
+                Ok(_) => {
+                    others = true;
+                    continue;
+                }
+                Err(_) => {
+                    delivered.damaged += 1;
+                    damaged.extend_from_slice(line);
+                    damaged.push(b'\n');
+                    continue;
+                }
+            };
+            let mut space = self.clone();
+            if spooled.space != *self.space() {
+                space = self.beside(spooled.space.clone());
+            }
+            let ready = spooled.ready();
+            let batch = space
+                .write_items(&spooled.actor, &ready, spooled.thread.as_ref(), spooled.at)
+                .await
+                .inspect_err(|error| {
+                    let note = TraceNote::new(self.now(), &spooled.actor, "scratch_page", "deliver_observations");
+                    self.note(note.with_status(FAILED).with_detail(error.to_string()));
+                })?;
+            delivered.items += batch.stored.len() - batch.replayed;
+            delivered.replayed += batch.replayed;
+            delivered.rejected += batch.rejected.len();
+            for rejection in &batch.rejected {
+                let note = TraceNote::new(self.now(), &spooled.actor, "scratch_page", "deliver_observations");
+                space.note(note.with_status(REJECTED).with_detail(json!(rejection)));
+            }
+            let note = TraceNote::new(self.now(), &spooled.actor, "scratch_page", "deliver_observations");
+            space.note(note.with_detail(json!({
+                "items": batch.stored.len() - batch.replayed, "replayed": batch.replayed, "noticed_at": spooled.at,
+            })));
+        }
+        if others {
+            // A newer version wrote some of it, and will deliver it.
+            return Ok(delivered);
+        }
+        let path = file.to_owned();
+        let emptied = tokio::task::spawn_blocking(move || empty(&locked, &path, &damaged)).await;
+        let emptied = emptied.map_err(io::Error::other).and_then(|emptied| emptied);
+        emptied.map_err(|error| self.outbox_failed("empty", error))?;
+        if delivered.damaged > 0 {
+            let note = self.noted("scratch_page", "deliver_observations").with_status(FAILED);
+            self.note(note.with_detail(json!({"damaged_lines": delivered.damaged})));
+        }
+        Ok(delivered)
+    }
+
+    fn outbox_failed(&self, doing: &'static str, error: io::Error) -> WorkspaceError {
+        let location = self.outbox().map(|file| file.display().to_string()).unwrap_or_default();
+        let store = crate::error::StoreError::Unavailable {
+            doing,
+            location,
+            reason: error.to_string(),
+            source: Some(Box::new(error)),
+        };
+        store.into()
+    }
+}
+
+/// Appends `line`, durably. A line that somebody began and did not end is left to itself.
+fn append(path: &Path, line: &str) -> io::Result<()> {
+    let is_new = !path.exists();
+    let mut file = File::options().read(true).append(true).create(true).open(path)?;
+    file.lock()?;
+    let length = file.metadata()?.len();
+    if length + line.len() as u64 > BYTES_MAX {
+        let message = format!("{length} bytes wait already, and {BYTES_MAX} are the most");
+        return Err(io::Error::new(io::ErrorKind::StorageFull, message));
+    }
+    let mut text = String::with_capacity(line.len() + 2);
+    if length > 0 {
+        let mut last = [0];
+        file.seek(io::SeekFrom::Start(length - 1))?;
+        file.read_exact(&mut last)?;
+        if last != *b"\n" {
+            text.push('\n');
+        }
+    }
+    text.push_str(line);
+    text.push('\n');
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    if let Err(error) = written {
+        // Half a line would only be in the way. If that fails, too, it is found damaged, and left aside.
+        file.set_len(length).unwrap_or_default();
+        return Err(error);
+    }
+    if is_new && let Some(folder) = path.parent() {
+        // That the file is there has to survive, too. Where folders cannot be synced, nothing better is known.
+        File::open(folder)
+            .and_then(|folder| folder.sync_all())
+            .unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// Locks the file and reads it; nothing if somebody else is at it.
+fn take(path: &Path) -> io::Result<Option<(File, Vec<u8>)>> {
+    let mut file = match File::options().read(true).write(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(std::fs::TryLockError::WouldBlock) => return Ok(None),
+        Err(std::fs::TryLockError::Error(error)) => return Err(error),
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(Some((file, bytes)))
+}
+
+/// Empties the locked file, after what could not be read was put aside.
+fn empty(file: &File, path: &Path, damaged: &[u8]) -> io::Result<()> {
+    if !damaged.is_empty() {
+        let mut aside = path.as_os_str().to_owned();
+        aside.push(".damaged");
+        let mut aside = File::options().append(true).create(true).open(aside)?;
+        aside.write_all(damaged)?;
+        aside.sync_all()?;
+    }
+    file.set_len(0)?;
+    file.sync_all()
+}

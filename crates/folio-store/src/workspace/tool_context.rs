@@ -1,0 +1,86 @@
+//! What a tool wants to know of the scratch page before it works (seed 004).
+
+use folio_memory::tool_exchange::{ContextItem, ContextQuery, ToolRequest, context_query};
+use folio_memory::trace::FAILED;
+use folio_memory::{Actor, Entry, EntryQuery, Tag};
+use serde_json::{Value, json};
+
+use super::{Workspace, WorkspaceError};
+
+/// Observations that are looked at, at most, to find those with a tag that the tool may see.
+const LOOKED_AT: usize = 10_000;
+
+impl Workspace {
+    /// What `request` wants to know of the scratch page, as far as its manifest lets `actor` see it.
+    ///
+    /// Never fails: a question that is wrong, or a store that cannot be read, is an empty answer and a line in the trace
+    /// (M7.2.19), because a tool can work without.
+    pub async fn tool_context(&self, actor: &Actor, request: &ToolRequest) -> Vec<ContextItem> {
+        match self.try_tool_context(actor, request).await {
+            Ok(found) => found,
+            Err(error) => {
+                let asking = self.asked_by(actor);
+                let note = asking.noted("scratch_page", "list_observations").with_status(FAILED);
+                let filters = request.scratch_page_query.clone().unwrap_or(Value::Null);
+                asking.note(note.with_detail(json!({"filters": filters, "error": error.to_string()})));
+                Vec::new()
+            }
+        }
+    }
+
+    /// The same for somebody who is to hear what is wrong: people and their programs.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for a field that is no filter; `Unavailable` or `Corrupt`.
+    pub async fn try_tool_context(
+        &self,
+        actor: &Actor,
+        request: &ToolRequest,
+    ) -> Result<Vec<ContextItem>, WorkspaceError> {
+        let Some(asked) = &request.scratch_page_query else {
+            return Ok(Vec::new());
+        };
+        let scope = self.policy().await?.manifests.of(&actor.name).reads;
+        let query = match context_query(asked, &scope)? {
+            ContextQuery::Asks(query) => *query,
+            ContextQuery::Nothing => {
+                let note = self.asked_by(actor).noted("scratch_page", "list_observations");
+                self.note(note.with_detail(json!({"filters": asked, "returned": 0, "total": 0})));
+                return Ok(Vec::new());
+            }
+        };
+        let asking = self.asked_by(actor);
+        let found = if scope.tags.is_empty() {
+            asking.observations(query).await?.items
+        } else {
+            asking.tagged(query, &scope.tags).await?
+        };
+        Ok(found.iter().map(ContextItem::of).collect())
+    }
+
+    /// What `query` finds of the observations with one of `tags`.
+    async fn tagged(&self, query: EntryQuery, tags: &[Tag]) -> Result<Vec<Entry>, WorkspaceError> {
+        let limit = query.limit() as usize;
+        let mut query = EntryQuery {
+            limit: folio_memory::query::MAX_LIMIT,
+            ..query
+        };
+        if query.tags_any.is_empty() {
+            query.tags_any = tags.to_vec();
+        }
+        let (mut found, mut looked_at) = (Vec::new(), 0);
+        loop {
+            let answer = self.observations(query.clone()).await?;
+            looked_at += answer.returned;
+            let seen = answer.items.into_iter();
+            found.extend(seen.filter(|entry| entry.fields.tags.iter().any(|tag| tags.contains(tag))));
+            match answer.next {
+                Some(next) if found.len() < limit && looked_at < LOOKED_AT => query.cursor = Some(next),
+                _ => break,
+            }
+        }
+        found.truncate(limit);
+        Ok(found)
+    }
+}
