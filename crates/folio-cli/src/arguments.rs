@@ -7,7 +7,7 @@ use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 
 use crate::commands::{
     bench, book, cancel, completions, context, doctor, episodes, goals, observe, page, patterns, plan, policy, resume,
-    run, runs, serve, show, trace, tree, turn, watch, why,
+    run, runs, serve, show, tool, trace, tree, turn, watch, why,
 };
 
 const FIRST_STEPS: &str = "\
@@ -130,6 +130,9 @@ pub(crate) enum Command {
     /// What holds in the space: show, set, unset
     #[command(subcommand)]
     Policy(policy::Policy),
+    /// What tools say and ask: ingest, context
+    #[command(subcommand)]
+    Tool(tool::Tool),
     /// Plan files: schema, check
     #[command(subcommand)]
     Plan(plan::Plan),

@@ -238,6 +238,8 @@ impl Runner {
             .store()
             .claim_run(workspace.space(), run, &self.shared.owner)
             .await?;
+        // Whatever keeps it waiting tells the trace.
+        let _delivered = workspace.deliver_outbox().await;
         let driven = async { Drive::open(Arc::clone(&self.shared), run, fence).await?.run().await };
         let result = driven.await;
         // A failure to give it up is not worth a second error: the claim ends with this process.

@@ -22,6 +22,7 @@
 
 mod open;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use folio_engine as engine;
@@ -46,6 +47,8 @@ pub struct Folio {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
+    /// Where answers of tools wait when the store cannot write.
+    outbox: Option<PathBuf>,
 }
 
 impl Folio {
@@ -58,7 +61,10 @@ impl Folio {
     ///
     /// If `url` names no kind of store that this build has, or the store cannot be opened.
     pub async fn open(url: &str) -> Result<Self, OpenError> {
-        Ok(Self::on(open::open(url)?))
+        Ok(Self {
+            outbox: open::outbox_of(url),
+            ..Self::on(open::open(url)?)
+        })
     }
 
     /// A store of your own making, with the clock and the ids of the system.
@@ -68,18 +74,19 @@ impl Folio {
             store,
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds::default()),
+            outbox: None,
         }
     }
 
     /// The space called `space`. It begins to exist when something is written to it.
     #[must_use]
     pub fn workspace(&self, space: SpaceName) -> Workspace {
-        Workspace::new(
-            Arc::clone(&self.store),
-            Arc::clone(&self.clock),
-            Arc::clone(&self.ids),
-            space,
-        )
+        let (store, clock, ids) = (Arc::clone(&self.store), Arc::clone(&self.clock), Arc::clone(&self.ids));
+        let workspace = Workspace::new(store, clock, ids, space);
+        match &self.outbox {
+            Some(file) => workspace.with_outbox(file.clone()),
+            None => workspace,
+        }
     }
 
     /// The store itself.

@@ -1,5 +1,6 @@
 //! From the URL of a store to the store.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use folio_store::sqlite::{OpenOptions, SqliteStore};
@@ -34,6 +35,13 @@ fn unknown(scheme: &str) -> String {
         "" => "the store URL does not begin with a kind of store and a colon".to_owned(),
         scheme => format!("{scheme:?} is not a kind of store"),
     }
+}
+
+/// Where answers of tools wait when the store that `url` names cannot write: beside it, if it is a file.
+pub(crate) fn outbox_of(url: &str) -> Option<PathBuf> {
+    let path = url.strip_prefix("sqlite:")?;
+    let path = path.strip_prefix("//").unwrap_or(path);
+    (!path.is_empty()).then(|| PathBuf::from(format!("{path}-outbox.jsonl")))
 }
 
 pub(crate) fn open(url: &str) -> Result<Arc<dyn Store>, OpenError> {

@@ -18,6 +18,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod serve;
 pub(crate) mod show;
+pub(crate) mod tool;
 pub(crate) mod trace;
 pub(crate) mod tree;
 pub(crate) mod turn;
@@ -143,6 +144,7 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Calibration(_) => patterns::calibration(context).await,
         Command::Trace(trace) => trace::run(context, trace).await,
         Command::Policy(policy) => policy::run(context, policy).await,
+        Command::Tool(tool) => tool::run(context, tool).await,
         Command::Plan(plan) => plan::run(context, plan),
         Command::Doctor(doctor) => doctor::run(context, doctor).await,
         Command::Serve(serve) => serve::run(context, serve).await,

@@ -2,16 +2,18 @@
 
 use clap::Args;
 use folio::memory::Seq;
-use folio::memory::id::{EntryRef, RunRef};
+use folio::memory::id::{EntryRef, RunRef, TurnRef};
+use folio::store::ErrorKind;
 use folio::store::workspace::TraceQuery;
 
 use super::Context;
 use crate::arguments::{entry_ref, run_ref};
 use crate::error::{Exit, Failure};
 use crate::report::list::List;
+use crate::report::timeline;
 use crate::report::trace::TraceLine;
 
-/// `folio trace`. The global `--turn` restricts it to one turn.
+/// `folio trace`. The global `--turn` restricts it to one turn, told as a timeline.
 #[derive(Debug, Args)]
 pub(crate) struct Trace {
     /// Only what was done in this run: r3 or run_…
@@ -35,9 +37,14 @@ pub(crate) struct Trace {
 pub(crate) async fn run(context: &Context<'_>, trace: Trace) -> Result<Exit, Failure> {
     let workspace = context.outside().await?;
     // Only the flag: who works in a turn may want to see more than it.
-    let turn = match context.settings.turn_flag {
-        Some(turn) => Some(workspace.turn(turn).await?.begun.id),
-        None => None,
+    let (turn, began) = match context.settings.turn_flag {
+        None => (None, None),
+        Some(turn) => match (workspace.turn(turn).await, turn) {
+            (Ok(known), _) => (Some(known.begun.id), Some(known.started_at)),
+            // Somebody else may keep turns; what was done in them is told all the same.
+            (Err(error), TurnRef::Id(id)) if error.kind() == ErrorKind::NotFound => (Some(id), None),
+            (Err(error), _) => return Err(error.into()),
+        },
     };
     let query = TraceQuery {
         run: trace.run,
@@ -49,6 +56,12 @@ pub(crate) async fn run(context: &Context<'_>, trace: Trace) -> Result<Exit, Fai
     };
     let as_of = workspace.head().await?.0;
     let lines = workspace.trace(query).await?;
+    if let Some(turn) = turn.filter(|_| !context.output.is_json()) {
+        context
+            .output
+            .text(&timeline::text(turn, began, &lines, context.output.style()))?;
+        return Ok(Exit::Done);
+    }
     let list = List::whole(lines.iter().map(TraceLine::of).collect(), as_of);
     context.output.report(&list)?;
     if let Some(remark) = list.remark("nothing happened") {

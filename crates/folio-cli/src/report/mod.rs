@@ -6,6 +6,8 @@ pub(crate) mod list;
 pub(crate) mod observation;
 pub(crate) mod page;
 pub(crate) mod run;
+pub(crate) mod timeline;
+pub(crate) mod tool;
 pub(crate) mod trace;
 pub(crate) mod tree;
 pub(crate) mod turn;

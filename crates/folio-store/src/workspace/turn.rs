@@ -141,6 +141,9 @@ impl Workspace {
     ///
     /// As [`Workspace::draft_turn`] and [`Workspace::record`].
     pub async fn begin_turn(&self, actor: &Actor, input: TurnInput) -> Result<Begun, WorkspaceError> {
+        // What tools noticed while the store could not write is there before anybody decides. Whatever keeps it waiting
+        // tells the trace.
+        let _delivered = self.deliver_outbox().await;
         let DraftedTurn {
             new,
             assessment,

@@ -11,7 +11,7 @@ use super::repository::{files_in, none, read, root};
 const FOLDER: &str = "docs/errors";
 
 /// Pages about several codes.
-const COLLECTIONS: [&str; 2] = ["README", "tools"];
+const COLLECTIONS: [&str; 3] = ["README", "tools", "tool_answers"];
 
 fn page_of(code: &str) -> String {
     format!("{FOLDER}/{code}.md")

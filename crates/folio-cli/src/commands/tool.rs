@@ -1,0 +1,125 @@
+//! `folio tool`: what tools say and ask, taken in and answered.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use folio::memory::tool_exchange::{ToolRequest, ToolResponse};
+use folio::memory::{TurnId, id::TurnRef};
+use folio::store::workspace::IngestContext;
+use folio::{Actor, Role, Workspace};
+use serde::de::DeserializeOwned;
+
+use super::{Context, text_or_stdin};
+use crate::error::{Exit, Failure};
+use crate::report::tool::{Answer, Seen};
+
+/// `folio tool`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tool {
+    /// Take in the answer of a tool: its observations, its writes to the scratch page and to memory. With --turn, the
+    /// same answer to the same call is stored once
+    Ingest(Ingest),
+    /// Answer what a tool wants to know of the scratch page before it works
+    Context(ContextOf),
+}
+
+/// `folio tool ingest`.
+#[derive(Debug, Args)]
+pub(crate) struct Ingest {
+    /// The answer, a ToolResponse in JSON; - reads it from standard input
+    #[arg(default_value = "-", value_name = "FILE")]
+    file: PathBuf,
+    /// Which tool answered: its manifest decides what is taken [default: what the answer says, or none]
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+    /// What names the call within its turn [default: the request that the answer names]
+    #[arg(long, value_name = "NAME")]
+    call: Option<String>,
+}
+
+/// `folio tool context`.
+#[derive(Debug, Args)]
+pub(crate) struct ContextOf {
+    /// The question, a ToolRequest in JSON; - reads it from standard input
+    #[arg(default_value = "-", value_name = "FILE")]
+    file: PathBuf,
+    /// Which tool asks: its manifest decides what it may see [default: what the question says]
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+}
+
+/// Carries out `folio tool`.
+pub(crate) async fn run(context: &Context<'_>, tool: Tool) -> Result<Exit, Failure> {
+    match tool {
+        Tool::Ingest(ingest) => take_in(context, ingest).await,
+        Tool::Context(asked) => answer(context, asked).await,
+    }
+}
+
+async fn take_in(context: &Context<'_>, ingest: Ingest) -> Result<Exit, Failure> {
+    let response: ToolResponse = read(&ingest.file, "the answer of a tool")?;
+    let workspace = context.outside().await?;
+    let said = ["tool_id", "tool"]
+        .into_iter()
+        .find_map(|name| response.rest.get(name)?.as_str());
+    let name = ingest.tool.as_deref().or(said).unwrap_or_default();
+    let turn = turn_of(&workspace, context.settings.turn).await?;
+    let place = IngestContext {
+        turn,
+        call: ingest.call,
+        thread: Some(context.settings.thread.clone()),
+        node: None,
+    };
+    let ingested = workspace.ingest(&Actor::new(Role::Tool, name), &response, &place).await;
+    for rejection in &ingested.rejected {
+        context.output.note(format_args!(
+            "rejected: {}[{}] {} [{}]",
+            rejection.channel, rejection.index, rejection.message, rejection.code
+        ));
+    }
+    for correction in &ingested.warnings {
+        context.output.warnings(std::slice::from_ref(&correction.warning));
+    }
+    if ingested.spooled > 0 {
+        context.output.note(format_args!(
+            "{} wait beside the store, because it cannot be written now; the next turn delivers them",
+            ingested.spooled
+        ));
+    }
+    let is_lost = ingested
+        .rejected
+        .iter()
+        .any(|rejection| rejection.code == "storage_failed");
+    context.output.report(&Answer::of(&ingested, workspace.now()))?;
+    Ok(if is_lost { Exit::Unavailable } else { Exit::Done })
+}
+
+async fn answer(context: &Context<'_>, asked: ContextOf) -> Result<Exit, Failure> {
+    let request: ToolRequest = read(&asked.file, "the question of a tool")?;
+    let workspace = context.outside().await?;
+    let name = asked.tool.as_deref().unwrap_or(&request.tool_id);
+    let mut tool = Actor::new(Role::Tool, name);
+    tool.turn = turn_of(&workspace, context.settings.turn).await?;
+    let found = workspace.try_tool_context(&tool, &request).await?;
+    context.output.report(&Seen::of(found))?;
+    Ok(Exit::Done)
+}
+
+/// The turn that is named. One that nobody has begun here may be named by its id.
+async fn turn_of(workspace: &Workspace, turn: Option<TurnRef>) -> Result<Option<TurnId>, Failure> {
+    Ok(match turn {
+        None => None,
+        Some(TurnRef::Id(id)) => Some(id),
+        Some(handle) => Some(workspace.turn(handle).await?.begun.id),
+    })
+}
+
+fn read<T: DeserializeOwned>(file: &Path, what: &str) -> Result<T, Failure> {
+    let text = if file == Path::new("-") {
+        text_or_stdin("-".to_owned())?
+    } else {
+        std::fs::read_to_string(file).map_err(|error| Failure::file("read", file, &error))?
+    };
+    serde_json::from_str(&text)
+        .map_err(|error| Failure::usage("input_not_json", format!("{} is not {what}: {error}", file.display())))
+}

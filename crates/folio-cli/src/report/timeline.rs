@@ -1,0 +1,107 @@
+//! What happened in a turn, as people read it: when after its beginning, how long, and what a decision used.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use folio::Timestamp;
+use folio::memory::TurnId;
+use folio::store::workspace::TraceEntry;
+use serde_json::Value;
+
+use super::{instant, printable};
+use crate::output::Style;
+
+/// Characters of a detail that a line shows.
+const DETAIL_CHARS: usize = 160;
+
+/// The lines of `turn`, each with its distance from the turn's beginning.
+pub(crate) fn text(turn: TurnId, began: Option<Timestamp>, lines: &[TraceEntry], style: Style) -> String {
+    let mut out = String::new();
+    let Some(first) = lines.iter().map(start_of).min() else {
+        return format!("nothing is known of what happened in {turn}\n");
+    };
+    let began = began.map_or(first, |began| began.min(first));
+    let took = lines.iter().map(|line| line.at.since(began)).max().unwrap_or_default();
+    let heading = format!(
+        "{turn}, from {}, {} in {} lines",
+        instant(began),
+        span(took),
+        lines.len()
+    );
+    // Writing to a string does not fail.
+    let _written = writeln!(out, "{}", style.strong(heading));
+    for line in lines {
+        let _written = writeln!(out, "{}", of_line(line, began, style));
+    }
+    out
+}
+
+fn of_line(line: &TraceEntry, began: Timestamp, style: Style) -> String {
+    let offset = format!("+{}", span(start_of(line).since(began)));
+    // What a node of a run did stands below the run, everything else below the turn.
+    let depth = match (&line.node, line.component.as_str()) {
+        (Some(_), _) => 2,
+        (None, "turn") => 0,
+        (None, _) => 1,
+    };
+    let indent = "  ".repeat(depth);
+    let mut text = format!(
+        "{} {indent}{} {}",
+        style.faint(format_args!("{offset:>10}")),
+        style.faint(&line.component),
+        style.strong(&line.operation)
+    );
+    if let Some(kind) = &line.entry_type {
+        text.push_str(&format!(" {kind}"));
+    }
+    text.push_str(&format!(" by {}", printable(&line.source)));
+    match line.status.as_str() {
+        "success" => {}
+        "failed" | "denied" | "rejected" => text.push_str(&format!(" {}", style.bad(&line.status))),
+        status => text.push_str(&format!(" {}", style.warning(printable(status)))),
+    }
+    if let Some(us) = line.duration_us {
+        text.push_str(&format!(" ({})", span(Duration::from_micros(us))));
+    }
+    if !line.used.is_empty() {
+        let used: Vec<_> = line.used.iter().map(ToString::to_string).collect();
+        text.push_str(&format!(" using {}", used.join(", ")));
+    }
+    if let Some(detail) = &line.detail {
+        let said = match detail {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        text.push_str(&format!(": {}", super::first_line(&said, DETAIL_CHARS)));
+    }
+    text
+}
+
+/// When it began: it is noted when it is over.
+fn start_of(line: &TraceEntry) -> Timestamp {
+    line.at.minus(Duration::from_micros(line.duration_us.unwrap_or(0)))
+}
+
+/// A length of time in the unit that suits it.
+fn span(length: Duration) -> String {
+    let us = length.as_micros();
+    match us {
+        0..1_000 => format!("{us}µs"),
+        1_000..1_000_000 => format!("{}.{}ms", us / 1_000, us % 1_000 / 100),
+        _ => format!("{}.{:03}s", us / 1_000_000, us % 1_000_000 / 1_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_of_time_is_told_in_the_unit_that_suits_it() {
+        let of = |us| span(Duration::from_micros(us));
+        assert_eq!(
+            (of(7), of(1_250), of(61_002_000)),
+            ("7µs".into(), "1.2ms".into(), "61.002s".into())
+        );
+    }
+}

@@ -1,0 +1,207 @@
+//! What tools say and ask, by the program.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use serde_json::{Value, json};
+
+use support::Folio;
+
+const ANSWER: &str = r#"{"request_id": "req_1", "status": "ok", "outputs": {"found": 3}, "unknown": {"is": "left alone"},
+    "observations": [{"type": "contextual_insight", "content": "likes Burgundy", "tags": "wine", "confidence": 7},
+                     {"type": "risk_alert", "content": "undeclared"}, {"content": ""}]}"#;
+const TURN: &str = "turn_01JBEXAMP1E0000000000000T1";
+
+#[test]
+fn the_answer_of_a_tool_is_taken_in_item_by_item() {
+    let folio = Folio::new();
+    folio.file("answer.json", ANSWER);
+    let call = ["tool", "ingest", "answer.json", "--tool", "wine_search", "--turn", TURN];
+    let answer = folio.json(&call);
+    assert_eq!(answer["stored"][0]["content"], "likes Burgundy");
+    assert_eq!(answer["stored"][0]["source"]["tool"], "wine_search");
+    assert_eq!(answer["stored"][0]["source"]["channel"], "observations");
+    let rejected: Vec<_> = answer["rejected"].as_array().unwrap().iter().collect();
+    assert_eq!(
+        (&rejected[0]["index"], &rejected[0]["code"]),
+        (&json!(1), &json!("type_undeclared"))
+    );
+    assert_eq!(
+        (&rejected[1]["channel"], &rejected[1]["code"]),
+        (&json!("observations"), &json!("content_empty"))
+    );
+    let warning = &answer["warnings"][0];
+    assert_eq!(
+        (&warning["index"], &warning["code"]),
+        (&json!(0), &json!("confidence_clamped"))
+    );
+    assert_eq!((&warning["given"], &warning["used"]), (&json!("7"), &json!("1")));
+    assert_eq!(folio.json(&call)["replayed"], 1, "the same answer is stored once");
+    assert_eq!(folio.json(&["observe", "list"])["total"], 1);
+}
+
+#[test]
+fn a_tool_gets_what_it_asks_for_and_a_person_hears_what_is_wrong() {
+    let folio = Folio::new();
+    folio.ok(&[
+        "observe",
+        "add",
+        "User prefers Burgundy wines",
+        "--tag",
+        "wine",
+        "--confidence",
+        "0.9",
+    ]);
+    let ask = |query: Value| {
+        let request =
+            json!({"request_id": "r", "tool_id": "wine_recommender", "inputs": {}, "scratch_page_query": query});
+        folio.file("request.json", request.to_string());
+        folio.call(&["tool", "context", "request.json", "--json"])
+    };
+    let answer: Value =
+        serde_json::from_str(&ask(json!({"filters": {"tags": ["wine"], "owner": "agent"}})).stdout).unwrap();
+    assert_eq!(
+        answer["scratch_page_context"][0]["content"],
+        "User prefers Burgundy wines"
+    );
+    assert_eq!(answer["scratch_page_context"][0]["confidence"], 0.9);
+    let wrong = ask(json!({"filters": {"tgas": ["wine"]}}));
+    assert_eq!((wrong.code, wrong.stdout.as_str()), (2, ""));
+    assert!(wrong.stderr.contains("filter_unknown"), "{}", wrong.stderr);
+    folio.file("request.json", "not json");
+    assert_eq!(folio.call(&["tool", "context", "request.json"]).code, 2);
+    assert_eq!(folio.call(&["tool", "ingest", "nowhere.json"]).code, 3);
+}
+
+#[test]
+fn what_a_turn_did_is_told_as_a_timeline_with_what_was_rejected() {
+    let folio = Folio::new();
+    folio.file("answer.json", ANSWER);
+    folio.ok(&["tool", "ingest", "answer.json", "--tool", "wine_search", "--turn", TURN]);
+    let lines = folio.json(&["trace", "--turn", TURN]);
+    let lines = lines["items"].as_array().unwrap();
+    let of = |status: &str| lines.iter().filter(|line| line["status"] == status).count();
+    assert_eq!((of("rejected"), of("warning")), (2, 1));
+    let added = lines
+        .iter()
+        .find(|line| line["operation"] == "add_observation")
+        .unwrap();
+    for name in [
+        "timestamp",
+        "component",
+        "operation",
+        "observation_id",
+        "observation_type",
+        "source",
+        "status",
+        "turn_id",
+        "run_id",
+        "node_id",
+        "seq",
+        "duration_us",
+        "detail",
+    ] {
+        assert!(added.get(name).is_some(), "{name}");
+    }
+    let text = folio.ok(&["trace", "--turn", TURN]);
+    assert!(text.lines().next().unwrap().starts_with(TURN), "{text}");
+    assert!(
+        text.contains("scratch_page add_observation contextual_insight by wine_search"),
+        "{text}"
+    );
+    assert!(text.contains("rejected") && text.contains("type_undeclared"), "{text}");
+    assert!(
+        folio
+            .ok(&["trace", "--turn", "turn_01JBEXAMP1E0000000000000T2"])
+            .starts_with("nothing is known")
+    );
+}
+
+#[test]
+fn a_question_that_was_asked_is_in_the_trace_of_the_next_call() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "likes Burgundy", "--tag", "wine"]);
+    folio.ok(&["observe", "list", "--tag", "wine"]);
+    let lines = folio.json(&["trace", "--component", "scratch_page"]);
+    let last = lines["items"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&last["operation"], &last["detail"]["returned"]),
+        (&json!("list_observations"), &json!(1))
+    );
+    assert!(last["duration_us"].as_u64().unwrap() > 0);
+}
+
+/// Calls the program as one whose files may have at most 36 KiB: what a full disk looks like to it.
+#[cfg(unix)]
+fn on_a_full_disk(folio: &Folio, arguments: &[&str]) -> support::Called {
+    let mut command = std::process::Command::new("bash");
+    command.args(["-c", "trap '' XFSZ; ulimit -f 36; exec \"$0\" \"$@\""]);
+    command.arg(assert_cmd::cargo::cargo_bin!("folio")).args(arguments);
+    command
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("HOME", folio.path().join("home"))
+        .current_dir(folio.path());
+    support::Called::of(command.output().unwrap())
+}
+
+#[cfg(unix)]
+#[test]
+fn on_a_full_disk_what_a_tool_noticed_waits_beside_the_store_and_is_delivered_once() {
+    let folio = Folio::new();
+    let call = |request: &str, content: &str| {
+        let observations = if content.is_empty() {
+            json!([])
+        } else {
+            json!([{"content": content}])
+        };
+        let name = format!("{request}.json");
+        folio.file(
+            &name,
+            json!({"request_id": request, "observations": observations}).to_string(),
+        );
+        name
+    };
+    folio.ok(&["observe", "add", "before", "--store", "sqlite:f.db"]);
+    let kept = call("r1", &"kept ".repeat(5_000));
+    let ingest = [
+        "tool",
+        "ingest",
+        &kept,
+        "--tool",
+        "t",
+        "--turn",
+        TURN,
+        "--store",
+        "sqlite:f.db",
+        "--json",
+    ];
+    let called = on_a_full_disk(&folio, &ingest);
+    assert_eq!(called.code, 0, "{}", called.stderr);
+    let answer: Value = serde_json::from_str(&called.stdout).unwrap();
+    assert_eq!(
+        (&answer["spooled"], &answer["stored"]),
+        (&json!(1), &json!([])),
+        "{answer}"
+    );
+    let outbox = folio.path().join("f.db-outbox.jsonl");
+    assert!(std::fs::metadata(&outbox).unwrap().len() > 0);
+    for request in ["r2", "r3"] {
+        let nothing = call(request, "");
+        folio.ok(&[
+            "tool",
+            "ingest",
+            &nothing,
+            "--tool",
+            "t",
+            "--turn",
+            TURN,
+            "--store",
+            "sqlite:f.db",
+        ]);
+        assert_eq!(folio.json(&["observe", "list", "--store", "sqlite:f.db"])["total"], 2);
+    }
+    assert_eq!(std::fs::metadata(&outbox).unwrap().len(), 0);
+    assert_eq!(folio.json(&["doctor", "--store", "sqlite:f.db"])["problems"], json!([]));
+}
