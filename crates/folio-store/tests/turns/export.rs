@@ -6,7 +6,7 @@ use folio_memory::ThreadKey;
 use folio_memory::id::Ref;
 use folio_memory::observation::ObservationPatch;
 use folio_memory::turn::export::Export;
-use folio_store::workspace::EpisodeQuery;
+use folio_store::workspace::{EpisodeQuery, ForgetFilter};
 use serde_json::{from_value, json};
 
 use crate::scene::{Scene, person};
@@ -70,6 +70,37 @@ async fn an_export_says_what_was_then_whatever_happens_later_m7_6_47() {
         .unwrap();
     let then = scene.workspace.exported(&export, false).await.unwrap();
     assert_eq!(then[0].entry.as_ref().unwrap().fields.body, "then");
+}
+
+#[tokio::test]
+async fn what_is_forgotten_is_forgotten_in_every_export_and_stays_in_the_manifest_m7_6_50() {
+    let scene = Scene::new();
+    let turn = scene.begin("x").await;
+    let entry = scene
+        .notice(
+            "t",
+            turn.turn.begun.id,
+            json!({"content": "Ada lives in Paris at last"}),
+        )
+        .await;
+    let export = scene.end(&turn).await.export;
+    let filter = ForgetFilter {
+        entries: vec![Ref::Id(entry.id)],
+        ..ForgetFilter::default()
+    };
+    let forgotten = scene.workspace.forget(&person(), &filter, "she asked").await.unwrap();
+    assert!(forgotten.residue.found.is_empty(), "{:?}", forgotten.residue);
+    let then = scene.workspace.exported(&export, true).await.unwrap();
+    assert_eq!(
+        (then.len(), then[0].entry.is_none(), then[0].listed.id),
+        (1, true, entry.id)
+    );
+    // The next export lists it as it is now.
+    let next = scene.begin("y").await;
+    let next = scene.end(&next).await.export;
+    let now = scene.workspace.exported(&next, true).await.unwrap();
+    assert_eq!(now[0].listed.version, 2);
+    assert_eq!(now[0].entry.as_ref().unwrap().fields.body, "");
 }
 
 #[tokio::test]

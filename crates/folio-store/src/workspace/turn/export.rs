@@ -123,6 +123,9 @@ impl Workspace {
                     *state = Some(Entry::added(*new, current.handle, revision.seq, revision.at));
                 }
                 (Change::PatchEntry { fields, .. }, Some(state)) => state.patch(&fields, revision.seq, revision.at),
+                (Change::EraseEntry { why, .. }, Some(state)) => {
+                    state.erase(why, revision.seq, revision.at);
+                }
                 _ => {}
             }
         }
@@ -211,7 +214,7 @@ impl Workspace {
                     }
                     fold.entries.insert(entry.id, entry);
                 }
-                Change::PatchEntry { entry: id, fields, .. } => {
+                Change::PatchEntry { entry: id, .. } | Change::EraseEntry { entry: id, .. } => {
                     if !fold.entries.contains_key(id)
                         && let Some(before) = self.entry_at(*id, Seq(row.seq.0 - 1)).await?
                     {
@@ -220,13 +223,19 @@ impl Workspace {
                     let Some(entry) = fold.entries.get_mut(id) else {
                         continue;
                     };
-                    if entry.already_has(fields) {
-                        continue;
+                    let found = entry.version;
+                    match change {
+                        Change::PatchEntry { fields, .. } if !entry.already_has(fields) => {
+                            entry.patch(fields, row.seq, row.at);
+                        }
+                        Change::EraseEntry { why, .. } => {
+                            entry.erase(*why, row.seq, row.at);
+                        }
+                        _ => {}
                     }
-                    if is_ours {
-                        fold.touched.entry(*id).or_insert(Some(entry.version));
+                    if is_ours && entry.version > found {
+                        fold.touched.entry(*id).or_insert(Some(found));
                     }
-                    entry.patch(fields, row.seq, row.at);
                 }
                 _ => {}
             }
