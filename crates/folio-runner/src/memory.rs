@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use folio_engine::{NodeId, Outcome, Output, Run, projection};
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Tag};
-use folio_memory::observation::{ObservationInput, UnknownType, draft, page_of};
+use folio_memory::observation::{ObservationInput, TtlInput, UnknownType, draft, page_of};
+use folio_memory::tool_exchange::{Bound, Channel, Content, Proposed, ToolManifest, sift};
 use folio_memory::{
     Change, Clock, EntryId, IdSource, NewEntry, NewPage, PageFields, PageId, PageRole, Role, Source, SpaceName,
     Timestamp, Trust, TurnId,
@@ -41,26 +42,30 @@ impl MemoryWriter {
         let now = self.clock.now();
         let mut changes = Vec::new();
         let mut rejected = problems;
-        let channels = [
-            ("observations", writes.observations),
-            ("scratch_page_writes", writes.scratch_page_writes),
-            ("observe", ruled),
+        // The same rules as for every other tool's answer: manifests, limits, an item equal in two arrays (M7.3.23, 24).
+        let manifest = self.policy.manifests.of(&writes.tool);
+        let said = [
+            (Channel::Observations, Value::Array(writes.observations)),
+            (Channel::ScratchPageWrites, Value::Array(writes.scratch_page_writes)),
+            (Channel::Observe, Value::Array(ruled)),
         ];
-        let mut kept: Vec<Value> = Vec::new();
-        for (channel, items) in channels {
-            for (index, item) in items.into_iter().enumerate() {
-                // An item equal in two arrays is one observation (M7.3.24).
-                if kept.contains(&item) {
-                    continue;
+        let sifted = sift(&said.each_ref().map(|(channel, items)| (*channel, items)), &manifest);
+        for one in &sifted.rejected {
+            rejected.push(format!("{}[{}]: {}", one.channel, one.index, one.message));
+        }
+        for Proposed {
+            channel,
+            index,
+            content,
+        } in sifted.proposed
+        {
+            let Content::Observation(input) = content else { continue };
+            match self.observation(run, node, &writes.tool, &manifest, channel, *input, now) {
+                Ok((entry, registers)) => {
+                    changes.extend(registers);
+                    changes.push(Change::AddEntry(Box::new(entry)));
                 }
-                match self.observation(run, node, &writes.tool, channel, item.clone(), now) {
-                    Ok((entry, registers)) => {
-                        kept.push(item);
-                        changes.extend(registers);
-                        changes.push(Change::AddEntry(Box::new(entry)));
-                    }
-                    Err(problem) => rejected.push(format!("{channel}[{index}]: {problem}")),
-                }
+                Err(problem) => rejected.push(format!("{channel}[{index}]: {problem}")),
             }
         }
         if !changes.is_empty() {
@@ -76,29 +81,44 @@ impl MemoryWriter {
         changes
     }
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "an item of an answer has these parts; a struct would be filled in once"
+    )]
     fn observation(
         &self,
         run: &Run,
         node: NodeId,
         tool: &str,
-        channel: &str,
-        item: Value,
+        manifest: &ToolManifest,
+        channel: Channel,
+        input: ObservationInput,
         now: Timestamp,
     ) -> Result<(NewEntry, Option<Change>), String> {
-        let input: ObservationInput = serde_json::from_value(item).map_err(|error| error.to_string())?;
+        let asked = match (&input.ttl_minutes, &input.expires_at) {
+            (TtlInput::Absent, None) => Bound::Unsaid,
+            _ => Bound::Given,
+        };
         let source = Source {
             principal: (!tool.is_empty()).then(|| format!("{}:{tool}", Role::Tool)),
             tool: Some(tool.to_owned()).filter(|tool| !tool.is_empty()),
             run: Some(run.id()),
             node: Some(node.to_string()),
-            channel: Some(channel.to_owned()),
+            channel: Some(channel.as_str().to_owned()),
             turn: self.turn,
         };
         // What a rule of the plan says, whoever wrote the plan says.
-        let role = if channel == "observe" { Role::Human } else { Role::Tool };
+        let is_ruled = channel == Channel::Observe;
+        let role = if is_ruled { Role::Human } else { Role::Tool };
         let unknown = UnknownType::under(&self.policy, role);
-        let draft = draft(input, self.policy.types(), unknown, Trust::ToolInternal, source, now)
+        let mut draft = draft(input, self.policy.types(), unknown, Trust::ToolInternal, source, now)
             .map_err(|invalid| invalid.to_string())?;
+        if !is_ruled {
+            let name = draft.fields.type_name.as_deref().unwrap_or_default();
+            let ttl = self.policy.types().get(name).and_then(|known| known.default_ttl);
+            // Nobody reads the warnings of a run's call; what holds stands in the entry.
+            let _corrected = manifest.bound(&mut draft.fields, asked, ttl, now);
+        }
         let registers = draft.registers.map(|as_type| Change::RegisterType {
             name: draft.fields.type_name.clone().unwrap_or_default(),
             as_type,
