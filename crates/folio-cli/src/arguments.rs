@@ -7,7 +7,7 @@ use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 
 use crate::commands::{
     bench, book, cancel, completions, context, doctor, episodes, goals, observe, page, patterns, plan, policy, resume,
-    run, runs, serve, show, tool, trace, tree, turn, watch, why,
+    run, runs, search, serve, show, tool, trace, tree, turn, watch, why,
 };
 
 const FIRST_STEPS: &str = "\
@@ -16,6 +16,7 @@ First steps:
                                                              account, key or server
   folio observe add 'The tests need a database' --tag tests  note something
   folio observe list                                         what is noted
+  folio search databases                                     what has a word, in any form
   folio book add todo 'Write the tests'                      put something on the list
   folio tree                                                 every page that there is
 
@@ -125,6 +126,8 @@ pub(crate) enum Command {
     Patterns(patterns::Patterns),
     /// How often stated confidences came true
     Calibration(patterns::Calibration),
+    /// Find observations, notes, todos, tasks, goals and summaries by their words, best match first
+    Search(search::Search),
     /// Show what happened, in order
     Trace(trace::Trace),
     /// What holds in the space: show, set, unset

@@ -34,6 +34,8 @@ pub(crate) struct Settings {
     pub(crate) turn: Option<TurnRef>,
     /// The same if a flag said so.
     pub(crate) turn_flag: Option<TurnRef>,
+    /// Whether the command line names the thread.
+    pub(crate) names_thread: bool,
     /// The model, as `--model` writes it.
     pub(crate) model: Option<String>,
     /// When to use colour.
@@ -152,6 +154,7 @@ impl Settings {
             thread: ThreadKey(thread),
             turn,
             turn_flag: flags.turn,
+            names_thread: flags.thread.is_some(),
             model: around.text("FOLIO_MODEL")?.or(from_file.model),
             color,
             user: user.into_iter().flatten().next().unwrap_or_default(),

@@ -16,6 +16,7 @@ pub(crate) mod policy;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod tool;
@@ -142,6 +143,7 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Episodes(episodes) => episodes::run(context, episodes).await,
         Command::Patterns(patterns) => patterns::run(context, patterns).await,
         Command::Calibration(_) => patterns::calibration(context).await,
+        Command::Search(search) => search::run(context, search).await,
         Command::Trace(trace) => trace::run(context, trace).await,
         Command::Policy(policy) => policy::run(context, policy).await,
         Command::Tool(tool) => tool::run(context, tool).await,

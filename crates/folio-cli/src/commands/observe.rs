@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use folio::memory::entry::{Family, Owner};
 use folio::memory::id::EntryRef;
 use folio::memory::observation::TtlInput;
-use folio::memory::{Entry, Order, Seq, Status, Tag};
+use folio::memory::{Entry, Order, Seq, Status, Tag, TextMatch};
 use folio::store::Written;
 use folio::{EntryQuery, ObservationInput, ObservationPatch, Workspace};
 use serde_json::{Map, Value};
@@ -21,7 +21,7 @@ use crate::report::written::{self, OneOrMore};
 pub(crate) enum Observe {
     /// Note something that was noticed
     Add(Box<Add>),
-    /// List observations, newest first
+    /// List observations, newest first, or those with some words
     List(Box<List_>),
     /// Show everything about one observation
     Get(Get),
@@ -104,9 +104,15 @@ pub(crate) struct List_ {
     /// Only what was added after this commit
     #[arg(long, value_name = "SEQ")]
     since: Option<u64>,
-    /// In which order
-    #[arg(long, value_enum, default_value = "newest")]
-    order: OrderArgument,
+    /// Only with these words in title, text or tags
+    #[arg(long)]
+    text: Option<String>,
+    /// With how many of the words
+    #[arg(long = "match", value_enum, default_value = "all", requires = "text")]
+    text_match: MatchArgument,
+    /// In which order [default: the best match first with --text, else the newest]
+    #[arg(long, value_enum)]
+    order: Option<OrderArgument>,
     /// How many at most
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
@@ -119,6 +125,12 @@ pub(crate) struct List_ {
     /// Those that another one replaced, too
     #[arg(long)]
     include_superseded: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum MatchArgument {
+    All,
+    Any,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -213,7 +225,9 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
                     .note(format_args!("nothing can be in the status {name:?}"));
             }
             let list = match query {
-                Some(query) => List::of(&workspace.observations(query).await?, |entry| shape(&workspace, entry)),
+                Some(query) => List::scored(&workspace.observations(query).await?, |entry, score| {
+                    shape(&workspace, entry).with_score(score)
+                }),
                 None => List::whole(Vec::new(), workspace.head().await?.0),
             };
             show(context, &list)
@@ -351,8 +365,14 @@ fn query(list: List_) -> (Option<EntryQuery>, Vec<String>) {
         min_confidence: list.min_confidence,
         since: list.since.map(Seq),
         order: match list.order {
-            OrderArgument::Newest => Order::Newest,
-            OrderArgument::Oldest => Order::Oldest,
+            None => Order::Relevance,
+            Some(OrderArgument::Newest) => Order::Newest,
+            Some(OrderArgument::Oldest) => Order::Oldest,
+        },
+        text: list.text,
+        text_match: match list.text_match {
+            MatchArgument::All => TextMatch::All,
+            MatchArgument::Any => TextMatch::Any,
         },
         limit: list.limit,
         cursor: list.cursor,

@@ -22,8 +22,19 @@ pub(crate) struct List<T> {
 impl<T> List<T> {
     /// `answer` with its items in their wire form.
     pub(crate) fn of<E>(answer: &ListAnswer<E>, item: impl Fn(&E) -> T) -> Self {
+        Self::scored(answer, |entry, _| item(entry))
+    }
+
+    /// The same where an item says how well it fits what was asked for, if a text was.
+    pub(crate) fn scored<E>(answer: &ListAnswer<E>, item: impl Fn(&E, Option<f64>) -> T) -> Self {
+        let scores = answer.scores.iter().copied().map(Some).chain(std::iter::repeat(None));
         Self {
-            items: answer.items.iter().map(item).collect(),
+            items: answer
+                .items
+                .iter()
+                .zip(scores)
+                .map(|(entry, score)| item(entry, score))
+                .collect(),
             returned: answer.returned,
             total: answer.total,
             next: answer.next.clone(),

@@ -1,6 +1,7 @@
 //! What answers look like: lines for people, and the program's own JSON shapes for programs.
 
 pub(crate) mod event;
+pub(crate) mod found;
 pub(crate) mod item;
 pub(crate) mod list;
 pub(crate) mod observation;

@@ -46,6 +46,9 @@ pub(crate) struct Observation {
     superseded_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<&'static str>,
+    /// How well it fits the text that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<f64>,
 }
 
 /// Where it came from.
@@ -89,7 +92,7 @@ impl Observation {
             ttl_minutes: expires_at.map(|end| minutes(end.since(entry.created_at))),
             expires_at,
             status: fields.status.as_str(),
-            state: name_of(entry.state(now)),
+            state: state_name(entry.state(now)),
             owner: fields.owner.to_string(),
             trust: trust_name(fields.trust),
             version: entry.version,
@@ -98,7 +101,13 @@ impl Observation {
             pinned: fields.pin_rank,
             superseded_by: fields.superseded_by.map(|by| by.to_string()),
             outcome: fields.outcome.map(|outcome| outcome.as_str()),
+            score: None,
         }
+    }
+
+    /// The same with how well it fits the text that was asked for.
+    pub(crate) fn with_score(self, score: Option<f64>) -> Self {
+        Self { score, ..self }
     }
 }
 
@@ -112,7 +121,7 @@ impl Report for Observation {
             type_name.to_owned()
         };
         write!(out, "{} [{kind}/{}", style.strong(&self.handle), self.status)?;
-        if self.state == name_of(State::Expired) {
+        if self.state == state_name(State::Expired) {
             out.push_str(", expired");
         }
         if let Some(confidence) = self.confidence {
@@ -194,7 +203,8 @@ fn minutes(time: Duration) -> f64 {
     (time.as_secs_f64() / 60.0 * 1_000.0).round() / 1_000.0
 }
 
-fn name_of(state: State) -> &'static str {
+/// The name of `state` as programs read it.
+pub(crate) fn state_name(state: State) -> &'static str {
     match state {
         State::Live => "live",
         State::Settled => "settled",

@@ -84,7 +84,6 @@ use self::place::SpaceId;
 use self::prepare::Prepared;
 use self::readers::Readers;
 use self::scope::space_id;
-use self::text_list::Search;
 use self::trace::Notes;
 use self::wake::Wake;
 use self::writer::Writer;
@@ -211,31 +210,6 @@ impl SqliteStore {
                 question(conn, space)
             })
             .await
-    }
-
-    /// The entries that a query with a text asks for, once the index has come to the last commit of this moment.
-    async fn search(
-        &self,
-        space: &SpaceName,
-        query: &EntryQuery,
-        now: Timestamp,
-    ) -> Result<ListAnswer<Entry>, StoreError> {
-        let mut known = None;
-        loop {
-            let (name, query) = (space.clone(), query.clone());
-            let search = self
-                .read(space, move |conn, space| {
-                    text_list::entries(conn, &name, space, &query, now, known)
-                })
-                .await?;
-            match search {
-                Search::Found(answer) => return Ok(answer),
-                Search::Behind(space, head) => {
-                    while self.write(|answer| Job::Index(space, answer)).await? < head {}
-                    known = Some(head);
-                }
-            }
-        }
     }
 
     async fn look_for(&self, texts: Arc<Vec<String>>) -> Result<residue::Search, StoreError> {

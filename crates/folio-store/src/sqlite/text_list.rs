@@ -8,16 +8,45 @@ use rusqlite::{Connection, params_from_iter};
 use super::cursor::binding;
 use super::error::{Failure, damaged};
 use super::filter::{Conditions, Filter};
+use super::job::Job;
 use super::place::{Place, SpaceId};
 use super::text_cursor::{Cursor, Position};
-use super::{entry, journal, page, text};
+use super::{SqliteStore, entry, journal, page, text};
+use crate::error::StoreError;
 
 /// How much a word in the title, in the text and in a tag says about an entry.
 const WEIGHTS: &str = "4.0, 1.0, 2.0";
 
+impl SqliteStore {
+    /// The entries that a query with a text asks for, once the index has come to the last commit of this moment.
+    pub(super) async fn search(
+        &self,
+        space: &SpaceName,
+        query: &EntryQuery,
+        now: Timestamp,
+    ) -> Result<ListAnswer<Entry>, StoreError> {
+        let mut known = None;
+        loop {
+            let (name, query) = (space.clone(), query.clone());
+            let search = self
+                .read(space, move |conn, space| {
+                    entries(conn, &name, space, &query, now, known)
+                })
+                .await?;
+            match search {
+                Search::Found(answer) => return Ok(answer),
+                Search::Behind(space, head) => {
+                    while self.write(|answer| Job::Index(space, answer)).await? < head {}
+                    known = Some(head);
+                }
+            }
+        }
+    }
+}
+
 /// What comes of a search.
 #[derive(Debug)]
-pub(super) enum Search {
+enum Search {
     /// What was found.
     Found(ListAnswer<Entry>),
     /// Nothing was looked for, because the index of the space has not come to this commit yet.
@@ -27,7 +56,7 @@ pub(super) enum Search {
 /// The entries that `query`, which has a text, asks for, as they are at `now`.
 ///
 /// Looks only into an index that has come to the commit `known`, or to the last one if that is none.
-pub(super) fn entries(
+fn entries(
     conn: &Connection,
     name: &SpaceName,
     space: Option<SpaceId>,

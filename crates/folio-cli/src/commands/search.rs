@@ -1,0 +1,107 @@
+//! `folio search`: everything that is found by its words.
+
+use clap::{Args, ValueEnum};
+use folio::EntryQuery;
+use folio::memory::{EntryKind, Status, Tag, TextMatch, TextQuery, scratchbook};
+
+use super::Context;
+use crate::error::{Exit, Failure};
+use crate::report::found::Found;
+use crate::report::list::List;
+
+/// `folio search`.
+#[derive(Debug, Args)]
+pub(crate) struct Search {
+    /// What to look for: words, in any form; signs mean nothing
+    #[arg(value_name = "TEXT", required = true)]
+    words: Vec<String>,
+    /// Also what has only some of the words
+    #[arg(long)]
+    any: bool,
+    /// Only this kind; several mean any of them
+    #[arg(long, value_enum)]
+    kind: Vec<Kind>,
+    /// Only observations of this type; several mean any of them
+    #[arg(long = "type", value_name = "TYPE")]
+    types: Vec<String>,
+    /// Only with this tag; several mean all of them
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// Archived and expired ones and those that another one replaced, too
+    #[arg(long)]
+    all: bool,
+    /// How many at most
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: u32,
+    /// Go on where an earlier search ended
+    #[arg(long)]
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Kind {
+    Observation,
+    Note,
+    Todo,
+    Task,
+    Goal,
+    PendingAction,
+    Summary,
+}
+
+impl From<Kind> for EntryKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Observation => Self::Observation,
+            Kind::Note => Self::Note,
+            Kind::Todo => Self::Todo,
+            Kind::Task => Self::Task,
+            Kind::Goal => Self::Goal,
+            Kind::PendingAction => Self::PendingAction,
+            Kind::Summary => Self::Summary,
+        }
+    }
+}
+
+/// Carries out `folio search`. `--thread` on the command line keeps it to the scratchbook of that thread.
+pub(crate) async fn run(context: &Context<'_>, search: Search) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    let text = search.words.join(" ");
+    let how = if search.any { TextMatch::Any } else { TextMatch::All };
+    let words = TextQuery::of(&text, how);
+    if words.is_empty() {
+        context.output.note(format_args!("there is no word in {text:?}"));
+    }
+    let tags: Vec<_> = search.tags.iter().filter_map(|tag| Tag::parse(tag).ok()).collect();
+    let settings = &context.settings;
+    let page = (settings.names_thread).then(|| scratchbook::page_of(workspace.space(), &settings.thread).0);
+    // A tag that nothing can have matches nothing (M7.2.13).
+    let list = if tags.len() < search.tags.len() {
+        List::whole(Vec::new(), workspace.head().await?.0)
+    } else {
+        let query = EntryQuery {
+            page,
+            kinds: search.kind.into_iter().map(EntryKind::from).collect(),
+            types: search.types,
+            status: if search.all { Status::ALL.to_vec() } else { Vec::new() },
+            tags,
+            text: Some(text),
+            text_match: how,
+            include_expired: search.all,
+            include_superseded: search.all,
+            limit: search.limit,
+            cursor: search.cursor,
+            ..EntryQuery::default()
+        };
+        let now = workspace.now();
+        List::scored(&workspace.entries(&query).await?, |entry, score| {
+            Found::of(entry, score, &words, now)
+        })
+    };
+    context.output.report(&list)?;
+    if let Some(remark) = list.remark("nothing is found") {
+        context.output.note(remark);
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,112 @@
+//! Search, as a person and as a program see it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod support;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use support::{Folio, session};
+
+#[test]
+fn words_find_entries_of_every_kind_with_the_place_where_they_stand() {
+    let folio = Folio::new();
+    folio.ok(&["book", "add", "task", "Book flights", "--thread", "other"]);
+    let seen = session(
+        &folio,
+        &[
+            "observe add 'The user wants a flight to Zürich' --type contextual_insight --tag travel",
+            "book add todo 'Ask for the passport' --body 'Before the flights are booked, the name in it must be known' --tag travel",
+            "book add note 'Wine list'",
+            "search zurich flight",
+            "search flight --kind todo",
+            "search flight --tag travel --limit 1 --type contextual_insight",
+            "search flight --thread other",
+            "search zurich wine",
+            "search zurich wine --any",
+            "search '\"*'",
+            "search",
+            "observe list --text flying",
+            "observe list --text 'flights nowhere' --match any",
+            "observe archive e2",
+            "search flight zurich",
+            "search flight zurich --all",
+            "search flight --cursor nonsense",
+        ],
+    );
+    assert_snapshot!(seen, @r#"
+    $ folio observe add 'The user wants a flight to Zürich' --type contextual_insight --tag travel
+    e2 [contextual_insight/active 0.5] The user wants a flight to Zürich #travel
+    $ folio book add todo 'Ask for the passport' --body 'Before the flights are booked, the name in it must be known' --tag travel
+    e3 [todo/open] Ask for the passport — Before the flights are booked, the name in it must be known #travel
+    $ folio book add note 'Wine list'
+    e4 [note/active] Wine list
+    $ folio search zurich flight
+    e2 [contextual_insight/active] The user wants a flight to Zürich #travel
+    $ folio search flight --kind todo
+    e3 [todo/open] Ask for the passport — Before the flights are booked, the name in it must be known #travel
+    $ folio search flight --tag travel --limit 1 --type contextual_insight
+    e2 [contextual_insight/active] The user wants a flight to Zürich #travel
+    $ folio search flight --thread other
+    e1 [task/open] Book flights
+    $ folio search zurich wine
+    ! nothing is found
+    $ folio search zurich wine --any
+    e4 [note/active] Wine list
+    e2 [contextual_insight/active] The user wants a flight to Zürich #travel
+    $ folio search '"*'
+    ! there is no word in "\"*"
+    ! nothing is found
+    $ folio search
+    ! error: the following required arguments were not provided:
+    !   <TEXT>...
+    ! 
+    ! Usage: folio search <TEXT>...
+    ! 
+    ! For more information, try '--help'.
+    = 2
+    $ folio observe list --text flying
+    ! no observation matches
+    $ folio observe list --text 'flights nowhere' --match any
+    e2 [contextual_insight/active 0.5] The user wants a flight to Zürich #travel
+    $ folio observe archive e2
+    e2 [contextual_insight/archived 0.5] The user wants a flight to Zürich #travel
+    $ folio search flight zurich
+    ! nothing is found
+    $ folio search flight zurich --all
+    e2 [contextual_insight/archived] The user wants a flight to Zürich #travel
+    $ folio search flight --cursor nonsense
+    ! error: "nonsense" is not a cursor
+    = 2
+    "#);
+}
+
+#[test]
+fn programs_read_the_score_and_the_pieces_of_the_text() {
+    let folio = Folio::new();
+    for title in ["a flight", "another flight, with more words", "a train"] {
+        folio.ok(&["observe", "add", title]);
+    }
+    let found = folio.json(&["search", "flights", "--limit", "1"]);
+    let item = &found["items"][0];
+    assert_eq!((&found["total"], &found["returned"]), (&json!(2), &json!(1)));
+    assert_eq!(
+        (&item["handle"], &item["kind"], &item["type"]),
+        (&json!("e1"), &json!("observation"), &json!("observation"))
+    );
+    assert_eq!(
+        item["snippet"],
+        json!([{"text": "a ", "hit": false}, {"text": "flight", "hit": true}])
+    );
+    assert!(item["score"].as_f64().unwrap() > 0.0);
+    let next = found["next"].as_str().unwrap();
+    let more = folio.json(&["search", "flights", "--limit", "1", "--cursor", next]);
+    assert_eq!(
+        (&more["items"][0]["handle"], &more["next"]),
+        (&json!("e2"), &Value::Null)
+    );
+    let listed = folio.json(&["observe", "list", "--text", "flights", "--order", "oldest"]);
+    assert_eq!(listed["items"][0]["handle"], "e1");
+    assert!(listed["items"][0]["score"].as_f64().unwrap() > 0.0);
+    assert!(folio.json(&["observe", "list"])["items"][0].get("score").is_none());
+}
