@@ -16,6 +16,7 @@ pub mod policy;
 pub mod runs;
 pub mod scene;
 pub mod search;
+pub mod search_meanwhile;
 pub mod trace;
 pub mod turns;
 pub mod waiting;
@@ -111,12 +112,15 @@ macro_rules! store_contract {
             all_words_or_any_of_them,
             the_best_match_comes_first,
             a_search_keeps_to_its_filters,
-            a_changed_entry_is_found_by_what_it_says_now,
             a_search_never_crosses_spaces,
             signs_are_no_syntax,
+            the_store_finds_what_the_model_says,
+        ]);
+        $crate::store_contract!(@cases $home, search_meanwhile: [
+            a_changed_entry_is_found_by_what_it_says_now,
             pages_of_a_search_neither_repeat_nor_skip,
             a_search_sees_every_commit_before_it,
-            the_store_finds_what_the_model_says,
+            a_search_finds_what_was_there_at_a_commit,
         ]);
         $crate::store_contract!(@cases $home, pages: [
             a_page_is_made_once,
@@ -199,6 +203,7 @@ mod tests {
             include_str!("lists.rs"),
             include_str!("cursors.rs"),
             include_str!("search.rs"),
+            include_str!("search_meanwhile.rs"),
             include_str!("pages.rs"),
             include_str!("policy.rs"),
             include_str!("runs.rs"),

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::Home;
 use super::scene::{Scene, patch, tag};
 
-fn search(text: &str) -> EntryQuery {
+pub(super) fn search(text: &str) -> EntryQuery {
     EntryQuery {
         text: Some(text.to_owned()),
         ..EntryQuery::default()
@@ -14,7 +14,7 @@ fn search(text: &str) -> EntryQuery {
 }
 
 /// A space with a note for each of `titles`.
-async fn notes(home: &dyn Home, titles: &[&str]) -> (Scene, PageId) {
+pub(super) async fn notes(home: &dyn Home, titles: &[&str]) -> (Scene, PageId) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     for title in titles {
@@ -208,27 +208,6 @@ pub async fn a_search_keeps_to_its_filters(home: &dyn Home) {
     }
 }
 
-/// Also if the change was made before anybody searched.
-pub async fn a_changed_entry_is_found_by_what_it_says_now(home: &dyn Home) {
-    let (scene, page) = notes(home, &[]).await;
-    let id = scene.add(scene.note(page, "before")).await;
-    let changes = [
-        (FieldChange::Title("afterwards".to_owned()), "afterwards", "before"),
-        (FieldChange::Body("in the text".to_owned()), "text", "before"),
-        (FieldChange::Tags(vec![tag("labelled")]), "labelled", "before"),
-        (FieldChange::Body("another".to_owned()), "another", "text"),
-    ];
-    for (change, now, not_any_more) in changes {
-        scene.commit(vec![patch(id, vec![change])]).await;
-        assert_eq!(scene.list(&search(now)).await.expect("a list").total, 1, "{now}");
-        assert_eq!(
-            scene.list(&search(not_any_more)).await.expect("a list").total,
-            0,
-            "{not_any_more}"
-        );
-    }
-}
-
 /// Not in what is found, and not in how well it fits (M7.6.51).
 pub async fn a_search_never_crosses_spaces(home: &dyn Home) {
     let (scene, _) = notes(home, &["paris", "a flight to paris", "rome"]).await;
@@ -270,70 +249,6 @@ pub async fn signs_are_no_syntax(home: &dyn Home) {
     assert_eq!(scene.list(&search(&long)).await.expect("a long text").total, 1);
     let many: String = (0..10_000).map(|number| format!("w{number} ")).collect();
     assert_eq!(scene.list(&search(&many)).await.expect("many words").total, 0);
-}
-
-/// Whatever is written meanwhile, and however that changes what fits better (M7.2.15).
-pub async fn pages_of_a_search_neither_repeat_nor_skip(home: &dyn Home) {
-    let (scene, page) = notes(home, &[]).await;
-    let add = async |number: usize| {
-        let mut new = scene.note(page, &number.to_string());
-        new.fields.body = format!("rain {}", "and more ".repeat(number % 7));
-        scene.add(new).await
-    };
-    let mut ids = Vec::new();
-    for number in 0..25 {
-        ids.push(add(number).await);
-    }
-    for order in [Order::Relevance, Order::Newest, Order::Oldest] {
-        let mut query = EntryQuery {
-            order,
-            limit: 4,
-            ..search("rain")
-        };
-        let wanted = scene.list(&query).await.expect("a list").total;
-        let (mut seen, mut as_of) = (Vec::new(), Vec::new());
-        loop {
-            let answer = scene.list(&query).await.expect("a list");
-            assert_eq!(answer.total, wanted);
-            seen.extend(answer.items.iter().map(|entry| entry.handle));
-            as_of.push(answer.as_of);
-            query.cursor = answer.next;
-            if query.cursor.is_none() {
-                break;
-            }
-            add(seen.len()).await;
-            // What was given fits better from now on, and what was not given fits worse.
-            let body = |text: &str| vec![FieldChange::Body(text.to_owned())];
-            scene.commit(vec![patch(ids[seen.len() % 25], body("rain"))]).await;
-            scene
-                .commit(vec![patch(
-                    ids[(seen.len() + 9) % 25],
-                    body(&("rain".to_owned() + &" x".repeat(50))),
-                )])
-                .await;
-        }
-        let given = seen.len();
-        seen.sort();
-        seen.dedup();
-        assert_eq!((given, seen.len() as u64), (seen.len(), wanted), "{order:?}");
-        assert!(as_of.iter().all(|seq| *seq == as_of[0]), "{as_of:?}");
-    }
-}
-
-/// Whoever made them, at once.
-pub async fn a_search_sees_every_commit_before_it(home: &dyn Home) {
-    let (scene, page) = notes(home, &["first"]).await;
-    assert_eq!(scene.list(&search("first")).await.expect("a list").total, 1);
-    scene.add(scene.note(page, "second")).await;
-    assert_eq!(scene.list(&search("second")).await.expect("a list").total, 1);
-    if home.is_shared() {
-        let other = Scene::on(home.open());
-        assert_eq!(other.list(&search("second")).await.expect("a list").total, 1);
-        let mut third = other.note(page, "third");
-        third.id = folio_memory::EntryId::derived(&["third"]);
-        other.add(third).await;
-        assert_eq!(scene.list(&search("third")).await.expect("a list").total, 1);
-    }
 }
 
 /// What words find is written down twice: as rules of the model and as the store's index. They agree on every mixture.
