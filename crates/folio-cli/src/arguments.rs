@@ -55,6 +55,10 @@ pub(crate) struct Global {
     /// In which turn: t3 or turn_… [default: in none]
     #[arg(long, global = true, value_name = "TURN", value_parser = turn_ref)]
     pub(crate) turn: Option<TurnRef>,
+    /// In which role, before the command: tool, executor, planner, router, clarifier, evaluator, reflector, cleaner,
+    /// compactor, client or human [default: human]
+    #[arg(long, id = "acting_role", value_name = "ROLE")]
+    pub(crate) role: Option<String>,
     /// Answer in JSON on standard output; a failure is one JSON object on standard error
     #[arg(long, global = true)]
     pub(crate) json: bool,

@@ -5,9 +5,12 @@ use std::fmt;
 use std::process::ExitCode;
 
 use folio::OpenError;
+use folio::memory::Entry;
 use folio::runner::RunnerError;
 use folio::store::{ErrorKind, StoreError, WorkspaceError};
 use serde_json::{Value, json};
+
+use crate::report::observation::Observation;
 
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +93,8 @@ struct Told {
     message: String,
     causes: Vec<String>,
     hints: Vec<String>,
+    /// The entry that it is about, as it stands.
+    current: Option<Value>,
     /// One line for each of several mistakes, and the same for programs.
     errors: Vec<(String, Value)>,
     closed_pipe: bool,
@@ -104,6 +109,7 @@ impl Failure {
             message: message.into(),
             causes: Vec::new(),
             hints: Vec::new(),
+            current: None,
             errors: Vec::new(),
             closed_pipe: false,
         };
@@ -140,6 +146,12 @@ impl Failure {
     /// Adds what to try.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.told.hints.push(hint.into());
+        self
+    }
+
+    /// Says how the entry that it is about stands.
+    fn about(mut self, entry: &Entry) -> Self {
+        self.told.current = serde_json::to_value(Observation::of(entry, entry.updated_at)).ok();
         self
     }
 
@@ -186,6 +198,9 @@ impl Failure {
             "detail": detail,
             "hints": self.told.hints,
         });
+        if let Some(current) = &self.told.current {
+            problem["current"] = current.clone();
+        }
         if !self.told.errors.is_empty() {
             problem["errors"] = self.told.errors.iter().map(|(_, object)| object.clone()).collect();
         }
@@ -260,8 +275,11 @@ impl From<WorkspaceError> for Failure {
         let exit = error.kind().into();
         match error {
             WorkspaceError::Store(error) => error.into(),
+            WorkspaceError::Taken(taken) => Self::new(exit, "claimed", taken.to_string())
+                .hint("take something else, or wait until its lease is over"),
+            WorkspaceError::Stale { current, source } => Self::from(source).about(&current),
             WorkspaceError::Invalid(invalid) => Self::new(exit, invalid.code.clone(), invalid.to_string()),
-            error => Self::new(exit, "not_allowed", error.to_string()),
+            error => Self::new(exit, "role_denied", error.to_string()),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
 use folio::memory::id::TurnRef;
-use folio::{SpaceName, ThreadKey};
+use folio::{Role, SpaceName, ThreadKey};
 use serde::Deserialize;
 
 use crate::arguments::{Color, Global, turn_ref};
@@ -40,6 +40,8 @@ pub(crate) struct Settings {
     pub(crate) model: Option<String>,
     /// When to use colour.
     pub(crate) color: Color,
+    /// In which role the program acts.
+    pub(crate) role: Role,
     /// Who sits before the terminal.
     pub(crate) user: String,
     /// The folder that the program was called in.
@@ -155,6 +157,7 @@ impl Settings {
             turn,
             turn_flag: flags.turn,
             names_thread: flags.thread.is_some(),
+            role: role(flags, around)?,
             model: around.text("FOLIO_MODEL")?.or(from_file.model),
             color,
             user: user.into_iter().flatten().next().unwrap_or_default(),
@@ -227,6 +230,21 @@ impl Surroundings<'_> {
             .hint("name another place with --store sqlite:PATH")
         })
     }
+}
+
+/// The role that was asked for; a person's if none was.
+fn role(flags: &Global, around: &Surroundings<'_>) -> Result<Role, Failure> {
+    let asked = match &flags.role {
+        Some(role) => Some(role.clone()),
+        None => around.text("FOLIO_ROLE")?,
+    };
+    let Some(asked) = asked else {
+        return Ok(Role::Human);
+    };
+    Role::parse(&asked).ok_or_else(|| {
+        let roles: Vec<_> = Role::ALL.into_iter().map(Role::as_str).collect();
+        Failure::usage("role_invalid", format!("{asked:?} is not a role")).hint(format!("one of {}", roles.join(", ")))
+    })
 }
 
 fn repeated(flags: &Global) -> String {

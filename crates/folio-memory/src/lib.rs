@@ -17,6 +17,7 @@
 //! - [`text`]: what is found by words, and where they stand
 //! - [`keeping`]: what is due for being put away or taken out, and what is left of what was
 //! - [`terms`]: the exact words by which an entry is found
+//! - [`roles`]: who may do what
 //! - [`markdown`]: a page as people read it
 //! - [`trace`]: what happened besides the log
 
@@ -37,6 +38,7 @@ pub mod page;
 pub mod patterns;
 pub mod policy;
 pub mod query;
+pub mod roles;
 pub mod scratchbook;
 pub mod space;
 pub mod terms;

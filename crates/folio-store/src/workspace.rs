@@ -7,15 +7,18 @@
 mod book;
 mod clean;
 mod context;
+mod ended;
 mod error;
 mod forget;
 mod goals;
 mod ingest;
+mod life;
 mod noted;
 mod notes;
 mod observations;
 mod outbox;
 mod pages;
+mod patch;
 mod policy;
 mod reads;
 mod record;
@@ -27,10 +30,11 @@ mod turn;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use folio_memory::actor::Source;
+use folio_memory::history::FieldConflict;
 use folio_memory::id::EntryRef;
 use folio_memory::{
     Actor, Change, Clock, Entry, FieldChange, IdSource, NewPage, PageFields, PageId, Role, SpaceName, Timestamp, Trust,
@@ -47,6 +51,7 @@ pub use notes::NotesState;
 pub use observations::{DraftedObservation, MAX_ACTIVE};
 pub use outbox::Delivered;
 pub use pages::{PageInput, TreeNode};
+pub use patch::Guard;
 pub use policy::PolicyInForce;
 pub use record::{Recorded, Write};
 pub use tidy::Tidied;
@@ -54,11 +59,9 @@ pub use trace::{TraceEntry, TraceQuery};
 pub use turn::{Begun, DraftedTurn, Ended, Episode, EpisodeQuery, Exported, TurnInput};
 
 use self::notes::Notebook;
+use self::patch::Race;
 use crate::error::StoreError;
 use crate::store::Store;
-
-/// How often a patch without a precondition is tried when others change the same entry meanwhile.
-const PATCH_ATTEMPTS: u32 = 8;
 
 /// One space of a store, and the only way to write to it. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -77,6 +80,10 @@ struct Inner {
     /// What held when somebody last looked.
     policy: Mutex<Arc<PolicyInForce>>,
     policy_was_read: AtomicBool,
+    /// When a reader has somebody look for what has ended; nanoseconds.
+    looks_again: AtomicI64,
+    /// The latest instant that was seen: the space's own never run backwards (M7.1.9).
+    latest: AtomicI64,
     /// Pages of derived id that are known to be there. Pages are never removed, so this stays true.
     known_pages: Mutex<HashSet<PageId>>,
     recalled: redact::Recalled,
@@ -95,6 +102,8 @@ pub struct Written {
     pub entry: Entry,
     /// What was put right on the way.
     pub warnings: Vec<Warning>,
+    /// What it wrote over that somebody else had changed meanwhile (M7.4.33).
+    pub conflicts: Vec<FieldConflict>,
     /// Whether an earlier call with the same idempotency key did it, and this one did nothing.
     pub replayed: bool,
 }
@@ -114,6 +123,8 @@ impl Workspace {
                 space,
                 policy: Mutex::default(),
                 policy_was_read: AtomicBool::new(false),
+                looks_again: AtomicI64::new(i64::MIN),
+                latest: AtomicI64::new(i64::MIN),
                 known_pages,
                 notebook,
                 outbox: OnceLock::new(),
@@ -164,10 +175,12 @@ impl Workspace {
         &self.inner.ids
     }
 
-    /// The present instant, by its clock.
+    /// The present instant, by its clock; never before one that it has given, or has written (M7.1.9).
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        self.inner.clock.now()
+        let now = self.inner.clock.now();
+        let before = self.inner.latest.fetch_max(now.as_nanos(), Ordering::Relaxed);
+        now.max(Timestamp::from_nanos(before))
     }
 
     /// The change that adds the page `id`, unless it is known to be there.
@@ -214,62 +227,21 @@ impl Workspace {
             .insert(id);
     }
 
-    /// Changes the fields of one entry to what `changes_for` makes of it.
-    ///
-    /// Without `expected_version` the patch is made against what was just read, and made again if
-    /// somebody else was quicker: so nothing is decided on a stale entry, and nobody is refused.
+    /// Changes the fields of one entry to what `changes_for` makes of it: decided again if somebody else was quicker.
     async fn patch(
         &self,
         actor: &Actor,
         entry: EntryRef,
         expected_version: Option<u32>,
         reason: Option<String>,
-        mut changes_for: impl FnMut(&Entry) -> Result<(Vec<FieldChange>, Vec<Warning>), WorkspaceError> + Send,
+        changes_for: impl FnMut(&Entry) -> Result<(Vec<FieldChange>, Vec<Warning>), WorkspaceError> + Send,
     ) -> Result<Written, WorkspaceError> {
-        let mut attempt = 1;
-        loop {
-            let current = self.read_entry(entry).await?;
-            error::authorise_patch(actor, &current).inspect_err(|refused| {
-                self.note_refusal(actor, "update", Some(&current), refused);
-            })?;
-            let (fields, mut warnings) = changes_for(&current)?;
-            if fields.is_empty() {
-                return Ok(Written {
-                    entry: current,
-                    warnings,
-                    replayed: false,
-                });
-            }
-            let expected = expected_version.or(Some(current.version));
-            let change = Change::PatchEntry {
-                entry: current.id,
-                fields,
-                expected_version: expected,
-                base_version: None,
-            };
-            let write = Write {
-                reason: reason.clone(),
-                ..Write::of(vec![change])
-            };
-            match self.record(actor, write).await {
-                Ok(recorded) => {
-                    warnings.extend(recorded.warnings);
-                    let entry = self.read_entry(entry).await?;
-                    self.note_warnings(actor, "update", &entry, &warnings);
-                    return Ok(Written {
-                        entry,
-                        warnings,
-                        replayed: recorded.committed.replayed,
-                    });
-                }
-                Err(WorkspaceError::Store(StoreError::StaleVersion { .. }))
-                    if expected_version.is_none() && attempt < PATCH_ATTEMPTS =>
-                {
-                    attempt += 1;
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        let guard = Guard {
+            reason,
+            ..Guard::from(expected_version)
+        };
+        self.patch_under(actor, entry, guard, Race::DecideAgain, &[], changes_for)
+            .await
     }
 }
 
@@ -277,6 +249,7 @@ impl Workspace {
 #[must_use]
 pub fn source_of(actor: &Actor) -> Source {
     Source {
+        principal: Some(actor.to_string()),
         tool: (actor.role == Role::Tool && !actor.name.is_empty()).then(|| actor.name.clone()),
         turn: actor.turn,
         run: actor.run,

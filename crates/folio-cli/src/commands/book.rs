@@ -1,10 +1,12 @@
 //! `folio book`: the scratchbook of a thread.
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand, ValueEnum};
 use folio::memory::id::EntryRef;
-use folio::memory::{EntryKind, Status, Tag};
+use folio::memory::{EntryKind, Owner, Status, Tag};
 use folio::store::Written;
-use folio::store::workspace::BookFilter;
+use folio::store::workspace::{BookFilter, Guard};
 use folio::{ItemInput, ItemPatch};
 
 use super::{Context, text_or_stdin};
@@ -25,10 +27,41 @@ pub(crate) enum Book {
     Update(Box<Update>),
     /// Mark items as done
     Complete(Items),
+    /// Take work on, so that nobody else does; again to go on with it
+    Claim(Claim),
+    /// Give up work that was taken on: it is open again
+    Release(Release),
+    /// Make items that are done open again
+    Reopen(Items),
     /// Pin items to the top
     Pin(Items),
     /// Take the pins of items away
     Unpin(Items),
+}
+
+/// `folio book claim`.
+#[derive(Debug, Args)]
+pub(crate) struct Claim {
+    /// Which item: e42 or obs_…
+    #[arg(value_parser = entry_ref)]
+    item: EntryRef,
+    /// Who takes it on
+    #[arg(long, default_value = "user")]
+    owner: String,
+    /// Minutes after which somebody else may take it [default: until it is done or released]
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u32).range(1..=525_600))]
+    lease_minutes: Option<u32>,
+}
+
+/// `folio book release`.
+#[derive(Debug, Args)]
+pub(crate) struct Release {
+    /// Which item: e42 or obs_…
+    #[arg(value_parser = entry_ref)]
+    item: EntryRef,
+    /// Who has taken it on
+    #[arg(long, default_value = "user")]
+    owner: String,
 }
 
 /// `folio book view`.
@@ -228,6 +261,32 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
             }
             answer(context, &done)
         }
+        Book::Claim(claim) => {
+            let owner = owner(&claim.owner)?;
+            let lease = claim
+                .lease_minutes
+                .map(|minutes| Duration::from_secs(u64::from(minutes) * 60));
+            let guard = Guard::default();
+            answer(
+                context,
+                &[workspace.claim(&actor, claim.item, &owner, lease, guard).await?],
+            )
+        }
+        Book::Release(release) => {
+            let owner = owner(&release.owner)?;
+            let guard = Guard::default();
+            answer(
+                context,
+                &[workspace.give_up(&actor, release.item, &owner, guard).await?],
+            )
+        }
+        Book::Reopen(Items { items }) => {
+            let mut done = Vec::new();
+            for item in items {
+                done.push(workspace.reopen(&actor, item, Guard::default()).await?);
+            }
+            answer(context, &done)
+        }
         Book::Pin(Items { items }) => {
             let mut done = Vec::new();
             for item in items {
@@ -243,6 +302,10 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
             answer(context, &done)
         }
     }
+}
+
+fn owner(name: &str) -> Result<Owner, Failure> {
+    Owner::parse(name).map_err(|invalid| Failure::usage(&invalid.code, invalid.message))
 }
 
 fn answer(context: &Context<'_>, all: &[Written]) -> Result<Exit, Failure> {

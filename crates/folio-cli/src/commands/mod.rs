@@ -8,6 +8,7 @@ pub(crate) mod context;
 pub(crate) mod doctor;
 pub(crate) mod episodes;
 pub(crate) mod goals;
+pub(crate) mod life;
 pub(crate) mod observe;
 pub(crate) mod page;
 pub(crate) mod patterns;
@@ -31,7 +32,7 @@ use std::io::Read as _;
 use std::sync::OnceLock;
 
 use folio::memory::TurnId;
-use folio::{Actor, Folio, Role, Workspace};
+use folio::{Actor, Folio, Workspace};
 
 use crate::arguments::Command;
 use crate::error::{Exit, Failure};
@@ -99,7 +100,7 @@ impl Context<'_> {
 
     /// Who sits before the terminal, outside of any turn.
     pub(crate) fn person(&self) -> Actor {
-        Actor::new(Role::Human, self.settings.user.clone())
+        Actor::new(self.settings.role, self.settings.user.clone())
     }
 
     /// Who sits before the terminal, in the turn that was named. Known when the workspace is.

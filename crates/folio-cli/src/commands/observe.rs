@@ -6,9 +6,11 @@ use folio::memory::id::EntryRef;
 use folio::memory::observation::TtlInput;
 use folio::memory::{Entry, Order, Seq, Status, Tag, TextMatch};
 use folio::store::Written;
+use folio::store::workspace::Guard;
 use folio::{EntryQuery, ObservationInput, ObservationPatch, Workspace};
 use serde_json::{Map, Value};
 
+use super::life::{self, Life};
 use super::{Context, json_or_text, text_or_stdin};
 use crate::arguments::{entry_ref, pair};
 use crate::error::{Exit, Failure};
@@ -31,6 +33,9 @@ pub(crate) enum Observe {
     Archive(Archive),
     /// List the live observations that matter most: alerts first, then the surer, then the newer
     Active(Active),
+    /// What becomes of observations
+    #[command(flatten)]
+    Life(Life),
 }
 
 /// `folio observe add`.
@@ -158,6 +163,12 @@ pub(crate) struct Update {
     /// Only if it still has this version
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<u32>,
+    /// The version that the change is based on: what others have changed since then and this changes too is told
+    #[arg(long, value_name = "VERSION")]
+    base_version: Option<u32>,
+    /// Changes it only once however often it is called with this key
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -232,15 +243,24 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
             };
             show(context, &list)
         }
+        Observe::Life(life) => match life::run(context, &workspace, life).await? {
+            Ok(written) => answer(context, &workspace, &written),
+            Err(exit) => Ok(exit),
+        },
         Observe::Get(get) => {
             let entry = workspace.entry(get.observation).await?;
             context.output.report(&InFull(shape(&workspace, &entry)))?;
             Ok(Exit::Done)
         }
         Observe::Update(update) => {
-            let (patch, version) = (patch(update.fields)?, update.expected_version);
+            let guard = Guard {
+                expected_version: update.expected_version,
+                base_version: update.base_version,
+                idempotency_key: update.idempotency_key,
+                reason: None,
+            };
             let written = workspace
-                .update_observation(&context.actor(), update.observation, patch, version)
+                .update_observation_under(&context.actor(), update.observation, patch(update.fields)?, guard)
                 .await?;
             answer(context, &workspace, &[written])
         }
@@ -281,9 +301,9 @@ fn answer(context: &Context<'_>, workspace: &Workspace, all: &[Written]) -> Resu
             context.output.note("the key was used before; nothing was added");
         }
     }
-    let shapes = all
-        .iter()
-        .map(|one| written::Written::of(shape(workspace, &one.entry), &one.warnings, one.replayed));
+    let shapes = all.iter().map(|one| {
+        written::Written::of(shape(workspace, &one.entry), &one.warnings, one.replayed).over(&one.conflicts)
+    });
     context.output.report(&OneOrMore::of(shapes.collect()))?;
     Ok(Exit::Done)
 }

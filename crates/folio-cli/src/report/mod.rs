@@ -2,6 +2,7 @@
 
 pub(crate) mod event;
 pub(crate) mod found;
+pub(crate) mod history;
 pub(crate) mod item;
 pub(crate) mod list;
 pub(crate) mod observation;

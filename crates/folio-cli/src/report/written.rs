@@ -3,6 +3,7 @@
 use std::fmt;
 
 use folio::memory::Warning;
+use folio::memory::history::FieldConflict;
 use serde::Serialize;
 
 use crate::output::{Report, Style};
@@ -16,6 +17,9 @@ pub(crate) struct Written<T> {
     /// What was put right.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<Correction>,
+    /// What it wrote over that somebody else had changed meanwhile.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    conflicts: Vec<FieldConflict>,
     /// Whether an earlier call with the same key wrote it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     replayed: bool,
@@ -49,7 +53,16 @@ impl<T> Written<T> {
         Self {
             item,
             warnings: warnings.collect(),
+            conflicts: Vec::new(),
             replayed,
+        }
+    }
+
+    /// The same, which wrote over `conflicts`.
+    pub(crate) fn over(self, conflicts: &[FieldConflict]) -> Self {
+        Self {
+            conflicts: conflicts.to_vec(),
+            ..self
         }
     }
 }

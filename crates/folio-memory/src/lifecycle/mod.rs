@@ -131,7 +131,12 @@ pub fn derived_trust<'e>(own: Trust, sources: impl IntoIterator<Item = &'e Entry
         .fold(own, Trust::min)
 }
 
-pub(crate) fn check_not_archived(entry: &Entry) -> Result<(), Invalid> {
+/// Whether `entry` can be changed by an ordinary update.
+///
+/// # Errors
+///
+/// `archived`.
+pub fn check_not_archived(entry: &Entry) -> Result<(), Invalid> {
     if entry.fields.status == Status::Archived {
         let message = format!(
             "{} is archived, which is final; only a person restores it",

@@ -117,7 +117,9 @@ impl From<WorkspaceError> for Problem {
     fn from(error: WorkspaceError) -> Self {
         match error {
             WorkspaceError::Store(error) => error.into(),
-            WorkspaceError::Refused { .. } => Self::new(StatusCode::FORBIDDEN, "not_allowed", error.to_string()),
+            WorkspaceError::Stale { source, .. } => source.into(),
+            WorkspaceError::Taken(taken) => Self::new(StatusCode::CONFLICT, "claimed", taken.to_string()),
+            WorkspaceError::Refused(_) => Self::new(StatusCode::FORBIDDEN, "role_denied", error.to_string()),
             error => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", error.to_string()),
         }
     }

@@ -2,6 +2,7 @@
 
 use folio_memory::entry::Status;
 use folio_memory::id::EntryRef;
+use folio_memory::lifecycle;
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::scratchbook::{self, ItemInput, ItemPatch, by_urgency};
 use folio_memory::{
@@ -9,6 +10,7 @@ use folio_memory::{
 };
 
 use super::notes::Stopwatch;
+use super::patch::Race;
 use super::{Workspace, WorkspaceError, Written, source_of, trust_of};
 
 /// Which items of a book are wanted. An empty list restricts nothing.
@@ -110,7 +112,8 @@ impl Workspace {
             check_item(current)?;
             Ok((scratchbook::patch(current, patch.clone())?, Vec::new()))
         };
-        self.patch(actor, item, expected_version, None, changes).await
+        self.patch_under(actor, item, expected_version.into(), Race::LaterHolds, &[], changes)
+            .await
     }
 
     /// Marks an entry as done, or as resolved if it is knowledge (M7.5.41). Doing it twice is doing
@@ -157,10 +160,7 @@ impl Workspace {
     ///
     /// `Conflict` if it is not the actor's to change; `NotFound`.
     pub async fn unpin_item(&self, actor: &Actor, item: EntryRef) -> Result<Written, WorkspaceError> {
-        let changes = |current: &Entry| {
-            let change = current.fields.pin_rank.is_some().then_some(FieldChange::PinRank(None));
-            Ok((change.into_iter().collect(), Vec::new()))
-        };
+        let changes = |current: &Entry| Ok((lifecycle::unpin(current, self.now()), Vec::new()));
         self.patch(actor, item, None, None, changes).await
     }
 }

@@ -1,6 +1,8 @@
 //! Why the workspace did not do what it was asked.
 
-use folio_memory::{Actor, Entry, Invalid, Role};
+use folio_memory::lifecycle::Taken;
+use folio_memory::roles::{self, Denied};
+use folio_memory::{Actor, Entry, FieldChange, Invalid};
 
 use crate::error::{ErrorKind, StoreError};
 
@@ -12,12 +14,18 @@ pub enum WorkspaceError {
     #[error(transparent)]
     Invalid(#[from] Invalid),
     /// The actor's role does not allow it (M7.7).
-    #[error("a {role} may not {what}")]
-    Refused {
-        /// The role.
-        role: Role,
-        /// What it wanted, for example `change e7, which another tool wrote`.
-        what: String,
+    #[error(transparent)]
+    Refused(#[from] Denied),
+    /// Somebody else is at a piece of work.
+    #[error(transparent)]
+    Taken(#[from] Taken),
+    /// An entry is at another version than the one that was expected.
+    #[error("{source}")]
+    Stale {
+        /// As it stands now.
+        current: Box<Entry>,
+        /// Which versions.
+        source: StoreError,
     },
     /// The store refused or failed.
     #[error(transparent)]
@@ -31,18 +39,15 @@ impl WorkspaceError {
         match self {
             Self::Invalid(invalid) if invalid.code == "archived" => ErrorKind::Conflict,
             Self::Invalid(_) => ErrorKind::Invalid,
-            Self::Refused { .. } => ErrorKind::Conflict,
+            Self::Refused(_) | Self::Taken(_) | Self::Stale { .. } => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),
         }
     }
 }
 
-/// Whether `actor` may change `entry`: a tool changes only what it wrote itself (seed 004).
-pub(super) fn authorise_patch(actor: &Actor, entry: &Entry) -> Result<(), WorkspaceError> {
-    let wrote_it = entry.fields.source.tool.as_deref() == Some(actor.name.as_str());
-    if actor.role == Role::Tool && !wrote_it {
-        let what = format!("change {}, which it did not write", entry.handle);
-        return Err(WorkspaceError::Refused { role: actor.role, what });
-    }
-    Ok(())
+/// Whether `actor` may make `changes` of `entry`.
+pub(super) fn authorise_patch(actor: &Actor, entry: &Entry, changes: &[FieldChange]) -> Result<(), WorkspaceError> {
+    let operation = roles::operation_of(actor, entry, changes);
+    let within = roles::is_within(actor, entry);
+    Ok(roles::may(actor, operation, within, &entry.handle.to_string())?)
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use folio_memory::entry::Status;
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::keeping::ErasedFor;
-use folio_memory::{Actor, Change, Entry, EntryFields, EntryQuery, Role};
+use folio_memory::roles::{self, Operation};
+use folio_memory::{Actor, Change, Entry, EntryFields, EntryQuery};
 use serde_json::Value;
 
 use super::{Workspace, WorkspaceError, Write};
@@ -138,10 +139,7 @@ impl Workspace {
         filter: &ForgetFilter,
         reason: &str,
     ) -> Result<Forgotten, WorkspaceError> {
-        if actor.role != Role::Human {
-            let what = "forget anything".to_owned();
-            return Err(WorkspaceError::Refused { role: actor.role, what });
-        }
+        roles::may(actor, Operation::Forget, false, "what entries say")?;
         let found = self.to_forget(filter).await?;
         let mut said = BTreeSet::new();
         for entry in &found {

@@ -129,6 +129,7 @@ impl Workspace {
             .await?;
         Ok(Written {
             entry: self.read_entry(EntryRef::Id(id)).await?,
+            conflicts: Vec::new(),
             warnings: recorded.warnings,
             replayed: recorded.committed.replayed,
         })

@@ -277,7 +277,9 @@ impl Workspace {
                         let item = left[0];
                         let code = match &error {
                             WorkspaceError::Invalid(invalid) => invalid.code.clone(),
-                            WorkspaceError::Refused { .. } => "refused".to_owned(),
+                            WorkspaceError::Refused(_) => "role_denied".to_owned(),
+                            WorkspaceError::Taken(_) => "claimed".to_owned(),
+                            WorkspaceError::Stale { .. } => "stale_version".to_owned(),
                             WorkspaceError::Store(_) => "not_accepted".to_owned(),
                         };
                         let rejection = Rejection::new(item.channel, item.index, &code, error.to_string());

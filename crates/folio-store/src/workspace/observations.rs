@@ -10,6 +10,7 @@ use folio_memory::{
 };
 
 use super::notes::Stopwatch;
+use super::patch::{Guard, Race};
 use super::{Workspace, WorkspaceError, Write, Written, source_of, trust_of};
 
 /// Most observations that [`Workspace::active_observations`] gives (M7.2.14).
@@ -139,6 +140,7 @@ impl Workspace {
         };
         Ok(Written {
             entry,
+            conflicts: Vec::new(),
             warnings,
             replayed: committed.replayed,
         })
@@ -170,8 +172,25 @@ impl Workspace {
         patch: ObservationPatch,
         expected_version: Option<u32>,
     ) -> Result<Written, WorkspaceError> {
+        self.update_observation_under(actor, observation, patch, expected_version.into())
+            .await
+    }
+
+    /// The same under a [`Guard`]: with the version that the caller had read, a key, a reason.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::update_observation`].
+    pub async fn update_observation_under(
+        &self,
+        actor: &Actor,
+        observation: EntryRef,
+        patch: ObservationPatch,
+        guard: Guard,
+    ) -> Result<Written, WorkspaceError> {
         let changes = |current: &Entry| Ok(observation::patch(current, patch.clone())?);
-        self.patch(actor, observation, expected_version, None, changes).await
+        self.patch_under(actor, observation, guard, Race::LaterHolds, &[], changes)
+            .await
     }
 
     /// Puts an entry of any kind away for good. Archiving twice is archiving once.

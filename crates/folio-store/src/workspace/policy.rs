@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use folio_memory::observation::TypeRegistry;
-use folio_memory::{Actor, Change, KeptPolicy, Role, Seq, SpacePolicy, Warning};
+use folio_memory::roles::{self, Operation};
+use folio_memory::{Actor, Change, KeptPolicy, Seq, SpacePolicy, Warning};
 
 use super::{Workspace, WorkspaceError, Write};
 
@@ -86,10 +87,7 @@ impl Workspace {
         expected_version: Option<u32>,
         reason: Option<String>,
     ) -> Result<(Arc<PolicyInForce>, Vec<Warning>), WorkspaceError> {
-        if actor.role != Role::Human {
-            let what = "set the policy of the space".to_owned();
-            return Err(WorkspaceError::Refused { role: actor.role, what });
-        }
+        roles::may(actor, Operation::SetPolicy, false, "the policy of the space")?;
         policy.check()?;
         let change = Change::SetPolicy {
             policy: Box::new(policy),

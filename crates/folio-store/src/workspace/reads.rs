@@ -26,6 +26,7 @@ impl Workspace {
     /// The same for the workspace's own purposes, without a trace.
     pub(super) async fn read_entries(&self, query: &EntryQuery) -> Result<ListAnswer<Entry>, WorkspaceError> {
         let (store, space, now) = (&self.inner.store, &self.inner.space, self.now());
+        self.notice_ended();
         let mut answer = if query.order == Order::Priority && query.ranks == TypeRanks::default() {
             let ranked = EntryQuery {
                 ranks: self.policy().await?.types().ranks(),

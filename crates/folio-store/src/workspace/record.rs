@@ -1,5 +1,7 @@
 //! The one place from which a commit leaves for the store.
 
+use std::sync::atomic::Ordering;
+
 use folio_memory::{Actor, Change, EntryKind, Timestamp, Warning};
 
 use super::{Workspace, WorkspaceError, redact};
@@ -76,6 +78,7 @@ impl Workspace {
         let record = commit.record.clone();
         let committed = self.inner.store.commit(commit).await?;
         self.inner.notebook.saw(committed.seq);
+        self.inner.latest.fetch_max(committed.at.as_nanos(), Ordering::Relaxed);
         let mut added = 0;
         for change in &record.changes {
             match change {
@@ -110,6 +113,7 @@ impl Workspace {
         redact::clean_commit(&mut commit, self.redaction().await?);
         let committed = self.inner.store.commit(commit).await?;
         self.inner.notebook.saw(committed.seq);
+        self.inner.latest.fetch_max(committed.at.as_nanos(), Ordering::Relaxed);
         Ok(committed)
     }
 }

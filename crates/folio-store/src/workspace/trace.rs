@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use folio_engine::NodeId;
 use folio_memory::id::{EntryRef, Ref, RunRef};
+use folio_memory::roles::{Denied, Operation};
 use folio_memory::trace::READ_TRACE;
 use folio_memory::{
     Actor, Change, EntryHandle, EntryId, EntryKind, NoteQuery, PageId, Role, RunId, Seq, Timestamp, TraceNote, TurnId,
@@ -194,10 +195,11 @@ impl Workspace {
         if actor.role == Role::Human {
             return Ok(());
         }
-        let refused = WorkspaceError::Refused {
+        let refused = WorkspaceError::Refused(Denied {
             role: actor.role,
-            what: "read the trace".to_owned(),
-        };
+            operation: Operation::ReadTrace,
+            what: "the trace".to_owned(),
+        });
         let note = self.noted("trace", READ_TRACE).with_status(folio_memory::trace::DENIED);
         self.note(note.with_detail(refused.to_string()));
         Err(refused)

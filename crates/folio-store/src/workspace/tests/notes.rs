@@ -87,7 +87,7 @@ async fn a_model_does_not_read_the_trace_m7_10() {
     f.add("x").await;
     let model = f.workspace.asked_by(&Actor::new(Role::Client, "a_model"));
     let refused = model.trace(TraceQuery::default()).await.unwrap_err();
-    assert_eq!(refused.to_string(), "a client may not read the trace");
+    assert_eq!(refused.to_string(), "a client may not read the trace; human may");
     let lines = f.noted().await;
     assert_eq!(
         (lines[0].operation.as_str(), lines[0].status.as_str()),

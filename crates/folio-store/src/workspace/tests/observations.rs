@@ -221,11 +221,14 @@ async fn a_tool_changes_only_what_it_wrote_itself() {
             .entry
             .id,
     );
+    let resolve = async |actor: &Actor| f.workspace.complete(actor, entry, Guard::default()).await;
+    assert_eq!(resolve(&other).await.unwrap_err().kind(), ErrorKind::Conflict);
+    resolve(&mine).await.unwrap();
+    let archived = f.workspace.archive(&mine, entry, None).await.unwrap_err();
     assert_eq!(
-        f.workspace.archive(&other, entry, None).await.unwrap_err().kind(),
-        ErrorKind::Conflict
+        archived.to_string(),
+        "a tool may not archive e1; reflector, cleaner, human may"
     );
-    f.workspace.archive(&mine, entry, None).await.unwrap();
 }
 
 #[tokio::test]

@@ -149,6 +149,9 @@ fn verb_of(fields: &[FieldChange]) -> &'static str {
         FieldChange::PinRank(None) => Some("unpin"),
         FieldChange::SupersededBy(Some(_)) => Some("supersede"),
         FieldChange::ValidatedAt(_) => Some("confirm"),
+        FieldChange::Restored(_) => Some("restore"),
+        FieldChange::LeaseUntil(_) => Some("claim"),
+        FieldChange::Expired(_) => Some("expire"),
         _ => None,
     });
     found.unwrap_or("update")

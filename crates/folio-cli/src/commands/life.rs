@@ -1,0 +1,173 @@
+//! What becomes of observations: `folio observe confirm|resolve|reopen|restore|supersede|replace|clear-resolved|history`.
+
+use clap::{Args, Subcommand};
+use folio::Workspace;
+use folio::memory::id::EntryRef;
+use folio::store::Written;
+use folio::store::workspace::Guard;
+
+use super::{Context, text_or_stdin};
+use crate::arguments::entry_ref;
+use crate::error::{Exit, Failure};
+use crate::report::history::History;
+
+/// What becomes of observations.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Life {
+    /// Say that observations still hold: their time begins anew
+    #[command(visible_alias = "touch")]
+    Confirm(Several),
+    /// Say that observations have done their work
+    #[command(visible_alias = "complete")]
+    Resolve(Several),
+    /// Make resolved observations active again
+    Reopen(Several),
+    /// Take observations out of the archive, as they were before
+    Restore(Several),
+    /// Put another observation in the place of one
+    Supersede(Supersede),
+    /// Replace a part of an observation's text that is there once
+    Replace(Replace),
+    /// Archive every resolved observation, all or none
+    ClearResolved(ClearResolved),
+    /// Show every version of an observation, and what it changed
+    History(One),
+}
+
+/// Observations, and why.
+#[derive(Debug, Args)]
+pub(crate) struct Several {
+    /// Which observations: e42 or obs_…
+    #[arg(required = true, value_name = "OBSERVATION", value_parser = entry_ref)]
+    entries: Vec<EntryRef>,
+    /// Only if it still has this version; for one observation
+    #[arg(long, value_name = "VERSION")]
+    expected_version: Option<u32>,
+    /// Why
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+/// `folio observe supersede`.
+#[derive(Debug, Args)]
+pub(crate) struct Supersede {
+    /// Which observation: e42 or obs_…
+    #[arg(value_name = "OBSERVATION", value_parser = entry_ref)]
+    old: EntryRef,
+    /// The one that takes its place
+    #[arg(long, value_name = "OBSERVATION", value_parser = entry_ref)]
+    by: EntryRef,
+    /// Only if it still has this version
+    #[arg(long, value_name = "VERSION")]
+    expected_version: Option<u32>,
+    /// Why
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+/// `folio observe replace`.
+#[derive(Debug, Args)]
+pub(crate) struct Replace {
+    /// Which observation: e42 or obs_…
+    #[arg(value_name = "OBSERVATION", value_parser = entry_ref)]
+    entry: EntryRef,
+    /// The text that is there; - reads it from standard input
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    old: String,
+    /// The text that takes its place
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    new: String,
+}
+
+/// `folio observe clear-resolved`.
+#[derive(Debug, Args)]
+pub(crate) struct ClearResolved {
+    /// Why
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+/// One observation.
+#[derive(Debug, Args)]
+pub(crate) struct One {
+    /// Which observation: e42 or obs_…
+    #[arg(value_name = "OBSERVATION", value_parser = entry_ref)]
+    entry: EntryRef,
+}
+
+/// Carries it out; what was written, or how the program ends if nothing is left to be told.
+pub(crate) async fn run(
+    context: &Context<'_>,
+    workspace: &Workspace,
+    life: Life,
+) -> Result<Result<Vec<Written>, Exit>, Failure> {
+    let actor = context.actor();
+    let mut written = Vec::new();
+    match life {
+        Life::Confirm(several) => {
+            for (entry, guard) in several.each() {
+                written.push(workspace.confirm(&actor, entry, guard).await?);
+            }
+        }
+        Life::Resolve(several) => {
+            for (entry, guard) in several.each() {
+                written.push(workspace.complete(&actor, entry, guard).await?);
+            }
+        }
+        Life::Reopen(several) => {
+            for (entry, guard) in several.each() {
+                written.push(workspace.reopen(&actor, entry, guard).await?);
+            }
+        }
+        Life::Restore(several) => {
+            for (entry, guard) in several.each() {
+                written.push(workspace.restore(&actor, entry, guard).await?);
+            }
+        }
+        Life::Supersede(Supersede {
+            old,
+            by,
+            expected_version,
+            reason,
+        }) => {
+            let guard = Guard {
+                expected_version,
+                reason,
+                ..Guard::default()
+            };
+            written.push(workspace.supersede(&actor, old, by, guard).await?);
+        }
+        Life::Replace(Replace { entry, old, new }) => {
+            let old = text_or_stdin(old)?;
+            written.push(
+                workspace
+                    .str_replace(&actor, entry, &old, &new, Guard::default())
+                    .await?,
+            );
+        }
+        Life::ClearResolved(ClearResolved { reason }) => {
+            let count = workspace.clear_resolved(&actor, reason).await?;
+            context
+                .output
+                .report(&crate::report::history::Cleared { cleared: count })?;
+            return Ok(Err(Exit::Done));
+        }
+        Life::History(One { entry }) => {
+            let versions = workspace.versions(entry).await?;
+            context.output.report(&History::of(&versions))?;
+            return Ok(Err(Exit::Done));
+        }
+    }
+    Ok(Ok(written))
+}
+
+impl Several {
+    fn each(self) -> impl Iterator<Item = (EntryRef, Guard)> {
+        let guard = Guard {
+            expected_version: self.expected_version,
+            reason: self.reason,
+            ..Guard::default()
+        };
+        self.entries.into_iter().map(move |entry| (entry, guard.clone()))
+    }
+}

@@ -1,0 +1,268 @@
+//! Who may do what (M7.7).
+
+use std::fmt;
+
+use crate::actor::{Actor, Role};
+use crate::change::FieldChange;
+use crate::entry::{Entry, EntryKind, Status};
+
+/// Something that somebody may or may not do to memory. The columns of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Operation {
+    /// Add an entry.
+    Add,
+    /// Say that one's own entry has done its work, or was replaced.
+    SettleOwn,
+    /// Change one's own entry.
+    PatchOwn,
+    /// Change where somebody else's entry stands.
+    SetStatusOfOthers,
+    /// Change anything else of somebody else's entry.
+    PatchOthers,
+    /// Say that an entry still holds.
+    Confirm,
+    /// Pin an entry, or take its pin away.
+    Pin,
+    /// Put an entry away.
+    Archive,
+    /// Take an entry out of the archive.
+    Restore,
+    /// Take out what an entry says.
+    Forget,
+    /// Set what holds in the space.
+    SetPolicy,
+    /// Read what happened besides the log.
+    ReadTrace,
+}
+
+impl Operation {
+    /// Every operation, in the order of the table.
+    pub const ALL: [Self; 12] = [
+        Self::Add,
+        Self::SettleOwn,
+        Self::PatchOwn,
+        Self::SetStatusOfOthers,
+        Self::PatchOthers,
+        Self::Confirm,
+        Self::Pin,
+        Self::Archive,
+        Self::Restore,
+        Self::Forget,
+        Self::SetPolicy,
+        Self::ReadTrace,
+    ];
+
+    /// What it is, after "may not".
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::SettleOwn => "settle",
+            Self::PatchOwn => "change",
+            Self::SetStatusOfOthers => "change the status of what others wrote:",
+            Self::PatchOthers => "change what others wrote:",
+            Self::Confirm => "confirm",
+            Self::Pin => "pin or unpin",
+            Self::Archive => "archive",
+            Self::Restore => "restore",
+            Self::Forget => "forget",
+            Self::SetPolicy => "set",
+            Self::ReadTrace => "read",
+        }
+    }
+}
+
+/// How far somebody may do something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reach {
+    /// Not at all.
+    No,
+    /// Within what is theirs: their run, the book of their thread, the scratch page.
+    Within,
+    /// Anywhere in the space.
+    Yes,
+}
+
+/// How far somebody in `role` may do `operation`. This is the table of M7.7.
+#[must_use]
+pub fn reach(role: Role, operation: Operation) -> Reach {
+    use Reach::{No, Within, Yes};
+    //  add, settle own, patch own, status of others, others, confirm, pin, archive, restore, forget, policy, trace
+    let row = match role {
+        Role::Tool => [Yes, Yes, No, No, No, No, No, No, No, No, No, No],
+        Role::Executor => [Yes, Yes, Yes, Within, No, Yes, Within, No, No, No, No, No],
+        Role::Planner => [Yes, Yes, Yes, Within, Within, Yes, Yes, Within, No, No, No, No],
+        Role::Router | Role::Clarifier => [Yes, Yes, Yes, No, No, Yes, No, No, No, No, No, No],
+        Role::Evaluator => [Yes, Yes, Yes, Yes, No, Yes, No, No, No, No, No, No],
+        Role::Reflector | Role::Cleaner => [Yes, Yes, Yes, No, No, Yes, No, Yes, No, No, No, No],
+        Role::Compactor => [Yes, Yes, Yes, No, No, Yes, No, No, No, No, No, No],
+        Role::Client => [Yes, Yes, Yes, Within, Within, Yes, Yes, Within, No, No, No, No],
+        Role::Human => [Yes; 12],
+    };
+    let column = Operation::ALL.iter().position(|known| *known == operation);
+    column.map_or(No, |column| row[column])
+}
+
+/// What `changes` of `entry` by `actor` come to.
+#[must_use]
+pub fn operation_of(actor: &Actor, entry: &Entry, changes: &[FieldChange]) -> Operation {
+    let has = |wanted: fn(&FieldChange) -> bool| changes.iter().any(wanted);
+    let only = |wanted: fn(&FieldChange) -> bool| changes.iter().all(wanted);
+    let own = is_own(actor, entry);
+    if has(|change| matches!(change, FieldChange::Restored(_))) {
+        Operation::Restore
+    } else if has(|change| matches!(change, FieldChange::Status(Status::Archived))) {
+        Operation::Archive
+    } else if has(|change| matches!(change, FieldChange::PinRank(_))) {
+        Operation::Pin
+    } else if has(|change| matches!(change, FieldChange::ValidatedAt(_))) {
+        Operation::Confirm
+    } else if own && only(settles) {
+        Operation::SettleOwn
+    } else if own {
+        Operation::PatchOwn
+    } else if only(|change| settles(change) || is_about_status(change)) {
+        Operation::SetStatusOfOthers
+    } else {
+        Operation::PatchOthers
+    }
+}
+
+fn settles(change: &FieldChange) -> bool {
+    matches!(
+        change,
+        FieldChange::Status(Status::Resolved | Status::Done) | FieldChange::SupersededBy(_) | FieldChange::Outcome(_)
+    ) || matches!(change, FieldChange::Progress(Some(all)) if *all >= 1.0)
+}
+
+fn is_about_status(change: &FieldChange) -> bool {
+    matches!(
+        change,
+        FieldChange::Status(_) | FieldChange::Phase(_) | FieldChange::Progress(_) | FieldChange::LeaseUntil(_)
+    )
+}
+
+/// Whether `actor` wrote `entry`.
+#[must_use]
+pub fn is_own(actor: &Actor, entry: &Entry) -> bool {
+    let source = &entry.fields.source;
+    match (&source.principal, actor.role) {
+        (_, Role::Tool) => source.tool.as_deref() == Some(actor.name.as_str()),
+        (Some(principal), _) => *principal == actor.to_string(),
+        (None, _) => actor.run.is_some() && source.run == actor.run,
+    }
+}
+
+/// Whether `entry` is within what the table calls the role's own.
+#[must_use]
+pub fn is_within(actor: &Actor, entry: &Entry) -> bool {
+    let in_run = actor.run.is_some() && entry.fields.source.run == actor.run;
+    match actor.role {
+        Role::Executor => entry.kind == EntryKind::Observation || in_run,
+        Role::Planner => in_run,
+        Role::Client => matches!(entry.kind, EntryKind::Note | EntryKind::Todo | EntryKind::Task),
+        _ => false,
+    }
+}
+
+/// Whether `actor` may do `operation` to something that is `within` what is theirs, or is not.
+///
+/// # Errors
+///
+/// What is not allowed, and who may do it.
+pub fn may(actor: &Actor, operation: Operation, within: bool, what: &str) -> Result<(), Denied> {
+    match reach(actor.role, operation) {
+        Reach::Yes => return Ok(()),
+        Reach::Within if within => return Ok(()),
+        Reach::Within | Reach::No => {}
+    }
+    Err(Denied {
+        role: actor.role,
+        operation,
+        what: what.to_owned(),
+    })
+}
+
+/// Something that a role may not do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Denied {
+    /// The role.
+    pub role: Role,
+    /// What it wanted to do.
+    pub operation: Operation,
+    /// To what.
+    pub what: String,
+}
+
+impl Denied {
+    /// The roles that may do it anywhere.
+    #[must_use]
+    pub fn who_may(&self) -> Vec<Role> {
+        let may = |role: &Role| reach(*role, self.operation) == Reach::Yes;
+        Role::ALL.into_iter().filter(may).collect()
+    }
+}
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let who: Vec<_> = self.who_may().into_iter().map(Role::as_str).collect();
+        write!(
+            f,
+            "a {} may not {} {}; {} may",
+            self.role,
+            self.operation.as_str(),
+            self.what,
+            who.join(", ")
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table as people read it: y, - or w for within what is theirs.
+    const TABLE: &str = "\
+        role       add settle own others_status others confirm pin archive restore forget policy trace
+        tool       y   y      -   -             -      -       -   -       -       -      -       -
+        executor   y   y      y   w             -      y       w   -       -       -      -       -
+        planner    y   y      y   w             w      y       y   w       -       -      -       -
+        router     y   y      y   -             -      y       -   -       -       -      -       -
+        clarifier  y   y      y   -             -      y       -   -       -       -      -       -
+        evaluator  y   y      y   y             -      y       -   -       -       -      -       -
+        reflector  y   y      y   -             -      y       -   y       -       -      -       -
+        cleaner    y   y      y   -             -      y       -   y       -       -      -       -
+        compactor  y   y      y   -             -      y       -   -       -       -      -       -
+        client     y   y      y   w             w      y       y   w       -       -      -       -
+        human      y   y      y   y             y      y       y   y       y       y      y       y";
+
+    #[test]
+    fn every_role_and_operation_is_as_the_table_says_m7_7() {
+        let rows: Vec<Vec<&str>> = TABLE
+            .lines()
+            .skip(1)
+            .map(|row| row.split_whitespace().collect())
+            .collect();
+        assert_eq!(rows.len(), Role::ALL.len());
+        for (row, role) in rows.iter().zip(Role::ALL) {
+            assert_eq!(row[0], role.as_str());
+            assert_eq!(row.len(), Operation::ALL.len() + 1);
+            for (cell, operation) in row[1..].iter().zip(Operation::ALL) {
+                let actor = Actor::new(role, "x");
+                let may = |within| may(&actor, operation, within, "e1").is_ok();
+                let wanted = (*cell != "-", *cell == "y");
+                assert_eq!((may(true), may(false)), wanted, "{role} {operation:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_who_what_and_who_may_m7_7() {
+        let denied = may(&Actor::new(Role::Tool, "t"), Operation::Archive, false, "e7").unwrap_err();
+        assert_eq!(
+            denied.to_string(),
+            "a tool may not archive e7; reflector, cleaner, human may"
+        );
+    }
+}

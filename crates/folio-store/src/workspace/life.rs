@@ -1,0 +1,263 @@
+//! What becomes of entries, besides their being changed: confirmed, claimed, replaced, reopened, restored.
+
+use std::time::Duration;
+
+use folio_memory::history::{self, Recorded, Version};
+use folio_memory::id::{EntryRef, Ref};
+use folio_memory::lifecycle;
+use folio_memory::query::MAX_LIMIT;
+use folio_memory::roles::{self, Operation};
+use folio_memory::{Actor, Change, Entry, EntryKind, EntryQuery, FieldChange, Invalid, Link, Owner, Relation, Status};
+
+use super::patch::{Guard, Race};
+use super::{Workspace, WorkspaceError, Write, Written};
+use crate::error::StoreError;
+
+/// How often everything is cleared anew because somebody changed something of it meanwhile.
+const ATTEMPTS: u32 = 8;
+
+impl Workspace {
+    /// Says that an entry still holds: its time begins anew, as long as it was given at first (M7.1.6).
+    ///
+    /// # Errors
+    ///
+    /// `Conflict` if it is archived, or the actor is a tool; `NotFound`.
+    pub async fn confirm(&self, actor: &Actor, entry: EntryRef, guard: Guard) -> Result<Written, WorkspaceError> {
+        let changes = |current: &Entry| Ok((lifecycle::confirm(current, self.now())?, Vec::new()));
+        self.patch_under(actor, entry, guard, Race::DecideAgain, &[], changes)
+            .await
+    }
+
+    /// Marks an entry as done, or as resolved if it is knowledge (M7.5.41). Doing it twice is doing it once.
+    ///
+    /// # Errors
+    ///
+    /// `Conflict` if it is archived or not the actor's to change; `NotFound`.
+    pub async fn complete(&self, actor: &Actor, entry: EntryRef, guard: Guard) -> Result<Written, WorkspaceError> {
+        let changes = |current: &Entry| unless_there(current, lifecycle::complete(current)?);
+        self.patch_under(actor, entry, guard, Race::DecideAgain, &[], changes)
+            .await
+    }
+
+    /// Makes what is resolved active and what is done open (M7.5.39). What is live stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// `Conflict` if it is archived or not the actor's to change; `NotFound`.
+    pub async fn reopen(&self, actor: &Actor, entry: EntryRef, guard: Guard) -> Result<Written, WorkspaceError> {
+        let changes = |current: &Entry| Ok((lifecycle::reopen(current)?, Vec::new()));
+        self.patch_under(actor, entry, guard, Race::DecideAgain, &[], changes)
+            .await
+    }
+
+    /// Takes an entry out of the archive, into the status that it had before (M7.5.39). Only for people.
+    ///
+    /// # Errors
+    ///
+    /// `Conflict` if the actor is no person; `NotFound`.
+    pub async fn restore(&self, actor: &Actor, entry: EntryRef, guard: Guard) -> Result<Written, WorkspaceError> {
+        roles::may(actor, Operation::Restore, false, &entry.to_string())?;
+        let versions = self.versions(entry).await?;
+        let is_archived = |version: &&Version| version.entry.fields.status == Status::Archived;
+        let before = versions
+            .iter()
+            .rev()
+            .skip_while(is_archived)
+            .map(|version| version.entry.fields.status)
+            .next();
+        let changes = |current: &Entry| {
+            if current.fields.erased.is_some() {
+                let message = format!("the content of {} is gone, so it stays where it is", current.handle);
+                return Err(Invalid::new("archived", "status", message).into());
+            }
+            Ok((lifecycle::restore(current, before), Vec::new()))
+        };
+        self.patch_under(actor, entry, guard, Race::DecideAgain, &[], changes)
+            .await
+    }
+
+    /// Begins with a piece of work as `owner`, for as long as `lease` says or as it takes (M7.4.35). The same owner may
+    /// claim it again, which renews the lease.
+    ///
+    /// # Errors
+    ///
+    /// `Conflict` names the owner who is at it; `Invalid` if it is no open work; `NotFound`.
+    pub async fn claim(
+        &self,
+        actor: &Actor,
+        entry: EntryRef,
+        owner: &Owner,
+        lease: Option<Duration>,
+        guard: Guard,
+    ) -> Result<Written, WorkspaceError> {
+        let changes = |current: &Entry| Ok((lifecycle::claim(current, owner, lease, self.now())??, Vec::new()));
+        self.patch_under(actor, entry, guard, Race::DecideAgain, &[], changes)
+            .await
+    }
+
+    /// Gives up a piece of work that `owner` has claimed: it is open again.
+    ///
+    /// # Errors
+    ///
+    /// `Conflict` names the owner who is at it; `NotFound`.
+    pub async fn give_up(
+        &self,
+        actor: &Actor,
+        entry: EntryRef,
+        owner: &Owner,
+        guard: Guard,
+    ) -> Result<Written, WorkspaceError> {
+        let changes = |current: &Entry| Ok((lifecycle::give_up(current, owner)??, Vec::new()));
+        self.patch_under(actor, entry, guard, Race::DecideAgain, &[], changes)
+            .await
+    }
+
+    /// Replaces the only occurrence of `old` in an entry's text by `new` (M7.4.36).
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if it is not there, or there more than once, or nobody may change the text; `NotFound`.
+    pub async fn str_replace(
+        &self,
+        actor: &Actor,
+        entry: EntryRef,
+        old: &str,
+        new: &str,
+        guard: Guard,
+    ) -> Result<Written, WorkspaceError> {
+        let changes = |current: &Entry| {
+            lifecycle::check_not_archived(current)?;
+            if current.kind.is_append_only() {
+                let message = format!("{} is a {}, whose text never changes", current.handle, current.kind);
+                return Err(Invalid::new("kind_invalid", "kind", message).into());
+            }
+            let text = lifecycle::str_replace(&current.fields.body, old, new)?;
+            if text.trim().is_empty() {
+                return Err(Invalid::new("content_empty", "content", "would be empty").into());
+            }
+            unless_there(current, vec![FieldChange::Body(text)])
+        };
+        self.patch_under(actor, entry, guard, Race::DecideAgain, &[], changes)
+            .await
+    }
+
+    /// Puts `new` in the place of `old`: `old` is settled from now on, and the two are linked (M7.4.37). With an expected
+    /// version an entry that was changed meanwhile is left alone.
+    ///
+    /// # Errors
+    ///
+    /// `Conflict` if `old` is archived or at another version; `Invalid` if `new` leads back to `old`; `NotFound`.
+    pub async fn supersede(
+        &self,
+        actor: &Actor,
+        old: EntryRef,
+        new: EntryRef,
+        guard: Guard,
+    ) -> Result<Written, WorkspaceError> {
+        let (old, new) = (self.read_entry(old).await?, self.read_entry(new).await?);
+        lifecycle::check_not_archived(&old)?;
+        let mut last = new.clone();
+        while last.id != old.id
+            && let Some(next) = last.fields.superseded_by
+        {
+            last = self.read_entry(Ref::Id(next)).await?;
+        }
+        if last.id == old.id {
+            let message = format!(
+                "{} cannot take the place of {}, which took its own",
+                new.handle, old.handle
+            );
+            return Err(Invalid::new("supersede_cycle", "by", message).into());
+        }
+        let link = Change::AddLink(Link {
+            src: new.id.to_string(),
+            rel: Relation::Supersedes,
+            dst: old.id.to_string(),
+        });
+        let changes = |current: &Entry| {
+            lifecycle::check_not_archived(current)?;
+            unless_there(current, vec![FieldChange::SupersededBy(Some(new.id))])
+        };
+        self.patch_under(actor, Ref::Id(old.id), guard, Race::DecideAgain, &[link], changes)
+            .await
+    }
+
+    /// Archives every resolved observation, all or none (M7.5.43): they stay, in the archive, with `reason`. Gives how
+    /// many there were.
+    ///
+    /// # Errors
+    ///
+    /// `Conflict` if the actor is neither a person nor tidies up, or others keep changing them; `Unavailable`.
+    pub async fn clear_resolved(&self, actor: &Actor, reason: Option<String>) -> Result<u64, WorkspaceError> {
+        roles::may(actor, Operation::Archive, false, "what is resolved")?;
+        let mut attempt = 1;
+        loop {
+            let changes = self.all_resolved().await?;
+            let count = changes.len() as u64;
+            if count == 0 {
+                return Ok(0);
+            }
+            let write = Write {
+                reason: Some(reason.clone().unwrap_or_else(|| "clear_resolved".to_owned())),
+                ..Write::of(changes)
+            };
+            match self.record(actor, write).await {
+                Ok(_) => return Ok(count),
+                Err(WorkspaceError::Store(StoreError::StaleVersion { .. })) if attempt < ATTEMPTS => attempt += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn all_resolved(&self) -> Result<Vec<Change>, WorkspaceError> {
+        let mut query = EntryQuery {
+            kinds: vec![EntryKind::Observation],
+            status: vec![Status::Resolved],
+            include_expired: true,
+            include_superseded: true,
+            limit: MAX_LIMIT,
+            ..EntryQuery::default()
+        };
+        let mut changes = Vec::new();
+        loop {
+            let answer = self.read_entries(&query).await?;
+            changes.extend(answer.items.iter().map(|entry| Change::PatchEntry {
+                entry: entry.id,
+                fields: vec![FieldChange::Status(Status::Archived)],
+                expected_version: Some(entry.version),
+                base_version: None,
+            }));
+            match answer.next {
+                Some(next) => query.cursor = Some(next),
+                None => return Ok(changes),
+            }
+        }
+    }
+
+    /// The versions of an entry, oldest first: what each changed, and what it wrote over.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`; `Unavailable` or `Corrupt`.
+    pub async fn versions(&self, entry: EntryRef) -> Result<Vec<Version>, WorkspaceError> {
+        let handle = self.read_entry(entry).await?.handle;
+        let revisions = self.history(entry).await?;
+        let recorded = revisions.into_iter().map(|revision| Recorded {
+            seq: revision.seq,
+            at: revision.at,
+            actor: revision.actor,
+            change: revision.change,
+            reason: revision.reason,
+        });
+        Ok(history::versions(handle, recorded))
+    }
+}
+
+/// `changes`, or nothing if they would leave everything as it is.
+fn unless_there(
+    current: &Entry,
+    changes: Vec<FieldChange>,
+) -> Result<(Vec<FieldChange>, Vec<folio_memory::Warning>), WorkspaceError> {
+    let is_there = current.already_has(&changes);
+    Ok((if is_there { Vec::new() } else { changes }, Vec::new()))
+}

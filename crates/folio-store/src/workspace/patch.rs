@@ -1,0 +1,161 @@
+//! Changing one entry while others may change it, too.
+
+use folio_memory::history::FieldConflict;
+use folio_memory::id::EntryRef;
+use folio_memory::{Actor, Change, Entry, FieldChange, Invalid, Seq, Status, Warning};
+
+use super::{Workspace, WorkspaceError, Write, Written, error};
+use crate::commit::{Committed, Expected};
+use crate::error::StoreError;
+
+/// How often something that was decided on an entry is decided again because others change it meanwhile.
+const ATTEMPTS: u32 = 64;
+
+/// Under which conditions an entry is changed, and how that is told.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Guard {
+    /// The version that the entry must have, unless it is as wished already (M7.4.34).
+    pub expected_version: Option<u32>,
+    /// The version that the caller had read. Whoever says nothing has read the one that is there when the call begins.
+    pub base_version: Option<u32>,
+    /// Makes a second change with the same key do nothing.
+    pub idempotency_key: Option<String>,
+    /// Why, in the caller's words.
+    pub reason: Option<String>,
+}
+
+impl From<Option<u32>> for Guard {
+    fn from(expected_version: Option<u32>) -> Self {
+        Self {
+            expected_version,
+            ..Self::default()
+        }
+    }
+}
+
+/// What is done if somebody else changes the entry between reading and writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Race {
+    /// The change does not depend on what was read: it is made all the same, and what it writes over is told (M7.4.33).
+    LaterHolds,
+    /// The change was decided on what was read: it is decided again.
+    DecideAgain,
+}
+
+impl Workspace {
+    /// Changes the fields of one entry to what `changes_for` makes of it, and does `more` in the same commit. Nobody is refused because of others, unless he
+    /// expects a version.
+    pub(super) async fn patch_under(
+        &self,
+        actor: &Actor,
+        entry: EntryRef,
+        guard: Guard,
+        race: Race,
+        more: &[Change],
+        mut changes_for: impl FnMut(&Entry) -> Result<(Vec<FieldChange>, Vec<Warning>), WorkspaceError> + Send,
+    ) -> Result<Written, WorkspaceError> {
+        let mut attempt = 1;
+        loop {
+            let current = self.read_entry(entry).await?;
+            let decided = match (changes_for(&current), &guard.idempotency_key) {
+                // It may look impossible, or needless, because it was done before.
+                (Err(_), Some(key)) if self.replayed(actor, key).await?.is_some() => Ok((Vec::new(), Vec::new(), true)),
+                (Ok((fields, warnings)), Some(key)) if fields.is_empty() => {
+                    Ok((fields, warnings, self.replayed(actor, key).await?.is_some()))
+                }
+                (decided, _) => decided.map(|(fields, warnings)| (fields, warnings, false)),
+            };
+            let (fields, mut warnings, replayed) = decided?;
+            if fields.is_empty() {
+                return Ok(Written {
+                    entry: current,
+                    warnings,
+                    conflicts: Vec::new(),
+                    replayed,
+                });
+            }
+            error::authorise_patch(actor, &current, &fields).inspect_err(|refused| {
+                self.note_refusal(actor, "update", Some(&current), refused);
+            })?;
+            let change = Change::PatchEntry {
+                entry: current.id,
+                fields,
+                expected_version: match race {
+                    Race::LaterHolds => guard.expected_version,
+                    Race::DecideAgain => guard.expected_version.or(Some(current.version)),
+                },
+                base_version: match race {
+                    Race::LaterHolds => Some(guard.base_version.unwrap_or(current.version)),
+                    Race::DecideAgain => None,
+                },
+            };
+            let write = Write {
+                reason: guard.reason.clone(),
+                idempotency_key: guard.idempotency_key.clone(),
+                ..Write::of([&[change], more].concat())
+            };
+            match self.record(actor, write).await {
+                Ok(recorded) => {
+                    warnings.extend(recorded.warnings);
+                    let conflicts = conflicts_of(&recorded.committed);
+                    warnings.extend(conflicts.iter().map(|lost| {
+                        let message = format!(
+                            "somebody else had changed {} meanwhile, in version {}; this one holds",
+                            lost.field, lost.overwrote_version
+                        );
+                        Warning::new("conflict", message, &lost.theirs, &lost.ours)
+                    }));
+                    let entry = self.read_entry(entry).await?;
+                    self.note_warnings(actor, "update", &entry, &warnings);
+                    return Ok(Written {
+                        entry,
+                        warnings,
+                        conflicts,
+                        replayed: recorded.committed.replayed,
+                    });
+                }
+                Err(WorkspaceError::Store(StoreError::StaleVersion { .. }))
+                    if guard.expected_version.is_none() && attempt < ATTEMPTS =>
+                {
+                    attempt += 1;
+                }
+                Err(WorkspaceError::Store(stale @ StoreError::StaleVersion { .. })) => {
+                    let current = Box::new(self.read_entry(entry).await?);
+                    return Err(WorkspaceError::Stale { current, source: stale });
+                }
+                Err(WorkspaceError::Store(StoreError::Invalid(message))) => {
+                    // Somebody may have archived it in between.
+                    let now = self.read_entry(entry).await?;
+                    if now.fields.status == Status::Archived && current.fields.status != Status::Archived {
+                        return Err(Invalid::new("archived", "status", message).into());
+                    }
+                    return Err(StoreError::Invalid(message).into());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// What the commit with `key` came to, if there is one.
+    async fn replayed(&self, actor: &Actor, key: &str) -> Result<Option<Committed>, WorkspaceError> {
+        // A key is honoured before anything that is expected, and this cannot be expected of a space that is used.
+        let write = Write {
+            idempotency_key: Some(key.to_owned()),
+            expected: vec![Expected::SpaceHead(Seq(0))],
+            ..Write::default()
+        };
+        match self.record(actor, write).await {
+            Ok(recorded) => Ok(Some(recorded.committed).filter(|committed| committed.replayed)),
+            Err(WorkspaceError::Store(StoreError::StaleSpace { .. })) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn conflicts_of(committed: &Committed) -> Vec<FieldConflict> {
+    committed
+        .entries
+        .iter()
+        .flat_map(|entry| entry.conflicts.clone())
+        .collect()
+}

@@ -1,0 +1,401 @@
+//! What becomes of entries, through the workspace, on a real store with a clock that tests move.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use folio_memory::id::Ref;
+use folio_memory::observation::{ObservationInput, ObservationPatch};
+use folio_memory::scratchbook::ItemInput;
+use folio_memory::{
+    Actor, Clock, Entry, EntryQuery, Owner, Relation, Role, SpaceName, State, Status, ThreadKey, Timestamp,
+};
+use folio_store::sqlite::{OpenOptions, SqliteStore};
+use folio_store::workspace::Guard;
+use folio_store::{ErrorKind, Workspace, WorkspaceError};
+use folio_testkit::{SeededIds, SimClock};
+use serde_json::{Value, json};
+
+struct Scene {
+    memory: Workspace,
+    clock: SimClock,
+}
+
+fn scene() -> Scene {
+    let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
+    let clock = SimClock::default();
+    let ids = Arc::new(SeededIds::new(1));
+    let memory = Workspace::new(store, Arc::new(clock.clone()), ids, SpaceName::main());
+    Scene { memory, clock }
+}
+
+fn person() -> Actor {
+    Actor::new(Role::Human, "ada")
+}
+
+fn tool() -> Actor {
+    Actor::new(Role::Tool, "t")
+}
+
+fn minutes(count: u64) -> Duration {
+    Duration::from_secs(count * 60)
+}
+
+impl Scene {
+    async fn add(&self, input: Value) -> Entry {
+        let input: ObservationInput = serde_json::from_value(input).unwrap();
+        self.memory.add_observation(&person(), input, None).await.unwrap().entry
+    }
+
+    async fn task(&self) -> Entry {
+        let input: ItemInput = serde_json::from_value(json!({"kind": "task", "title": "do it"})).unwrap();
+        let thread = ThreadKey::main();
+        self.memory
+            .add_item(&person(), &thread, input, None)
+            .await
+            .unwrap()
+            .entry
+    }
+
+    async fn is_listed(&self, entry: &Entry) -> bool {
+        let listed = self.memory.observations(EntryQuery::default()).await.unwrap();
+        listed.items.iter().any(|found| found.id == entry.id)
+    }
+
+    async fn now(&self, entry: &Entry) -> Entry {
+        self.memory.entry(Ref::Id(entry.id)).await.unwrap()
+    }
+
+    async fn operations(&self, entry: &Entry) -> Vec<&'static str> {
+        let versions = self.memory.versions(Ref::Id(entry.id)).await.unwrap();
+        versions.iter().map(|version| version.operation).collect()
+    }
+}
+
+fn update(value: Value) -> ObservationPatch {
+    serde_json::from_value(value).unwrap()
+}
+
+#[tokio::test]
+async fn confirming_gives_an_observation_its_whole_time_again_and_reading_or_updating_does_not_m7_1_6() {
+    let scene = scene();
+    let seen = scene.add(json!({"content": "x", "ttl_minutes": 60})).await;
+    scene.clock.advance(minutes(50));
+    assert!(scene.is_listed(&seen).await);
+    let patch = update(json!({"title": "t"}));
+    scene
+        .memory
+        .update_observation(&person(), Ref::Id(seen.id), patch, None)
+        .await
+        .unwrap();
+    assert_eq!(scene.now(&seen).await.fields.lifetime, seen.fields.lifetime);
+    let refused = scene
+        .memory
+        .confirm(&tool(), Ref::Id(seen.id), Guard::default())
+        .await
+        .unwrap_err();
+    assert!(matches!(refused, WorkspaceError::Refused { .. }), "{refused}");
+    let confirmed = scene
+        .memory
+        .confirm(&person(), Ref::Id(seen.id), Guard::default())
+        .await
+        .unwrap()
+        .entry;
+    assert_eq!(confirmed.fields.validated_at, Some(scene.clock.now()));
+    scene.clock.advance(minutes(59));
+    assert!(scene.is_listed(&seen).await);
+    scene.clock.advance(minutes(1));
+    assert!(!scene.is_listed(&seen).await);
+}
+
+#[tokio::test]
+async fn that_a_time_is_past_is_one_revision_at_the_nominal_instant_whoever_notes_it_m7_1_8() {
+    let scene = scene();
+    let seen = scene.add(json!({"content": "x", "ttl_minutes": 60})).await;
+    let kept = scene.add(json!({"content": "y", "ttl_minutes": null})).await;
+    let end = seen.fields.lifetime.expires_at().unwrap();
+    scene.clock.advance(minutes(500));
+    assert!(!scene.is_listed(&seen).await, "right without anybody having noted it");
+    let both = tokio::join!(scene.memory.note_ended(), scene.memory.note_ended());
+    assert!(both.0.unwrap() + both.1.unwrap() <= 1);
+    assert_eq!(scene.memory.note_ended().await.unwrap(), 0);
+    let now = scene.now(&seen).await;
+    assert_eq!(
+        (now.fields.expired_at, now.updated_at, now.version),
+        (Some(end), end, 2)
+    );
+    assert_eq!(scene.operations(&seen).await, ["add", "expire"]);
+    assert_eq!(scene.operations(&kept).await, ["add"]);
+    assert_eq!(now.state(scene.clock.now()), State::Expired);
+}
+
+#[tokio::test]
+async fn a_pin_keeps_what_is_past_its_time_until_it_is_taken_away_m7_1_7() {
+    let scene = scene();
+    let seen = scene.add(json!({"content": "x", "ttl_minutes": 60})).await;
+    scene.memory.pin_item(&person(), Ref::Id(seen.id)).await.unwrap();
+    scene.clock.advance(minutes(100));
+    assert_eq!(scene.memory.note_ended().await.unwrap(), 0);
+    assert!(scene.is_listed(&seen).await);
+    let unpinned = scene
+        .memory
+        .unpin_item(&person(), Ref::Id(seen.id))
+        .await
+        .unwrap()
+        .entry;
+    assert_eq!(unpinned.fields.expired_at, seen.fields.lifetime.expires_at());
+    assert!(!scene.is_listed(&seen).await);
+    assert_eq!(scene.memory.note_ended().await.unwrap(), 0, "it was noted with the pin");
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_brings_nothing_back_m7_1_9() {
+    let scene = scene();
+    let start = scene.clock.now();
+    let seen = scene.add(json!({"content": "x", "ttl_minutes": 60})).await;
+    scene.clock.advance(minutes(60));
+    assert!(!scene.is_listed(&seen).await);
+    scene.clock.set(start);
+    assert!(!scene.is_listed(&seen).await);
+    let later = scene.add(json!({"content": "y"})).await;
+    assert!(later.created_at >= seen.created_at.plus(minutes(60)));
+}
+
+#[tokio::test]
+async fn what_is_resolved_is_reopened_and_what_is_archived_is_restored_by_a_person_m7_5_39() {
+    let scene = scene();
+    let (seen, guard) = (scene.add(json!({"content": "x"})).await, Guard::default);
+    let entry = Ref::Id(seen.id);
+    scene.memory.complete(&person(), entry, guard()).await.unwrap();
+    scene.memory.complete(&person(), entry, guard()).await.unwrap();
+    scene.memory.reopen(&person(), entry, guard()).await.unwrap();
+    scene.memory.complete(&person(), entry, guard()).await.unwrap();
+    scene.memory.archive(&person(), entry, None).await.unwrap();
+    let reopened = scene.memory.reopen(&person(), entry, guard()).await.unwrap_err();
+    assert_eq!(reopened.kind(), ErrorKind::Conflict);
+    let planner = Actor::new(Role::Planner, "p");
+    let refused = scene.memory.restore(&planner, entry, guard()).await.unwrap_err();
+    assert!(matches!(refused, WorkspaceError::Refused { .. }), "{refused}");
+    let why = Guard {
+        reason: Some("needed after all".to_owned()),
+        ..guard()
+    };
+    let restored = scene.memory.restore(&person(), entry, why).await.unwrap().entry;
+    assert_eq!(restored.fields.status, Status::Resolved, "as it was before");
+    let operations = scene.operations(&seen).await;
+    assert_eq!(
+        operations,
+        ["add", "resolve", "reopen", "resolve", "archive", "restore"]
+    );
+    let versions = scene.memory.versions(entry).await.unwrap();
+    assert_eq!(versions[5].reason.as_deref(), Some("needed after all"));
+}
+
+#[tokio::test]
+async fn everything_resolved_is_archived_at_once_by_those_who_tidy_up_m7_5_43() {
+    let scene = scene();
+    for number in 0..1_005 {
+        let seen = scene
+            .add(json!({"content": format!("n{number}"), "status": "resolved"}))
+            .await;
+        assert_eq!(seen.fields.status, Status::Resolved);
+    }
+    let active = scene.add(json!({"content": "active"})).await;
+    scene
+        .memory
+        .clear_resolved(&Actor::new(Role::Client, "c"), None)
+        .await
+        .unwrap_err();
+    let before = scene.memory.head().await.unwrap();
+    let reflector = Actor::new(Role::Reflector, "r");
+    assert_eq!(scene.memory.clear_resolved(&reflector, None).await.unwrap(), 1_005);
+    assert_eq!(scene.memory.head().await.unwrap().0, before.0 + 1, "all in one commit");
+    assert!(scene.is_listed(&active).await);
+    let archived = EntryQuery {
+        status: vec![Status::Archived],
+        ..EntryQuery::default()
+    };
+    assert_eq!(scene.memory.observations(archived).await.unwrap().total, 1_005);
+    assert_eq!(scene.memory.clear_resolved(&person(), None).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn one_observation_takes_the_place_of_another_by_version_and_not_in_a_circle_m7_4_37() {
+    let scene = scene();
+    let (old, new) = (
+        scene.add(json!({"content": "old"})).await,
+        scene.add(json!({"content": "new"})).await,
+    );
+    let patch = update(json!({"title": "changed meanwhile"}));
+    scene
+        .memory
+        .update_observation(&person(), Ref::Id(old.id), patch, None)
+        .await
+        .unwrap();
+    let (from, to) = (Ref::Id(old.id), Ref::Id(new.id));
+    let stale = scene
+        .memory
+        .supersede(&person(), from, to, Some(1).into())
+        .await
+        .unwrap_err();
+    assert!(matches!(stale, WorkspaceError::Stale { current, .. } if current.version == 2));
+    assert!(scene.is_listed(&old).await, "it was left alone");
+    let settled = scene
+        .memory
+        .supersede(&person(), from, to, Some(2).into())
+        .await
+        .unwrap()
+        .entry;
+    assert_eq!(
+        (settled.fields.superseded_by, settled.state(scene.clock.now())),
+        (Some(new.id), State::Settled)
+    );
+    assert!(!scene.is_listed(&old).await);
+    let links = scene.memory.links(&old.id.to_string()).await.unwrap();
+    assert_eq!(
+        (links[0].rel, &links[0].src),
+        (Relation::Supersedes, &new.id.to_string())
+    );
+    let circle = scene
+        .memory
+        .supersede(&person(), to, from, Guard::default())
+        .await
+        .unwrap_err();
+    assert!(matches!(circle, WorkspaceError::Invalid(invalid) if invalid.code == "supersede_cycle"));
+}
+
+#[tokio::test]
+async fn of_two_who_set_one_field_the_later_holds_and_both_values_are_kept_m7_4_33() {
+    let scene = scene();
+    let seen = scene.add(json!({"content": "x"})).await;
+    let as_read = |base| Guard {
+        base_version: Some(base),
+        ..Guard::default()
+    };
+    let set = async |patch, base| {
+        let entry = Ref::Id(seen.id);
+        let (actor, guard) = (person(), as_read(base));
+        let written = scene
+            .memory
+            .update_observation_under(&actor, entry, update(patch), guard);
+        written.await.unwrap()
+    };
+    assert_eq!(set(json!({"title": "first"}), 1).await.conflicts, []);
+    assert_eq!(set(json!({"confidence": 0.9}), 1).await.conflicts, [], "another field");
+    let second = set(json!({"title": "second", "tags": ["t"]}), 1).await;
+    assert_eq!(
+        (second.entry.fields.title.as_str(), second.conflicts.len()),
+        ("second", 1)
+    );
+    let conflict = &second.conflicts[0];
+    assert_eq!((conflict.field.as_str(), conflict.overwrote_version), ("title", 2));
+    assert_eq!((&conflict.theirs, &conflict.ours), (&json!("first"), &json!("second")));
+    assert!(
+        second.warnings.iter().any(|warning| warning.code == "conflict"),
+        "the trace has it, too"
+    );
+    let versions = scene.memory.versions(Ref::Id(seen.id)).await.unwrap();
+    assert_eq!(versions[3].conflicts, second.conflicts, "and so has the history");
+}
+
+#[tokio::test]
+async fn a_stale_version_is_refused_with_the_entry_as_it_is_unless_it_is_as_wished_m7_4_34() {
+    let scene = scene();
+    let seen = scene.add(json!({"content": "x"})).await;
+    let set = async |title: &str| {
+        let (entry, patch) = (Ref::Id(seen.id), update(json!({"title": title})));
+        scene.memory.update_observation(&person(), entry, patch, Some(1)).await
+    };
+    set("one").await.unwrap();
+    assert_eq!(set("one").await.unwrap().entry.version, 2, "a retry is safe");
+    let stale = set("two").await.unwrap_err();
+    assert_eq!(stale.kind(), ErrorKind::Conflict);
+    assert!(matches!(stale, WorkspaceError::Stale { current, .. } if current.fields.title == "one"));
+}
+
+#[tokio::test]
+async fn work_is_claimed_by_one_until_its_lease_is_over_m7_4_35() {
+    let scene = scene();
+    let task = Ref::Id(scene.task().await.id);
+    let (ada, bob) = (Owner::parse("ada").unwrap(), Owner::parse("bob").unwrap());
+    let claim = async |owner: &Owner| {
+        scene
+            .memory
+            .claim(&person(), task, owner, Some(minutes(10)), Guard::default())
+            .await
+    };
+    let claimed = claim(&ada).await.unwrap().entry;
+    assert_eq!(
+        (claimed.fields.status, claimed.fields.owner),
+        (Status::InProgress, ada.clone())
+    );
+    assert_eq!(claim(&ada).await.unwrap().entry.version, 2, "it is hers already");
+    let taken = claim(&bob).await.unwrap_err();
+    assert!(
+        matches!(&taken, WorkspaceError::Taken(taken) if taken.owner == ada),
+        "{taken}"
+    );
+    scene.clock.advance(minutes(10));
+    assert_eq!(claim(&bob).await.unwrap().entry.fields.owner, bob);
+    scene
+        .memory
+        .give_up(&person(), task, &ada, Guard::default())
+        .await
+        .unwrap_err();
+    let given = scene
+        .memory
+        .give_up(&person(), task, &bob, Guard::default())
+        .await
+        .unwrap()
+        .entry;
+    assert_eq!(given.fields.status, Status::Open);
+}
+
+#[tokio::test]
+async fn a_part_of_a_text_is_replaced_once_however_often_it_is_asked_for_m7_4_36() {
+    let scene = scene();
+    let seen = scene.add(json!({"content": "one two two"})).await;
+    let replace = async |old: &str, key: Option<&str>| {
+        let guard = Guard {
+            idempotency_key: key.map(str::to_owned),
+            ..Guard::default()
+        };
+        scene
+            .memory
+            .str_replace(&person(), Ref::Id(seen.id), old, "three", guard)
+            .await
+    };
+    let code = |error| match error {
+        WorkspaceError::Invalid(invalid) => invalid.code,
+        other => other.to_string(),
+    };
+    assert_eq!(code(replace("two", None).await.unwrap_err()), "text_not_unique");
+    assert_eq!(
+        replace("one", Some("k")).await.unwrap().entry.fields.body,
+        "three two two"
+    );
+    let again = replace("one", Some("k")).await.unwrap();
+    assert!(again.replayed && again.entry.version == 2, "{again:?}");
+    assert_eq!(code(replace("one", None).await.unwrap_err()), "text_not_found");
+}
+
+#[tokio::test]
+async fn three_times_the_same_is_three_observations_m7_3_27() {
+    let scene = scene();
+    for _ in 0..3 {
+        scene.add(json!({"content": "same", "tags": ["t"]})).await;
+    }
+    assert_eq!(scene.memory.observations(EntryQuery::default()).await.unwrap().total, 3);
+}
+
+#[tokio::test]
+async fn a_lifetime_of_zero_is_over_when_it_begins_and_is_noted_m7_1_3() {
+    let scene = scene();
+    let seen = scene.add(json!({"content": "x", "ttl_minutes": 0})).await;
+    assert_eq!(seen.state(scene.clock.now()), State::Expired);
+    assert_eq!(seen.fields.lifetime.expires_at(), Some(seen.created_at));
+    assert_eq!(scene.memory.note_ended().await.unwrap(), 1);
+    assert_eq!(scene.operations(&seen).await, ["add", "expire"]);
+    assert!(Timestamp::MIN < seen.created_at);
+}
