@@ -49,14 +49,19 @@ impl<'e> Facts<'e> {
 /// The index of one space.
 #[derive(Debug)]
 pub(crate) struct LiveIndex {
-    /// By slot, ascending.
-    numbers: Vec<u64>,
-    /// By slot; not a number where there is none.
+    /// The number of the first slot.
+    first: u64,
+    /// By slot, ascending: how far its number is from the first.
+    offsets: Vec<u32>,
+    /// By slot: which of `confidences` it has.
+    sureness: Vec<u32>,
+    /// The different degrees that there are, few as a rule; first that there is none.
     confidences: Vec<f64>,
+    confidence_ids: HashMap<u64, u32>,
     /// By slot.
     expires: Vec<i64>,
-    /// By slot: where its tags and values of the context begin in `words`, and how many there are.
-    worded: Vec<(u32, u16)>,
+    /// By slot: where in `words` it says how many tags and values of the context it has, and then which.
+    worded: Vec<u32>,
     words: Vec<u32>,
     /// What each word is called, with the number of its set.
     names: HashMap<Box<str>, u32>,
@@ -89,11 +94,15 @@ pub(crate) enum Family {
 impl Default for LiveIndex {
     fn default() -> Self {
         Self {
-            numbers: Vec::new(),
-            confidences: Vec::new(),
+            first: 0,
+            offsets: Vec::new(),
+            sureness: Vec::new(),
+            confidences: vec![f64::NAN],
+            confidence_ids: HashMap::new(),
             expires: Vec::new(),
             worded: Vec::new(),
-            words: Vec::new(),
+            // What a slot without words refers to.
+            words: vec![0],
             names: HashMap::new(),
             sets: Vec::new(),
             fluid: Vec::new(),
@@ -115,8 +124,7 @@ impl LiveIndex {
                 self.forget_changing(slot);
                 slot
             }
-            Err(slot) if slot == self.numbers.len() => {
-                self.push(facts.number);
+            Err(slot) if slot == self.offsets.len() && self.push(facts.number) => {
                 for (family, text) in [
                     (Family::Kind, facts.kind.as_str()),
                     (Family::Page, &facts.page.to_string()),
@@ -136,15 +144,16 @@ impl LiveIndex {
         };
         self.add_word(Family::Status, facts.status.as_str(), slot);
         self.add_word(Family::Owner, facts.owner, slot);
-        let begin = self.words.len();
-        for term in facts.terms {
-            let word = self.word(term);
-            self.sets[word as usize].insert(small(slot));
-            self.words.push(word);
+        if !facts.terms.is_empty() {
+            self.worded[slot] = small(self.words.len());
+            self.words.push(small(facts.terms.len()));
+            for term in facts.terms {
+                let word = self.word(term);
+                self.sets[word as usize].insert(small(slot));
+                self.words.push(word);
+            }
         }
-        let count = u16::try_from(facts.terms.len()).unwrap_or(u16::MAX);
-        self.worded[slot] = (small(begin), count);
-        self.confidences[slot] = facts.confidence.unwrap_or(f64::NAN);
+        self.sureness[slot] = facts.confidence.map_or(0, |confidence| self.confidence_id(confidence));
         self.expires[slot] = facts.expires_at.map_or(NEVER, Timestamp::as_nanos);
         if self.expires[slot] != NEVER {
             self.next_end = self.next_end.min(self.expires[slot]);
@@ -206,7 +215,7 @@ impl LiveIndex {
 
     /// Whether it no longer answers right, or so much of it is of no use that it should be made anew.
     pub(crate) fn is_spent(&self) -> bool {
-        self.is_broken || (self.garbage > 10_000 && self.garbage > self.numbers.len())
+        self.is_broken || (self.garbage > 10_000 && self.garbage > self.offsets.len())
     }
 
     /// About how many bytes it takes.
@@ -218,12 +227,13 @@ impl LiveIndex {
             .map(|set| set.serialized_size() + 64)
             .sum();
         let names: usize = self.names.keys().map(|name| name.len() + 32).sum();
-        self.numbers.len() * (8 + 8 + 8 + 8) + self.words.len() * 4 + sets + names
+        let degrees = self.confidences.len() * (8 + 24);
+        self.offsets.len() * (4 + 4 + 8 + 4) + self.words.len() * 4 + sets + names + degrees
     }
 
     /// The last number that it knows; zero if it knows none.
     pub(crate) fn last_number(&self) -> u64 {
-        self.numbers.last().copied().unwrap_or(0)
+        self.offsets.last().map_or(0, |offset| self.first + u64::from(*offset))
     }
 
     /// Whether any entry has the word `term`.
@@ -245,17 +255,18 @@ impl LiveIndex {
     }
 
     pub(super) fn number(&self, slot: u32) -> u64 {
-        self.numbers[slot as usize]
+        self.first + u64::from(self.offsets[slot as usize])
     }
 
     /// Not a number where there is none.
     pub(super) fn confidence(&self, slot: u32) -> f64 {
-        self.confidences[slot as usize]
+        self.confidences[self.sureness[slot as usize] as usize]
     }
 
     /// The slot of an entry, or the one before which it would stand.
     pub(super) fn slot_of(&self, number: u64) -> Result<usize, usize> {
-        self.numbers.binary_search(&number)
+        let offset = number.checked_sub(self.first).ok_or(0_usize)?;
+        self.offsets.binary_search_by(|known| u64::from(*known).cmp(&offset))
     }
 
     /// The slots of a word of `family`.
@@ -268,11 +279,34 @@ impl LiveIndex {
         self.names.get(term).map(|word| &self.sets[*word as usize])
     }
 
-    fn push(&mut self, number: u64) {
-        self.numbers.push(number);
-        self.confidences.push(f64::NAN);
+    /// Whether there is a slot for `number` now.
+    fn push(&mut self, number: u64) -> bool {
+        if self.offsets.is_empty() {
+            self.first = number;
+        }
+        let Ok(offset) = u32::try_from(number.saturating_sub(self.first)) else {
+            return false;
+        };
+        self.offsets.push(offset);
+        self.sureness.push(0);
         self.expires.push(NEVER);
-        self.worded.push((0, 0));
+        self.worded.push(0);
+        true
+    }
+
+    fn confidence_id(&mut self, confidence: f64) -> u32 {
+        let next = small(self.confidences.len());
+        let id = *self.confidence_ids.entry(confidence.to_bits()).or_insert(next);
+        if id == next {
+            self.confidences.push(confidence);
+        }
+        id
+    }
+
+    /// Where the words of a slot stand.
+    fn words_of(&self, slot: usize) -> std::ops::Range<usize> {
+        let begin = self.worded[slot] as usize;
+        begin + 1..begin + 1 + self.words[begin] as usize
     }
 
     /// Takes a slot out of the sets of everything that can change.
@@ -281,13 +315,12 @@ impl LiveIndex {
         for word in &self.fluid {
             self.sets[*word as usize].remove(bit);
         }
-        let (begin, count) = self.worded[slot];
-        let begin = begin as usize;
-        for word in &self.words[begin..begin + usize::from(count)] {
+        let words = self.words_of(slot);
+        self.garbage = self.garbage.saturating_add(words.len().div_ceil(8));
+        for word in &self.words[words] {
             self.sets[*word as usize].remove(bit);
         }
-        self.worded[slot] = (0, 0);
-        self.garbage = self.garbage.saturating_add(usize::from(count).div_ceil(8));
+        self.worded[slot] = 0;
         if let Some(ends) = self.ends.get_mut(&self.expires[slot].div_euclid(HOUR)) {
             ends.remove(bit);
         }
@@ -366,8 +399,8 @@ impl Words<'_> {
         let index = self.index;
         for chunk in self.found.chunk_by(|a, b| a.0 == b.0) {
             let Some((slot, _)) = chunk.first() else { continue };
-            let count = u16::try_from(chunk.len()).unwrap_or(u16::MAX);
-            index.worded[*slot as usize] = (small(index.words.len()), count);
+            index.worded[*slot as usize] = small(index.words.len());
+            index.words.push(small(chunk.len()));
             index.words.extend(chunk.iter().map(|(_, word)| *word));
         }
     }

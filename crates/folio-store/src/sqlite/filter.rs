@@ -14,6 +14,9 @@ use super::place::{Place, SpaceId, to_column};
 /// Entries that are kept while the best of all are looked for.
 const KEPT: usize = 4_096;
 
+/// How far the entries of a word are counted to see which word leads to fewer.
+const COUNTED: u32 = 5_000;
+
 /// Conditions in SQL, with their values.
 pub(super) struct Filter {
     /// Where rows are looked for when they are wanted in order.
@@ -24,6 +27,14 @@ pub(super) struct Filter {
     wanted: Conditions,
 }
 
+/// The state of memory that is asked about.
+pub(super) struct When<'q> {
+    pub(super) as_of: Seq,
+    pub(super) now: Timestamp,
+    /// What has changed since.
+    pub(super) changed: &'q [Place],
+}
+
 #[derive(Default)]
 pub(super) struct Conditions {
     table: &'static str,
@@ -32,53 +43,49 @@ pub(super) struct Conditions {
 }
 
 const BY_NUMBER: &str = "entry";
+const BY_WORD: &str = "entry_term AS led CROSS JOIN entry ON entry.place = led.entry";
 const BY_PAGE: &str = "entry INDEXED BY entry_page";
 /// The index that knows everything that memory is filtered by, sorted by kind.
 const BY_KIND: &str = "entry INDEXED BY entry_list";
 
 impl Filter {
-    /// Everything that `query` asks for, but for entries that have `changed` since; its context only if `by_context`.
+    /// Everything that `query` asks for, but for entries that have changed since; its context only if `by_context`.
     pub(super) fn of(
+        conn: &Connection,
         space: SpaceId,
         query: &EntryQuery,
         page: Option<Place>,
-        as_of: Seq,
-        now: Timestamp,
-        changed: &[Place],
+        when: &When<'_>,
         by_context: bool,
-    ) -> Self {
-        let is_tagged =
-            !query.tags.is_empty() || !query.tags_any.is_empty() || (by_context && !query.context.is_empty());
+    ) -> Result<Self, Failure> {
+        let mut terms = required(query, by_context);
+        let led = rarest(conn, space, &terms)?;
+        terms.retain(|term| led.as_ref() != Some(term));
         let one_kind = query.kinds.len() == 1;
         let only_memory = !query.kinds.is_empty() && query.kinds.iter().all(|kind| kind.is_memory());
         let (ordered, counted) = match page {
+            // The word that fewest have leads to the entries.
+            _ if led.is_some() => (led_by(space, led.as_deref(), page), led_by(space, led.as_deref(), page)),
             Some(page) => (on(page), on(page)),
-            // The words lead to the numbers of the entries.
-            None if is_tagged => (numbered(space), numbered(space)),
             None if only_memory && one_kind => (listed(space), listed(space)),
             None if only_memory => (numbered(space), listed(space)),
             None => (numbered(space), numbered(space)),
         };
-        let mut wanted = Self::wanted(space, query, as_of, now, by_context);
-        if !changed.is_empty() {
-            let places: Vec<String> = changed.iter().map(|place| place.raw().to_string()).collect();
+        let mut wanted = Self::wanted(query, when.as_of, when.now, &terms);
+        if !when.changed.is_empty() {
+            let places: Vec<String> = when.changed.iter().map(|place| place.raw().to_string()).collect();
             let places = format!("[{}]", places.join(","));
             wanted.and("place NOT IN (SELECT value FROM json_each(?))", [places.into()]);
         }
-        Self {
+        Ok(Self {
             ordered,
             counted,
             wanted,
-        }
+        })
     }
 
-    pub(super) fn wanted(
-        space: SpaceId,
-        query: &EntryQuery,
-        as_of: Seq,
-        now: Timestamp,
-        by_context: bool,
-    ) -> Conditions {
+    /// The same, as conditions on a row, with the words in `terms`.
+    pub(super) fn wanted(query: &EntryQuery, as_of: Seq, now: Timestamp, terms: &[String]) -> Conditions {
         let mut filter = Conditions::default();
         filter.and_any_of("kind", query.kinds.iter().map(|kind| kind.as_str()));
         filter.and_any_of("type", query.types.iter().map(String::as_str));
@@ -87,24 +94,15 @@ impl Filter {
             filter.and("status <> 'archived'", []);
         }
         filter.and_any_of("status", query.status.iter().map(|status| status.as_str()));
-        for tag in &query.tags {
-            filter.and_words("IN", space, &[tag.as_str().to_owned()]);
+        for term in terms {
+            filter.and_words("EXISTS", std::slice::from_ref(term));
         }
         let texts = |tags: &[folio_memory::Tag]| tags.iter().map(|tag| tag.as_str().to_owned()).collect::<Vec<_>>();
         if !query.tags_any.is_empty() {
-            filter.and_words("IN", space, &texts(&query.tags_any));
+            filter.and_words("EXISTS", &texts(&query.tags_any));
         }
         if !query.tags_none.is_empty() {
-            filter.and_words("NOT IN", space, &texts(&query.tags_none));
-        }
-        if by_context {
-            for term in query
-                .context
-                .iter()
-                .filter_map(|(path, value)| context_term(path, value))
-            {
-                filter.and_words("IN", space, &[term]);
-            }
+            filter.and_words("NOT EXISTS", &texts(&query.tags_none));
         }
         if let Some(least) = query.min_confidence {
             filter.and("confidence >= ?", [least.into()]);
@@ -138,7 +136,12 @@ impl Filter {
         let conditions = [&self.ordered, &self.wanted, &rest];
         // Which ones these are is found in the index alone, where that is possible; only they are read.
         let order_by = &order.sql;
-        let which = select("place", &conditions, &format!("ORDER BY {order_by} LIMIT {limit}"));
+        let inner = match self.ordered.table {
+            // As the words stand in their index.
+            BY_WORD => order_by.replace("place", "led.entry"),
+            _ => order_by.clone(),
+        };
+        let which = select("place", &conditions, &format!("ORDER BY {inner} LIMIT {limit}"));
         let sql = format!("SELECT {COLUMNS} FROM entry WHERE place IN ({which}) ORDER BY {order_by}");
         let mut statement = conn.prepare_cached(&sql)?;
         let all = values(&conditions).chain(&order.values).chain(&order.values);
@@ -267,14 +270,57 @@ impl Conditions {
         }
     }
 
-    /// Entries of `space` that are, or are not, found by one of `terms`.
-    fn and_words(&mut self, is_in: &str, space: SpaceId, terms: &[String]) {
+    /// Entries that are, or are not, found by one of `terms`.
+    fn and_words(&mut self, exists: &str, terms: &[String]) {
         let marks = marks(terms.len());
-        let condition =
-            format!("place {is_in} (SELECT entry FROM entry_term WHERE term IN ({marks}) AND entry BETWEEN ? AND ?)");
-        let range = [Place::start(space), Place::end(space)].map(place_value);
-        self.and(&condition, terms.iter().map(|term| term.clone().into()).chain(range));
+        let condition = format!("{exists} (SELECT 1 FROM entry_term WHERE term IN ({marks}) AND entry = place)");
+        self.and(&condition, terms.iter().map(|term| term.clone().into()));
     }
+}
+
+/// The words that every entry must have.
+pub(super) fn required(query: &EntryQuery, by_context: bool) -> Vec<String> {
+    let tags = query.tags.iter().map(|tag| tag.as_str().to_owned());
+    let context = query.context.iter().filter(|_| by_context);
+    tags.chain(context.filter_map(|(path, value)| context_term(path, value)))
+        .collect()
+}
+
+/// The one of `terms` that fewest entries of `space` have, as far as that is worth counting.
+fn rarest(conn: &Connection, space: SpaceId, terms: &[String]) -> Result<Option<String>, Failure> {
+    if terms.len() < 2 {
+        return Ok(terms.first().cloned());
+    }
+    let sql = format!(
+        "SELECT count(*) FROM (SELECT 1 FROM entry_term WHERE term = ?1 AND entry BETWEEN ?2 AND ?3 LIMIT {COUNTED})"
+    );
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut best: Option<(i64, &String)> = None;
+    for term in terms {
+        let count = statement.query_row((term, Place::start(space), Place::end(space)), |row| row.get(0))?;
+        if best.as_ref().is_none_or(|(fewest, _)| count < *fewest) {
+            best = Some((count, term));
+        }
+    }
+    Ok(best.map(|(_, term)| term.clone()))
+}
+
+/// The entries of `space` that have the word `term`, on `page` if one is given.
+fn led_by(space: SpaceId, term: Option<&str>, page: Option<Place>) -> Conditions {
+    let mut conditions = Conditions {
+        table: BY_WORD,
+        ..Conditions::default()
+    };
+    let range = [Place::start(space), Place::end(space)].map(place_value);
+    let term = Value::from(term.unwrap_or_default().to_owned());
+    conditions.and(
+        "led.term = ? AND led.entry BETWEEN ? AND ?",
+        std::iter::once(term).chain(range),
+    );
+    if let Some(page) = page {
+        conditions.and("page = ?", [place_value(page)]);
+    }
+    conditions
 }
 
 /// The entries of `space`, found by their numbers.

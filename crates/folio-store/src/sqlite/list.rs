@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use super::cursor::{After, Cursor, binding};
 use super::error::Failure;
-use super::filter::Filter;
+use super::filter::{Filter, When};
 use super::living::Living;
 use super::place::{Place, SpaceId};
 use super::{entry, journal, page};
@@ -174,7 +174,12 @@ impl Search<'_> {
             .all(|(path, value)| context_term(path, value).is_some());
         let all_have_words =
             has_words && (query.context.is_empty() || !entry::is_any_found_by(conn, self.space, MORE)?);
-        let filter = Filter::of(self.space, query, page, self.as_of, self.now, changed, all_have_words);
+        let when = When {
+            as_of: self.as_of,
+            now: self.now,
+            changed,
+        };
+        let filter = Filter::of(conn, self.space, query, page, &when, all_have_words)?;
         if all_have_words {
             Ok((
                 filter.first(conn, query, self.after, self.space, self.limit)?,

@@ -8,7 +8,7 @@ use rusqlite::{Connection, params_from_iter};
 
 use super::cursor::binding;
 use super::error::{Failure, damaged};
-use super::filter::{Conditions, Filter};
+use super::filter::{Conditions, Filter, required};
 use super::job::Job;
 use super::place::{Place, SpaceId};
 use super::text_cursor::{Cursor, Position};
@@ -172,7 +172,7 @@ impl Question<'_> {
         let mut terms = query.context.iter().map(|(path, value)| context_term(path, value));
         let has_terms = query.context.is_empty()
             || terms.all(|term| term.is_some()) && !entry::is_any_found_by(conn, self.space, MORE)?;
-        let mut filter = Filter::wanted(self.space, query, self.as_of, self.now, has_terms);
+        let mut filter = Filter::wanted(query, self.as_of, self.now, &required(query, has_terms));
         if let Some(page) = query.page {
             let Some(page) = page::place_of(conn, self.space, page)? else {
                 return Ok(Vec::new());
