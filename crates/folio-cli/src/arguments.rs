@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 
 use crate::commands::{
-    bench, book, cancel, completions, context, doctor, episodes, goals, observe, page, patterns, plan, policy, resume,
-    run, runs, search, serve, show, tool, trace, tree, turn, watch, why,
+    archive, bench, book, cancel, completions, context, doctor, episodes, forget, goals, observe, page, patterns, plan,
+    policy, resume, run, runs, search, serve, show, tidy, tool, trace, tree, turn, watch, why,
 };
 
 const FIRST_STEPS: &str = "\
@@ -143,6 +143,12 @@ pub(crate) enum Command {
     /// Plan files: schema, check
     #[command(subcommand)]
     Plan(plan::Plan),
+    /// Put entries away for good, or everything that is due
+    Archive(archive::Archive),
+    /// Keep the space small: put away and take out what is due
+    Tidy(tidy::Tidy),
+    /// Take the content of entries out of everything, for good
+    Forget(forget::Forget),
     /// Look for damage in the store
     Doctor(doctor::Doctor),
     /// Show runs and pages in the browser, and go on with runs whose process is gone

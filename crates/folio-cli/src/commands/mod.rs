@@ -1,5 +1,6 @@
 //! The commands, one file each: from arguments to a report.
 
+pub(crate) mod archive;
 pub(crate) mod bench;
 pub(crate) mod book;
 pub(crate) mod cancel;
@@ -7,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod context;
 pub(crate) mod doctor;
 pub(crate) mod episodes;
+pub(crate) mod forget;
 pub(crate) mod goals;
 pub(crate) mod life;
 pub(crate) mod observe;
@@ -20,6 +22,7 @@ pub(crate) mod runs;
 pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod show;
+pub(crate) mod tidy;
 pub(crate) mod tool;
 pub(crate) mod trace;
 pub(crate) mod tree;
@@ -149,6 +152,9 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Policy(policy) => policy::run(context, policy).await,
         Command::Tool(tool) => tool::run(context, tool).await,
         Command::Plan(plan) => plan::run(context, plan),
+        Command::Archive(archive) => archive::run(context, archive).await,
+        Command::Tidy(tidy) => tidy::run(context, tidy).await,
+        Command::Forget(forget) => forget::run(context, forget).await,
         Command::Doctor(doctor) => doctor::run(context, doctor).await,
         Command::Serve(serve) => serve::run(context, serve).await,
         Command::Bench(bench) => bench::run(context, bench).await,

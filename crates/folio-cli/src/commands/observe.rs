@@ -211,6 +211,13 @@ pub(crate) struct Archive {
     reason: Option<String>,
 }
 
+impl Archive {
+    /// To put `observations` away.
+    pub(crate) fn of(observations: Vec<EntryRef>, reason: Option<String>) -> Self {
+        Self { observations, reason }
+    }
+}
+
 /// `folio observe active`.
 #[derive(Debug, Args)]
 pub(crate) struct Active {

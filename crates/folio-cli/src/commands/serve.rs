@@ -1,8 +1,10 @@
 //! `folio serve`: runs and pages over HTTP and in the browser.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use clap::Args;
+use folio::Workspace;
 use folio_server::{ServeError, ServeOptions, Server};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -10,6 +12,9 @@ use super::Context;
 use super::run::Driving;
 use crate::error::{Exit, Failure};
 use crate::leftovers::Leftovers;
+
+/// How long a space is left alone before it is looked for what is due.
+const BETWEEN: Duration = Duration::from_secs(60);
 
 /// `folio serve`.
 #[derive(Debug, Args)]
@@ -47,14 +52,34 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
     };
     let serving = server.run(stop);
     tokio::pin!(serving);
-    let finishing = leftovers.finish(context.output);
-    tokio::pin!(finishing);
+    let keeping = async {
+        tokio::join!(
+            leftovers.finish(context.output),
+            keep_small(context, runner.workspace())
+        );
+    };
+    tokio::pin!(keeping);
     let served = tokio::select! {
         served = &mut serving => served,
-        () = &mut finishing => serving.await,
+        () = &mut keeping => serving.await,
     };
     served.map_err(refused)?;
     Ok(Exit::Done)
+}
+
+/// Does from time to time what `folio tidy` does, for as long as nobody stops it.
+async fn keep_small(context: &Context<'_>, workspace: &Workspace) {
+    let mut again = tokio::time::interval(BETWEEN);
+    loop {
+        again.tick().await;
+        match workspace.tidy(workspace.now()).await {
+            Ok(done) if done.is_nothing() => {}
+            Ok(_) => context.output.detail("what was due was put away"),
+            Err(error) => context
+                .output
+                .detail(format_args!("what is due is left for the next time: {error}")),
+        }
+    }
 }
 
 fn refused(error: ServeError) -> Failure {

@@ -44,6 +44,12 @@ pub(crate) struct Observation {
     pinned: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     superseded_by: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pii: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    archived_for: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    erased: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<&'static str>,
     /// How well it fits the text that was asked for.
@@ -100,6 +106,9 @@ impl Observation {
             updated_at: entry.updated_at,
             pinned: fields.pin_rank,
             superseded_by: fields.superseded_by.map(|by| by.to_string()),
+            pii: fields.pii.iter().map(|kind| kind.as_str()).collect(),
+            archived_for: fields.archived_for.map(|why| why.as_str()),
+            erased: fields.erased.map(|why| why.as_str()),
             outcome: fields.outcome.map(|outcome| outcome.as_str()),
             score: None,
         }

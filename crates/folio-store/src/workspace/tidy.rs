@@ -47,6 +47,19 @@ impl Tidied {
         *self == Self::default()
     }
 
+    /// Adds what was done besides; whether there is more is what was said last.
+    pub fn add(&mut self, other: Self) {
+        for (why, count) in other.archived {
+            *self.archived.entry(why).or_default() += count;
+        }
+        for (why, count) in other.erased {
+            *self.erased.entry(why).or_default() += count;
+        }
+        self.packed += other.packed;
+        self.buried += other.buried;
+        self.more = other.more;
+    }
+
     fn count(&mut self, due: Due, count: usize) {
         if count == 0 {
             return;
@@ -174,11 +187,19 @@ impl Workspace {
         tidied: &mut Tidied,
     ) -> Result<u64, WorkspaceError> {
         let most = policy.quota.live_observations;
-        let live = self.inner.store.live_observations(self.space(), now, u64::MAX).await?;
-        let over = live.saturating_sub(most);
-        if over <= slack {
-            return Ok((most + slack).saturating_sub(live));
+        // Counting further is for those who have something to put away.
+        let enough = most.saturating_add(slack);
+        let store = &self.inner.store;
+        let live = store
+            .live_observations(self.space(), now, enough.saturating_add(1))
+            .await?;
+        if live <= enough {
+            return Ok(enough - live);
         }
+        let over = store
+            .live_observations(self.space(), now, u64::MAX)
+            .await?
+            .saturating_sub(most);
         let mut candidates = Vec::new();
         let mut query = WatchQuery {
             what: Watch::Live,

@@ -31,39 +31,25 @@ async fn live(house: &House, days: u64, per_day: u32) -> Vec<u64> {
     sizes
 }
 
+/// Prints a table. `FOLIO_YEAR_PER_DAY=2740` with `--release` lives through a million observations in a year.
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "a measurement is told how much it measures")]
 async fn a_year_of_observations_does_not_make_the_file_grow_without_end_m7_6_45() {
+    let asked = std::env::var("FOLIO_YEAR_PER_DAY").ok();
+    let (days, per_day) = asked.map_or((200, 12), |text| (365, text.parse().unwrap()));
     let house = House::new();
-    let sizes = live(&house, 200, 12).await;
+    house
+        .set_policy(json!({"quota": {"live_observations": 1_000_000}}))
+        .await;
+    let sizes = live(&house, days, per_day).await;
+    for (day, bytes) in (1..).zip(&sizes).filter(|(day, _)| day % 20 == 0 || *day == days) {
+        println!("day {day:>3}  {:>9} KiB", bytes / 1024);
+    }
     let at = |day: u64| sizes[usize::try_from(day).unwrap() - 1];
-    let (steady, end) = (at(STEADY + 10), at(200));
-    println!(
-        "{} KiB after {} days, {} KiB after 200",
-        steady / 1024,
-        STEADY + 10,
-        end / 1024
-    );
+    let (steady, end) = (at(STEADY + 10), at(days));
     assert!(end < steady + steady / 10, "{steady} bytes grew to {end}");
     house.is_sound().await;
     let head = house.workspace.head().await.unwrap();
     let log = house.workspace.changes(folio_memory::Seq(0), u32::MAX).await.unwrap();
     assert!((log.len() as u64) < head.0 / 2, "{} rows of {head} commits", log.len());
-}
-
-/// Prints a table; run by hand: `cargo nextest run -p folio-store --release --run-ignored only a_whole_year`. The count comes
-/// from the environment, a thousandth of it by default.
-#[tokio::test]
-#[ignore = "takes minutes: for docs/keeping.md"]
-#[expect(clippy::disallowed_methods, reason = "a measurement says how much it measures")]
-async fn a_whole_year_by_hand() {
-    let per_day: u32 = std::env::var("FOLIO_YEAR_PER_DAY").map_or(27, |text| text.parse().unwrap());
-    let house = House::new();
-    house
-        .set_policy(json!({"quota": {"live_observations": 1_000_000}}))
-        .await;
-    let sizes = live(&house, 365, per_day).await;
-    for (day, bytes) in (1..).zip(&sizes).filter(|(day, _)| day % 30 == 0 || *day == 365) {
-        println!("day {day:>3}  {:>9} KiB", bytes / 1024);
-    }
-    house.is_sound().await;
 }

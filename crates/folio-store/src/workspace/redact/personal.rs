@@ -24,7 +24,7 @@ struct Scanners {
 /// The spans of `text` that say something of a person, in order and without overlaps.
 pub(super) fn personal_in(text: &str) -> Vec<Match> {
     static SCANNERS: LazyLock<Scanners> = LazyLock::new(|| Scanners {
-        email: Redactor::only(&[Kind::Email]),
+        email: Redactor::empty().with_detector(addresses()),
         numbers: Redactor::only(&[Kind::UsSsn])
             .with_detector(numbers::cards())
             .with_detector(numbers::accounts())
@@ -114,6 +114,19 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     let first = address.segments()[0];
     // Global unicast without the range for documentation.
     (0x2000..0x4000).contains(&first) && !(first == 0x2001 && address.segments()[1] == 0xdb8)
+}
+
+/// E-mail addresses, also at the end of a sentence.
+fn addresses() -> impl Detector {
+    let address = Regex::new(r"[\w.%+\-]*[\w%+\-]@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)*\.[A-Za-z]{2,24}\b")
+        .expect("the expression is a constant and a test uses it");
+    FnDetector::new(Kind::Email, move |input: &str, out: &mut Vec<Match>| {
+        out.extend(
+            address
+                .find_iter(input)
+                .map(|found| Match::new(Kind::Email, found.start(), found.end())),
+        );
+    })
 }
 
 /// Telephone numbers as E.164 has them, however they are grouped, and those of North America without a country.

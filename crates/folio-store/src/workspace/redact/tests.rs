@@ -276,6 +276,7 @@ fn personal(text: &str) -> Vec<&'static str> {
 fn personal_data_is_found_by_its_shape_and_its_check_digits_m7_6_48() {
     let cases = [
         ("write to jane.doe+news@mail.example.org today", "email"),
+        ("Café: user@example.com.", "email"),
         ("call +49 30 1234 5678 now", "phone"),
         ("call +14155550132", "phone"),
         ("call (415) 555-0132.", "phone"),

@@ -1,0 +1,221 @@
+//! `folio forget`: takes the content of entries out of everything, for good.
+
+use std::fmt::{self, Write as _};
+use std::io::{BufRead as _, IsTerminal as _};
+
+use clap::Args;
+use folio::EntryQuery;
+use folio::memory::entry::Owner;
+use folio::memory::id::EntryRef;
+use folio::memory::{Entry, EntryKind, Tag};
+use folio::store::workspace::ForgetFilter;
+use folio::store::{Residue, WorkspaceError};
+use serde::Serialize;
+
+use super::{Context, json_or_text};
+use crate::arguments::{entry_ref, pair};
+use crate::error::{Exit, Failure};
+use crate::output::{Report, Style};
+
+/// Entries that a look beforehand shows.
+const SHOWN: usize = 20;
+
+/// `folio forget`. What is named by several options has to fit all of them.
+#[derive(Debug, Args)]
+pub(crate) struct Forget {
+    /// Which entries: e42 or obs_…
+    #[arg(value_parser = entry_ref)]
+    entries: Vec<EntryRef>,
+    /// Whatever says this, or said it once
+    #[arg(long)]
+    text: Option<String>,
+    /// Of this type; several mean any of them
+    #[arg(long = "type", value_name = "TYPE")]
+    types: Vec<String>,
+    /// Of this kind: observation, note, todo, task, …; several mean any of them
+    #[arg(long, value_name = "KIND")]
+    kind: Vec<String>,
+    /// With this tag; several mean all of them
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// With this value in its context; the key may be a dotted path
+    #[arg(long, value_name = "PATH=VALUE", value_parser = pair)]
+    context: Vec<(String, String)>,
+    /// Of this owner; several mean any of them
+    #[arg(long)]
+    owner: Vec<String>,
+    /// Why; it stays, so it should not say what is forgotten
+    #[arg(long, default_value = "")]
+    reason: String,
+    /// Only show what would be forgotten
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long, short = 'y')]
+    yes: bool,
+}
+
+/// What was, or would be, forgotten.
+#[derive(Debug, Serialize)]
+struct Answer {
+    dry_run: bool,
+    forgotten: Vec<Named>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    residue: Option<Residue>,
+}
+
+/// An entry without what it says.
+#[derive(Debug, Serialize)]
+struct Named {
+    handle: String,
+    observation_id: String,
+    kind: EntryKind,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    type_name: Option<String>,
+    created_at: String,
+}
+
+impl Named {
+    fn of(entry: &Entry) -> Self {
+        Self {
+            handle: entry.handle.to_string(),
+            observation_id: entry.id.to_string(),
+            kind: entry.kind,
+            type_name: entry.fields.type_name.clone(),
+            created_at: entry.created_at.to_string(),
+        }
+    }
+}
+
+impl Report for Answer {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        let verb = if self.dry_run { "would forget" } else { "forgot" };
+        for Named {
+            handle,
+            kind,
+            type_name,
+            created_at,
+            ..
+        } in &self.forgotten
+        {
+            let sort = type_name.clone().unwrap_or_else(|| kind.to_string());
+            writeln!(out, "{verb} {handle} [{sort}] of {created_at}")?;
+        }
+        let Some(residue) = &self.residue else { return Ok(()) };
+        for place in &residue.found {
+            writeln!(out, "{} {place}", style.bad("still said in"))?;
+        }
+        for copy in &residue.backups {
+            writeln!(
+                out,
+                "{} {copy} was made earlier, and is left to you",
+                style.warning("copy")
+            )?;
+        }
+        if residue.found.is_empty() && !self.forgotten.is_empty() {
+            writeln!(out, "searched {} places: nothing of it is left", residue.searched.len())?;
+        }
+        Ok(())
+    }
+}
+
+/// Carries out `folio forget`.
+pub(crate) async fn run(context: &Context<'_>, forget: Forget) -> Result<Exit, Failure> {
+    let (dry_run, yes, reason) = (forget.dry_run, forget.yes, forget.reason.clone());
+    let filter = filter(forget)?;
+    let workspace = context.workspace().await?;
+    let found = workspace.to_forget(&filter).await?;
+    if dry_run || found.is_empty() {
+        if found.is_empty() {
+            context.output.note("nothing fits");
+        }
+        context.output.report(&Answer {
+            dry_run,
+            forgotten: found.iter().map(Named::of).collect(),
+            residue: None,
+        })?;
+        return Ok(Exit::Done);
+    }
+    if !yes {
+        confirm(context, &found)?;
+    }
+    let forgotten = workspace.forget(&context.actor(), &filter, &reason).await?;
+    context.output.report(&Answer {
+        dry_run,
+        forgotten: forgotten.entries.iter().map(Named::of).collect(),
+        residue: Some(forgotten.residue),
+    })?;
+    Ok(Exit::Done)
+}
+
+fn filter(forget: Forget) -> Result<ForgetFilter, Failure> {
+    let names_nothing = forget.entries.is_empty()
+        && forget.text.is_none()
+        && [&forget.types, &forget.kind, &forget.tags, &forget.owner]
+            .iter()
+            .all(|list| list.is_empty())
+        && forget.context.is_empty();
+    if names_nothing {
+        return Err(Failure::usage(
+            "usage",
+            "name what is to be forgotten: entries, or what they have in common",
+        ));
+    }
+    let kinds = forget.kind.iter().map(|kind| {
+        let known = EntryKind::parse(kind);
+        known.ok_or_else(|| Failure::usage("kind_invalid", format!("{kind:?} is no kind of entry")))
+    });
+    let query = EntryQuery {
+        kinds: kinds.collect::<Result<_, _>>()?,
+        types: forget.types,
+        tags: Tag::parse_all(forget.tags.iter().map(String::as_str)).map_err(WorkspaceError::from)?,
+        owner: forget
+            .owner
+            .iter()
+            .map(|owner| Owner::parse(owner))
+            .collect::<Result<_, _>>()
+            .map_err(WorkspaceError::from)?,
+        context: forget
+            .context
+            .into_iter()
+            .map(|(path, value)| (path, json_or_text(&value)))
+            .collect(),
+        ..EntryQuery::default()
+    };
+    Ok(ForgetFilter {
+        entries: forget.entries,
+        query,
+        text: forget.text,
+    })
+}
+
+/// Asks whoever sits before the terminal.
+fn confirm(context: &Context<'_>, found: &[Entry]) -> Result<(), Failure> {
+    let refused = |message: &str| Failure::new(Exit::Refused, "not_confirmed", message.to_owned());
+    if !std::io::stdin().is_terminal() || context.output.is_json() {
+        return Err(refused(
+            "forgetting cannot be undone, and nobody is here to be asked; say --yes",
+        ));
+    }
+    for entry in found.iter().take(SHOWN) {
+        let said = if entry.fields.title.is_empty() {
+            &entry.fields.body
+        } else {
+            &entry.fields.title
+        };
+        let line = said.lines().next().unwrap_or_default();
+        context.output.note(format_args!("{} {line}", entry.handle));
+    }
+    context.output.note(format_args!(
+        "forget these {} for good? This cannot be undone. [y/N]",
+        found.len()
+    ));
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    read.map_err(|error| Failure::cannot("read from", "standard input", error))?;
+    if matches!(answer.trim(), "y" | "Y" | "yes") {
+        Ok(())
+    } else {
+        Err(refused("nothing was forgotten"))
+    }
+}

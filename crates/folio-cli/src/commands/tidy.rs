@@ -1,0 +1,59 @@
+//! `folio tidy`: puts away and takes out what is due.
+
+use std::fmt::{self, Write as _};
+
+use clap::Args;
+use folio::store::workspace::Tidied;
+use serde::Serialize;
+
+use super::Context;
+use crate::error::{Exit, Failure};
+use crate::output::{Report, Style};
+
+/// `folio tidy`.
+#[derive(Debug, Args)]
+pub(crate) struct Tidy {}
+
+/// What was done.
+#[derive(Debug, Default, Serialize)]
+#[serde(transparent)]
+pub(crate) struct Done(pub(crate) Tidied);
+
+impl Report for Done {
+    fn text(&self, out: &mut String, _: Style) -> fmt::Result {
+        let Self(tidied) = self;
+        for (why, count) in &tidied.archived {
+            writeln!(out, "archived {count} ({why})")?;
+        }
+        for (why, count) in &tidied.erased {
+            writeln!(out, "erased {count} ({why})")?;
+        }
+        if tidied.packed > 0 {
+            writeln!(out, "compressed {}", tidied.packed)?;
+        }
+        if tidied.buried > 0 {
+            writeln!(out, "kept only the numbers of {}", tidied.buried)?;
+        }
+        Ok(())
+    }
+}
+
+/// Carries out `folio tidy`.
+pub(crate) async fn run(context: &Context<'_>, _: Tidy) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    let mut all = Tidied::default();
+    loop {
+        let done = workspace.tidy(workspace.now()).await?;
+        let more = done.more;
+        all.add(done);
+        if !more {
+            break;
+        }
+    }
+    let done = Done(all);
+    context.output.report(&done)?;
+    if done.0.is_nothing() {
+        context.output.note("nothing is due");
+    }
+    Ok(Exit::Done)
+}

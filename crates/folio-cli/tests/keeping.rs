@@ -1,0 +1,64 @@
+//! Keeping a space small and forgetting, as a person and as a program see it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod support;
+
+use support::{Folio, session};
+
+#[test]
+fn a_person_forgets_what_something_said_and_sees_that_it_is_gone() {
+    let folio = Folio::new();
+    let seen = session(
+        &folio,
+        &[
+            "observe add wedding-in-the-old-mill --tag june",
+            "observe add something-else",
+            "forget",
+            "forget --text old-mill",
+            "forget --text old-mill --dry-run --json",
+            "forget --text old-mill --yes --reason asked",
+            "observe list --tag june --status archived",
+            "observe list",
+            "forget --text old-mill --yes",
+            "doctor --quiet",
+        ],
+    );
+    let after = seen.split("--yes --reason").nth(1).unwrap();
+    assert!(seen.contains("name what is to be forgotten"), "{seen}");
+    assert!(seen.contains("say --yes"), "{seen}");
+    assert!(seen.contains(r#""dry_run": true"#), "{seen}");
+    assert!(
+        after.contains("forgot e1 [observation]") && after.contains("nothing of it is left"),
+        "{seen}"
+    );
+    assert!(!after.contains("wedding"), "{seen}");
+    assert!(
+        after.contains("something-else") && after.contains("nothing is wrong"),
+        "{seen}"
+    );
+}
+
+#[test]
+fn what_is_too_much_is_put_away_and_the_trace_says_why_m7_6_46() {
+    let folio = Folio::new();
+    let seen = session(
+        &folio,
+        &[
+            "policy set quota.live_observations=1",
+            "observe add one",
+            "observe add two",
+            "observe list --status archived",
+            "trace --limit 2",
+            "archive",
+            "archive e2",
+        ],
+    );
+    assert!(
+        seen.contains("$ folio observe list --status archived\ne1 "),
+        "the add made room: {seen}"
+    );
+    assert!(seen.contains("quota"), "{seen}");
+    assert!(seen.contains("nothing is due"), "{seen}");
+    assert!(seen.contains("$ folio archive e2\ne2 "), "{seen}");
+}
