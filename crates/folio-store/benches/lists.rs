@@ -68,6 +68,7 @@ fn main() {
         println!("with the index in memory");
         measure(&store, ASKED).await;
         deep(&store, entries).await;
+        search(&store).await;
     });
 }
 
@@ -103,6 +104,23 @@ fn tags_of(number: u64) -> Vec<Tag> {
         .collect()
 }
 
+/// Words as they are used: each second one is half as frequent as the one before it, roughly.
+fn body_of(number: u64) -> String {
+    let word = |salt: u64| {
+        let drawn = (number
+            .wrapping_mul(2_654_435_761)
+            .wrapping_add(salt.wrapping_mul(40_503)))
+            >> 7;
+        let level = (drawn & 0xFFF).leading_zeros() - 52;
+        format!(
+            "word{}",
+            (1_u64 << level.min(11)) + (drawn >> 12) % (1 << level.min(11))
+        )
+    };
+    let words: Vec<_> = (0..12).map(word).collect();
+    format!("case {number} in the cellar: {}", words.join(" "))
+}
+
 async fn fill(path: &std::path::Path, entries: u64) {
     let store = SqliteStore::open(&OpenOptions::at(path)).expect("a store");
     let page = PageId::derived(&["bench"]);
@@ -114,8 +132,7 @@ async fn fill(path: &std::path::Path, entries: u64) {
         let kind =
             ["observation", "contextual_insight", "risk_alert", "reminder"][usize::try_from(number % 4).unwrap_or(0)];
         fields.type_name = Some(kind.to_owned());
-        fields.body =
-            format!("the price of case {number} in the cellar is higher than it was in the spring of last year");
+        fields.body = body_of(number);
         fields.tags = tags_of(number);
         fields.confidence = Some(Confidence::clamped(f64::from(u32::try_from(number % 101).unwrap_or(0)) / 100.0).0);
         fields.context = Some(json!({"goal_id": format!("goal-{}", number % 5_003), "user": {"id": number % 11}}));
@@ -258,6 +275,29 @@ async fn deep(store: &Arc<SqliteStore>, entries: u64) {
         median(first.to_vec()),
         median(last.to_vec())
     );
+}
+
+/// Search in text: the first one brings the index up to date.
+async fn search(store: &Arc<SqliteStore>) {
+    println!("search in text");
+    let text = |text: &str| EntryQuery {
+        text: Some(text.to_owned()),
+        ..EntryQuery::default()
+    };
+    let began = Instant::now();
+    ask(store, &text("cellar")).await;
+    println!("  first, with all to be indexed  {:.1?}", began.elapsed());
+    for words in ["word300 word5", "word300", "word40 word9", "word9", "case 4711"] {
+        let query = text(words);
+        let mut times = Vec::new();
+        let mut total = 0;
+        for _ in 0..ASKED / 20 {
+            let began = Instant::now();
+            total = ask(store, &query).await.0;
+            times.push(began.elapsed());
+        }
+        report(words, times, total);
+    }
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {
