@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use folio::Workspace;
+use folio::memory::entry::Outcome;
 use folio::memory::id::EntryRef;
 use folio::store::Written;
 use folio::store::workspace::Guard;
@@ -19,7 +20,7 @@ pub(crate) enum Life {
     Confirm(Several),
     /// Say that observations have done their work
     #[command(visible_alias = "complete")]
-    Resolve(Several),
+    Resolve(Resolve),
     /// Make resolved observations active again
     Reopen(Several),
     /// Take observations out of the archive, as they were before
@@ -46,6 +47,19 @@ pub(crate) struct Several {
     /// Why
     #[arg(long)]
     reason: Option<String>,
+}
+
+/// `folio observe resolve`.
+#[derive(Debug, Args)]
+pub(crate) struct Resolve {
+    #[command(flatten)]
+    several: Several,
+    /// What they said came true; `folio calibration` counts it
+    #[arg(long, conflicts_with = "refuted")]
+    confirmed: bool,
+    /// What they said did not come true
+    #[arg(long)]
+    refuted: bool,
 }
 
 /// `folio observe supersede`.
@@ -109,9 +123,17 @@ pub(crate) async fn run(
                 written.push(workspace.confirm(&actor, entry, guard).await?);
             }
         }
-        Life::Resolve(several) => {
+        Life::Resolve(Resolve {
+            several,
+            confirmed,
+            refuted,
+        }) => {
             for (entry, guard) in several.each() {
-                written.push(workspace.complete(&actor, entry, guard).await?);
+                written.push(match (confirmed, refuted) {
+                    (true, _) => workspace.resolve_as(&actor, entry, Outcome::Confirmed, guard).await?,
+                    (_, true) => workspace.resolve_as(&actor, entry, Outcome::Refuted, guard).await?,
+                    _ => workspace.complete(&actor, entry, guard).await?,
+                });
             }
         }
         Life::Reopen(several) => {

@@ -1,4 +1,4 @@
-//! What a turn leaves behind (M7.6.47): which entries it touched, and a manifest of all entries.
+//! What a turn leaves behind (M7.6.47): which entries it touched, and a manifest of all that are memory of their own.
 //!
 //! An export holds no text: an entry in it is its id, its version and the hash of what it was. Who reads an export gets the
 //! texts from the revisions, so that what is forgotten there is forgotten here, and nothing is kept twice. The manifest is cut into

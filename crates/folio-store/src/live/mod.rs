@@ -1,7 +1,7 @@
 //! An index of the live entries of a space, in memory: what is asked most is answered by it, with an exact total.
 //!
 //! It is a reading of what a store keeps, and as exact: whoever holds it brings it up to the commit that an answer is for
-//! (decision 0018). It computes only; a store feeds it.
+//! (decision 0019). It computes only; a store feeds it.
 //!
 //! Every entry has a slot, in the order of the entries' numbers. For each word (a kind, a page, a type, a status, an owner, a
 //! tag, a value in the context) there is the set of slots that have it, compressed; a question is the intersection of a few

@@ -1,7 +1,7 @@
 //! The filters of a query as SQL.
 
 use folio_memory::terms::context_term;
-use folio_memory::{Entry, EntryQuery, Order, Seq, Timestamp};
+use folio_memory::{Entry, EntryKind, EntryQuery, Order, Seq, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
@@ -44,9 +44,10 @@ pub(super) struct Conditions {
 
 const BY_NUMBER: &str = "entry";
 const BY_WORD: &str = "entry_term AS led CROSS JOIN entry ON entry.place = led.entry";
-const BY_PAGE: &str = "entry INDEXED BY entry_page";
-/// The index that knows everything that memory is filtered by, sorted by kind.
+/// The index that knows everything that memory is filtered by, sorted by kind and page.
 const BY_KIND: &str = "entry INDEXED BY entry_list";
+/// What that index is made for, in its own words: otherwise it is not known to have every row.
+const OF_MEMORY: &str = "kind NOT IN ('log', 'step', 'summary')";
 
 impl Filter {
     /// Everything that `query` asks for, but for entries that have changed since; its context only if `by_context`.
@@ -61,16 +62,15 @@ impl Filter {
         let mut terms = required(query, by_context);
         let led = rarest(conn, space, &terms)?;
         terms.retain(|term| led.as_ref() != Some(term));
-        let one_kind = query.kinds.len() == 1;
         let only_memory = !query.kinds.is_empty() && query.kinds.iter().all(|kind| kind.is_memory());
-        let (ordered, counted) = match page {
+        let rows = || match (&led, page) {
             // The word that fewest have leads to the entries.
-            _ if led.is_some() => (led_by(space, led.as_deref(), page), led_by(space, led.as_deref(), page)),
-            Some(page) => (on(page), on(page)),
-            None if only_memory && one_kind => (listed(space), listed(space)),
-            None if only_memory => (numbered(space), listed(space)),
-            None => (numbered(space), numbered(space)),
+            (Some(term), page) => led_by(space, term, page),
+            (None, page) if only_memory => listed(space, page),
+            (None, Some(page)) => on(page),
+            (None, None) => numbered(space),
         };
+        let (ordered, counted) = (rows(), rows());
         let mut wanted = Self::wanted(query, when.as_of, when.now, &terms);
         if !when.changed.is_empty() {
             let places: Vec<String> = when.changed.iter().map(|place| place.raw().to_string()).collect();
@@ -306,13 +306,13 @@ fn rarest(conn: &Connection, space: SpaceId, terms: &[String]) -> Result<Option<
 }
 
 /// The entries of `space` that have the word `term`, on `page` if one is given.
-fn led_by(space: SpaceId, term: Option<&str>, page: Option<Place>) -> Conditions {
+fn led_by(space: SpaceId, term: &str, page: Option<Place>) -> Conditions {
     let mut conditions = Conditions {
         table: BY_WORD,
         ..Conditions::default()
     };
     let range = [Place::start(space), Place::end(space)].map(place_value);
-    let term = Value::from(term.unwrap_or_default().to_owned());
+    let term = Value::from(term.to_owned());
     conditions.and(
         "led.term = ? AND led.entry BETWEEN ? AND ?",
         std::iter::once(term).chain(range),
@@ -334,24 +334,36 @@ fn numbered(space: SpaceId) -> Conditions {
     conditions
 }
 
-/// The entries on the page that stands at `page`.
+/// The entries on the page that stands at `page`, of all kinds.
 fn on(page: Place) -> Conditions {
     let mut conditions = Conditions {
-        table: BY_PAGE,
+        table: BY_NUMBER,
         ..Conditions::default()
     };
-    conditions.and("page = ?", [place_value(page)]);
+    let memory: Vec<_> = EntryKind::ALL
+        .into_iter()
+        .filter(|kind| kind.is_memory())
+        .map(|kind| format!("'{kind}'"))
+        .collect();
+    let sql = format!(
+        "place IN (SELECT place FROM entry INDEXED BY entry_page WHERE page = ? AND kind IN ('log', 'step', 'summary')
+         UNION ALL SELECT place FROM {BY_KIND} WHERE kind IN ({}) AND page = ? AND {OF_MEMORY})",
+        memory.join(", ")
+    );
+    conditions.and(&sql, [place_value(page), place_value(page)]);
     conditions
 }
 
-/// The memory of `space`, found in the index that is sorted by kind.
-fn listed(space: SpaceId) -> Conditions {
+/// The memory of `space`, or what of it stands at `page`, found in the index that is sorted by kind and page.
+fn listed(space: SpaceId, page: Option<Place>) -> Conditions {
     let mut conditions = Conditions {
         table: BY_KIND,
         ..Conditions::default()
     };
-    // The last condition is what the index is made for, in its own words: otherwise it is not known to have every row.
-    conditions.and("space = ? AND kind NOT IN ('log', 'step', 'summary')", [space.0.into()]);
+    let range = page
+        .map_or([Place::start(space), Place::end(space)], |page| [page, page])
+        .map(place_value);
+    conditions.and(&format!("page BETWEEN ? AND ? AND {OF_MEMORY}"), range);
     conditions
 }
 

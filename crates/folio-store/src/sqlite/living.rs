@@ -189,21 +189,19 @@ impl Drop for Living {
 fn made(conn: &Connection, space: SpaceId, bytes_max: usize, is_closing: &AtomicBool) -> Result<State, Failure> {
     let head = journal::last(conn, space)?.map_or(Seq(0), |(head, _)| head);
     let mut index = LiveIndex::default();
-    // Each kind comes in the order of numbers from the index of the file, and SQLite puts the kinds together in that order.
-    let of_kind = |kind: EntryKind| {
-        format!(
-            "SELECT place, page, kind, type, status, owner, pinned, expires_at, confidence FROM entry INDEXED BY entry_list
-             WHERE space = ?1 AND kind = '{kind}' AND kind NOT IN ('log', 'step', 'summary')
-             AND status <> 'archived' AND NOT superseded"
-        )
-    };
     let kinds: Vec<_> = EntryKind::ALL
         .into_iter()
         .filter(|kind| kind.is_memory())
-        .map(of_kind)
+        .map(|kind| format!("'{kind}'"))
         .collect();
-    let mut statement = conn.prepare(&format!("{} ORDER BY place", kinds.join(" UNION ALL ")))?;
-    let mut rows = statement.query(params![space])?;
+    let sql = format!(
+        "SELECT place, page, kind, type, status, owner, pinned, expires_at, confidence FROM entry INDEXED BY entry_list
+         WHERE kind IN ({}) AND page BETWEEN ?1 AND ?2 AND kind NOT IN ('log', 'step', 'summary')
+         AND status <> 'archived' AND NOT superseded ORDER BY place",
+        kinds.join(", ")
+    );
+    let mut statement = conn.prepare(&sql)?;
+    let mut rows = statement.query(params![Place::start(space), Place::end(space)])?;
     let mut count = 0_u64;
     while let Some(row) = rows.next()? {
         let (place, page): (Place, Place) = (row.get(0)?, row.get(1)?);

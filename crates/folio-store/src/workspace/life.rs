@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use folio_memory::entry::Outcome;
 use folio_memory::history::{self, Recorded, Version};
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::lifecycle;
@@ -35,6 +36,27 @@ impl Workspace {
     /// `Conflict` if it is archived or not the actor's to change; `NotFound`.
     pub async fn complete(&self, actor: &Actor, entry: EntryRef, guard: Guard) -> Result<Written, WorkspaceError> {
         let changes = |current: &Entry| unless_there(current, lifecycle::complete(current)?);
+        self.patch_under(actor, entry, guard, Race::DecideAgain, &[], changes)
+            .await
+    }
+
+    /// Marks an observation as resolved, and says whether it came true: what calibration counts (M7.11.6).
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::complete`].
+    pub async fn resolve_as(
+        &self,
+        actor: &Actor,
+        entry: EntryRef,
+        outcome: Outcome,
+        guard: Guard,
+    ) -> Result<Written, WorkspaceError> {
+        let changes = |current: &Entry| {
+            let mut changes = lifecycle::complete(current)?;
+            changes.push(FieldChange::Outcome(Some(outcome)));
+            unless_there(current, changes)
+        };
         self.patch_under(actor, entry, guard, Race::DecideAgain, &[], changes)
             .await
     }

@@ -4,12 +4,12 @@
 ALTER TABLE entry_tag RENAME TO entry_term;
 ALTER TABLE entry_term RENAME COLUMN tag TO term;
 
--- What a run writes (steps, blocks of logs, summaries) is found by its page only. So a step whose status changes touches no
--- index, and the index that knows what memory is filtered by stays free of runs.
+-- What a run writes (steps, blocks of logs, summaries) is found by its page only, and everything else by an index that knows
+-- what memory is filtered by. So a step whose status changes touches no index, and an add touches one.
 DROP INDEX entry_list;
-CREATE INDEX entry_page ON entry (page);
+CREATE INDEX entry_page ON entry (page) WHERE kind IN ('log', 'step', 'summary');
 CREATE INDEX entry_list ON entry
-    (space, kind, place, page, status, type, owner, pinned, expires_at, superseded, confidence, created_seq)
+    (kind, page, place, status, type, owner, pinned, expires_at, superseded, confidence, created_seq)
     WHERE kind NOT IN ('log', 'step', 'summary');
 
 -- What has changed since a commit, so that a list can be given as it was.

@@ -64,6 +64,8 @@ impl Workspace {
             let (ended, write) = self.work_out_end(actor, &turn, &goals).await?;
             match self.record(&acting(actor, Role::Reflector, &turn), write).await {
                 Ok(_) => {
+                    // Done now if it can be, and otherwise by whoever looks next: the turn has ended either way.
+                    let _put_off = self.tidy(self.now()).await;
                     let turn = self.turn(Ref::Id(id)).await?;
                     return Ok(Ended { turn, ..ended });
                 }

@@ -1,6 +1,6 @@
 //! The export of a turn: made from the log at its end, read with the texts from the revisions (M7.6.47).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use folio_memory::id::{Ref, TurnRef};
 use folio_memory::turn::export::{Export, Listed, PartRef, Touched, parse_part, part_of, part_to_jsonl};
@@ -39,9 +39,9 @@ pub(super) struct Made {
 /// Entries as the log makes them, from one commit to another.
 #[derive(Debug, Default)]
 struct Fold {
-    /// How many entries there are: handles count up with the log.
-    count: u64,
     entries: BTreeMap<EntryId, Entry>,
+    /// What is no memory of its own: the steps and logs of runs, which have their pages and their journal.
+    passed_over: HashSet<EntryId>,
     /// What the turn touched, with the version that it found.
     touched: BTreeMap<EntryId, Option<u32>>,
 }
@@ -139,10 +139,7 @@ impl Workspace {
         let mut parts: BTreeMap<u64, PartRef> = base
             .map(|base| base.parts.into_iter().map(|part| (part.part, part)).collect())
             .unwrap_or_default();
-        let mut fold = Fold {
-            count: self.last_handle(&parts).await?,
-            ..Fold::default()
-        };
+        let mut fold = Fold::default();
         let mut since = base_seq;
         while since < as_of {
             let rows = self.inner.store.changes(&self.inner.space, since, CHUNK).await?;
@@ -206,18 +203,28 @@ impl Workspace {
         let is_ours = row.actor.turn == Some(turn);
         for change in &row.record.changes {
             match change {
+                Change::AddEntry(new) if !new.kind.is_memory() => {
+                    fold.passed_over.insert(new.id);
+                }
                 Change::AddEntry(new) => {
-                    fold.count += 1;
-                    let entry = Entry::added((**new).clone(), EntryHandle(fold.count), row.seq, row.at);
+                    let handle = self.inner.store.entry(&self.inner.space, Ref::Id(new.id)).await?.handle;
+                    let entry = Entry::added((**new).clone(), handle, row.seq, row.at);
                     if is_ours {
                         fold.touched.insert(entry.id, None);
                     }
                     fold.entries.insert(entry.id, entry);
                 }
                 Change::PatchEntry { entry: id, .. } | Change::EraseEntry { entry: id, .. } => {
+                    if fold.passed_over.contains(id) {
+                        continue;
+                    }
                     if !fold.entries.contains_key(id)
                         && let Some(before) = self.entry_at(*id, Seq(row.seq.0 - 1)).await?
                     {
+                        if !before.kind.is_memory() {
+                            fold.passed_over.insert(*id);
+                            continue;
+                        }
                         fold.entries.insert(*id, before);
                     }
                     let Some(entry) = fold.entries.get_mut(id) else {
@@ -260,13 +267,6 @@ impl Workspace {
             Some(ended) => self.read_export(&ended.end.export).await.map(Some),
             None => Ok(None),
         }
-    }
-
-    async fn last_handle(&self, parts: &BTreeMap<u64, PartRef>) -> Result<u64, WorkspaceError> {
-        let Some(last) = parts.values().next_back() else {
-            return Ok(0);
-        };
-        Ok(self.read_part(last).await?.last().map_or(0, |listed| listed.handle.0))
     }
 
     pub(super) async fn read_export(&self, body: &str) -> Result<Export, WorkspaceError> {
