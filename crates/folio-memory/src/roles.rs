@@ -1,6 +1,10 @@
 //! Who may do what (M7.7).
 
+mod write;
+
 use std::fmt;
+
+pub use write::{Known, Needs, may_write, needs};
 
 use crate::actor::{Actor, Role};
 use crate::change::FieldChange;
@@ -30,6 +34,8 @@ pub enum Operation {
     Restore,
     /// Take out what an entry says.
     Forget,
+    /// Add a page, link it, or say where it stands.
+    Pages,
     /// Set what holds in the space.
     SetPolicy,
     /// Read what happened besides the log.
@@ -38,7 +44,7 @@ pub enum Operation {
 
 impl Operation {
     /// Every operation, in the order of the table.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Add,
         Self::SettleOwn,
         Self::PatchOwn,
@@ -49,6 +55,7 @@ impl Operation {
         Self::Archive,
         Self::Restore,
         Self::Forget,
+        Self::Pages,
         Self::SetPolicy,
         Self::ReadTrace,
     ];
@@ -67,6 +74,7 @@ impl Operation {
             Self::Archive => "archive",
             Self::Restore => "restore",
             Self::Forget => "forget",
+            Self::Pages => "add, link or set the status of",
             Self::SetPolicy => "set",
             Self::ReadTrace => "read",
         }
@@ -88,17 +96,18 @@ pub enum Reach {
 #[must_use]
 pub fn reach(role: Role, operation: Operation) -> Reach {
     use Reach::{No, Within, Yes};
-    //  add, settle own, patch own, status of others, others, confirm, pin, archive, restore, forget, policy, trace
+    //  add, settle own, patch own, status of others, others, confirm, pin, archive, restore, forget, pages, policy, trace
     let row = match role {
-        Role::Tool => [Yes, Yes, No, No, No, No, No, No, No, No, No, No],
-        Role::Executor => [Yes, Yes, Yes, Within, No, Yes, Within, No, No, No, No, No],
-        Role::Planner => [Yes, Yes, Yes, Within, Within, Yes, Yes, Within, No, No, No, No],
-        Role::Router | Role::Clarifier => [Yes, Yes, Yes, No, No, Yes, No, No, No, No, No, No],
-        Role::Evaluator => [Yes, Yes, Yes, Yes, No, Yes, No, No, No, No, No, No],
-        Role::Reflector | Role::Cleaner => [Yes, Yes, Yes, No, No, Yes, No, Yes, No, No, No, No],
-        Role::Compactor => [Yes, Yes, Yes, No, No, Yes, No, No, No, No, No, No],
-        Role::Client => [Yes, Yes, Yes, Within, Within, Yes, Yes, Within, No, No, No, No],
-        Role::Human => [Yes; 12],
+        Role::Tool => [Yes, Yes, No, No, No, No, No, No, No, No, No, No, No],
+        Role::Executor => [Yes, Yes, Yes, Within, No, Yes, Within, No, No, No, Within, No, No],
+        Role::Planner => [Yes, Yes, Yes, Within, Within, Yes, Yes, Within, No, No, Yes, No, No],
+        Role::Router => [Yes, Yes, Yes, No, No, Yes, No, No, No, No, No, No, No],
+        Role::Clarifier => [Within, Yes, Yes, No, No, Yes, No, No, No, No, No, No, No],
+        Role::Evaluator => [Yes, Yes, Yes, Yes, No, Yes, No, No, No, No, No, No, No],
+        Role::Reflector | Role::Cleaner => [Within, Yes, Yes, No, No, Yes, No, Yes, No, No, Within, No, No],
+        Role::Compactor => [Within, Yes, Yes, No, No, Yes, No, No, No, No, Within, No, No],
+        Role::Client => [Yes, Yes, Yes, Within, Within, Yes, Yes, Within, No, No, Within, No, No],
+        Role::Human => [Yes; 13],
     };
     let column = Operation::ALL.iter().position(|known| *known == operation);
     column.map_or(No, |column| row[column])
@@ -107,17 +116,10 @@ pub fn reach(role: Role, operation: Operation) -> Reach {
 /// What `changes` of `entry` by `actor` come to.
 #[must_use]
 pub fn operation_of(actor: &Actor, entry: &Entry, changes: &[FieldChange]) -> Operation {
-    let has = |wanted: fn(&FieldChange) -> bool| changes.iter().any(wanted);
     let only = |wanted: fn(&FieldChange) -> bool| changes.iter().all(wanted);
     let own = is_own(actor, entry);
-    if has(|change| matches!(change, FieldChange::Restored(_))) {
-        Operation::Restore
-    } else if has(|change| matches!(change, FieldChange::Status(Status::Archived))) {
-        Operation::Archive
-    } else if has(|change| matches!(change, FieldChange::PinRank(_))) {
-        Operation::Pin
-    } else if has(|change| matches!(change, FieldChange::ValidatedAt(_))) {
-        Operation::Confirm
+    if let Some(operation) = operation_whoever(changes) {
+        operation
     } else if own && only(settles) {
         Operation::SettleOwn
     } else if own {
@@ -126,6 +128,64 @@ pub fn operation_of(actor: &Actor, entry: &Entry, changes: &[FieldChange]) -> Op
         Operation::SetStatusOfOthers
     } else {
         Operation::PatchOthers
+    }
+}
+
+/// What `changes` come to, if that is the same whosever the entry is.
+fn operation_whoever(changes: &[FieldChange]) -> Option<Operation> {
+    let has = |wanted: fn(&FieldChange) -> bool| changes.iter().any(wanted);
+    if has(|change| matches!(change, FieldChange::Restored(_))) {
+        Some(Operation::Restore)
+    } else if has(|change| matches!(change, FieldChange::Status(Status::Archived))) {
+        Some(Operation::Archive)
+    } else if has(|change| matches!(change, FieldChange::PinRank(_))) {
+        Some(Operation::Pin)
+    } else if has(|change| matches!(change, FieldChange::ValidatedAt(_))) {
+        Some(Operation::Confirm)
+    } else if matches!(changes, [FieldChange::Expired(_)]) {
+        // To note that its time is past is for those who put away.
+        Some(Operation::Archive)
+    } else {
+        None
+    }
+}
+
+/// Whether `change` is part of `operation`, and nothing besides.
+fn belongs_to(operation: Operation, change: &FieldChange) -> bool {
+    match operation {
+        Operation::Restore => matches!(
+            change,
+            FieldChange::Restored(_) | FieldChange::ArchivedFor(_) | FieldChange::Lifetime(_)
+        ),
+        Operation::Archive => matches!(
+            change,
+            FieldChange::Status(Status::Archived)
+                | FieldChange::ArchivedFor(_)
+                | FieldChange::Phase(_)
+                | FieldChange::LeaseUntil(_)
+                | FieldChange::Expired(_)
+        ),
+        Operation::Pin => matches!(change, FieldChange::PinRank(_) | FieldChange::Expired(_)),
+        Operation::Confirm => matches!(change, FieldChange::ValidatedAt(_) | FieldChange::Lifetime(_)),
+        _ => true,
+    }
+}
+
+/// Whether `actor` may make `changes` of `entry`, each of them. `within` says whether it is within what is theirs.
+///
+/// # Errors
+///
+/// What is not allowed, and who may do it.
+pub fn may_patch(actor: &Actor, entry: &Entry, within: bool, changes: &[FieldChange]) -> Result<(), Denied> {
+    let mut left = changes.to_vec();
+    loop {
+        let operation = operation_of(actor, entry, &left);
+        may(actor, operation, within, &entry.handle.to_string())?;
+        // Nothing rides along with what is allowed.
+        left.retain(|change| !belongs_to(operation, change));
+        if left.is_empty() {
+            return Ok(());
+        }
     }
 }
 
@@ -224,18 +284,18 @@ mod tests {
 
     /// The table as people read it: y, - or w for within what is theirs.
     const TABLE: &str = "\
-        role       add settle own others_status others confirm pin archive restore forget policy trace
-        tool       y   y      -   -             -      -       -   -       -       -      -       -
-        executor   y   y      y   w             -      y       w   -       -       -      -       -
-        planner    y   y      y   w             w      y       y   w       -       -      -       -
-        router     y   y      y   -             -      y       -   -       -       -      -       -
-        clarifier  y   y      y   -             -      y       -   -       -       -      -       -
-        evaluator  y   y      y   y             -      y       -   -       -       -      -       -
-        reflector  y   y      y   -             -      y       -   y       -       -      -       -
-        cleaner    y   y      y   -             -      y       -   y       -       -      -       -
-        compactor  y   y      y   -             -      y       -   -       -       -      -       -
-        client     y   y      y   w             w      y       y   w       -       -      -       -
-        human      y   y      y   y             y      y       y   y       y       y      y       y";
+        role       add settle own others_status others confirm pin archive restore forget pages policy trace
+        tool       y   y      -   -             -      -       -   -       -       -      -     -      -
+        executor   y   y      y   w             -      y       w   -       -       -      w     -      -
+        planner    y   y      y   w             w      y       y   w       -       -      y     -      -
+        router     y   y      y   -             -      y       -   -       -       -      -     -      -
+        clarifier  w   y      y   -             -      y       -   -       -       -      -     -      -
+        evaluator  y   y      y   y             -      y       -   -       -       -      -     -      -
+        reflector  w   y      y   -             -      y       -   y       -       -      w     -      -
+        cleaner    w   y      y   -             -      y       -   y       -       -      w     -      -
+        compactor  w   y      y   -             -      y       -   -       -       -      w     -      -
+        client     y   y      y   w             w      y       y   w       -       -      w     -      -
+        human      y   y      y   y             y      y       y   y       y       y      y     y      y";
 
     #[test]
     fn every_role_and_operation_is_as_the_table_says_m7_7() {

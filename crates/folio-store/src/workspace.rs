@@ -4,6 +4,7 @@
 //! one store, with the clock and the source of ids that stamp what is written. Reads are there too,
 //! so that who has a workspace needs no store.
 
+mod authorise;
 mod book;
 mod clean;
 mod context;

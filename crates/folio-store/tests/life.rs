@@ -399,3 +399,63 @@ async fn a_lifetime_of_zero_is_over_when_it_begins_and_is_noted_m7_1_3() {
     assert_eq!(scene.operations(&seen).await, ["add", "expire"]);
     assert!(Timestamp::MIN < seen.created_at);
 }
+
+#[tokio::test]
+async fn every_refusal_leaves_a_note_and_nothing_else_m7_7() {
+    let scene = scene();
+    let seen = scene.add(json!({"content": "x", "status": "resolved"})).await;
+    let (planner, head) = (Actor::new(Role::Planner, "p"), scene.memory.head().await.unwrap());
+    let (memory, entry) = (&scene.memory, Ref::Id(seen.id));
+    let add = folio_memory::Change::SetPolicy {
+        policy: Box::default(),
+        expected_version: None,
+    };
+    let write = || folio_store::workspace::Write::of(vec![add.clone()]);
+    let commit = folio_store::Commit {
+        space: SpaceName::main(),
+        at: memory.now(),
+        actor: planner.clone(),
+        idempotency_key: None,
+        expected: Vec::new(),
+        record: folio_store::Record::of(write().changes),
+        blobs: Vec::new(),
+    };
+    let filter = folio_store::workspace::ForgetFilter::default();
+    let forgotten = memory.forget(&planner, &filter, "r");
+    let refusals = [
+        memory.restore(&planner, entry, Guard::default()).await.unwrap_err(),
+        memory.clear_resolved(&planner, None).await.unwrap_err(),
+        forgotten.await.unwrap_err(),
+        memory
+            .set_policy(&planner, folio_memory::SpacePolicy::default(), None, None)
+            .await
+            .unwrap_err(),
+        memory.archive(&planner, entry, None).await.unwrap_err(),
+        memory.record(&planner, write()).await.unwrap_err(),
+        memory.commit(commit).await.unwrap_err(),
+    ];
+    for refused in refusals {
+        assert!(matches!(refused, WorkspaceError::Refused(_)), "{refused}");
+    }
+    assert_eq!(memory.head().await.unwrap(), head);
+    let mut lines = memory
+        .trace(folio_store::workspace::TraceQuery::default())
+        .await
+        .unwrap();
+    lines.retain(|line| line.status == "denied");
+    let noted: Vec<_> = lines.iter().map(|line| line.operation.as_str()).collect();
+    assert_eq!(
+        noted,
+        [
+            "restore_observation",
+            "clear_resolved",
+            "forget",
+            "set_policy",
+            "update_observation",
+            "write",
+            "write"
+        ]
+    );
+    assert!(lines.iter().all(|line| line.source == "p"));
+    assert_eq!(lines[0].entry, Some(seen.id));
+}

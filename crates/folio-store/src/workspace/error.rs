@@ -47,7 +47,6 @@ impl WorkspaceError {
 
 /// Whether `actor` may make `changes` of `entry`.
 pub(super) fn authorise_patch(actor: &Actor, entry: &Entry, changes: &[FieldChange]) -> Result<(), WorkspaceError> {
-    let operation = roles::operation_of(actor, entry, changes);
     let within = roles::is_within(actor, entry);
-    Ok(roles::may(actor, operation, within, &entry.handle.to_string())?)
+    Ok(roles::may_patch(actor, entry, within, changes)?)
 }

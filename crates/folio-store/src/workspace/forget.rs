@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use folio_memory::entry::Status;
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::keeping::ErasedFor;
-use folio_memory::roles::{self, Operation};
+use folio_memory::roles::Operation;
 use folio_memory::{Actor, Change, Entry, EntryFields, EntryQuery};
 use serde_json::Value;
 
@@ -139,7 +139,7 @@ impl Workspace {
         filter: &ForgetFilter,
         reason: &str,
     ) -> Result<Forgotten, WorkspaceError> {
-        roles::may(actor, Operation::Forget, false, "what entries say")?;
+        self.authorise(actor, Operation::Forget, "what entries say", ("memory", "forget"))?;
         let found = self.to_forget(filter).await?;
         let mut said = BTreeSet::new();
         for entry in &found {

@@ -7,7 +7,7 @@ use folio_memory::observation::Class;
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::scratchbook::{self, ItemInput};
 use folio_memory::{
-    Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, Link, NewEntry, Relation, State,
+    Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, Link, NewEntry, Relation, Role, State,
     ThreadKey,
 };
 use serde_json::json;
@@ -143,7 +143,7 @@ impl Workspace {
         thread: &ThreadKey,
     ) -> Result<Vec<GoalState>, WorkspaceError> {
         let mut goals = self.goals(Some(thread), false).await?;
-        let mut changes = Vec::new();
+        let (mut changes, mut put_away) = (Vec::new(), Vec::new());
         for goal in &goals {
             let entry = &goal.entry;
             let fields = match entry.kind {
@@ -154,7 +154,9 @@ impl Workspace {
                 },
             };
             if !fields.is_empty() && !entry.already_has(&fields) {
-                changes.push(Change::PatchEntry {
+                let archives = fields.contains(&FieldChange::Status(Status::Archived));
+                let of_its_sort = if archives { &mut put_away } else { &mut changes };
+                of_its_sort.push(Change::PatchEntry {
                     entry: entry.id,
                     fields,
                     expected_version: None,
@@ -162,8 +164,18 @@ impl Workspace {
                 });
             }
         }
-        if !changes.is_empty() {
-            self.record(actor, Write::of(changes)).await?;
+        // Who judges says where things stand; putting them away is for those who tidy up.
+        let reflector = Actor {
+            role: Role::Reflector,
+            ..actor.clone()
+        };
+        let is_news = !changes.is_empty() || !put_away.is_empty();
+        for (actor, changes) in [(actor, changes), (&reflector, put_away)] {
+            if !changes.is_empty() {
+                self.record(actor, Write::of(changes)).await?;
+            }
+        }
+        if is_news {
             for goal in &mut goals {
                 goal.entry = self.read_entry(EntryRef::Id(goal.entry.id)).await?;
             }

@@ -78,7 +78,12 @@ impl Workspace {
     ///
     /// `Conflict` if the actor is no person; `NotFound`.
     pub async fn restore(&self, actor: &Actor, entry: EntryRef, guard: Guard) -> Result<Written, WorkspaceError> {
-        roles::may(actor, Operation::Restore, false, &entry.to_string())?;
+        if let Err(denied) = roles::may(actor, Operation::Restore, false, &entry.to_string()) {
+            let refused = WorkspaceError::Refused(denied);
+            let archived = self.read_entry(entry).await.ok();
+            self.note_refusal(actor, "restore", archived.as_ref(), &refused);
+            return Err(refused);
+        }
         let versions = self.versions(entry).await?;
         let is_archived = |version: &&Version| version.entry.fields.status == Status::Archived;
         let before = versions
@@ -211,7 +216,8 @@ impl Workspace {
     ///
     /// `Conflict` if the actor is neither a person nor tidies up, or others keep changing them; `Unavailable`.
     pub async fn clear_resolved(&self, actor: &Actor, reason: Option<String>) -> Result<u64, WorkspaceError> {
-        roles::may(actor, Operation::Archive, false, "what is resolved")?;
+        let noted = ("scratch_page", "clear_resolved");
+        self.authorise(actor, Operation::Archive, "what is resolved", noted)?;
         let mut attempt = 1;
         loop {
             let changes = self.all_resolved().await?;

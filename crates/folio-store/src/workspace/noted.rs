@@ -91,6 +91,12 @@ impl Workspace {
         self.note(note.with_status(DENIED).with_detail(refused.to_string()));
     }
 
+    /// Notes that `actor` was not allowed to do something that is about no single entry.
+    pub(super) fn note_refusal_of(&self, actor: &Actor, component: &str, operation: &str, refused: &WorkspaceError) {
+        let note = TraceNote::new(self.now(), actor, component, operation);
+        self.note(note.with_status(DENIED).with_detail(refused.to_string()));
+    }
+
     /// Notes what was put right before `entry` was written. Notes nothing if all was well.
     pub(super) fn note_warnings(&self, actor: &Actor, verb: &str, entry: &Entry, warnings: &[Warning]) {
         if warnings.is_empty() {

@@ -94,7 +94,7 @@ impl Workspace {
                 idempotency_key: guard.idempotency_key.clone(),
                 ..Write::of([&[change], more].concat())
             };
-            match self.record(actor, write).await {
+            match self.record_seen(actor, write, Some(&current)).await {
                 Ok(recorded) => {
                     warnings.extend(recorded.warnings);
                     let conflicts = conflicts_of(&recorded.committed);

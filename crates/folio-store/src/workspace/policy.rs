@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use folio_memory::observation::TypeRegistry;
-use folio_memory::roles::{self, Operation};
+use folio_memory::roles::Operation;
 use folio_memory::{Actor, Change, KeptPolicy, Seq, SpacePolicy, Warning};
 
 use super::{Workspace, WorkspaceError, Write};
@@ -87,7 +87,8 @@ impl Workspace {
         expected_version: Option<u32>,
         reason: Option<String>,
     ) -> Result<(Arc<PolicyInForce>, Vec<Warning>), WorkspaceError> {
-        roles::may(actor, Operation::SetPolicy, false, "the policy of the space")?;
+        let noted = ("policy", "set_policy");
+        self.authorise(actor, Operation::SetPolicy, "the policy of the space", noted)?;
         policy.check()?;
         let change = Change::SetPolicy {
             policy: Box::new(policy),

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use folio_memory::{Actor, Change, EntryKind, Timestamp, Warning};
+use folio_memory::{Actor, Change, Entry, EntryKind, Timestamp, Warning};
 
 use super::{Workspace, WorkspaceError, redact};
 use crate::commit::{Blob, Commit, Committed, Expected, Record, RunAppend};
@@ -58,8 +58,20 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// As [`Store::commit`](crate::Store::commit).
+    /// `Refused` if the actor's role does not allow all of it; otherwise as [`Store::commit`](crate::Store::commit).
     pub async fn record(&self, actor: &Actor, write: Write) -> Result<Recorded, WorkspaceError> {
+        self.record_seen(actor, write, None).await
+    }
+
+    /// The same for whoever has read the entry that is changed.
+    pub(super) async fn record_seen(
+        &self,
+        actor: &Actor,
+        write: Write,
+        seen: Option<&Entry>,
+    ) -> Result<Recorded, WorkspaceError> {
+        let run = write.run.as_ref().map(|append| append.run);
+        self.authorise_write(actor, &write.changes, run, seen).await?;
         let record = Record {
             run: write.run,
             reason: write.reason,
@@ -101,7 +113,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `Invalid` if it is for another space, otherwise as [`Store::commit`](crate::Store::commit).
+    /// `Invalid` if it is for another space, `Refused` if the actor's role does not allow all of it, otherwise as [`Store::commit`](crate::Store::commit).
     pub async fn commit(&self, mut commit: Commit) -> Result<Committed, WorkspaceError> {
         if commit.space != self.inner.space {
             let message = format!(
@@ -110,6 +122,9 @@ impl Workspace {
             );
             return Err(StoreError::Invalid(message).into());
         }
+        let run = commit.record.run.as_ref().map(|append| append.run);
+        self.authorise_write(&commit.actor, &commit.record.changes, run, None)
+            .await?;
         redact::clean_commit(&mut commit, self.redaction().await?);
         let committed = self.inner.store.commit(commit).await?;
         self.inner.notebook.saw(committed.seq);

@@ -1,0 +1,94 @@
+//! Who may write what, before anything is written; and what is refused is noted (M7.7).
+
+use std::collections::hash_map;
+
+use folio_memory::id::Ref;
+use folio_memory::roles::{self, Known, Operation};
+use folio_memory::{Actor, Change, Entry, PageId, Role, RunId};
+
+use super::{Workspace, WorkspaceError};
+use crate::error::StoreError;
+
+impl Workspace {
+    /// Whether `actor` may make all of `changes`. `run` is the run that they are written with, `seen` an entry that was read
+    /// already. A refusal is noted.
+    pub(super) async fn authorise_write(
+        &self,
+        actor: &Actor,
+        changes: &[Change],
+        run: Option<RunId>,
+        seen: Option<&Entry>,
+    ) -> Result<(), WorkspaceError> {
+        if actor.role == Role::Human || changes.is_empty() {
+            return Ok(());
+        }
+        // Whoever writes to the journal of a run is in it.
+        let actor = Actor {
+            run: actor.run.or(run),
+            ..actor.clone()
+        };
+        let known = self.known_of(&actor, changes, seen).await?;
+        let policy = self.policy().await?;
+        roles::may_write(&actor, &self.inner.space, changes, policy.types(), &known).map_err(|denied| {
+            let refused = WorkspaceError::Refused(denied);
+            self.note_refusal_of(&actor, "memory", "write", &refused);
+            refused
+        })
+    }
+
+    async fn known_of(&self, actor: &Actor, changes: &[Change], seen: Option<&Entry>) -> Result<Known, WorkspaceError> {
+        let (store, space) = (&self.inner.store, &self.inner.space);
+        let needs = roles::needs(actor, changes);
+        let mut known = Known::default();
+        known.entries.extend(seen.map(|entry| (entry.id, entry.clone())));
+        for id in needs.entries {
+            if let hash_map::Entry::Vacant(place) = known.entries.entry(id) {
+                place.insert(store.entry(space, Ref::Id(id)).await?);
+            }
+        }
+        for id in needs.linked {
+            match store.entry(space, Ref::Id(id)).await {
+                Ok(entry) => drop(known.entries.insert(id, entry)),
+                Err(StoreError::NotFound { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut wanted: Vec<PageId> = needs.pages.into_iter().collect();
+        if matches!(actor.role, Role::Planner | Role::Executor) && actor.run.is_some() {
+            let outside = known.entries.values().filter(|entry| !roles::is_within(actor, entry));
+            wanted.extend(outside.map(|entry| entry.page));
+        }
+        while let Some(id) = wanted.pop() {
+            if known.pages.contains_key(&id) {
+                continue;
+            }
+            match store.page(space, Ref::Id(id)).await {
+                Ok(page) => {
+                    if actor.role == Role::Executor {
+                        wanted.extend(page.fields.parent);
+                    }
+                    known.pages.insert(id, page.fields);
+                }
+                // It is to be added, or the store says that it is not there.
+                Err(StoreError::NotFound { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(known)
+    }
+
+    /// Whether `actor` may do `operation` anywhere in the space. A refusal is noted as `noted` of `component`.
+    pub(super) fn authorise(
+        &self,
+        actor: &Actor,
+        operation: Operation,
+        what: &str,
+        (component, noted): (&str, &str),
+    ) -> Result<(), WorkspaceError> {
+        roles::may(actor, operation, false, what).map_err(|denied| {
+            let refused = WorkspaceError::Refused(denied);
+            self.note_refusal_of(actor, component, noted, &refused);
+            refused
+        })
+    }
+}
