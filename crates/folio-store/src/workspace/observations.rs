@@ -1,9 +1,10 @@
 //! Observations: what tools, roles and people noticed, on the scratch page of the space.
 
-use folio_memory::actor::{Source, Trust};
+use folio_memory::actor::{Role, Source, Trust};
 use folio_memory::entry::Status;
 use folio_memory::id::{EntryRef, Ref};
-use folio_memory::observation::{self, ObservationInput, ObservationPatch, UnknownType, page_of};
+use folio_memory::observation::{self, ObservationInput, ObservationPatch, TtlInput, UnknownType, page_of};
+use folio_memory::tool_exchange::Bound;
 use folio_memory::{
     Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, ListAnswer, NewEntry, Order, PageId, Timestamp,
     Warning,
@@ -57,7 +58,19 @@ impl Workspace {
         let now = self.now();
         let policy = self.policy().await?;
         let unknown = UnknownType::under(&policy, actor.role);
-        let draft = observation::draft(input, policy.types(), unknown, trust, source, now)?;
+        let asked = match (&input.ttl_minutes, &input.expires_at) {
+            (TtlInput::Absent, None) => Bound::Unsaid,
+            _ => Bound::Given,
+        };
+        let mut draft = observation::draft(input, policy.types(), unknown, trust, source, now)?;
+        if actor.role == Role::Tool {
+            let name = draft.fields.type_name.as_deref().unwrap_or_default();
+            let ttl = policy.types().get(name).and_then(|known| known.default_ttl);
+            let manifest = policy.manifests.of(&actor.name);
+            draft
+                .warnings
+                .extend(manifest.bound(&mut draft.fields, asked, ttl, now));
+        }
         let registers = draft.registers.map(|as_type| Change::RegisterType {
             name: draft.fields.type_name.clone().unwrap_or_default(),
             as_type,

@@ -284,3 +284,18 @@ async fn a_commit_for_another_space_is_refused() {
     };
     assert_eq!(f.workspace.commit(commit).await.unwrap_err().kind(), ErrorKind::Invalid);
 }
+
+#[tokio::test]
+async fn a_tool_that_may_not_add_for_ever_gets_the_lifetime_of_the_type_and_is_told_m7_1_5() {
+    let f = fixture();
+    let for_ever = || input(json!({"content": "x", "ttl_minutes": null}));
+    let tool = Actor::new(Role::Tool, "wine_search");
+    let bounded = f.workspace.add_observation(&tool, for_ever(), None).await.unwrap();
+    let week = Duration::from_secs(7 * 24 * 60 * 60);
+    let end = bounded.entry.fields.lifetime.expires_at();
+    assert_eq!(end, Some(bounded.entry.created_at.plus(week)));
+    assert_eq!(bounded.warnings[0].code, "ttl_never");
+    let kept = f.workspace.add_observation(&person(), for_ever(), None).await.unwrap();
+    assert_eq!(kept.entry.fields.lifetime.expires_at(), None);
+    assert_eq!(kept.warnings, []);
+}
