@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use folio::memory::SpacePolicy;
+use folio::memory::keeping::QuotaPolicy;
 use folio::{Actor, Folio, ObservationInput, Role, SpaceName, Workspace};
 use serde::Serialize;
 use tokio::time::Instant;
@@ -37,6 +39,16 @@ pub(super) async fn measure(folder: &Path, writers: u32, each: u32) -> Result<Ad
     let folio = Folio::open(&format!("sqlite:{}", path.display())).await?;
     let space = folio.workspace(SpaceName::main());
     let each = (each * 8 / writers).clamp(1, each);
+    // More than a space keeps live; what is put away when it is full is not what is measured here.
+    let policy = SpacePolicy {
+        quota: QuotaPolicy {
+            live_observations: u64::MAX,
+        },
+        ..SpacePolicy::default()
+    };
+    space
+        .set_policy(&Actor::new(Role::Human, "bench"), policy, None, None)
+        .await?;
     add(&space, 1).await?;
     let began = Instant::now();
     let tasks: Vec<_> = (0..writers)
@@ -73,7 +85,7 @@ async fn add(space: &Workspace, count: u32) -> Result<Vec<Duration>, Failure> {
 async fn record_bytes(folio: &Folio) -> Result<usize, Failure> {
     let rows = folio
         .store()
-        .changes(&SpaceName::main(), folio::memory::Seq(1), 1)
+        .changes(&SpaceName::main(), folio::memory::Seq(2), 1)
         .await?;
     Ok(rows.first().map_or(super::ROW_BYTES, |row| {
         serde_json::to_string(&row.record).unwrap_or_default().len()
