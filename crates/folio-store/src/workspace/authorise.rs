@@ -6,7 +6,7 @@ use folio_memory::id::Ref;
 use folio_memory::roles::{self, Known, Operation};
 use folio_memory::{Actor, Change, Entry, PageId, Role, RunId};
 
-use super::{Workspace, WorkspaceError};
+use super::{PolicyInForce, Workspace, WorkspaceError};
 use crate::error::StoreError;
 
 impl Workspace {
@@ -18,6 +18,7 @@ impl Workspace {
         changes: &[Change],
         run: Option<RunId>,
         seen: Option<&Entry>,
+        policy: &PolicyInForce,
     ) -> Result<(), WorkspaceError> {
         if actor.role == Role::Human || changes.is_empty() {
             return Ok(());
@@ -28,7 +29,6 @@ impl Workspace {
             ..actor.clone()
         };
         let known = self.known_of(&actor, changes, seen).await?;
-        let policy = self.policy().await?;
         roles::may_write(&actor, &self.inner.space, changes, policy.types(), &known).map_err(|denied| {
             let refused = WorkspaceError::Refused(denied);
             self.note_refusal_of(&actor, "memory", "write", &refused);

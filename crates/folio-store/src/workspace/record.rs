@@ -71,7 +71,8 @@ impl Workspace {
         seen: Option<&Entry>,
     ) -> Result<Recorded, WorkspaceError> {
         let run = write.run.as_ref().map(|append| append.run);
-        self.authorise_write(actor, &write.changes, run, seen).await?;
+        let policy = self.policy().await?;
+        self.authorise_write(actor, &write.changes, run, seen, &policy).await?;
         let record = Record {
             run: write.run,
             reason: write.reason,
@@ -86,7 +87,7 @@ impl Workspace {
             record,
             blobs: write.blobs,
         };
-        let warnings = redact::clean_commit(&mut commit, self.redaction().await?);
+        let warnings = redact::clean_commit(&mut commit, policy.redaction);
         let record = commit.record.clone();
         let committed = self.inner.store.commit(commit).await?;
         self.inner.notebook.saw(committed.seq);
@@ -122,15 +123,16 @@ impl Workspace {
             );
             return Err(StoreError::Invalid(message).into());
         }
+        let policy = self.policy().await?;
         // Who carries a fence was given the run by the store, and writes what the engine makes of its events: the store sees to
         // the fence, and nothing has to be read for every step.
         let drives = |expected: &Expected| matches!(expected, Expected::RunHead { fence: Some(_), .. });
         if !commit.expected.iter().any(drives) {
             let run = commit.record.run.as_ref().map(|append| append.run);
-            self.authorise_write(&commit.actor, &commit.record.changes, run, None)
+            self.authorise_write(&commit.actor, &commit.record.changes, run, None, &policy)
                 .await?;
         }
-        redact::clean_commit(&mut commit, self.redaction().await?);
+        redact::clean_commit(&mut commit, policy.redaction);
         let committed = self.inner.store.commit(commit).await?;
         self.inner.notebook.saw(committed.seq);
         self.inner.latest.fetch_max(committed.at.as_nanos(), Ordering::Relaxed);
