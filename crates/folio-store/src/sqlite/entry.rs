@@ -15,6 +15,15 @@ pub(super) const COLUMNS: &str = "place, id, (SELECT page.id FROM page WHERE pag
                                   created_at, updated_at, created_seq, updated_seq, fields, CASE WHEN status = 'archived' THEN \
                                   (SELECT bytes FROM packed_entry WHERE packed_entry.place = entry.place) END";
 
+/// That a row is memory, in the words of the indexes that are made for it: otherwise they are not known to have every row.
+pub(super) const OF_MEMORY: &str = "kind NOT IN ('log', 'step', 'summary')";
+
+/// The kinds of which that is true, as a list in SQL.
+pub(super) fn memory_kinds() -> String {
+    let kinds = EntryKind::ALL.into_iter().filter(|kind| kind.is_memory());
+    kinds.map(|kind| format!("'{kind}'")).collect::<Vec<_>>().join(", ")
+}
+
 /// Where the entry called `id` stands.
 pub(super) fn place_of(conn: &Connection, space: SpaceId, id: EntryId) -> Result<Option<Place>, Failure> {
     let sql = "SELECT place FROM entry WHERE id = ?1 AND space = ?2";
@@ -219,9 +228,11 @@ pub(super) fn last_at(conn: &Connection, space: SpaceId, seq: Seq) -> Result<u64
 
 /// Where the entries stand that changed after commit `seq`, those added since aside; only what is memory of its own.
 pub(super) fn changed_after(conn: &Connection, space: SpaceId, seq: Seq) -> Result<Vec<Place>, Failure> {
-    let sql = "SELECT place FROM entry INDEXED BY entry_changed WHERE space = ?1 AND updated_seq > ?2
-               AND version > 1 AND kind NOT IN ('log', 'step', 'summary') AND created_seq <= ?2";
-    let mut statement = conn.prepare_cached(sql)?;
+    let sql = format!(
+        "SELECT place FROM entry INDEXED BY entry_changed WHERE space = ?1 AND updated_seq > ?2
+         AND version > 1 AND {OF_MEMORY} AND created_seq <= ?2"
+    );
+    let mut statement = conn.prepare_cached(&sql)?;
     let places = statement.query_map(params![space, to_column(seq.0)], |row| row.get(0))?;
     Ok(places.collect::<Result<_, _>>()?)
 }

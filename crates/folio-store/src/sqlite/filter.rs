@@ -1,12 +1,12 @@
 //! The filters of a query as SQL.
 
 use folio_memory::terms::context_term;
-use folio_memory::{Entry, EntryKind, EntryQuery, Order, Seq, Timestamp};
+use folio_memory::{Entry, EntryQuery, Order, Seq, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::cursor::After;
-use super::entry::{COLUMNS, from_row};
+use super::entry::{COLUMNS, OF_MEMORY, from_row, memory_kinds};
 use super::error::Failure;
 use super::page::place_value;
 use super::place::{Place, SpaceId, to_column};
@@ -46,8 +46,6 @@ const BY_NUMBER: &str = "entry";
 const BY_WORD: &str = "entry_term AS led CROSS JOIN entry ON entry.place = led.entry";
 /// The index that knows everything that memory is filtered by, sorted by kind and page.
 const BY_KIND: &str = "entry INDEXED BY entry_list";
-/// What that index is made for, in its own words: otherwise it is not known to have every row.
-const OF_MEMORY: &str = "kind NOT IN ('log', 'step', 'summary')";
 
 impl Filter {
     /// Everything that `query` asks for, but for entries that have changed since; its context only if `by_context`.
@@ -340,15 +338,10 @@ fn on(page: Place) -> Conditions {
         table: BY_NUMBER,
         ..Conditions::default()
     };
-    let memory: Vec<_> = EntryKind::ALL
-        .into_iter()
-        .filter(|kind| kind.is_memory())
-        .map(|kind| format!("'{kind}'"))
-        .collect();
     let sql = format!(
         "place IN (SELECT place FROM entry INDEXED BY entry_page WHERE page = ? AND kind IN ('log', 'step', 'summary')
          UNION ALL SELECT place FROM {BY_KIND} WHERE kind IN ({}) AND page = ? AND {OF_MEMORY})",
-        memory.join(", ")
+        memory_kinds()
     );
     conditions.and(&sql, [place_value(page), place_value(page)]);
     conditions

@@ -12,7 +12,7 @@ use folio_memory::terms::terms_of;
 use folio_memory::{Entry, EntryKind, Seq, SpaceName, Status, Timestamp};
 use rusqlite::{Connection, params};
 
-use super::entry::{self, from_row};
+use super::entry::{self, OF_MEMORY, from_row, memory_kinds};
 use super::error::{Failure, damaged};
 use super::journal;
 use super::open::{LiveOptions, Target};
@@ -189,16 +189,11 @@ impl Drop for Living {
 fn made(conn: &Connection, space: SpaceId, bytes_max: usize, is_closing: &AtomicBool) -> Result<State, Failure> {
     let head = journal::last(conn, space)?.map_or(Seq(0), |(head, _)| head);
     let mut index = LiveIndex::default();
-    let kinds: Vec<_> = EntryKind::ALL
-        .into_iter()
-        .filter(|kind| kind.is_memory())
-        .map(|kind| format!("'{kind}'"))
-        .collect();
     let sql = format!(
         "SELECT place, page, kind, type, status, owner, pinned, expires_at, confidence FROM entry INDEXED BY entry_list
-         WHERE kind IN ({}) AND page BETWEEN ?1 AND ?2 AND kind NOT IN ('log', 'step', 'summary')
+         WHERE kind IN ({}) AND page BETWEEN ?1 AND ?2 AND {OF_MEMORY}
          AND status <> 'archived' AND NOT superseded ORDER BY place",
-        kinds.join(", ")
+        memory_kinds()
     );
     let mut statement = conn.prepare(&sql)?;
     let mut rows = statement.query(params![Place::start(space), Place::end(space)])?;
@@ -263,7 +258,7 @@ fn catch_up(conn: &Connection, space: SpaceId, index: &mut LiveIndex, seq: Seq) 
         }
     }
     let sql = format!(
-        "SELECT {} FROM entry WHERE place > ?1 AND place <= ?2 AND kind NOT IN ('log', 'step', 'summary')
+        "SELECT {} FROM entry WHERE place > ?1 AND place <= ?2 AND {OF_MEMORY}
          AND created_seq > ?3 ORDER BY place",
         entry::COLUMNS
     );

@@ -186,14 +186,7 @@ impl SqliteStore {
         space: &SpaceName,
         question: impl FnOnce(&Connection, Option<SpaceId>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let space = space.clone();
-        let readers = &self.readers;
-        readers
-            .read(move |conn| {
-                let space = space_id(conn, &space)?;
-                question(conn, space)
-            })
-            .await
+        self.readers.read(about(space, question)).await
     }
 
     /// Asks a question about one space that a row or two answer.
@@ -202,14 +195,7 @@ impl SqliteStore {
         space: &SpaceName,
         question: impl FnOnce(&Connection, Option<SpaceId>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let space = space.clone();
-        let readers = &self.readers;
-        readers
-            .read_one(move |conn| {
-                let space = space_id(conn, &space)?;
-                question(conn, space)
-            })
-            .await
+        self.readers.read_one(about(space, question)).await
     }
 
     async fn look_for(&self, texts: Arc<Vec<String>>) -> Result<residue::Search, StoreError> {
@@ -237,6 +223,18 @@ impl SqliteStore {
             reason: reason.to_owned(),
             source,
         }
+    }
+}
+
+/// `question` about the space called `name`, as a reader is asked it.
+fn about<T, Q>(name: &SpaceName, question: Q) -> impl FnOnce(&Connection) -> Result<T, Failure> + use<T, Q>
+where
+    Q: FnOnce(&Connection, Option<SpaceId>) -> Result<T, Failure>,
+{
+    let name = name.clone();
+    move |conn| {
+        let space = space_id(conn, &name)?;
+        question(conn, space)
     }
 }
 
