@@ -65,8 +65,11 @@ fn collect(root: &Path, folder: &Path, found: &mut Vec<TextFile>) {
         let Ok(kind) = entry.file_type() else {
             continue;
         };
-        let is_made = matches!(name.to_str(), Some("target" | ".git" | "node_modules"));
-        if kind.is_dir() && !is_made {
+        // In a further worktree, .git is a file with the place of the first.
+        if matches!(name.to_str(), Some("target" | ".git" | "node_modules")) {
+            continue;
+        }
+        if kind.is_dir() {
             collect(root, &path, found);
         } else if kind.is_file()
             && let Ok(text) = fs::read_to_string(&path)
