@@ -93,9 +93,9 @@ fn a_mistake_in_the_call_is_explained_and_ends_with_2() {
     = 2
     ----
     ! error: the following required arguments were not provided:
-    !   <--content <TEXT>|--title <TITLE>|--status <STATUS>|--confidence <NUMBER>|--tag <TAG>|--owner <OWNER>|--context <KEY=VALUE>|--metadata <KEY=VALUE>>
+    !   <--content <TEXT>|--title <TITLE>|--status <STATUS>|--confidence <NUMBER>|--tag <TAG>|--owner <OWNER>|--context <KEY=VALUE>|--metadata <KEY=VALUE>|--from <FILE>>
     ! 
-    ! Usage: folio observe update <--content <TEXT>|--title <TITLE>|--status <STATUS>|--confidence <NUMBER>|--tag <TAG>|--owner <OWNER>|--context <KEY=VALUE>|--metadata <KEY=VALUE>> <OBSERVATION>
+    ! Usage: folio observe update <--content <TEXT>|--title <TITLE>|--status <STATUS>|--confidence <NUMBER>|--tag <TAG>|--owner <OWNER>|--context <KEY=VALUE>|--metadata <KEY=VALUE>|--from <FILE>> <OBSERVATION>
     ! 
     ! For more information, try '--help'.
     = 2

@@ -83,6 +83,9 @@ fn render_entry(out: &mut String, role: PageRole, entry: &Entry) {
             if !fields.body.is_empty() {
                 let _ = writeln!(out, "{}", fields.body.trim_end());
             }
+            if let Some(notice) = rest_of(entry) {
+                let _ = writeln!(out, "\n*{notice}*");
+            }
             render_parts(out, fields.parts.as_ref());
         }
         _ => {
@@ -100,12 +103,21 @@ fn render_entry(out: &mut String, role: PageRole, entry: &Entry) {
                 }
             }
             out.push_str(&fields.body.trim_end().replace('\n', "\n  "));
+            if let Some(notice) = rest_of(entry) {
+                let _ = write!(out, " *{notice}*");
+            }
             for tag in &fields.tags {
                 let _ = write!(out, " #{tag}");
             }
             out.push('\n');
         }
     }
+}
+
+/// What is said below a text of which only the beginning stands here (M7.3.29).
+fn rest_of(entry: &Entry) -> Option<String> {
+    let (whole, shown) = (entry.fields.body_ref.as_ref()?.bytes, entry.fields.body.len());
+    (whole > shown as u64).then(|| format!("[the first {shown} of {whole} bytes of {}]", entry.handle))
 }
 
 /// The structured parts of a log block, each list under its name.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use folio_engine::{NodeId, Outcome, Output, Run, projection};
-use folio_memory::entry::{EntryFields, EntryKind, Owner, Tag};
+use folio_memory::entry::{EntryFields, EntryKind, Owner, Tag, check_text};
 use folio_memory::observation::{ObservationInput, TtlInput, UnknownType, draft, page_of};
 use folio_memory::tool_exchange::{Bound, Channel, Content, Proposed, ToolManifest, sift};
 use folio_memory::{
@@ -151,6 +151,9 @@ impl MemoryWriter {
             Ok(tags) => tags,
             Err(invalid) => return rejected.push(format!("page_append: {invalid}")),
         };
+        if let Err(invalid) = check_text(&append.body, "body") {
+            return rejected.push(format!("page_append: {invalid}"));
+        }
         let page = match append.page {
             PageTarget::OwnBranch => projection::branch_page(run, node),
             PageTarget::Main => projection::main_page(run.id()),

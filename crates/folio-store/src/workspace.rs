@@ -14,6 +14,7 @@ mod forget;
 mod goals;
 mod ingest;
 mod life;
+mod long_text;
 mod noted;
 mod notes;
 mod observations;

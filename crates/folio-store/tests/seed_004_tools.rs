@@ -291,7 +291,7 @@ async fn where_something_comes_from_is_stamped_and_a_claim_is_kept_as_one_m7_3_3
     let claim = json!([{"content": "x", "source": {"tool": "bank", "turn_id": "turn_1"}}]);
     let entry = house.observed(claim).await.remove(0);
     assert_eq!(entry.fields.source.tool.as_deref(), Some("wine_search"));
-    assert_eq!(entry.fields.metadata.unwrap()["claimed_source"]["tool"], "bank");
+    assert_eq!(entry.fields.claimed_source.unwrap()["tool"], "bank");
 }
 
 #[tokio::test]

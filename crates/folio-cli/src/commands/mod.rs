@@ -32,10 +32,12 @@ pub(crate) mod why;
 
 use std::cell::RefCell;
 use std::io::Read as _;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use folio::memory::TurnId;
 use folio::{Actor, Folio, Workspace};
+use serde::de::DeserializeOwned;
 
 use crate::arguments::Command;
 use crate::error::{Exit, Failure};
@@ -180,6 +182,17 @@ pub(crate) fn text_or_stdin(text: String) -> Result<String, Failure> {
         ));
     }
     String::from_utf8(bytes).map_err(|_| Failure::usage("input_not_text", "standard input is not valid UTF-8"))
+}
+
+/// The JSON in `file`, which is to be `what`; standard input if it is `-`.
+pub(crate) fn json_file<T: DeserializeOwned>(file: &Path, what: &str) -> Result<T, Failure> {
+    let text = if file == Path::new("-") {
+        text_or_stdin("-".to_owned())?
+    } else {
+        std::fs::read_to_string(file).map_err(|error| Failure::file("read", file, &error))?
+    };
+    serde_json::from_str(&text)
+        .map_err(|error| Failure::usage("input_not_json", format!("{} is not {what}: {error}", file.display())))
 }
 
 /// A value as JSON if it reads as JSON, otherwise as text.

@@ -1,17 +1,19 @@
 //! `folio observe`: the observations of a space.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand, ValueEnum};
 use folio::memory::entry::{Family, Owner};
 use folio::memory::id::EntryRef;
 use folio::memory::observation::TtlInput;
-use folio::memory::{Entry, Order, Seq, Status, Tag, TextMatch};
+use folio::memory::{Entry, Invalid, Order, Seq, Status, Tag, TextMatch};
 use folio::store::Written;
 use folio::store::workspace::Guard;
 use folio::{EntryQuery, ObservationInput, ObservationPatch, Workspace};
 use serde_json::{Map, Value};
 
 use super::life::{self, Life};
-use super::{Context, json_or_text, text_or_stdin};
+use super::{Context, json_file, json_or_text, text_or_stdin};
 use crate::arguments::{entry_ref, pair};
 use crate::error::{Exit, Failure};
 use crate::report::list::List;
@@ -42,8 +44,12 @@ pub(crate) enum Observe {
 #[derive(Debug, Args)]
 pub(crate) struct Add {
     /// What was noticed; - reads it from standard input
-    #[arg(value_name = "TEXT")]
-    content: String,
+    #[arg(value_name = "TEXT", required_unless_present = "from")]
+    content: Option<String>,
+    /// Read all of it from this file, as a JSON object with the names that observations have; - for standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["content", "type_name", "title", "confidence", "tags",
+        "ttl_minutes", "expires_at", "owner", "status", "context", "metadata"])]
+    from: Option<PathBuf>,
     /// What sort of observation: contextual_insight, risk_alert, pending_confirmation, … [default: observation]
     #[arg(long = "type", value_name = "TYPE")]
     type_name: Option<String>,
@@ -150,6 +156,9 @@ pub(crate) struct Get {
     /// Which observation: e42 or obs_…
     #[arg(value_parser = entry_ref)]
     observation: EntryRef,
+    /// A long text in whole; without it, its beginning
+    #[arg(long)]
+    whole: bool,
 }
 
 /// `folio observe update`.
@@ -198,6 +207,10 @@ struct Fields {
     /// All of its metadata from now on; may be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     metadata: Option<Vec<(String, String)>>,
+    /// Read the change from this file instead, as a JSON object with the fields that change; - for standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["content", "title", "status", "confidence", "tags", "owner",
+        "context", "metadata"])]
+    from: Option<PathBuf>,
 }
 
 /// `folio observe archive`.
@@ -255,7 +268,10 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
             Err(exit) => Ok(exit),
         },
         Observe::Get(get) => {
-            let entry = workspace.entry(get.observation).await?;
+            let mut entry = workspace.entry(get.observation).await?;
+            if get.whole {
+                entry = workspace.in_whole(entry).await?;
+            }
             context.output.report(&InFull(shape(&workspace, &entry)))?;
             Ok(Exit::Done)
         }
@@ -316,9 +332,15 @@ fn answer(context: &Context<'_>, workspace: &Workspace, all: &[Written]) -> Resu
 }
 
 fn input(add: Add) -> Result<(ObservationInput, Option<String>), Failure> {
+    if let Some(file) = add.from {
+        return Ok((
+            ObservationInput::from_json(&json_file(&file, "an observation")?).map_err(refused)?,
+            add.idempotency_key,
+        ));
+    }
     let input = ObservationInput {
         type_name: add.type_name,
-        content: text_or_stdin(add.content)?,
+        content: text_or_stdin(add.content.unwrap_or_default())?,
         title: add.title,
         confidence: add.confidence.map(|given| json_or_text(&given)),
         tags: add.tags,
@@ -332,11 +354,19 @@ fn input(add: Add) -> Result<(ObservationInput, Option<String>), Failure> {
         status: add.status,
         context: object(add.context),
         metadata: object(add.metadata),
+        claimed_source: None,
     };
     Ok((input, add.idempotency_key))
 }
 
+fn refused(invalid: Invalid) -> Failure {
+    folio::store::WorkspaceError::from(invalid).into()
+}
+
 fn patch(fields: Fields) -> Result<ObservationPatch, Failure> {
+    if let Some(file) = fields.from {
+        return ObservationPatch::from_json(&json_file(&file, "a change of an observation")?).map_err(refused);
+    }
     Ok(ObservationPatch {
         content: fields.content.map(text_or_stdin).transpose()?,
         title: fields.title,

@@ -31,6 +31,9 @@ pub(crate) struct Show {
     /// Only its last entries
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     tail: Option<u32>,
+    /// Long texts in whole, too; without it, their beginning
+    #[arg(long)]
+    whole: bool,
 }
 
 /// `folio page new`.
@@ -81,10 +84,22 @@ pub(crate) async fn run(context: &Context<'_>, page: Page) -> Result<Exit, Failu
     match page {
         Page::Show(show) => {
             let page = workspace.page(show.page).await?;
-            let entries = match show.tail {
+            let mut entries = match show.tail {
                 Some(n) => workspace.tail(show.page, n).await?,
                 None => workspace.page_entries(show.page).await?,
             };
+            if show.whole {
+                let mut whole = Vec::with_capacity(entries.len());
+                for entry in entries {
+                    whole.push(workspace.in_whole(entry).await?);
+                }
+                entries = whole;
+            } else if let Some(long) = entries.iter().find(|entry| entry.fields.body_ref.is_some()) {
+                context.output.note(format_args!(
+                    "{} and other long texts show their beginning; --whole shows all of it",
+                    long.handle
+                ));
+            }
             let children = workspace.children(page.id).await?;
             let markdown = folio::memory::markdown::render_page(&page, &entries, &children);
             context

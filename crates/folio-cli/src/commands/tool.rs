@@ -1,15 +1,14 @@
 //! `folio tool`: what tools say and ask, taken in and answered.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use folio::memory::tool_exchange::{ToolRequest, ToolResponse};
 use folio::memory::{TurnId, id::TurnRef};
 use folio::store::workspace::IngestContext;
 use folio::{Actor, Role, Workspace};
-use serde::de::DeserializeOwned;
 
-use super::{Context, text_or_stdin};
+use super::{Context, json_file};
 use crate::error::{Exit, Failure};
 use crate::report::tool::{Answer, Seen};
 
@@ -57,7 +56,7 @@ pub(crate) async fn run(context: &Context<'_>, tool: Tool) -> Result<Exit, Failu
 }
 
 async fn take_in(context: &Context<'_>, ingest: Ingest) -> Result<Exit, Failure> {
-    let response: ToolResponse = read(&ingest.file, "the answer of a tool")?;
+    let response: ToolResponse = json_file(&ingest.file, "the answer of a tool")?;
     let workspace = context.outside().await?;
     let said = ["tool_id", "tool"]
         .into_iter()
@@ -95,7 +94,7 @@ async fn take_in(context: &Context<'_>, ingest: Ingest) -> Result<Exit, Failure>
 }
 
 async fn answer(context: &Context<'_>, asked: ContextOf) -> Result<Exit, Failure> {
-    let request: ToolRequest = read(&asked.file, "the question of a tool")?;
+    let request: ToolRequest = json_file(&asked.file, "the question of a tool")?;
     let workspace = context.outside().await?;
     let name = asked.tool.as_deref().unwrap_or(&request.tool_id);
     let mut tool = Actor::new(Role::Tool, name);
@@ -112,14 +111,4 @@ async fn turn_of(workspace: &Workspace, turn: Option<TurnRef>) -> Result<Option<
         Some(TurnRef::Id(id)) => Some(id),
         Some(handle) => Some(workspace.turn(handle).await?.begun.id),
     })
-}
-
-fn read<T: DeserializeOwned>(file: &Path, what: &str) -> Result<T, Failure> {
-    let text = if file == Path::new("-") {
-        text_or_stdin("-".to_owned())?
-    } else {
-        std::fs::read_to_string(file).map_err(|error| Failure::file("read", file, &error))?
-    };
-    serde_json::from_str(&text)
-        .map_err(|error| Failure::usage("input_not_json", format!("{} is not {what}: {error}", file.display())))
 }

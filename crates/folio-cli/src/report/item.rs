@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use folio::Entry;
+use folio::memory::entry::BodyRef;
 use serde::Serialize;
 
 use super::{first_line, printable};
@@ -20,6 +21,9 @@ pub(crate) struct ScratchItem {
     status: &'static str,
     title: String,
     body: String,
+    /// Of a long text, `body` is the beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body_ref: Option<BodyRef>,
     tags: Vec<String>,
     pinned: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,6 +46,7 @@ impl ScratchItem {
             status: fields.status.as_str(),
             title: fields.title.clone(),
             body: fields.body.clone(),
+            body_ref: fields.body_ref.clone(),
             tags: fields.tags.iter().map(ToString::to_string).collect(),
             pinned: fields.pin_rank.is_some(),
             phase: fields.phase.clone(),

@@ -16,6 +16,7 @@ pub(crate) mod turn;
 pub(crate) mod written;
 
 use folio::Timestamp;
+use folio::memory::entry::BodyRef;
 
 /// An instant for people: to the millisecond.
 pub(crate) fn instant(at: Timestamp) -> String {
@@ -39,6 +40,12 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars()
         .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
         .collect()
+}
+
+/// That `shown` is not all of a long text that is kept as `whole`, unless it is.
+pub(crate) fn beginning_only(whole: Option<&BodyRef>, shown: &str) -> Option<String> {
+    let bytes = whole?.bytes;
+    ((shown.len() as u64) < bytes).then(|| format!("… the first {} of {bytes} bytes", shown.len()))
 }
 
 #[cfg(test)]

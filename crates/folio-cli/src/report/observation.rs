@@ -4,11 +4,12 @@ use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use folio::Timestamp;
+use folio::memory::entry::BodyRef;
 use folio::memory::{Entry, State, Trust};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{first_line, instant, printable};
+use super::{beginning_only, first_line, instant, printable};
 use crate::output::{Report, Style};
 
 /// Characters of its text that a line shows.
@@ -24,9 +25,14 @@ pub(crate) struct Observation {
     #[serde(skip_serializing_if = "String::is_empty")]
     title: String,
     content: String,
+    /// Of a long text, `content` is the beginning, or all of it if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_ref: Option<BodyRef>,
     confidence: Option<f64>,
     tags: Vec<String>,
     source: Source,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    claimed_source: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,6 +89,7 @@ impl Observation {
             type_name: fields.type_name.clone(),
             title: fields.title.clone(),
             content: fields.body.clone(),
+            content_ref: fields.body_ref.clone(),
             confidence: fields.confidence.map(|confidence| confidence.value()),
             tags: fields.tags.iter().map(ToString::to_string).collect(),
             source: Source {
@@ -93,6 +100,7 @@ impl Observation {
                 channel: source.channel.clone(),
                 timestamp: entry.created_at,
             },
+            claimed_source: fields.claimed_source.clone(),
             context: fields.context.clone(),
             metadata: fields.metadata.clone(),
             ttl_minutes: expires_at.map(|end| minutes(end.since(entry.created_at))),
@@ -189,7 +197,12 @@ impl Report for InFull {
             .as_ref()
             .map_or_else(String::new, |run| format!(", {run}"));
         line("source", format!("{}{by}{run}", seen.trust))?;
-        for (name, value) in [("context", &seen.context), ("metadata", &seen.metadata)] {
+        let values = [
+            ("claimed", &seen.claimed_source),
+            ("context", &seen.context),
+            ("metadata", &seen.metadata),
+        ];
+        for (name, value) in values {
             if let Some(value) = value {
                 line(name, value.to_string())?;
             }
@@ -203,7 +216,11 @@ impl Report for InFull {
         if !seen.title.is_empty() {
             write!(out, "\n{}\n", style.strong(printable(&seen.title)))?;
         }
-        writeln!(out, "\n{}", printable(seen.content.trim_end()))
+        writeln!(out, "\n{}", printable(seen.content.trim_end()))?;
+        if let Some(notice) = beginning_only(seen.content_ref.as_ref(), &seen.content) {
+            writeln!(out, "\n{}", style.faint(format_args!("{notice}; --whole shows all")))?;
+        }
+        Ok(())
     }
 }
 

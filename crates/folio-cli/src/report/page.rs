@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use folio::Timestamp;
+use folio::memory::entry::BodyRef;
 use folio::memory::{Entry, Page};
 use folio::store::workspace::TreeNode;
 use serde::Serialize;
@@ -112,6 +113,9 @@ pub(crate) struct EntryShape {
     status: &'static str,
     title: String,
     body: String,
+    /// Of a long text, `body` is the beginning, or all of it if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body_ref: Option<BodyRef>,
     #[serde(skip_serializing_if = "Option::is_none")]
     parts: Option<Value>,
     tags: Vec<String>,
@@ -142,6 +146,7 @@ impl EntryShape {
             status: fields.status.as_str(),
             title: fields.title.clone(),
             body: fields.body.clone(),
+            body_ref: fields.body_ref.clone(),
             parts: fields.parts.clone(),
             tags: fields.tags.iter().map(ToString::to_string).collect(),
             iteration: fields.iteration,

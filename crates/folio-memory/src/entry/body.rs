@@ -2,8 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::warning::Invalid;
+
 /// Bytes of text that stand in the entry itself.
 pub const MAX_INLINE_BYTES: usize = 64 * 1024;
+
+/// Bytes of the longest text that is kept at all.
+pub const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
 /// Bytes of the beginning that an entry shows of a longer text.
 const PREVIEW_BYTES: usize = 2 * 1024;
@@ -30,9 +35,36 @@ pub fn preview_of(text: &str) -> Option<&str> {
     Some(end.map_or(start, |end| &start[..end]))
 }
 
+/// Whether `text` is short enough to be kept.
+///
+/// # Errors
+///
+/// `content_too_large` or `body_too_large`, as the field is called, for more than 16 MiB.
+pub fn check_text(text: &str, field: &str) -> Result<(), Invalid> {
+    if text.len() <= MAX_TEXT_BYTES {
+        return Ok(());
+    }
+    let message = format!(
+        "{} bytes are more than {MAX_TEXT_BYTES}; keep it in parts, or as a file, and write down where it is",
+        text.len()
+    );
+    Err(match field {
+        "content" => Invalid::new("content_too_large", field, message),
+        _ => Invalid::new("body_too_large", field, message),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_of_16_mib_is_kept_and_one_byte_more_is_refused_m7_3_29() {
+        let text = "x".repeat(MAX_TEXT_BYTES + 1);
+        assert!(check_text(&text[1..], "content").is_ok());
+        assert_eq!(check_text(&text, "content").unwrap_err().code, "content_too_large");
+        assert_eq!(check_text(&text, "body").unwrap_err().code, "body_too_large");
+    }
 
     #[test]
     fn a_long_text_shows_its_beginning_and_a_short_one_stands_as_it_is_m7_3_29() {

@@ -6,13 +6,11 @@ use serde_json::Value;
 use super::ttl::{TtlInput, lifetime};
 use super::types::{Class, ObservationType, TypeRegistry};
 use crate::actor::{Role, Source, Trust};
-use crate::entry::{Confidence, EntryFields, EntryKind, Family, Owner, Status, Tag};
+use crate::entry::{Confidence, EntryFields, EntryKind, Family, Owner, Status, Tag, check_text};
 use crate::policy::{SpacePolicy, TypePolicy};
 use crate::time::Timestamp;
 use crate::warning::{Invalid, Warning};
 
-/// Bytes of content that stand in the entry itself (M7.3.29).
-pub const MAX_CONTENT_BYTES: usize = 64 * 1024;
 const MAX_CONTEXT_BYTES: usize = 16 * 1024;
 const MAX_CONTEXT_DEPTH: usize = 8;
 
@@ -53,6 +51,14 @@ pub struct ObservationInput {
     /// Anything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
+    /// Where its writer says that it comes from: kept as a claim, because only the connection tells (M7.3.31).
+    #[serde(
+        default,
+        rename = "source",
+        alias = "claimed_source",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub claimed_source: Option<Value>,
 }
 
 /// What became of an input: fields of an entry, and what was put right on the way.
@@ -158,6 +164,7 @@ pub fn draft(
     }
     fields.context = input.context.map(check_context).transpose()?;
     fields.metadata = input.metadata;
+    fields.claimed_source = input.claimed_source.and_then(|claimed| claim(claimed, &mut warnings));
     fields.type_name = Some(type_name);
     Ok(Draft {
         fields,
@@ -182,13 +189,7 @@ pub(super) fn content(text: String, warnings: &mut Vec<Warning>) -> Result<Strin
     if kept.trim().is_empty() {
         return Err(Invalid::new("content_empty", "content", "is empty"));
     }
-    if kept.len() > MAX_CONTENT_BYTES {
-        let message = format!(
-            "{} bytes are more than {MAX_CONTENT_BYTES}; keep the text as a page and refer to it",
-            kept.len()
-        );
-        return Err(Invalid::new("content_too_large", "content", message));
-    }
+    check_text(&kept, "content")?;
     Ok(kept)
 }
 
@@ -226,10 +227,22 @@ pub(super) fn check_context(context: Value) -> Result<Value, Invalid> {
     }
     let bytes = context.to_string().len();
     if bytes > MAX_CONTEXT_BYTES {
-        let message = format!("{bytes} bytes are more than {MAX_CONTEXT_BYTES}");
+        let message = format!("has {bytes} bytes, which are more than {MAX_CONTEXT_BYTES}");
         return Err(Invalid::new("context_too_large", "context", message));
     }
     Ok(context)
+}
+
+/// A claim as large as a context may be; a larger one is no reason to refuse what was noticed.
+fn claim(claimed: Value, warnings: &mut Vec<Warning>) -> Option<Value> {
+    match check_context(claimed) {
+        Ok(claimed) => Some(claimed).filter(|claimed| !claimed.is_null()),
+        Err(invalid) => {
+            let message = format!("the claimed source was left out: it {}", invalid.message);
+            warnings.push(Warning::new("claimed_source_dropped", message, "source", "nothing"));
+            None
+        }
+    }
 }
 
 fn depth(value: &Value) -> usize {
@@ -315,7 +328,10 @@ mod tests {
             (json!({"content": "x", "type": "No Such"}), "type_invalid"),
             (json!({"content": "x", "confidence": {}}), "confidence_invalid"),
             (json!({"content": "x", "tags": [""]}), "tag_invalid"),
-            (json!({"content": "x".repeat(65 * 1024)}), "content_too_large"),
+            (
+                json!({"content": "x".repeat(crate::entry::MAX_TEXT_BYTES + 1)}),
+                "content_too_large",
+            ),
             (
                 json!({"content": "x", "context": [[[[[[[[[1]]]]]]]]]}),
                 "context_too_deep",
@@ -337,6 +353,19 @@ mod tests {
         let input = serde_json::from_value(input).unwrap();
         let refused = draft(input, &types, strict, Trust::ToolInternal, Source::default(), NOW);
         assert_eq!(refused.unwrap_err().code, "type_unknown");
+    }
+
+    #[test]
+    fn a_source_that_is_sent_is_kept_as_a_claim_only_m7_3_31() {
+        let claim = json!({"tool": "bank", "turn_id": "t9"});
+        for name in ["source", "claimed_source"] {
+            let draft = drafted(json!({"content": "x", name: claim})).unwrap();
+            assert_eq!(draft.fields.claimed_source.as_ref(), Some(&claim));
+            assert_eq!((draft.fields.source, draft.warnings), (Source::default(), Vec::new()));
+        }
+        let draft = drafted(json!({"content": "x", "source": "y".repeat(17 * 1024)})).unwrap();
+        assert_eq!(draft.fields.claimed_source, None);
+        assert_eq!(draft.warnings[0].code, "claimed_source_dropped");
     }
 
     #[test]

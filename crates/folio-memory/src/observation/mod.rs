@@ -1,6 +1,7 @@
 //! Observations: what tools and roles notice (seeds 002 and 004).
 
 mod draft;
+mod from_json;
 mod patch;
 mod priority;
 mod ttl;
@@ -11,7 +12,9 @@ use crate::id::PageId;
 use crate::page::{PageFields, PageRole};
 use crate::space::SpaceName;
 
-pub use draft::{Draft, MAX_CONTENT_BYTES, ObservationInput, UnknownType, draft};
+pub(crate) use from_json::one_or_more;
+
+pub use draft::{Draft, ObservationInput, UnknownType, draft};
 pub use patch::{ObservationPatch, patch};
 pub use priority::by_priority;
 pub use ttl::TtlInput;

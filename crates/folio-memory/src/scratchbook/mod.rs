@@ -8,14 +8,12 @@ pub use order::by_urgency;
 
 use crate::actor::Trust;
 use crate::change::FieldChange;
-use crate::entry::{Entry, EntryFields, EntryKind, Owner, Status, Tag};
+use crate::entry::{Entry, EntryFields, EntryKind, Owner, Status, Tag, check_text};
 use crate::id::PageId;
 use crate::page::{PageFields, PageRole};
 use crate::space::{SpaceName, ThreadKey};
 use crate::warning::Invalid;
 
-/// Bytes of an item's text.
-pub const MAX_BODY_BYTES: usize = 64 * 1024;
 const MAX_TITLE_BYTES: usize = 512;
 
 /// An item to be.
@@ -101,7 +99,8 @@ pub fn draft(input: ItemInput, trust: Trust) -> Result<EntryFields, Invalid> {
             .to_owned()
     });
     fields.title = checked_title(&title)?;
-    fields.body = checked_body(input.body)?;
+    check_text(&input.body, "body")?;
+    fields.body = input.body;
     fields.tags = Tag::parse_all(input.tags.iter().map(String::as_str))?;
     if input.kind != EntryKind::Task && (input.phase.is_some() || input.progress.is_some()) {
         return Err(Invalid::new(
@@ -133,7 +132,8 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<Vec<FieldChange>, Invalid
         changes.push(FieldChange::Title(checked_title(&title)?));
     }
     if let Some(body) = patch.body {
-        changes.push(FieldChange::Body(checked_body(body)?));
+        check_text(&body, "body")?;
+        changes.push(FieldChange::Body(body));
     }
     if let Some(text) = patch.status {
         let status = Status::parse_in(&text, item.kind.family()).ok_or_else(|| {
@@ -187,17 +187,6 @@ fn checked_title(title: &str) -> Result<String, Invalid> {
         return Ok(format!("{}…", &line[..end]));
     }
     Ok(line)
-}
-
-fn checked_body(body: String) -> Result<String, Invalid> {
-    if body.len() > MAX_BODY_BYTES {
-        return Err(Invalid::new(
-            "body_too_large",
-            "body",
-            format!("{} bytes are more than {MAX_BODY_BYTES}", body.len()),
-        ));
-    }
-    Ok(body)
 }
 
 fn checked_progress(progress: f64) -> Result<f64, Invalid> {

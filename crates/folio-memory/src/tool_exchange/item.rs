@@ -1,34 +1,12 @@
 //! One item of an answer, from JSON to an input.
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use crate::entry::EntryKind;
-use crate::observation::ObservationInput;
+use crate::observation::one_or_more;
 use crate::scratchbook::ItemInput;
 use crate::warning::Invalid;
-
-/// Reads an observation. A claim of where it comes from is kept as a claim: only the connection says that (M7.3.31).
-pub(super) fn observation(item: &Value) -> Result<ObservationInput, Invalid> {
-    let Value::Object(fields) = item else {
-        return Err(malformed("an observation is an object"));
-    };
-    let mut fields = fields.clone();
-    if let Some(claimed) = fields.remove("source") {
-        let metadata = fields.entry("metadata").or_insert(Value::Null);
-        if metadata.is_null() {
-            *metadata = Value::Object(Map::new());
-        }
-        match metadata {
-            Value::Object(metadata) => {
-                metadata.insert("claimed_source".to_owned(), claimed);
-            }
-            other => *other = json!({"value": other, "claimed_source": claimed}),
-        }
-    }
-    one_or_more(&mut fields, "tags");
-    serde_json::from_value(Value::Object(fields)).map_err(|error| malformed(error.to_string()))
-}
 
 /// What a tool says is worth knowing for longer, in the shapes that tools use for it.
 #[derive(Debug, Deserialize)]
@@ -79,15 +57,6 @@ pub(super) fn memory_write(item: &Value) -> Result<ItemInput, Invalid> {
         phase: None,
         progress: None,
     })
-}
-
-/// A single text where a list is meant becomes a list; `null` is the same as nothing.
-fn one_or_more(fields: &mut Map<String, Value>, name: &str) {
-    match fields.get_mut(name) {
-        Some(value @ Value::String(_)) => *value = Value::Array(vec![value.take()]),
-        Some(Value::Null) => drop(fields.remove(name)),
-        _ => {}
-    }
 }
 
 fn malformed(message: impl Into<String>) -> Invalid {

@@ -94,7 +94,7 @@ fn read(channel: Channel, index: usize, item: &Value, manifest: &ToolManifest) -
             .map(Content::Memory)
             .map_err(|invalid| wrong(&invalid));
     }
-    let input = item::observation(item).map_err(|invalid| wrong(&invalid))?;
+    let input = ObservationInput::from_json(item).map_err(|invalid| wrong(&invalid))?;
     let name = input.type_name.as_deref().unwrap_or("observation");
     if channel != Channel::Observe && !manifest.observes(name) {
         let message = format!("the tool has not declared that it adds observations of type {name:?}");
@@ -190,9 +190,7 @@ mod tests {
         let Content::Observation(input) = &sifted.proposed[0].content else {
             panic!("an observation")
         };
-        assert_eq!(
-            input.metadata,
-            Some(json!({"a": 1, "claimed_source": {"tool": "bank"}}))
-        );
+        assert_eq!(input.claimed_source, Some(json!({"tool": "bank"})));
+        assert_eq!(input.metadata, Some(json!({"a": 1})));
     }
 }

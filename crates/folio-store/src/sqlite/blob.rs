@@ -95,6 +95,17 @@ pub(super) fn delete(conn: &Connection, space: SpaceId, hash: &str) -> Result<()
     Ok(())
 }
 
+/// Whether anything is kept as `hash`.
+pub(super) fn is_kept(conn: &Connection, space: SpaceId, hash: &str) -> Result<bool, Failure> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM blob WHERE hash = ?1 AND space = ?2)";
+    let Some(hash) = parse_hash(&BlobHash(hash.to_owned())) else {
+        return Ok(false);
+    };
+    Ok(conn
+        .prepare_cached(sql)?
+        .query_row(params![hash, space], |row| row.get(0))?)
+}
+
 /// The bytes that are kept as `hash`.
 pub(super) fn read(conn: &Connection, space: Option<SpaceId>, hash: &BlobHash) -> Result<Vec<u8>, Failure> {
     let missing = || not_found("blob", hash);

@@ -383,6 +383,11 @@ impl<'c, 'f> Replay<'c, 'f> {
                 });
             }
         }
+        if let Some(body) = &made.fields.body_ref
+            && !blob::is_kept(self.conn, self.space, &body.hash)?
+        {
+            self.problem(|| format!("the whole text of entry {} is missing", made.handle));
+        }
         if let Some(end) = ends_at(&made.fields) {
             self.counts.endings += 1;
             if !ending::is_noted(self.conn, place, end)? {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use folio_memory::entry::Status;
+use folio_memory::entry::{BodyRef, Status};
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::keeping::ErasedFor;
 use folio_memory::roles::Operation;
@@ -10,12 +10,17 @@ use folio_memory::{Actor, Change, Entry, EntryFields, EntryQuery};
 use serde_json::Value;
 
 use super::{Workspace, WorkspaceError, Write};
+use crate::error::StoreError;
 use crate::upkeep::Residue;
 
 /// Entries that one commit takes the content out of.
 const BATCH: usize = 500;
 /// Bytes of a text below which it is too common to be looked for afterwards.
 const LOOKED_FOR: usize = 12;
+
+/// In how many places a long text is looked for afterwards, and how many bytes of it there.
+const LONG_PARTS: usize = 64;
+const LONG_PART: usize = 256;
 
 /// What is to be forgotten. Everything that is said has to hold.
 #[derive(Debug, Clone, Default)]
@@ -101,25 +106,50 @@ impl Workspace {
         if says(&said) {
             return Ok(true);
         }
-        Ok(entry.version > 1 && says(&self.ever_said(entry).await?))
+        if entry.version == 1 && entry.fields.body_ref.is_none() {
+            return Ok(false);
+        }
+        let (said, bodies) = self.ever_said(entry).await?;
+        if says(&said) {
+            return Ok(true);
+        }
+        for body in &bodies {
+            if self.kept_text(body).await?.to_lowercase().contains(&text) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
-    /// Every text that stood in `entry` in any of its versions.
-    async fn ever_said(&self, entry: &Entry) -> Result<BTreeSet<String>, WorkspaceError> {
+    /// The text that is kept as `body`; empty if it is gone.
+    async fn kept_text(&self, body: &BodyRef) -> Result<String, WorkspaceError> {
+        match self.body_text(body).await {
+            Err(WorkspaceError::Store(StoreError::NotFound { .. })) => Ok(String::new()),
+            text => text,
+        }
+    }
+
+    /// Every text that stood in `entry` in any of its versions, and where those are that were too long to stand there.
+    async fn ever_said(&self, entry: &Entry) -> Result<(BTreeSet<String>, Vec<BodyRef>), WorkspaceError> {
         let mut said = BTreeSet::new();
+        let mut bodies = Vec::new();
         for revision in self.inner.store.history(self.space(), entry.id).await? {
             match revision.change {
-                Change::AddEntry(new) => collect(&new.fields, &mut said),
+                Change::AddEntry(new) => {
+                    collect(&new.fields, &mut said);
+                    bodies.extend(new.fields.body_ref);
+                }
                 Change::PatchEntry { fields, .. } => {
                     // The fields that a patch sets are those of an entry that has no others.
                     let mut set = EntryFields::new(entry.kind, entry.fields.owner.clone(), entry.fields.trust);
                     set.set(&fields);
                     collect(&set, &mut said);
+                    bodies.extend(set.body_ref);
                 }
                 _ => {}
             }
         }
-        Ok(said)
+        Ok((said, bodies))
     }
 
     /// Takes the content of what `filter` finds out of everything: the entries, all their revisions in the log, what they
@@ -143,7 +173,11 @@ impl Workspace {
         let found = self.to_forget(filter).await?;
         let mut said = BTreeSet::new();
         for entry in &found {
-            said.extend(self.ever_said(entry).await?);
+            let (texts, bodies) = self.ever_said(entry).await?;
+            said.extend(texts);
+            for body in &bodies {
+                said.extend(parts_of(&self.kept_text(body).await?));
+            }
         }
         said.extend(filter.text.clone());
         for batch in found.chunks(BATCH) {
@@ -175,12 +209,29 @@ impl Workspace {
     }
 }
 
+/// Stretches of a long `text` by which it is looked for afterwards: looking for all of it costs more than it tells.
+fn parts_of(text: &str) -> Vec<String> {
+    let step = (text.len() / LONG_PARTS).max(LONG_PART);
+    let starts = (0..text.len()).step_by(step);
+    let part = |start| {
+        let (start, end) = (
+            text.floor_char_boundary(start),
+            text.floor_char_boundary(start + LONG_PART),
+        );
+        text[start..end].trim().to_owned()
+    };
+    starts.map(part).collect()
+}
+
 /// Every text of `fields` that somebody wrote.
 fn collect(fields: &EntryFields, said: &mut BTreeSet<String>) {
     let texts = [Some(&fields.title), Some(&fields.body), fields.phase.as_ref()];
     said.extend(texts.into_iter().flatten().filter(|text| !text.is_empty()).cloned());
     said.extend(fields.tags.iter().map(|tag| tag.as_str().to_owned()));
-    for value in [&fields.parts, &fields.context, &fields.metadata].into_iter().flatten() {
+    for value in [&fields.parts, &fields.context, &fields.metadata, &fields.claimed_source]
+        .into_iter()
+        .flatten()
+    {
         collect_value(value, said);
     }
 }

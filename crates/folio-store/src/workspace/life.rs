@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use folio_memory::entry::Outcome;
+use folio_memory::entry::{Outcome, check_text};
 use folio_memory::history::{self, Recorded, Version};
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::lifecycle;
@@ -14,7 +14,7 @@ use super::patch::{Guard, Race};
 use super::{Workspace, WorkspaceError, Write, Written};
 use crate::error::StoreError;
 
-/// How often everything is cleared anew because somebody changed something of it meanwhile.
+/// How often something is done anew because somebody changed something of it meanwhile.
 const ATTEMPTS: u32 = 8;
 
 impl Workspace {
@@ -152,20 +152,44 @@ impl Workspace {
         new: &str,
         guard: Guard,
     ) -> Result<Written, WorkspaceError> {
-        let changes = |current: &Entry| {
-            lifecycle::check_not_archived(current)?;
-            if current.kind.is_append_only() {
-                let message = format!("{} is a {}, whose text never changes", current.handle, current.kind);
-                return Err(Invalid::new("kind_invalid", "kind", message).into());
+        let mut attempt = 1;
+        loop {
+            let read = self.read_entry(entry).await?;
+            let whole = self.whole_text(&read).await?;
+            let mut is_another = false;
+            let changes = |current: &Entry| {
+                lifecycle::check_not_archived(current)?;
+                if current.kind.is_append_only() {
+                    let message = format!("{} is a {}, whose text never changes", current.handle, current.kind);
+                    return Err(Invalid::new("kind_invalid", "kind", message).into());
+                }
+                let (now, then) = (&current.fields, &read.fields);
+                is_another = (&now.body, &now.body_ref) != (&then.body, &then.body_ref);
+                if is_another {
+                    let source = StoreError::StaleVersion {
+                        entry: current.handle.to_string(),
+                        found: current.version,
+                        expected: read.version,
+                    };
+                    let current = Box::new(current.clone());
+                    return Err(WorkspaceError::Stale { current, source });
+                }
+                let text = lifecycle::str_replace(&whole, old, new)?;
+                check_text(&text, "content")?;
+                if text.trim().is_empty() {
+                    return Err(Invalid::new("content_empty", "content", "would be empty").into());
+                }
+                unless_there(current, vec![FieldChange::Body(text)])
+            };
+            let written = self
+                .patch_under(actor, entry, guard.clone(), Race::DecideAgain, &[], changes)
+                .await;
+            // Somebody changed the text after it was read whole.
+            if !is_another || attempt == ATTEMPTS {
+                return written;
             }
-            let text = lifecycle::str_replace(&current.fields.body, old, new)?;
-            if text.trim().is_empty() {
-                return Err(Invalid::new("content_empty", "content", "would be empty").into());
-            }
-            unless_there(current, vec![FieldChange::Body(text)])
-        };
-        self.patch_under(actor, entry, guard, Race::DecideAgain, &[], changes)
-            .await
+            attempt += 1;
+        }
     }
 
     /// Puts `new` in the place of `old`: `old` is settled from now on, and the two are linked (M7.4.37). With an expected

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use folio_memory::entry::check_text;
 use folio_memory::id::{PageRef, Ref};
 use folio_memory::markdown::render_page;
 use folio_memory::query::{MAX_LIMIT, Order};
@@ -14,8 +15,7 @@ use serde_json::json;
 use super::notes::Stopwatch;
 use super::{Workspace, WorkspaceError, Write, Written, source_of, trust_of};
 
-/// Bytes of text that one entry of a page takes.
-const MAX_BODY_BYTES: usize = 64 * 1024;
+/// Bytes of the title of a page or a block.
 const MAX_TITLE_BYTES: usize = 512;
 
 /// A page as somebody asks for it.
@@ -96,13 +96,7 @@ impl Workspace {
         if fields.body.trim().is_empty() && fields.title.is_empty() {
             return Err(Invalid::new("body_empty", "body", "there is neither a title nor a text").into());
         }
-        if fields.body.len() > MAX_BODY_BYTES {
-            let message = format!(
-                "{} bytes are more than {MAX_BODY_BYTES}; append it in parts",
-                fields.body.len()
-            );
-            return Err(Invalid::new("body_too_large", "body", message).into());
-        }
+        check_text(&fields.body, "body")?;
         fields.tags = Tag::parse_all(tags.iter().map(String::as_str))?;
         fields.iteration = page.fields.iteration;
         fields.source = source_of(actor);

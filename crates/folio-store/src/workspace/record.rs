@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use folio_memory::{Actor, Change, Entry, EntryKind, Timestamp, Warning};
 
-use super::{Workspace, WorkspaceError, redact};
+use super::{Workspace, WorkspaceError, long_text, redact};
 use crate::commit::{Blob, Commit, Committed, Expected, Record, RunAppend};
 use crate::error::StoreError;
 
@@ -88,6 +88,7 @@ impl Workspace {
             blobs: write.blobs,
         };
         let warnings = redact::clean_commit(&mut commit, policy.redaction);
+        long_text::move_out(&mut commit);
         let record = commit.record.clone();
         let committed = self.inner.store.commit(commit).await?;
         self.inner.notebook.saw(committed.seq);
@@ -133,6 +134,7 @@ impl Workspace {
                 .await?;
         }
         redact::clean_commit(&mut commit, policy.redaction);
+        long_text::move_out(&mut commit);
         let committed = self.inner.store.commit(commit).await?;
         self.inner.notebook.saw(committed.seq);
         self.inner.latest.fetch_max(committed.at.as_nanos(), Ordering::Relaxed);

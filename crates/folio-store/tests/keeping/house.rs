@@ -60,13 +60,13 @@ impl House {
         self.workspace.entry(Ref::Id(entry.id)).await.unwrap()
     }
 
-    pub(crate) async fn update(&self, entry: &Entry, patch: Value) {
+    pub(crate) async fn update(&self, entry: &Entry, patch: Value) -> Entry {
         let patch = serde_json::from_value(patch).unwrap();
         let updated = self
             .workspace
             .update_observation(&human(), Ref::Id(entry.id), patch, None)
             .await;
-        updated.unwrap();
+        updated.unwrap().entry
     }
 
     pub(crate) async fn tidy(&self) -> Tidied {

@@ -1,6 +1,7 @@
 //! An observation as seed 002 writes it, with what became of it since.
 
 use folio::Timestamp;
+use folio::memory::entry::BodyRef;
 use folio::memory::{Entry, State, Trust};
 use serde::Serialize;
 use serde_json::Value;
@@ -15,9 +16,14 @@ pub(crate) struct ObservationShape {
     #[serde(skip_serializing_if = "String::is_empty")]
     title: String,
     content: String,
+    /// Where the whole is of a long text, of which `content` is the beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_ref: Option<BodyRef>,
     confidence: Option<f64>,
     tags: Vec<String>,
     source: SourceShape,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    claimed_source: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,6 +71,7 @@ impl ObservationShape {
             type_name: fields.type_name.clone(),
             title: fields.title.clone(),
             content: fields.body.clone(),
+            content_ref: fields.body_ref.clone(),
             confidence: fields.confidence.map(|confidence| confidence.value()),
             tags: fields.tags.iter().map(ToString::to_string).collect(),
             source: SourceShape {
@@ -75,6 +82,7 @@ impl ObservationShape {
                 channel: source.channel.clone(),
                 timestamp: entry.created_at,
             },
+            claimed_source: fields.claimed_source.clone(),
             context: fields.context.clone(),
             metadata: fields.metadata.clone(),
             ttl_minutes: expires_at.map(minutes),

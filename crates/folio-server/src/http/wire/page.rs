@@ -1,6 +1,7 @@
 //! Pages, and what is on them.
 
 use folio::Timestamp;
+use folio::memory::entry::BodyRef;
 use folio::memory::{Entry, Page};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -86,6 +87,9 @@ pub(crate) struct EntryShape {
     status: &'static str,
     title: String,
     body: String,
+    /// Where the whole is of a long text, of which `body` is the beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body_ref: Option<BodyRef>,
     #[serde(skip_serializing_if = "Option::is_none")]
     parts: Option<Value>,
     tags: Vec<String>,
@@ -108,6 +112,7 @@ impl EntryShape {
             status: fields.status.as_str(),
             title: fields.title.clone(),
             body: fields.body.clone(),
+            body_ref: fields.body_ref.clone(),
             parts: fields.parts.clone(),
             tags: fields.tags.iter().map(ToString::to_string).collect(),
             iteration: fields.iteration,

@@ -131,6 +131,7 @@ pub(super) fn clean_fields(cleaner: &mut Cleaner, fields: &mut EntryFields, body
         (&mut fields.parts, "parts"),
         (&mut fields.context, "context"),
         (&mut fields.metadata, "metadata"),
+        (&mut fields.claimed_source, "source"),
     ];
     for (value, name) in values {
         if let Some(value) = value {

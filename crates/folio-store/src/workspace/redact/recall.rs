@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use folio_memory::keeping::Redaction;
-use folio_memory::{Change, Entry, EntryId, Page};
+use folio_memory::{Change, Entry, EntryId, FieldChange, Page};
 
 use super::Cleaner;
 use super::commit::{Renamed, clean_change, clean_event_with, clean_fields};
@@ -63,14 +63,27 @@ pub(crate) fn page(page: &mut Page, mode: Redaction) {
 
 /// Takes out of `change` what `mode` says.
 pub(crate) fn change(change: &mut Change, mode: Redaction) {
-    clean_change(&mut Cleaner::new(mode), change);
+    clean_known(&mut Cleaner::new(mode), change);
+}
+
+/// Cleans `change`, and leaves what was found of persons when it was written: the text that it was found in may be kept
+/// beside the entry.
+fn clean_known(cleaner: &mut Cleaner, change: &mut Change) {
+    let before = match change {
+        Change::AddEntry(new) if new.fields.body_ref.is_some() => new.fields.pii.clone(),
+        _ => Vec::new(),
+    };
+    clean_change(cleaner, change);
+    if let Change::AddEntry(new) = change {
+        new.fields.set(&[FieldChange::PiiFound(before)]);
+    }
 }
 
 /// Takes out of `record` what `mode` says.
 pub(crate) fn record(record: &mut Record, mode: Redaction) {
     let mut cleaner = Cleaner::new(mode);
     for change in &mut record.changes {
-        clean_change(&mut cleaner, change);
+        clean_known(&mut cleaner, change);
     }
     if let Some(reason) = &mut record.reason {
         cleaner.text(reason, "reason");

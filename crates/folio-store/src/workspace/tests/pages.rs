@@ -75,7 +75,10 @@ async fn a_page_entry_needs_something_in_it_and_a_page() {
         ErrorKind::Invalid
     );
     assert_eq!(
-        append(Ref::Id(page.id), &"x".repeat(70_000)).await.unwrap_err().kind(),
+        append(Ref::Id(page.id), &"x".repeat(folio_memory::entry::MAX_TEXT_BYTES + 1))
+            .await
+            .unwrap_err()
+            .kind(),
         ErrorKind::Invalid
     );
     assert_eq!(

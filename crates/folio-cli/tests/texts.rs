@@ -1,0 +1,85 @@
+//! Long texts, and observations that come as JSON.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod support;
+
+use serde_json::json;
+use support::{Folio, session};
+
+#[test]
+fn a_long_text_shows_its_beginning_and_all_of_it_when_asked_m7_3_29() {
+    let folio = Folio::new();
+    let text = "a line of a long log\n".repeat(6_000);
+    folio.file("log.json", json!({"content": text}).to_string());
+    let added = folio.json(&["observe", "add", "--from", "log.json"]);
+    assert_eq!(added["content_ref"]["bytes"], text.len());
+    assert!(added["content"].as_str().unwrap().len() < 3_000);
+    assert_eq!(folio.json(&["observe", "get", "e1", "--whole"])["content"], text);
+    assert_eq!(folio.json(&["observe", "get", "e1"])["content"], added["content"]);
+    let told = folio.call(&["observe", "get", "e1"]).stdout;
+    assert!(
+        told.ends_with("… the first 2036 of 126000 bytes; --whole shows all\n"),
+        "{told}"
+    );
+    folio.ok(&["page", "new", "logs"]);
+    let mut append = folio.command(&["page", "append", "p2", "-", "--title", "build"]);
+    append.write_stdin(text.clone()).assert().success();
+    let shown = folio.call(&["page", "show", "p2"]);
+    assert!(shown.stdout.ends_with("\n*[the first 2036 of 126000 bytes of e2]*\n"));
+    assert_eq!(
+        shown.stderr,
+        "e2 and other long texts show their beginning; --whole shows all of it\n"
+    );
+    let whole = folio.call(&["page", "show", "p2", "--whole"]).stdout;
+    assert!(whole.contains(text.trim_end()));
+}
+
+#[test]
+fn an_observation_may_come_as_json_and_its_source_is_only_a_claim_m7_3_31() {
+    let folio = Folio::new();
+    let claim = json!({"tool": "bank", "turn_id": "t1"});
+    folio.file(
+        "seen.json",
+        json!({"content": "rates rise", "type": "risk_alert", "tags": "rates", "source": claim}).to_string(),
+    );
+    let added = folio.json(&["observe", "add", "--from", "seen.json"]);
+    assert_eq!(added["claimed_source"], claim);
+    assert_eq!(added["source"]["tool"], json!(null));
+    assert_eq!(added["tags"], json!(["rates"]));
+    assert_eq!(folio.json(&["observe", "get", "e1"])["claimed_source"], claim);
+}
+
+#[test]
+fn what_never_changes_is_refused_by_its_name() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "x"]);
+    folio.file("good.json", json!({"confidence": "high", "tags": ["a"]}).to_string());
+    folio.file(
+        "bad.json",
+        json!({"title": "t", "created_at": "2030-01-01T00:00:00Z"}).to_string(),
+    );
+    folio.file("odd.json", json!({"titel": "t"}).to_string());
+    insta::assert_snapshot!(session(&folio, &[
+        "observe update e1 --from good.json",
+        "observe update e1 --from bad.json",
+        "observe update e1 --from odd.json",
+        "observe update e1 --from good.json --title x",
+    ]), @r#"
+    $ folio observe update e1 --from good.json
+    e1 [observation/active 0.9] x #a
+    $ folio observe update e1 --from bad.json
+    ! error: created_at: does not change: it is given once, or follows from what happens
+    = 2
+    $ folio observe update e1 --from odd.json
+    ! error: item: unknown field `titel`, expected one of `content`, `title`, `confidence`, `tags`, `owner`, `status`, `context`, `metadata`
+    = 2
+    $ folio observe update e1 --from good.json --title x
+    ! error: the argument '--from <FILE>' cannot be used with '--title <TITLE>'
+    ! 
+    ! Usage: folio observe update <--content <TEXT>|--title <TITLE>|--status <STATUS>|--confidence <NUMBER>|--tag <TAG>|--owner <OWNER>|--context <KEY=VALUE>|--metadata <KEY=VALUE>|--from <FILE>> <OBSERVATION>
+    ! 
+    ! For more information, try '--help'.
+    = 2
+    "#);
+}
