@@ -175,6 +175,19 @@ pub(crate) fn entry_ref(text: &str) -> Result<EntryRef, String> {
         .map_err(|_| "not a handle like e42 or an id like obs_01J…".to_owned())
 }
 
+/// Reads the name of an entry, and the version that it is to have if one stands behind it: `e42@3`.
+pub(crate) fn entry_at(text: &str) -> Result<(EntryRef, Option<u32>), String> {
+    match text.split_once('@') {
+        None => Ok((entry_ref(text)?, None)),
+        Some((entry, version)) => {
+            let version = version
+                .parse()
+                .map_err(|_| format!("{version:?} is not the number of a version"))?;
+            Ok((entry_ref(entry)?, Some(version)))
+        }
+    }
+}
+
 /// Reads the name of a page.
 pub(crate) fn page_ref(text: &str) -> Result<PageRef, String> {
     text.parse()

@@ -7,6 +7,7 @@ use crate::actor::Actor;
 use crate::change::{Change, FieldChange};
 use crate::entry::{Entry, EntryFields, Status};
 use crate::id::{EntryHandle, Seq};
+use crate::keeping::ErasedFor;
 use crate::time::Timestamp;
 
 /// One field before and after.
@@ -111,6 +112,14 @@ pub fn versions(handle: EntryHandle, changes: impl IntoIterator<Item = Recorded>
                 entry.patch(fields, seq, at);
                 (entry, operation_of(Some(before), fields), conflicts)
             }
+            (Change::EraseEntry { why, .. }, Some(before)) => {
+                let mut entry = before.clone();
+                if !entry.erase(*why, seq, at) {
+                    continue;
+                }
+                set.push(Vec::new());
+                (entry, erasure_of(*why), Vec::new())
+            }
             _ => continue,
         };
         let changes = diff(before.map(|before| &before.fields), &entry.fields);
@@ -209,6 +218,14 @@ pub fn operation_of(before: Option<&Entry>, changes: &[FieldChange]) -> &'static
     found.unwrap_or("update")
 }
 
+/// What taking the content away comes to, in one word.
+fn erasure_of(why: ErasedFor) -> &'static str {
+    match why {
+        ErasedFor::Forgotten => "forget",
+        _ => "erase",
+    }
+}
+
 fn value_of(fields: &EntryFields, field: &str) -> Value {
     let mut value = serde_json::to_value(fields).unwrap_or(Value::Null);
     value.get_mut(field).map(Value::take).unwrap_or(Value::Null)
@@ -269,6 +286,24 @@ mod tests {
                 {"field": "title", "before": null, "after": "t"},
             ])
         );
+    }
+
+    #[test]
+    fn that_its_content_was_taken_away_is_a_version_m7_6_50() {
+        let erase = |why| Change::EraseEntry {
+            entry: EntryId::derived(&["e"]),
+            why,
+            expected_version: None,
+        };
+        let versions = told(vec![
+            add(),
+            erase(ErasedFor::Expired),
+            erase(ErasedFor::Expired),
+            erase(ErasedFor::Forgotten),
+        ]);
+        let told: Vec<_> = versions.iter().map(|v| (v.entry.version, v.operation)).collect();
+        assert_eq!(told, [(1, "add"), (2, "erase"), (3, "forget")]);
+        assert!(versions[1].changes.iter().any(|diff| diff.field == "erased"));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod authorise;
 mod book;
 mod clean;
+mod consolidate;
 mod context;
 mod ended;
 mod error;
@@ -44,6 +45,7 @@ use folio_memory::{
 };
 
 pub use book::BookFilter;
+pub use consolidate::{Consolidated, Successor};
 pub use context::ContextRequest;
 pub use error::WorkspaceError;
 pub use forget::{ForgetFilter, Forgotten};

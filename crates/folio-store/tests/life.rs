@@ -12,7 +12,7 @@ use folio_memory::{
     Actor, Clock, Entry, EntryQuery, Owner, Relation, Role, SpaceName, State, Status, ThreadKey, Timestamp,
 };
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::workspace::Guard;
+use folio_store::workspace::{Guard, Successor};
 use folio_store::{ErrorKind, Workspace, WorkspaceError};
 use folio_testkit::{SeededIds, SimClock};
 use serde_json::{Value, json};
@@ -263,6 +263,106 @@ async fn one_observation_takes_the_place_of_another_by_version_and_not_in_a_circ
         .await
         .unwrap_err();
     assert!(matches!(circle, WorkspaceError::Invalid(invalid) if invalid.code == "supersede_cycle"));
+}
+
+#[tokio::test]
+async fn one_takes_the_place_of_several_and_those_changed_meanwhile_are_left_alone_m7_4_37() {
+    let scene = scene();
+    let mut sources = Vec::new();
+    for n in 0..5 {
+        sources.push(scene.add(json!({"content": format!("the tests fail, {n}")})).await);
+    }
+    let changed = Ref::Id(sources[1].id);
+    let patch = update(json!({"content": "the tests pass"}));
+    let memory = &scene.memory;
+    memory
+        .update_observation(&person(), changed, patch, None)
+        .await
+        .unwrap();
+    memory.archive(&person(), Ref::Id(sources[3].id), None).await.unwrap();
+    let read: Vec<_> = sources.iter().map(|one| (Ref::Id(one.id), Some(one.version))).collect();
+    let summary = serde_json::from_value(json!({"content": "the tests fail, five times"})).unwrap();
+    let reflector = Actor::new(Role::Reflector, "");
+    let by = Successor::New(Box::new(summary));
+    let done = memory.consolidate(&reflector, &read, by, None).await.unwrap();
+    let ids = |entries: &[Entry]| entries.iter().map(|entry| entry.id).collect::<Vec<_>>();
+    assert_eq!(ids(&done.superseded), [0, 2, 4].map(|n| sources[n].id));
+    assert_eq!(ids(&done.left), [1, 3].map(|n| sources[n].id));
+    let by = done.by.unwrap();
+    assert!(
+        done.superseded
+            .iter()
+            .all(|one| one.fields.superseded_by == Some(by.id))
+    );
+    assert_eq!(scene.now(&sources[1]).await.fields.body, "the tests pass");
+    let seqs: Vec<_> = done.superseded.iter().map(|one| one.updated_seq).collect();
+    assert_eq!(seqs, [by.created_seq; 3], "it is one commit");
+    let mut links = memory.links(&by.id.to_string()).await.unwrap();
+    links.retain(|link| link.rel == Relation::DerivedFrom);
+    assert_eq!(links.len(), 3);
+
+    let again = memory
+        .consolidate(&person(), &read, Successor::There(Ref::Id(by.id)), None)
+        .await
+        .unwrap();
+    assert_eq!(
+        (again.superseded.len(), again.left.len()),
+        (3, 2),
+        "a second time changes nothing"
+    );
+    assert_eq!(again.superseded, done.superseded);
+    let back = Successor::There(Ref::Id(sources[0].id));
+    let circle = memory
+        .consolidate(&person(), &[(Ref::Id(by.id), None)], back, None)
+        .await;
+    assert!(matches!(circle, Err(WorkspaceError::Invalid(invalid)) if invalid.code == "supersede_cycle"));
+}
+
+#[tokio::test]
+async fn nothing_to_consolidate_adds_nothing_m7_4_37() {
+    let scene = scene();
+    let one = scene.add(json!({"content": "x"})).await;
+    let summary = serde_json::from_value(json!({"content": "y"})).unwrap();
+    let read = [(Ref::Id(one.id), Some(7))];
+    let by = Successor::New(Box::new(summary));
+    let head = scene.memory.head().await.unwrap();
+    let done = scene.memory.consolidate(&person(), &read, by, None).await.unwrap();
+    assert_eq!((done.by, done.left.len()), (None, 1));
+    assert_eq!(scene.memory.head().await.unwrap(), head);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_changes_a_source_at_the_same_time_loses_nothing_m7_4_37() {
+    let scene = scene();
+    let mut sources = Vec::new();
+    for n in 0..20 {
+        sources.push(scene.add(json!({"content": n.to_string()})).await);
+    }
+    let by = scene.add(json!({"content": "all of them"})).await;
+    let read: Vec<_> = sources.iter().map(|one| (Ref::Id(one.id), Some(1))).collect();
+    let memory = scene.memory.clone();
+    let changes = tokio::spawn(async move {
+        for (source, _) in read.into_iter().rev() {
+            let patch = update(json!({"title": "changed"}));
+            memory.update_observation(&person(), source, patch, None).await.unwrap();
+        }
+    });
+    let read: Vec<_> = sources.iter().map(|one| (Ref::Id(one.id), Some(1))).collect();
+    let by = Successor::There(Ref::Id(by.id));
+    let done = scene.memory.consolidate(&person(), &read, by, None).await.unwrap();
+    changes.await.unwrap();
+    assert_eq!(done.superseded.len() + done.left.len(), 20);
+    for left in done.left {
+        assert_eq!(scene.now(&left).await.fields.superseded_by, None);
+        assert_eq!(left.fields.title, "changed");
+    }
+    for superseded in done.superseded {
+        let versions = scene.memory.versions(Ref::Id(superseded.id)).await.unwrap();
+        assert_eq!(
+            versions[1].operation, "supersede",
+            "what was read is what it took the place of"
+        );
+    }
 }
 
 #[tokio::test]

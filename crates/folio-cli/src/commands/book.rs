@@ -164,6 +164,9 @@ pub(crate) struct Update {
     /// Only if it still has this version
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<u32>,
+    /// The version that the change is based on: what others have changed since then and this changes too is told
+    #[arg(long, value_name = "VERSION")]
+    base_version: Option<u32>,
 }
 
 #[derive(Debug, Args)]
@@ -238,6 +241,11 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
             )
         }
         Book::Update(update) => {
+            let guard = Guard {
+                expected_version: update.expected_version,
+                base_version: update.base_version,
+                ..Guard::default()
+            };
             let fields = update.fields;
             let patch = ItemPatch {
                 title: fields.title,
@@ -249,9 +257,7 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
             };
             answer(
                 context,
-                &[workspace
-                    .update_item(&actor, update.item, patch, update.expected_version)
-                    .await?],
+                &[workspace.update_item_under(&actor, update.item, patch, guard).await?],
             )
         }
         Book::Complete(Items { items }) => {
@@ -317,7 +323,7 @@ fn answer(context: &Context<'_>, all: &[Written]) -> Result<Exit, Failure> {
     }
     let shapes = all
         .iter()
-        .map(|one| written::Written::of(ScratchItem::of(&one.entry), &one.warnings, one.replayed));
+        .map(|one| written::Written::of(ScratchItem::of(&one.entry), &one.warnings, one.replayed).over(&one.conflicts));
     context.output.report(&OneOrMore::of(shapes.collect()))?;
     Ok(Exit::Done)
 }

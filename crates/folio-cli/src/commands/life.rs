@@ -5,12 +5,13 @@ use folio::Workspace;
 use folio::memory::entry::Outcome;
 use folio::memory::id::EntryRef;
 use folio::store::Written;
-use folio::store::workspace::Guard;
+use folio::store::workspace::{Guard, Successor};
 
 use super::{Context, text_or_stdin};
-use crate::arguments::entry_ref;
+use crate::arguments::{entry_at, entry_ref};
 use crate::error::{Exit, Failure};
 use crate::report::history::History;
+use crate::report::observation::Superseded;
 
 /// What becomes of observations.
 #[derive(Debug, Subcommand)]
@@ -25,7 +26,7 @@ pub(crate) enum Life {
     Reopen(Several),
     /// Take observations out of the archive, as they were before
     Restore(Several),
-    /// Put another observation in the place of one
+    /// Put another observation in the place of one or more; those that were changed meanwhile are left as they are
     Supersede(Supersede),
     /// Replace a part of an observation's text that is there once
     Replace(Replace),
@@ -65,13 +66,13 @@ pub(crate) struct Resolve {
 /// `folio observe supersede`.
 #[derive(Debug, Args)]
 pub(crate) struct Supersede {
-    /// Which observation: e42 or obs_…
-    #[arg(value_name = "OBSERVATION", value_parser = entry_ref)]
-    old: EntryRef,
+    /// Which observations: e42 or obs_…; e42@3 only if it still has version 3
+    #[arg(required = true, value_name = "OBSERVATION", value_parser = entry_at)]
+    old: Vec<(EntryRef, Option<u32>)>,
     /// The one that takes its place
     #[arg(long, value_name = "OBSERVATION", value_parser = entry_ref)]
     by: EntryRef,
-    /// Only if it still has this version
+    /// Only if it still has this version; for one observation
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<u32>,
     /// Why
@@ -152,12 +153,30 @@ pub(crate) async fn run(
             expected_version,
             reason,
         }) => {
-            let guard = Guard {
-                expected_version,
-                reason,
-                ..Guard::default()
-            };
-            written.push(workspace.supersede(&actor, old, by, guard).await?);
+            if let [(old, version)] = old[..] {
+                let guard = Guard {
+                    expected_version: expected_version.or(version),
+                    reason,
+                    ..Guard::default()
+                };
+                written.push(workspace.supersede(&actor, old, by, guard).await?);
+            } else {
+                if expected_version.is_some() {
+                    let message = "--expected-version is for one observation; write e42@3 for each of several";
+                    return Err(Failure::usage("usage", message));
+                }
+                let by = Successor::There(by);
+                let done = workspace.consolidate(&actor, &old, by, reason).await?;
+                for left in &done.left {
+                    context.output.note(format_args!(
+                        "{} was changed or put away meanwhile and is left as it is, at version {}",
+                        left.handle, left.version
+                    ));
+                }
+                let nothing = done.superseded.is_empty();
+                context.output.report(&Superseded::of(&done, workspace.now()))?;
+                return Ok(Err(if nothing { Exit::Refused } else { Exit::Done }));
+            }
         }
         Life::Replace(Replace { entry, old, new }) => {
             let old = text_or_stdin(old)?;

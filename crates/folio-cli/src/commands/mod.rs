@@ -92,10 +92,15 @@ impl Context<'_> {
         Ok(workspace)
     }
 
-    /// Writes what the trace does not have yet. That it cannot be written is said, and changes nothing else.
-    async fn flush_trace(&self) {
+    /// Writes what was noticed on the way and nobody has written yet: that the time of entries is past (M7.1.8), and what
+    /// the trace does not have. That it cannot be written is said, and changes nothing else.
+    async fn write_what_was_noticed(&self) {
         let opened = self.opened.take();
         for workspace in opened {
+            if let Err(error) = workspace.note_ended().await {
+                let detail = format_args!("what has ended is not noted: {error}");
+                self.output.detail(detail);
+            }
             if let Err(error) = workspace.flush_trace().await {
                 let detail = format_args!("what was read is not in the trace: {error}");
                 self.output.detail(detail);
@@ -126,7 +131,7 @@ pub(crate) async fn run(command: Command, settings: Settings, output: &Output) -
         turn: OnceLock::new(),
     };
     let done = carry_out(&context, command).await;
-    context.flush_trace().await;
+    context.write_what_was_noticed().await;
     done
 }
 

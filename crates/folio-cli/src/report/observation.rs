@@ -6,6 +6,7 @@ use std::time::Duration;
 use folio::Timestamp;
 use folio::memory::entry::BodyRef;
 use folio::memory::{Entry, State, Trust};
+use folio::store::workspace::Consolidated;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -221,6 +222,32 @@ impl Report for InFull {
             writeln!(out, "\n{}", style.faint(format_args!("{notice}; --whole shows all")))?;
         }
         Ok(())
+    }
+}
+
+/// What came of putting one observation in the place of several.
+#[derive(Debug, Serialize)]
+pub(crate) struct Superseded {
+    superseded: Vec<Observation>,
+    /// Those that somebody changed meanwhile, as they are.
+    left: Vec<Observation>,
+}
+
+impl Superseded {
+    /// What came of it, at `now`.
+    pub(crate) fn of(done: &Consolidated, now: Timestamp) -> Self {
+        let shapes = |entries: &[Entry]| entries.iter().map(|entry| Observation::of(entry, now)).collect();
+        Self {
+            superseded: shapes(&done.superseded),
+            left: shapes(&done.left),
+        }
+    }
+}
+
+impl Report for Superseded {
+    /// A line for each that was superseded.
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        self.superseded.iter().try_for_each(|one| one.text(out, style))
     }
 }
 

@@ -10,7 +10,7 @@ use folio_memory::{
 };
 
 use super::notes::Stopwatch;
-use super::patch::Race;
+use super::patch::{Guard, Race};
 use super::{Workspace, WorkspaceError, Written, source_of, trust_of};
 
 /// Which items of a book are wanted. An empty list restricts nothing.
@@ -108,11 +108,27 @@ impl Workspace {
         patch: ItemPatch,
         expected_version: Option<u32>,
     ) -> Result<Written, WorkspaceError> {
+        self.update_item_under(actor, item, patch, expected_version.into())
+            .await
+    }
+
+    /// The same under a [`Guard`]: with the version that the caller had read, a key, a reason.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::update_item`].
+    pub async fn update_item_under(
+        &self,
+        actor: &Actor,
+        item: EntryRef,
+        patch: ItemPatch,
+        guard: Guard,
+    ) -> Result<Written, WorkspaceError> {
         let changes = |current: &Entry| {
             check_item(current)?;
             Ok((scratchbook::patch(current, patch.clone())?, Vec::new()))
         };
-        self.patch_under(actor, item, expected_version.into(), Race::LaterHolds, &[], changes)
+        self.patch_under(actor, item, guard, Race::LaterHolds, &[], changes)
             .await
     }
 

@@ -207,19 +207,7 @@ impl Workspace {
     ) -> Result<Written, WorkspaceError> {
         let (old, new) = (self.read_entry(old).await?, self.read_entry(new).await?);
         lifecycle::check_not_archived(&old)?;
-        let mut last = new.clone();
-        while last.id != old.id
-            && let Some(next) = last.fields.superseded_by
-        {
-            last = self.read_entry(Ref::Id(next)).await?;
-        }
-        if last.id == old.id {
-            let message = format!(
-                "{} cannot take the place of {}, which took its own",
-                new.handle, old.handle
-            );
-            return Err(Invalid::new("supersede_cycle", "by", message).into());
-        }
+        self.check_no_circle(&new, &[(old.id, old.version)]).await?;
         let link = Change::AddLink(Link {
             src: new.id.to_string(),
             rel: Relation::Supersedes,

@@ -1,0 +1,287 @@
+//! What becomes of observations and items, as a person and as a program see it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod support;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use support::{Folio, session};
+
+#[test]
+fn observations_are_confirmed_resolved_reopened_and_restored_m7_5_39() {
+    let seen = session(
+        &Folio::new(),
+        &[
+            "observe add 'the tests need a database' --confidence 0.8",
+            "observe confirm e1",
+            "observe resolve e1 --confirmed --reason 'it was so'",
+            "observe reopen e1",
+            "observe reopen e1",
+            "observe archive e1",
+            "observe reopen e1",
+            "observe restore e1",
+            "--role tool observe restore e1",
+            "observe confirm e1 --expected-version 1",
+            "observe resolve e9",
+            "observe history e1",
+        ],
+    );
+    assert_snapshot!(seen, @r#"
+    $ folio observe add 'the tests need a database' --confidence 0.8
+    e1 [observation/active 0.8] the tests need a database
+    $ folio observe confirm e1
+    e1 [observation/active 0.8] the tests need a database
+    $ folio observe resolve e1 --confirmed --reason 'it was so'
+    e1 [observation/resolved 0.8] the tests need a database
+    $ folio observe reopen e1
+    e1 [observation/active 0.8] the tests need a database
+    $ folio observe reopen e1
+    e1 [observation/active 0.8] the tests need a database
+    $ folio observe archive e1
+    e1 [observation/archived 0.8] the tests need a database
+    $ folio observe reopen e1
+    ! error: status: e1 is archived, which is final; only a person restores it
+    = 4
+    $ folio observe restore e1
+    e1 [observation/active 0.8] the tests need a database
+    $ folio --role tool observe restore e1
+    ! error: a tool may not restore e1; human may
+    = 4
+    $ folio observe confirm e1 --expected-version 1
+    ! error: cannot change e1: it is at version 6, not 1
+    !   hint: look at it as it is now, then decide anew
+    = 4
+    $ folio observe resolve e9
+    ! error: there is no entry e9 in this space
+    = 3
+    $ folio observe history e1
+    version 1 add by human #1 TIME
+      content: the tests need a database
+      confidence: 0.8
+      lifetime: {"until":"TIME"}
+      owner: agent
+      source: {"principal":"human"}
+      status: active
+      trust: user
+      type: observation
+    version 2 confirm by human #2 TIME
+      lifetime: {"until":"TIME"} → {"until":"TIME"}
+      validated_at: nothing → TIME
+    version 3 resolve by human #3 TIME (it was so)
+      outcome: nothing → confirmed
+      status: active → resolved
+    version 4 reopen by human #4 TIME
+      status: resolved → active
+    version 5 archive by human #5 TIME
+      status: active → archived
+    version 6 restore by human #6 TIME
+      status: archived → active
+    "#);
+}
+
+#[test]
+fn one_observation_takes_the_place_of_several_by_version_m7_4_37() {
+    let folio = Folio::new();
+    let seen = session(
+        &folio,
+        &[
+            "observe add one",
+            "observe add two",
+            "observe add three",
+            "observe add all",
+            "observe update e2 --title changed",
+            "observe supersede e1@1 e2@1 e3 --by e4 --reason 'they say the same'",
+            "observe list",
+            "observe supersede e2@1 --by e4",
+            "observe supersede e2@1 e4@9 --by e1",
+            "observe supersede e4 --by e1",
+            "observe supersede e2@x --by e4",
+            "observe supersede e1 e2 --by e4 --expected-version 1",
+        ],
+    );
+    assert_snapshot!(seen, @r#"
+    $ folio observe add one
+    e1 [observation/active 0.5] one
+    $ folio observe add two
+    e2 [observation/active 0.5] two
+    $ folio observe add three
+    e3 [observation/active 0.5] three
+    $ folio observe add all
+    e4 [observation/active 0.5] all
+    $ folio observe update e2 --title changed
+    e2 [observation/active 0.5] changed — two
+    $ folio observe supersede e1@1 e2@1 e3 --by e4 --reason 'they say the same'
+    e1 [observation/active 0.5] one
+    e3 [observation/active 0.5] three
+    ! e2 was changed or put away meanwhile and is left as it is, at version 2
+    $ folio observe list
+    e4 [observation/active 0.5] all
+    e2 [observation/active 0.5] changed — two
+    $ folio observe supersede e2@1 --by e4
+    ! error: cannot change e2: it is at version 2, not 1
+    !   hint: look at it as it is now, then decide anew
+    = 4
+    $ folio observe supersede e2@1 e4@9 --by e1
+    ! error: by: e1 cannot take the place of e4, which took its own
+    = 2
+    $ folio observe supersede e4 --by e1
+    ! error: by: e1 cannot take the place of e4, which took its own
+    = 2
+    $ folio observe supersede e2@x --by e4
+    ! error: invalid value 'e2@x' for '<OBSERVATION>...': "x" is not the number of a version
+    ! 
+    ! For more information, try '--help'.
+    = 2
+    $ folio observe supersede e1 e2 --by e4 --expected-version 1
+    ! error: --expected-version is for one observation; write e42@3 for each of several
+    = 2
+    "#);
+    let told = folio.json(&["observe", "supersede", "e1", "e2@1", "--by", "e4"]);
+    let handles = |name: &str| {
+        let all = told[name].as_array().unwrap().iter();
+        all.map(|one| one["handle"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (handles("superseded"), handles("left")),
+        (vec![json!("e1")], vec![json!("e2")])
+    );
+}
+
+#[test]
+fn a_part_of_a_text_is_replaced_and_what_is_resolved_is_cleared_at_once_m7_4_36_and_5_43() {
+    let seen = session(
+        &Folio::new(),
+        &[
+            "observe add 'the tests need a database, and a browser'",
+            "observe replace e1 --old ', and a browser' --new ''",
+            "observe replace e1 --old browser --new x",
+            "observe replace e1 --old e --new x",
+            "observe add two",
+            "observe resolve e1 e2",
+            "--role executor observe clear-resolved",
+            "observe clear-resolved --reason 'week is over'",
+            "observe clear-resolved",
+            "observe list --status archived",
+        ],
+    );
+    assert_snapshot!(seen, @r#"
+    $ folio observe add 'the tests need a database, and a browser'
+    e1 [observation/active 0.5] the tests need a database, and a browser
+    $ folio observe replace e1 --old ', and a browser' --new ''
+    e1 [observation/active 0.5] the tests need a database
+    $ folio observe replace e1 --old browser --new x
+    ! error: old: the text does not hold it; read it again, it may have changed
+    = 2
+    $ folio observe replace e1 --old e --new x
+    ! error: old: the text holds it more than once; take in more of what is around it
+    = 2
+    $ folio observe add two
+    e2 [observation/active 0.5] two
+    $ folio observe resolve e1 e2
+    e1 [observation/resolved 0.5] the tests need a database
+    e2 [observation/resolved 0.5] two
+    $ folio --role executor observe clear-resolved
+    ! error: a executor may not archive what is resolved; reflector, cleaner, human may
+    = 4
+    $ folio observe clear-resolved --reason 'week is over'
+    2 resolved observations were archived
+    $ folio observe clear-resolved
+    nothing is resolved
+    $ folio observe list --status archived
+    e2 [observation/archived 0.5] two
+    e1 [observation/archived 0.5] the tests need a database
+    "#);
+}
+
+#[test]
+fn work_is_claimed_given_up_and_taken_up_again_m7_4_35() {
+    let seen = session(
+        &Folio::new(),
+        &[
+            "book add task 'write the tests'",
+            "book claim e1 --owner role:planner --lease-minutes 30",
+            "book claim e1 --owner role:planner",
+            "book claim e1 --owner agent",
+            "book release e1 --owner agent",
+            "book release e1 --owner role:planner",
+            "book complete e1",
+            "book claim e1",
+            "book reopen e1",
+            "book add note 'no work'",
+            "book claim e2",
+        ],
+    );
+    assert_snapshot!(seen, @r#"
+    $ folio book add task 'write the tests'
+    e1 [task/open] write the tests
+    $ folio book claim e1 --owner role:planner --lease-minutes 30
+    e1 [task/in_progress] write the tests
+    $ folio book claim e1 --owner role:planner
+    e1 [task/in_progress] write the tests
+    $ folio book claim e1 --owner agent
+    ! error: e1 is taken by role:planner
+    !   hint: take something else, or wait until its lease is over
+    = 4
+    $ folio book release e1 --owner agent
+    ! error: e1 is taken by role:planner
+    !   hint: take something else, or wait until its lease is over
+    = 4
+    $ folio book release e1 --owner role:planner
+    e1 [task/open] write the tests
+    $ folio book complete e1
+    e1 [task/done] write the tests (100%)
+    $ folio book claim e1
+    ! error: status: e1 is done; only open work can be claimed
+    = 2
+    $ folio book reopen e1
+    e1 [task/open] write the tests
+    $ folio book add note 'no work'
+    e2 [note/active] no work
+    $ folio book claim e2
+    ! error: kind: e2 is of kind note, which is no work
+    = 2
+    "#);
+}
+
+#[test]
+fn who_writes_over_somebody_elses_change_of_an_item_is_told_m7_4_33() {
+    let folio = Folio::new();
+    folio.ok(&["book", "add", "todo", "first"]);
+    folio.ok(&["book", "update", "e1", "--title", "second"]);
+    let third = folio.json(&["book", "update", "e1", "--title", "third", "--base-version", "1"]);
+    assert_eq!(
+        third["conflicts"],
+        json!([{"field": "title", "base_version": 1, "overwrote_version": 2, "theirs": "second", "ours": "third"}])
+    );
+    assert_eq!(third["warnings"][0]["code"], "conflict");
+    let history = folio.json(&["observe", "history", "e1"]);
+    assert_eq!(history["items"][2]["conflicts"], third["conflicts"]);
+}
+
+#[test]
+fn that_an_entry_was_forgotten_stands_in_its_history_m7_6_50() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "a secret meeting in the old mill"]);
+    folio.ok(&["forget", "e1", "--yes", "--reason", "asked for"]);
+    let history = folio.json(&["observe", "history", "e1"]);
+    let operations: Vec<&Value> = history["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["operation"])
+        .collect();
+    assert_eq!(operations, ["add", "forget"]);
+    assert_eq!(history["items"][1]["reason"], "asked for");
+}
+
+#[test]
+fn a_call_that_only_reads_writes_down_what_has_ended_m7_1_8() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "soon over", "--ttl-minutes", "0.0001"]);
+    folio.until(&["observe", "list"], |list| list["total"] == 0);
+    let history = folio.json(&["observe", "history", "e1"]);
+    let last = history["items"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["operation"], "expire");
+    assert_eq!(last["changes"][0]["field"], "expired_at");
+}

@@ -1,0 +1,169 @@
+//! One entry in the place of several, each of which is as it was when somebody read it (M7.4.37).
+
+use folio_memory::id::{EntryRef, Ref};
+use folio_memory::observation::ObservationInput;
+use folio_memory::{
+    Actor, Change, Entry, EntryId, FieldChange, Invalid, Link, NewEntry, Relation, Status, Timestamp, Warning,
+};
+
+use super::{Workspace, WorkspaceError, Write, source_of, trust_of};
+use crate::error::StoreError;
+
+/// Entries that may be consolidated at once.
+const SOURCES_MAX: usize = 1_000;
+
+/// What takes the place of others.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Successor {
+    /// An entry that is there.
+    There(EntryRef),
+    /// An observation that is added with it, and believed as far as the least of those that it stands for.
+    New(Box<ObservationInput>),
+}
+
+/// What came of a consolidation.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Consolidated {
+    /// The entry that stands for the others; none if it was to be added and there is nothing for it to stand for.
+    pub by: Option<Entry>,
+    /// Those whose place it took.
+    pub superseded: Vec<Entry>,
+    /// Those that were changed meanwhile, or put away: left as they are.
+    pub left: Vec<Entry>,
+    /// What was put right of the one that was added.
+    pub warnings: Vec<Warning>,
+}
+
+/// An observation to be, and what has to be there before it.
+struct Draft {
+    new: Box<NewEntry>,
+    before: Vec<Change>,
+    at: Timestamp,
+}
+
+impl Workspace {
+    /// Puts `by` in the place of all of `sources` in one commit, by version: a source that is no longer at the version
+    /// that is given with it, or at the one that it has when the call begins, is left alone, and so is one that is archived.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if there are more than 1,000 or `by` leads back to one of them; `Conflict` if one of them is not the
+    /// actor's to change: then nothing is done; `NotFound`.
+    pub async fn consolidate(
+        &self,
+        actor: &Actor,
+        sources: &[(EntryRef, Option<u32>)],
+        by: Successor,
+        reason: Option<String>,
+    ) -> Result<Consolidated, WorkspaceError> {
+        if sources.len() > SOURCES_MAX {
+            let message = format!("{} are more than {SOURCES_MAX}; do it in parts", sources.len());
+            return Err(Invalid::new("sources_too_many", "sources", message).into());
+        }
+        let mut expected: Vec<(EntryId, u32)> = Vec::new();
+        let mut trust = trust_of(actor);
+        for (source, version) in sources {
+            let entry = self.read_entry(*source).await?;
+            trust = trust.min(entry.fields.trust);
+            if expected.iter().all(|(id, _)| *id != entry.id) {
+                expected.push((entry.id, version.unwrap_or(entry.version)));
+            }
+        }
+        let mut warnings = Vec::new();
+        let (by, draft) = match by {
+            Successor::There(by) => {
+                let by = self.read_entry(by).await?;
+                self.check_no_circle(&by, &expected).await?;
+                (by.id, None)
+            }
+            Successor::New(input) => {
+                let drafted = self.draft_observation(actor, *input, source_of(actor), trust).await?;
+                warnings = drafted.warnings;
+                let page = self.scratch_page().await?.1;
+                let before = drafted.registers.into_iter().chain(page).collect();
+                let (new, at) = (drafted.new, drafted.at);
+                (new.id, Some(Draft { new, before, at }))
+            }
+        };
+        // Whoever is changed between reading and writing is left the next time, so there are no more rounds than sources.
+        let mut rounds = expected.len();
+        loop {
+            let mut done = Consolidated {
+                warnings: warnings.clone(),
+                ..Consolidated::default()
+            };
+            let mut changes = draft.as_ref().map_or_else(Vec::new, |draft| draft.before.clone());
+            changes.extend(draft.as_ref().map(|draft| Change::AddEntry(draft.new.clone())));
+            let added = changes.len();
+            for (id, version) in &expected {
+                let source = self.read_entry(Ref::Id(*id)).await?;
+                if source.fields.superseded_by == Some(by) {
+                    done.superseded.push(source);
+                } else if source.version != *version || source.fields.status == Status::Archived {
+                    done.left.push(source);
+                } else {
+                    changes.push(Change::PatchEntry {
+                        entry: *id,
+                        fields: vec![FieldChange::SupersededBy(Some(by))],
+                        expected_version: Some(*version),
+                        base_version: None,
+                    });
+                    changes.extend(links(by, *id, draft.is_some()));
+                    done.superseded.push(source);
+                }
+            }
+            if changes.len() > added {
+                let write = Write {
+                    at: draft.as_ref().map(|draft| draft.at),
+                    reason: reason.clone(),
+                    ..Write::of(changes)
+                };
+                match self.record(actor, write).await {
+                    Ok(recorded) => done.warnings.extend(recorded.warnings),
+                    Err(WorkspaceError::Store(StoreError::StaleVersion { .. })) if rounds > 0 => {
+                        rounds -= 1;
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                }
+            } else if draft.is_some() {
+                return Ok(done);
+            }
+            for entry in &mut done.superseded {
+                *entry = self.read_entry(Ref::Id(entry.id)).await?;
+            }
+            done.by = Some(self.read_entry(Ref::Id(by)).await?);
+            return Ok(done);
+        }
+    }
+
+    /// Whether `by` leads to none of `sources`, which would then stand for themselves.
+    pub(super) async fn check_no_circle(&self, by: &Entry, sources: &[(EntryId, u32)]) -> Result<(), WorkspaceError> {
+        let mut last = by.clone();
+        loop {
+            if sources.iter().any(|(id, _)| *id == last.id) {
+                let message = format!(
+                    "{} cannot take the place of {}, which took its own",
+                    by.handle, last.handle
+                );
+                return Err(Invalid::new("supersede_cycle", "by", message).into());
+            }
+            match last.fields.superseded_by {
+                Some(next) => last = self.read_entry(Ref::Id(next)).await?,
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// That `by` took the place of `source`, and came from it.
+fn links(by: EntryId, source: EntryId, derived: bool) -> impl Iterator<Item = Change> {
+    let derived = derived.then_some(Relation::DerivedFrom);
+    [Relation::Supersedes].into_iter().chain(derived).map(move |rel| {
+        Change::AddLink(Link {
+            src: by.to_string(),
+            rel,
+            dst: source.to_string(),
+        })
+    })
+}
