@@ -7,18 +7,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use folio_engine::run::CheckFinding;
-use folio_engine::{CallOutcome, Event, NodeId, NodeResult, Run};
+use folio_engine::{CallAction, CallOutcome, Event, NodeId, NodeResult, Run};
 use folio_memory::id::Ref;
 use folio_memory::{Actor, Role, RunId, Seq};
 use folio_store::commit::RECORD_FORMAT;
 use folio_store::workspace::Workspace;
-use folio_store::{BlobHash, Commit, Expected, Record, RunAppend, StoreError};
-use folio_tools::{PageTarget, ToolContext};
+use folio_store::{BlobHash, Commit, Committed, Expected, Record, RunAppend, StoreError};
+use folio_tools::{Effect, PageTarget, ToolContext};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::ahead::{Ahead, Writing};
 use crate::error::{RunnerError, store_error};
 use crate::grants;
 use crate::memory::{MemoryWriter, ruled, turn_of};
@@ -26,20 +27,20 @@ use crate::outputs::JournalResults;
 use crate::perform::{self, Performed, Writes};
 use crate::prefer::Preferences;
 use crate::runner::Shared;
-use crate::steps::{Batch, Outside, UnderWay, derive, status_of};
+use crate::steps::{Begun, Outside, UnderWay, derive, status_of};
 
 /// How often, at most, a driver looks whether somebody else wrote to its run's journal.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// How often a commit is tried again when somebody else keeps writing to the journal in between.
+/// How often in a row a commit is put together anew because somebody else wrote to the journal in between.
 const CONFLICTS_MAX: u32 = 100;
 
 /// Something that was done outside and now is to be recorded.
 #[derive(Debug)]
 enum Done {
-    /// A call ended.
-    Call(Performed),
+    /// A call ended, whose beginning is recorded in this batch.
+    Call(Performed, u64),
     /// The criteria of a call's answer were checked.
-    CallChecked(Performed, Vec<CheckFinding>),
+    CallChecked(Performed, u64, Vec<CheckFinding>),
     /// The criteria of a node with children were checked.
     NodeChecked(NodeId, Vec<CheckFinding>),
 }
@@ -47,8 +48,13 @@ enum Done {
 type Pending = FuturesUnordered<Pin<Box<dyn Future<Output = Done> + Send>>>;
 
 /// One run while this process drives it.
+///
+/// What an effect follows from is durable before the effect begins. Calls that only compute have none: while the disk writes
+/// one batch, the run goes on with them, and what comes of it is the next batch. Nobody sees it before it is durable, and if
+/// somebody else wrote to the journal first it never was.
 pub(crate) struct Drive {
     shared: Arc<Shared>,
+    /// The run with everything that was applied, durable or not.
     run: Run,
     /// Where the journal ends, as far as `run` knows it.
     head: Arc<AtomicU64>,
@@ -59,6 +65,11 @@ pub(crate) struct Drive {
     prefer: Option<Preferences>,
     under_way: UnderWay,
     pending: Pending,
+    ahead: Ahead<Outcome>,
+    /// Calls that have ended and are to be checked once their beginning is durable.
+    held: Vec<Done>,
+    /// How often in a row somebody else was quicker.
+    conflicts: u32,
 }
 
 impl Drive {
@@ -83,35 +94,35 @@ impl Drive {
             clock: Arc::clone(shared.workspace.clock()),
             ids: Arc::clone(shared.workspace.ids()),
             turn: turn_of(&run),
-            policy: Arc::default(),
+            policy: shared.workspace.policy().await.map_err(store_error)?,
         };
         let prefer = Preferences::of(&shared.workspace).await.map_err(store_error)?;
-        let head = Arc::new(AtomicU64::new(head.0));
-        let (under_way, pending) = (UnderWay::default(), FuturesUnordered::new());
         let mut drive = Self {
             shared,
             run,
-            head,
+            head: Arc::new(AtomicU64::new(head.0)),
             fence,
             context,
             memory,
             prefer,
-            under_way,
-            pending,
+            under_way: UnderWay::default(),
+            pending: FuturesUnordered::new(),
+            ahead: Ahead::default(),
+            held: Vec::new(),
+            conflicts: 0,
         };
         // A request to stop may come in between; what is in flight is then looked at again.
-        for _ in 0..CONFLICTS_MAX {
+        loop {
             let in_flight = drive.run.in_flight();
             if in_flight.is_empty() {
                 return Ok(drive);
             }
-            let mut batch = Batch::default();
-            drive.record(&mut batch, Event::Resumed { in_flight })?;
-            if drive.commit(batch).await? {
+            drive.record(Event::Resumed { in_flight })?;
+            drive.write_here().await?;
+            if drive.conflicts == 0 {
                 return Ok(drive);
             }
         }
-        Err(drive.too_many_conflicts())
     }
 
     /// Drives the run to its end, and returns what it came to.
@@ -125,8 +136,9 @@ impl Drive {
         )));
         let mut done: Vec<Done> = Vec::new();
         loop {
-            self.record_and_begin(std::mem::take(&mut done)).await?;
-            if let Some(result) = self.run.result() {
+            self.go_on(std::mem::take(&mut done)).await?;
+            let is_durable = self.ahead.is_durable();
+            if let Some(result) = self.run.result().filter(|_| is_durable) {
                 drop(watcher);
                 return Ok(result.clone());
             }
@@ -134,69 +146,45 @@ impl Drive {
                 .run
                 .wakes_at()
                 .map(|at| at.since(self.shared.workspace.clock().now()));
+            let has_room = self.ahead.has_room();
             tokio::select! {
                 biased;
-                Some(first) = self.pending.next() => done.push(first),
-                () = foreign.notified() => self.catch_up().await?,
-                () = tokio::time::sleep(wake.unwrap_or(Duration::MAX)), if wake.is_some() => {}
+                (writing, written) = self.ahead.written() => self.take_in(writing, written).await?,
+                Some(first) = self.pending.next(), if has_room => done.push(first),
+                () = foreign.notified(), if is_durable => self.catch_up().await?,
+                () = tokio::time::sleep(wake.unwrap_or(Duration::MAX)), if wake.is_some() && has_room => {}
             }
             // Whatever else has ended meanwhile goes into the same commit.
-            while let Some(Some(more)) = futures_util::FutureExt::now_or_never(self.pending.next()) {
+            while has_room && let Some(Some(more)) = futures_util::FutureExt::now_or_never(self.pending.next()) {
                 done.push(more);
             }
         }
     }
 
-    /// Records what was done and all that follows, then begins what that made due.
-    async fn record_and_begin(&mut self, done: Vec<Done>) -> Result<(), RunnerError> {
-        let mut outcomes: Vec<Outcome> = Vec::new();
-        for done in done {
-            match done {
-                Done::Call(performed) => {
-                    let checks = match &performed.outcome {
-                        CallOutcome::Answered(answer) => self.run.checks_of_call(performed.node, answer),
-                        CallOutcome::Failed(_) | CallOutcome::Stopped => Vec::new(),
-                    };
-                    if checks.is_empty() {
-                        outcomes.push(Outcome::Call(performed, Vec::new()));
-                    } else {
-                        let (registry, context) = (self.shared.registry.clone(), self.context.clone());
-                        let (id, node) = (self.run.id(), performed.node);
-                        self.pending.push(Box::pin(async move {
-                            let found = perform::checks(registry, context, id, node, checks).await;
-                            Done::CallChecked(performed, found)
-                        }));
-                    }
-                }
-                Done::CallChecked(performed, found) => outcomes.push(Outcome::Call(performed, found)),
-                Done::NodeChecked(node, found) => outcomes.push(Outcome::Node(node, found)),
-            }
-        }
+    /// Applies what was done and all that follows, has it written, and begins what may begin.
+    async fn go_on(&mut self, mut done: Vec<Done>) -> Result<(), RunnerError> {
+        done.append(&mut self.held);
+        let mut outcomes = self.outcomes_of(done);
         for outcome in &mut outcomes {
-            if let Outcome::Call(performed, _) = outcome {
+            if let Outcome::Call(performed, ..) = outcome {
                 resolve_pages(&self.shared.workspace, &mut performed.writes).await?;
             }
         }
-        if !outcomes.is_empty() {
-            self.memory.policy = self.shared.workspace.policy().await.map_err(store_error)?;
-        }
-        let mut conflicts = 0;
+        self.conclude_all(outcomes)?;
         loop {
-            let mut batch = Batch::default();
-            for outcome in &outcomes {
-                self.conclude(&mut batch, outcome)?;
-            }
-            let outside = self.derive(&mut batch)?;
-            if !batch.is_empty() {
-                if self.commit(batch).await? {
-                    outcomes.clear();
-                } else {
-                    conflicts += 1;
-                    if conflicts > CONFLICTS_MAX {
-                        return Err(self.too_many_conflicts());
-                    }
+            let outside = self.derive()?;
+            self.begin_ahead();
+            if self.ahead.may_write() {
+                if self.ahead.has_calls() {
+                    self.write_beside();
+                    return Ok(());
                 }
+                // Nothing can be done meanwhile, so nobody has to change threads for it.
+                self.write_here().await?;
                 continue;
+            }
+            if !self.ahead.is_durable() {
+                return Ok(());
             }
             for (node, calls) in outside.verify {
                 self.under_way.checks.insert(node);
@@ -214,9 +202,65 @@ impl Drive {
         }
     }
 
-    /// Puts into `batch` all that follows from the state.
-    fn derive(&mut self, batch: &mut Batch) -> Result<Outside, RunnerError> {
+    /// What is to be recorded of what was done. A call whose answer is to be checked is checked first.
+    fn outcomes_of(&mut self, done: Vec<Done>) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        for done in done {
+            let (performed, batch) = match done {
+                Done::NodeChecked(node, found) => {
+                    outcomes.push(Outcome::Node(node, found));
+                    continue;
+                }
+                Done::CallChecked(performed, batch, found) => {
+                    outcomes.push(Outcome::Call(performed, batch, found));
+                    continue;
+                }
+                Done::Call(performed, batch) => (performed, batch),
+            };
+            // One that was begun ahead and is not owed any more.
+            if self
+                .under_way
+                .calls
+                .get(&performed.node)
+                .is_none_or(|call| call.batch != batch)
+            {
+                continue;
+            }
+            let checks = match &performed.outcome {
+                CallOutcome::Answered(answer) => self.run.checks_of_call(performed.node, answer),
+                CallOutcome::Failed(_) | CallOutcome::Stopped => Vec::new(),
+            };
+            if checks.is_empty() {
+                outcomes.push(Outcome::Call(performed, batch, Vec::new()));
+            } else if self.ahead.has_written(batch) {
+                let (registry, context) = (self.shared.registry.clone(), self.context.clone());
+                let (id, node) = (self.run.id(), performed.node);
+                self.pending.push(Box::pin(async move {
+                    let found = perform::checks(registry, context, id, node, checks).await;
+                    Done::CallChecked(performed, batch, found)
+                }));
+            } else {
+                self.held.push(Done::Call(performed, batch));
+            }
+        }
+        outcomes
+    }
+
+    fn conclude_all(&mut self, outcomes: Vec<Outcome>) -> Result<(), RunnerError> {
+        for outcome in outcomes {
+            self.conclude(&outcome)?;
+            self.ahead.keep(outcome);
+        }
+        Ok(())
+    }
+
+    /// Applies all that follows from the state.
+    fn derive(&mut self) -> Result<Outside, RunnerError> {
+        if !self.ahead.has_room() {
+            return Ok(Outside::default());
+        }
         let now = self.shared.workspace.clock().now();
+        self.under_way.waiting = self.ahead.waiting_calls();
         let concurrency = self.concurrency();
         let registry = &self.shared.registry;
         let prefer = self.prefer.as_ref();
@@ -227,16 +271,16 @@ impl Drive {
             prefer,
             concurrency,
             now,
-            batch,
+            &mut self.ahead.batch,
         )
         .map_err(|source| self.journal_error(source))
     }
 
     /// Applies how a call or a check ended. One that was overtaken by a cancellation still counts: it did happen.
-    fn conclude(&mut self, batch: &mut Batch, outcome: &Outcome) -> Result<(), RunnerError> {
+    fn conclude(&mut self, outcome: &Outcome) -> Result<(), RunnerError> {
         let now = self.shared.workspace.clock().now();
         match outcome {
-            Outcome::Call(performed, found) => {
+            Outcome::Call(performed, _, found) => {
                 self.under_way.calls.remove(&performed.node);
                 let node = performed.node;
                 let mut event = self
@@ -249,7 +293,8 @@ impl Drive {
                 };
                 let writes = performed.writes.clone();
                 let more = self.memory.changes(&self.run, node, writes, ruled, problems);
-                batch
+                self.ahead
+                    .batch
                     .record(&mut self.run, now, event, more)
                     .map_err(|source| self.journal_error(source))
             }
@@ -258,7 +303,7 @@ impl Drive {
                 match self.run.verified(*node, found) {
                     Some(mut event) => {
                         let _said_in_the_event = self.shared.workspace.clean_event(&mut event);
-                        self.record(batch, event)
+                        self.record(event)
                     }
                     None => Ok(()),
                 }
@@ -266,44 +311,32 @@ impl Drive {
         }
     }
 
-    fn record(&mut self, batch: &mut Batch, event: Event) -> Result<(), RunnerError> {
+    fn record(&mut self, event: Event) -> Result<(), RunnerError> {
         let now = self.shared.workspace.clock().now();
-        batch
+        self.ahead
+            .batch
             .record(&mut self.run, now, event, Vec::new())
             .map_err(|source| self.journal_error(source))
     }
 
-    /// Makes `batch` durable and begins its calls.
-    ///
-    /// `false` if somebody else wrote to the journal in between (a request to stop): nothing of the batch was written, and
-    /// the run was folded anew with that in it.
-    async fn commit(&mut self, mut batch: Batch) -> Result<bool, RunnerError> {
-        let calls = std::mem::take(&mut batch.calls);
-        match self.write(batch).await {
-            Ok(()) => {
-                calls.into_iter().for_each(|call| self.begin(call));
-                Ok(true)
-            }
-            Err(StoreError::StaleRun { .. }) => {
-                let (run, head) = self.shared.fold(self.run.id()).await?;
-                self.run = run;
-                self.head.store(head.0, Ordering::Release);
-                Ok(false)
-            }
-            Err(error) => Err(error.into()),
-        }
+    /// Writes what was gathered, and waits for it.
+    async fn write_here(&mut self) -> Result<(), RunnerError> {
+        let (commit, writing) = self.next_commit();
+        let written = self.shared.workspace.commit(commit).await;
+        self.take_in(writing, written.map_err(store_error)).await
     }
 
-    fn too_many_conflicts(&self) -> RunnerError {
-        RunnerError::Store(StoreError::Unavailable {
-            doing: "write to",
-            location: self.shared.workspace.store().location(),
-            reason: format!("others wrote to the run's journal {CONFLICTS_MAX} times in a row"),
-            source: None,
-        })
+    /// Has what was gathered written while the run goes on.
+    fn write_beside(&mut self) {
+        let (commit, writing) = self.next_commit();
+        let workspace = self.shared.workspace.clone();
+        let written = tokio::spawn(async move { workspace.commit(commit).await.map_err(store_error) });
+        self.ahead.write(writing, written);
     }
 
-    async fn write(&mut self, batch: Batch) -> Result<(), StoreError> {
+    /// What the gathered batch is written as.
+    fn next_commit(&mut self) -> (Commit, Writing<Outcome>) {
+        let (batch, writing) = self.ahead.take();
         let workspace = &self.shared.workspace;
         let (id, head) = (self.run.id(), Seq(self.head.load(Ordering::Acquire)));
         let append = RunAppend {
@@ -320,11 +353,14 @@ impl Drive {
                 ..Actor::new(Role::Planner, "runner").in_run(id)
             },
             idempotency_key: None,
-            expected: vec![Expected::RunHead {
-                run: id,
-                head,
-                fence: Some(self.fence),
-            }],
+            expected: vec![
+                Expected::RunHead {
+                    run: id,
+                    head,
+                    fence: Some(self.fence),
+                },
+                Expected::Policy(self.memory.policy.version()),
+            ],
             record: Record {
                 format: RECORD_FORMAT,
                 changes: batch.changes,
@@ -334,21 +370,98 @@ impl Drive {
             },
             blobs: batch.blobs,
         };
-        let committed = workspace.commit(commit).await.map_err(store_error)?;
-        self.head.store(committed.seq.0, Ordering::Release);
-        Ok(())
+        (commit, writing)
     }
 
-    fn begin(&mut self, call: folio_engine::CallAction) {
+    /// Takes in that a batch was written, and begins its calls.
+    ///
+    /// If somebody else wrote to the journal in between (a request to stop) or changed the policy, nothing of it was written:
+    /// the run is folded anew with that in it, and what has happened of what was durably begun is applied again.
+    async fn take_in(
+        &mut self,
+        writing: Writing<Outcome>,
+        written: Result<Committed, StoreError>,
+    ) -> Result<(), RunnerError> {
+        match written {
+            Ok(committed) => {
+                self.conflicts = 0;
+                self.head.store(committed.seq.0, Ordering::Release);
+                self.ahead.has_now_written(writing.batch);
+                for call in writing.calls {
+                    self.begin(call, writing.batch);
+                }
+                Ok(())
+            }
+            Err(error @ (StoreError::StaleRun { .. } | StoreError::OtherPolicy { .. })) => {
+                self.conflicts += 1;
+                if self.conflicts > CONFLICTS_MAX {
+                    return Err(self.too_many_conflicts());
+                }
+                if matches!(error, StoreError::OtherPolicy { .. }) {
+                    self.memory.policy = self.shared.workspace.policy().await.map_err(store_error)?;
+                }
+                let (run, head) = self.shared.fold(self.run.id()).await?;
+                self.run = run;
+                self.head.store(head.0, Ordering::Release);
+                let mut outcomes = self.ahead.start_anew(writing);
+                outcomes.retain(|outcome| match outcome {
+                    Outcome::Call(_, batch, _) => self.ahead.has_written(*batch),
+                    Outcome::Node(..) => true,
+                });
+                // What was begun ahead was begun for nothing.
+                self.held.clear();
+                self.under_way.calls.retain(|_, call| {
+                    let counts = self.ahead.has_written(call.batch);
+                    if !counts {
+                        call.cancel.cancel();
+                    }
+                    counts
+                });
+                self.conclude_all(outcomes)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn too_many_conflicts(&self) -> RunnerError {
+        RunnerError::Store(StoreError::Unavailable {
+            doing: "write to",
+            location: self.shared.workspace.store().location(),
+            reason: format!("others wrote to the run's journal {CONFLICTS_MAX} times in a row"),
+            source: None,
+        })
+    }
+
+    /// Begins those of the gathered calls that only compute: whether they were begun is of no consequence to anybody.
+    fn begin_ahead(&mut self) {
+        let registry = self.shared.registry.clone();
+        let computes = |call: &CallAction| {
+            let effect = registry.get(&call.tool).map(|tool| tool.spec().effect);
+            effect == Some(Effect::Pure)
+        };
+        let batch = self.ahead.number();
+        let calls: Vec<_> = self.ahead.batch.calls.extract_if(.., |call| computes(call)).collect();
+        for call in calls {
+            self.ahead.begins_call();
+            self.begin(call, batch);
+        }
+    }
+
+    /// Begins `call`, whose beginning is recorded in `batch`.
+    fn begin(&mut self, call: CallAction, batch: u64) {
         let cancel = CancellationToken::new();
-        self.under_way.calls.insert(call.node, cancel.clone());
+        let begun = Begun {
+            cancel: cancel.clone(),
+            batch,
+        };
+        self.under_way.calls.insert(call.node, begun);
         let context = ToolContext {
             cancel,
             ..self.context.clone()
         };
         let (registry, id) = (self.shared.registry.clone(), self.run.id());
         self.pending.push(Box::pin(async move {
-            Done::Call(perform::call(registry, context, id, call).await)
+            Done::Call(perform::call(registry, context, id, call).await, batch)
         }));
     }
 
@@ -419,8 +532,10 @@ async fn resolve_pages(workspace: &Workspace, writes: &mut Writes) -> Result<(),
 }
 
 /// Something that was done, kept until it is durable.
+#[derive(Debug)]
 enum Outcome {
-    Call(Performed, Vec<CheckFinding>),
+    /// A call ended, whose beginning is recorded in this batch.
+    Call(Performed, u64, Vec<CheckFinding>),
     Node(NodeId, Vec<CheckFinding>),
 }
 

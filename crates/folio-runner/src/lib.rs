@@ -10,6 +10,7 @@
 //! - `prefer`: what comes first when more is due than may be under way
 //! - [`watch`]: a run as others see it, live
 
+mod ahead;
 mod drive;
 pub mod error;
 mod grants;

@@ -54,10 +54,21 @@ pub(crate) struct Outside {
 /// What is under way in this process.
 #[derive(Debug, Default)]
 pub(crate) struct UnderWay {
-    /// Calls, with what stops each.
-    pub(crate) calls: HashMap<NodeId, CancellationToken>,
+    /// Calls that have begun.
+    pub(crate) calls: HashMap<NodeId, Begun>,
+    /// How many begin as soon as their beginning is durable.
+    pub(crate) waiting: usize,
     /// Nodes whose criteria are being checked.
     pub(crate) checks: HashSet<NodeId>,
+}
+
+/// A call that has begun.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    /// What stops it.
+    pub(crate) cancel: CancellationToken,
+    /// The batch that records its beginning.
+    pub(crate) batch: u64,
 }
 
 /// Puts into `batch` everything that follows from the state of `run` until only the outside can move it.
@@ -71,7 +82,7 @@ pub(crate) fn derive(
     batch: &mut Batch,
 ) -> Result<Outside, JournalError> {
     loop {
-        let slots = concurrency.saturating_sub(under_way.calls.len() + batch.calls.len());
+        let slots = concurrency.saturating_sub(under_way.calls.len() + under_way.waiting + batch.calls.len());
         let mut outside = Outside::default();
         let mut progress = false;
         // A record may make a later one of the same answer needless; then the table refuses it, and the next answer
@@ -106,8 +117,8 @@ pub(crate) fn derive(
                 Action::Verify { node, calls } => outside.verify.push((node, calls)),
                 Action::Load(hash) => outside.load.push(hash),
                 Action::Stop(node) => {
-                    if let Some(cancel) = under_way.calls.get(&node) {
-                        cancel.cancel();
+                    if let Some(call) = under_way.calls.get(&node) {
+                        call.cancel.cancel();
                     }
                 }
             }

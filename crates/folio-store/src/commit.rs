@@ -45,6 +45,8 @@ pub enum Expected {
     },
     /// The space has not grown beyond this commit.
     SpaceHead(Seq),
+    /// The policy of the space is at this version: what the writer went by still holds. A replay is not asked.
+    Policy(u32),
 }
 
 /// What a commit does: the part that the log keeps for ever.

@@ -46,6 +46,14 @@ pub enum StoreError {
         /// The version that was expected.
         expected: u32,
     },
+    /// A write went by the policy of the space as it was at another version.
+    #[error("cannot write under version {expected} of the policy: version {found} holds")]
+    OtherPolicy {
+        /// The version that holds.
+        found: u32,
+        /// The version that the writer went by.
+        expected: u32,
+    },
     /// A run's journal has grown since its driver last read it.
     #[error("cannot append to run {run}: its journal ends at {found}, not at {expected}")]
     StaleRun {
@@ -125,6 +133,7 @@ impl StoreError {
             Self::NotFound { .. } => ErrorKind::NotFound,
             Self::StaleVersion { .. }
             | Self::StalePolicy { .. }
+            | Self::OtherPolicy { .. }
             | Self::StaleRun { .. }
             | Self::StaleSpace { .. }
             | Self::RunTaken { .. }

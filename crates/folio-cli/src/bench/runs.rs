@@ -73,6 +73,7 @@ pub(super) async fn measure_chain(folder: &Path, steps: u32) -> Result<ChainFigu
     let after = yardstick::bare_commits(&folder.join("bare-after.db"), steps as usize, super::ROW_BYTES)?;
     let bare = (mean(&before) + mean(&after)) / 2;
     let times: Vec<Timestamp> = finishes(&driven).await?;
+    // The first is when the run began: many steps may become durable at the same instant.
     let hundred = 100.min(times.len() / 2);
     let span = |from: usize, to: usize| match (times.get(from), times.get(to)) {
         (Some(from_at), Some(to_at)) if to > from => millis(to_at.since(*from_at)) / count(to - from),
@@ -124,7 +125,7 @@ async fn drive(path: &Path, steps: &Value) -> Result<Driven, Failure> {
     })
 }
 
-/// When each step's result was recorded.
+/// When the run began, and when each step's result was recorded.
 async fn finishes(driven: &Driven) -> Result<Vec<Timestamp>, Failure> {
     let journal = driven
         .folio
@@ -134,7 +135,7 @@ async fn finishes(driven: &Driven) -> Result<Vec<Timestamp>, Failure> {
     Ok(journal
         .events
         .iter()
-        .filter(|(_, event)| matches!(event, Event::Finished { .. }))
+        .filter(|(_, event)| matches!(event, Event::RunStarted { .. } | Event::Finished { .. }))
         .map(|(at, _)| *at)
         .collect())
 }

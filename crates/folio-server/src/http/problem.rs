@@ -89,6 +89,10 @@ impl From<StoreError> for Problem {
             StoreError::NotFound { .. } => ("not_found", None),
             StoreError::StaleVersion { .. } => ("stale_version", Some("look at it as it is now, then decide anew")),
             StoreError::StalePolicy { .. } => ("stale_policy", Some("look at it as it is now, then decide anew")),
+            StoreError::OtherPolicy { .. } => (
+                "policy_changed",
+                Some("somebody changes the policy of the space over and over; try again"),
+            ),
             StoreError::StaleRun { .. } => ("stale_run", Some("look at the run as it is now, then decide anew")),
             StoreError::TurnEnded { .. } => ("turn_ended", Some("begin another one")),
             StoreError::StaleSpace { .. } => ("stale_space", Some("look at it as it is now, then decide anew")),

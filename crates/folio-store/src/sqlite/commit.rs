@@ -104,6 +104,12 @@ impl<'c> Plan<'_, '_, 'c> {
                     .into());
                 }
                 Expected::SpaceHead(_) => {}
+                Expected::Policy(expected) => {
+                    let (found, expected) = (self.scope.policy_version(self.space)?, *expected);
+                    if found != expected {
+                        return Err(StoreError::OtherPolicy { found, expected }.into());
+                    }
+                }
             }
         }
         Ok(())
@@ -409,6 +415,7 @@ impl<'c> Plan<'_, '_, 'c> {
         }
         if let Some((kept, true)) = &policy {
             policy::write(conn, space, kept)?;
+            scope.wrote_policy(space, kept.version);
         }
         if !gone.is_empty() {
             erase::take_out(conn, space, &gone)?;

@@ -6,7 +6,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::cursor::After;
-use super::entry::{COLUMNS, OF_MEMORY, from_row, memory_kinds};
+use super::entry::{self, COLUMNS, OF_MEMORY, from_row, memory_kinds};
 use super::error::Failure;
 use super::page::place_value;
 use super::place::{Place, SpaceId, to_column};
@@ -35,7 +35,7 @@ pub(super) struct When<'q> {
     pub(super) changed: &'q [Place],
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Conditions {
     table: &'static str,
     pub(super) sql: String,
@@ -61,9 +61,13 @@ impl Filter {
         let led = rarest(conn, space, &terms)?;
         terms.retain(|term| led.as_ref() != Some(term));
         let only_memory = !query.kinds.is_empty() && query.kinds.iter().all(|kind| kind.is_memory());
+        let newer = query.since.filter(|_| led.is_none() && only_memory);
+        let newer = newer.map(|since| newer_than(conn, space, since)).transpose()?;
         let rows = || match (&led, page) {
             // The word that fewest have leads to the entries.
             (Some(term), page) => led_by(space, term, page),
+            // What is newer than a commit is seldom much.
+            (None, page) if only_memory && newer.is_some() => newer.clone().unwrap_or_default().on(page),
             (None, page) if only_memory => listed(space, page),
             (None, Some(page)) => on(page),
             (None, None) => numbered(space),
@@ -261,6 +265,14 @@ impl Conditions {
         self.values.extend(values);
     }
 
+    /// The same for what stands at `page`, if one is given.
+    fn on(mut self, page: Option<Place>) -> Self {
+        if let Some(page) = page {
+            self.and("page = ?", [place_value(page)]);
+        }
+        self
+    }
+
     fn and_any_of<'v>(&mut self, column: &str, values: impl ExactSizeIterator<Item = &'v str>) {
         if values.len() > 0 {
             let condition = format!("{column} IN ({})", marks(values.len()));
@@ -315,10 +327,7 @@ fn led_by(space: SpaceId, term: &str, page: Option<Place>) -> Conditions {
         "led.term = ? AND led.entry BETWEEN ? AND ?",
         std::iter::once(term).chain(range),
     );
-    if let Some(page) = page {
-        conditions.and("page = ?", [place_value(page)]);
-    }
-    conditions
+    conditions.on(page)
 }
 
 /// The entries of `space`, found by their numbers.
@@ -345,6 +354,24 @@ fn on(page: Place) -> Conditions {
     );
     conditions.and(&sql, [place_value(page), place_value(page)]);
     conditions
+}
+
+/// The memory of `space` that was added or changed after commit `since`, and what was added to it besides.
+fn newer_than(conn: &Connection, space: SpaceId, since: Seq) -> Result<Conditions, Failure> {
+    let last = entry::last_at(conn, space, since)?;
+    let changed = entry::changed_after(conn, space, since)?;
+    let changed: Vec<_> = changed.iter().map(|place| place.raw().to_string()).collect();
+    let mut conditions = Conditions {
+        table: BY_NUMBER,
+        ..Conditions::default()
+    };
+    let range = [Place::of(space, last), Place::end(space)].map(place_value);
+    let changed = Value::from(format!("[{}]", changed.join(",")));
+    conditions.and(
+        "place IN (SELECT place FROM entry WHERE place > ? AND place <= ? UNION ALL SELECT value FROM json_each(?))",
+        range.into_iter().chain([changed]),
+    );
+    Ok(conditions)
 }
 
 /// The memory of `space`, or what of it stands at `page`, found in the index that is sorted by kind and page.

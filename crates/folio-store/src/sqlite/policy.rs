@@ -26,6 +26,13 @@ pub(super) fn read(conn: &Connection, space: Option<SpaceId>) -> Result<KeptPoli
     })
 }
 
+/// The version of the policy of `space`; zero if nobody has set any.
+pub(super) fn version(conn: &Connection, space: SpaceId) -> Result<u32, Failure> {
+    let sql = "SELECT version FROM policy WHERE space = ?1";
+    let version = conn.prepare_cached(sql)?.query_row([space], |row| row.get(0));
+    Ok(version.optional()?.unwrap_or(0))
+}
+
 /// Writes the row of `space`.
 pub(super) fn write(conn: &Connection, space: SpaceId, kept: &KeptPolicy) -> Result<(), Failure> {
     let policy = serde_json::to_string(&kept.policy)

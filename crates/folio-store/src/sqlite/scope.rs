@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension};
 use super::error::Failure;
 use super::journal::Touched;
 use super::place::{Place, SpaceId};
-use super::{journal, page, run};
+use super::{journal, page, policy, run};
 
 /// Pages of which it is remembered where they stand.
 const PAGES_KNOWN: usize = 4096;
@@ -25,6 +25,8 @@ pub(super) struct Known {
     ends: HashMap<SpaceId, Ends>,
     /// Where the journal of that run ends; true as long as no other process writes.
     run_head: Option<Seq>,
+    /// The versions of policies; true as long as no other process writes.
+    policies: HashMap<SpaceId, u32>,
     /// Changes when another process has written.
     data_version: Option<i64>,
 }
@@ -57,6 +59,7 @@ impl<'w> Scope<'w> {
         if known.data_version != Some(version) {
             known.data_version = Some(version);
             known.ends.clear();
+            known.policies.clear();
             known.run_head = None;
         }
         Ok(Self {
@@ -123,6 +126,21 @@ impl<'w> Scope<'w> {
     /// Notes that commit `seq` wrote to the run called `id`.
     pub(super) fn wrote_run(&mut self, space: SpaceId, id: RunId, place: Place, seq: Seq) {
         (self.known.run, self.known.run_head) = (Some((space, id, place)), Some(seq));
+    }
+
+    /// The version of the policy of `space`.
+    pub(super) fn policy_version(&mut self, space: SpaceId) -> Result<u32, Failure> {
+        if let Some(version) = self.known.policies.get(&space) {
+            return Ok(*version);
+        }
+        let version = policy::version(self.conn, space)?;
+        self.known.policies.insert(space, version);
+        Ok(version)
+    }
+
+    /// Notes that the policy of `space` is at `version` now.
+    pub(super) fn wrote_policy(&mut self, space: SpaceId, version: u32) {
+        self.known.policies.insert(space, version);
     }
 
     /// The row that the next new space gets.

@@ -10,6 +10,7 @@ use folio_memory::{
 };
 
 use super::notes::Stopwatch;
+use super::observations::Adding;
 use super::patch::{Guard, Race};
 use super::{Workspace, WorkspaceError, Written, source_of, trust_of};
 
@@ -91,8 +92,13 @@ impl Workspace {
             fields,
         };
         let page = self.ensured(page, || page_fields).await?;
-        self.add(actor, page.into_iter().collect(), Box::new(new), now, idempotency_key)
-            .await
+        let adding = Adding {
+            before: page.into_iter().collect(),
+            at: now,
+            idempotency_key,
+            drafted_under: None,
+        };
+        self.add(actor, Box::new(new), adding).await
     }
 
     /// Changes an item. Without `expected_version` the last writer of a field wins.

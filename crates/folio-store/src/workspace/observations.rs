@@ -13,9 +13,13 @@ use folio_memory::{
 use super::notes::Stopwatch;
 use super::patch::{Guard, Race};
 use super::{Workspace, WorkspaceError, Write, Written, source_of, trust_of};
+use crate::error::StoreError;
 
 /// Most observations that [`Workspace::active_observations`] gives (M7.2.14).
 pub const MAX_ACTIVE: usize = 100;
+
+/// How often an observation is drafted anew because the policy of its space changes meanwhile.
+const DRAFTS_MAX: u32 = 8;
 
 /// An observation that is ready to be written, alone or with more.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +32,19 @@ pub struct DraftedObservation {
     pub at: Timestamp,
     /// What was put right.
     pub warnings: Vec<Warning>,
+    /// The version of the policy that it went by.
+    pub drafted_under: u32,
+}
+
+/// How one entry is added.
+#[derive(Debug)]
+pub(super) struct Adding {
+    /// What has to be there before: its page, its type.
+    pub(super) before: Vec<Change>,
+    pub(super) at: Timestamp,
+    pub(super) idempotency_key: Option<String>,
+    /// The version of the policy that it went by, unless that was asked of the store just now.
+    pub(super) drafted_under: Option<u32>,
 }
 
 impl Workspace {
@@ -56,7 +73,7 @@ impl Workspace {
         trust: Trust,
     ) -> Result<DraftedObservation, WorkspaceError> {
         let now = self.now();
-        let policy = self.policy().await?;
+        let policy = self.policy_as_known().await?;
         let unknown = UnknownType::under(&policy, actor.role);
         let asked = match (&input.ttl_minutes, &input.expires_at) {
             (TtlInput::Absent, None) => Bound::Unsaid,
@@ -86,6 +103,7 @@ impl Workspace {
             registers,
             at: now,
             warnings: draft.warnings,
+            drafted_under: policy.version(),
         })
     }
 
@@ -101,35 +119,60 @@ impl Workspace {
         input: ObservationInput,
         idempotency_key: Option<String>,
     ) -> Result<Written, WorkspaceError> {
-        let drafted = self
-            .draft_observation(actor, input, source_of(actor), trust_of(actor))
-            .await?;
-        let (_, page) = self.scratch_page().await?;
-        let before = drafted.registers.into_iter().chain(page).collect();
-        let mut written = self
-            .add(actor, before, drafted.new, drafted.at, idempotency_key)
-            .await?;
-        written.warnings.splice(0..0, drafted.warnings);
+        let mut attempt = 1;
+        let (drafted_warnings, mut written) = loop {
+            let known = self.policy_as_known().await?.version();
+            let drafted = self
+                .draft_observation(actor, input.clone(), source_of(actor), trust_of(actor))
+                .await;
+            let drafted = match drafted {
+                Err(error) if attempt < DRAFTS_MAX => {
+                    // It may be right by what holds now.
+                    if self.policy().await?.version() == known {
+                        return Err(error);
+                    }
+                    attempt += 1;
+                    continue;
+                }
+                drafted => drafted?,
+            };
+            let (_, page) = self.scratch_page().await?;
+            let before = drafted.registers.into_iter().chain(page).collect();
+            let write = Adding {
+                before,
+                at: drafted.at,
+                idempotency_key: idempotency_key.clone(),
+                drafted_under: Some(drafted.drafted_under),
+            };
+            match self.add(actor, drafted.new, write).await {
+                // Somebody changed what types there are, or how long they last.
+                Err(WorkspaceError::Store(StoreError::OtherPolicy { .. })) if attempt < DRAFTS_MAX => {
+                    attempt += 1;
+                    self.policy().await?;
+                }
+                written => break (drafted.warnings, written?),
+            }
+        };
+        written.warnings.splice(0..0, drafted_warnings);
         self.note_warnings(actor, "add", &written.entry, &written.warnings);
         Ok(written)
     }
 
-    /// Adds one entry, after what has to be there `before` it: its page, its type.
+    /// Adds one entry.
     pub(super) async fn add(
         &self,
         actor: &Actor,
-        before: Vec<Change>,
         new: Box<NewEntry>,
-        at: Timestamp,
-        idempotency_key: Option<String>,
+        adding: Adding,
     ) -> Result<Written, WorkspaceError> {
-        let changes = before.into_iter().chain([Change::AddEntry(new)]).collect();
+        let changes = adding.before.into_iter().chain([Change::AddEntry(new)]).collect();
         let recorded = self
             .record(
                 actor,
                 Write {
-                    at: Some(at),
-                    idempotency_key,
+                    at: Some(adding.at),
+                    idempotency_key: adding.idempotency_key,
+                    drafted_under: adding.drafted_under,
                     ..Write::of(changes)
                 },
             )

@@ -13,6 +13,7 @@ use folio_memory::{
 use serde_json::json;
 
 use super::notes::Stopwatch;
+use super::observations::Adding;
 use super::{Workspace, WorkspaceError, Write, Written, source_of, trust_of};
 
 /// Bytes of the title of a page or a block.
@@ -108,7 +109,13 @@ impl Workspace {
             kind: EntryKind::Log,
             fields,
         };
-        self.add(actor, Vec::new(), Box::new(new), now, idempotency_key).await
+        let adding = Adding {
+            before: Vec::new(),
+            at: now,
+            idempotency_key,
+            drafted_under: None,
+        };
+        self.add(actor, Box::new(new), adding).await
     }
 
     /// The last `n` entries of a page, oldest of them first. Gives 1,000 at most.

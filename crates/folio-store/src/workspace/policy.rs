@@ -74,6 +74,21 @@ impl Workspace {
         Ok(Arc::clone(&known))
     }
 
+    /// What held when this process last looked: for writes that carry [`Expected::Policy`](crate::Expected::Policy), and so
+    /// find out whether it still does. Asks the store the first time only.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn policy_as_known(&self) -> Result<Arc<PolicyInForce>, WorkspaceError> {
+        if self.inner.policy_was_read.load(Ordering::Acquire) {
+            return Ok(Arc::clone(
+                &self.inner.policy.lock().unwrap_or_else(PoisonError::into_inner),
+            ));
+        }
+        self.policy().await
+    }
+
     /// Replaces what holds in the space, all of it. Only for people.
     ///
     /// # Errors

@@ -1,12 +1,16 @@
 //! The one place from which a commit leaves for the store.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use folio_memory::{Actor, Change, Entry, EntryKind, Timestamp, Warning};
 
-use super::{Workspace, WorkspaceError, long_text, redact};
+use super::{PolicyInForce, Workspace, WorkspaceError, long_text, redact};
 use crate::commit::{Blob, Commit, Committed, Expected, Record, RunAppend};
 use crate::error::StoreError;
+
+/// How often a write is judged anew because the policy of its space changes meanwhile.
+const POLICIES_MAX: u32 = 8;
 
 /// A write to be: everything in it is there afterwards, or nothing is.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +29,9 @@ pub struct Write {
     pub idempotency_key: Option<String>,
     /// Why, in the writer's words.
     pub reason: Option<String>,
+    /// The version of the policy by which the changes were drafted, if that was not asked of the store just now: should
+    /// another hold, nothing is written, and who drafted them drafts anew.
+    pub drafted_under: Option<u32>,
 }
 
 impl Write {
@@ -71,26 +78,59 @@ impl Workspace {
         seen: Option<&Entry>,
     ) -> Result<Recorded, WorkspaceError> {
         let run = write.run.as_ref().map(|append| append.run);
-        let policy = self.policy().await?;
-        self.authorise_write(actor, &write.changes, run, seen, &policy).await?;
-        let record = Record {
+        let mut policy = self.policy_to_go_by(&write).await?;
+        let at = write.at.unwrap_or_else(|| self.now());
+        let mut blobs = write.blobs;
+        let mut record = Record {
             run: write.run,
             reason: write.reason,
             ..Record::of(write.changes)
         };
-        let mut commit = Commit {
-            space: self.inner.space.clone(),
-            at: write.at.unwrap_or_else(|| self.now()),
-            actor: actor.clone(),
-            idempotency_key: write.idempotency_key,
-            expected: write.expected,
-            record,
-            blobs: write.blobs,
+        let mut warnings = Vec::new();
+        let (mut attempt, mut cleaned_by) = (1, None);
+        let committed = loop {
+            let allowed = self.authorise_write(actor, &record.changes, run, seen, &policy).await;
+            if let Err(refused) = allowed {
+                // It may be allowed by what holds now.
+                let (found, expected) = (self.policy().await?, policy.version());
+                if found.version() == expected || attempt >= POLICIES_MAX {
+                    return Err(refused);
+                }
+                if write.drafted_under.is_some() {
+                    let found = found.version();
+                    return Err(StoreError::OtherPolicy { found, expected }.into());
+                }
+                (policy, attempt) = (found, attempt + 1);
+                continue;
+            }
+            let mut expected = write.expected.clone();
+            expected.push(Expected::Policy(policy.version()));
+            let mut commit = Commit {
+                space: self.inner.space.clone(),
+                at,
+                actor: actor.clone(),
+                idempotency_key: write.idempotency_key.clone(),
+                expected,
+                record,
+                blobs,
+            };
+            // Of a long text only the beginning is there to be looked at again, so that is not done without need.
+            if cleaned_by != Some(policy.redaction) {
+                warnings.extend(redact::clean_commit(&mut commit, policy.redaction));
+                cleaned_by = Some(policy.redaction);
+            }
+            long_text::move_out(&mut commit);
+            record = commit.record.clone();
+            blobs = commit.blobs.clone();
+            match self.inner.store.commit(commit).await {
+                Err(StoreError::OtherPolicy { .. }) if write.drafted_under.is_none() && attempt < POLICIES_MAX => {
+                    attempt += 1;
+                    policy = self.policy().await?;
+                }
+                Err(error) => return Err(error.into()),
+                Ok(committed) => break committed,
+            }
         };
-        let warnings = redact::clean_commit(&mut commit, policy.redaction);
-        long_text::move_out(&mut commit);
-        let record = commit.record.clone();
-        let committed = self.inner.store.commit(commit).await?;
         self.inner.notebook.saw(committed.seq);
         self.inner.latest.fetch_max(committed.at.as_nanos(), Ordering::Relaxed);
         let mut added = 0;
@@ -111,7 +151,21 @@ impl Workspace {
         })
     }
 
-    /// Writes a commit that was put together elsewhere, without the secrets that are in it.
+    /// The policy by which `write` is judged and cleaned. The one that is known is good enough: the commit finds out whether
+    /// it still holds.
+    async fn policy_to_go_by(&self, write: &Write) -> Result<Arc<PolicyInForce>, WorkspaceError> {
+        let policy = self.policy_as_known().await?;
+        match write.drafted_under {
+            Some(expected) if expected != policy.version() => {
+                let found = policy.version();
+                Err(StoreError::OtherPolicy { found, expected }.into())
+            }
+            _ => Ok(policy),
+        }
+    }
+
+    /// Writes a commit that was put together elsewhere, without the secrets that are in it. One that expects a policy is
+    /// judged and cleaned by that.
     ///
     /// # Errors
     ///
@@ -124,7 +178,18 @@ impl Workspace {
             );
             return Err(StoreError::Invalid(message).into());
         }
-        let policy = self.policy().await?;
+        let expected = commit.expected.iter().find_map(|expected| match expected {
+            Expected::Policy(version) => Some(*version),
+            _ => None,
+        });
+        let policy = match expected {
+            Some(_) => self.policy_as_known().await?,
+            None => self.policy().await?,
+        };
+        if let Some(expected) = expected.filter(|expected| *expected != policy.version()) {
+            let found = policy.version();
+            return Err(StoreError::OtherPolicy { found, expected }.into());
+        }
         // Who carries a fence was given the run by the store, and writes what the engine makes of its events: the store sees to
         // the fence, and nothing has to be read for every step.
         let drives = |expected: &Expected| matches!(expected, Expected::RunHead { fence: Some(_), .. });

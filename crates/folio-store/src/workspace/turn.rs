@@ -260,6 +260,8 @@ impl Workspace {
             context,
             ..observation::ObservationInput::default()
         };
+        // A question is rare: what holds now is asked for.
+        self.policy().await?;
         let mut asked = self
             .draft_observation(&actor, input, source_of(&actor), trust_of(&actor))
             .await?

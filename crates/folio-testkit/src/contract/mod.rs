@@ -135,6 +135,7 @@ macro_rules! store_contract {
             a_new_space_has_the_policy_that_is_built_in,
             a_policy_is_replaced_as_a_whole_and_counts_its_versions,
             a_stale_policy_is_refused_with_the_version_it_has,
+            a_write_that_went_by_another_policy_is_refused,
             a_type_is_registered_once_m7_3_22,
             a_policy_belongs_to_its_space,
         ]);

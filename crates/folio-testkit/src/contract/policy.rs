@@ -3,7 +3,7 @@
 use folio_memory::observation::Class;
 use folio_memory::policy::{StrictTypes, TypePolicy};
 use folio_memory::{Change, KeptPolicy, Seq, SpacePolicy};
-use folio_store::{ErrorKind, StoreError};
+use folio_store::{Commit, ErrorKind, Expected, Record, StoreError};
 
 use super::Home;
 use super::scene::Scene;
@@ -98,4 +98,34 @@ pub async fn a_policy_belongs_to_its_space(home: &dyn Home) {
     other.commit(vec![set(StrictTypes::Everybody, Some(0))]).await;
     assert_eq!(policy(&scene).await.policy.strict_types, StrictTypes::Nobody);
     assert_eq!(policy(&other).await.policy.strict_types, StrictTypes::Everybody);
+}
+
+/// And nothing of it happens; what was done already is answered as before.
+pub async fn a_write_that_went_by_another_policy_is_refused(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let under = |version, key: &str| Commit {
+        expected: vec![Expected::Policy(version)],
+        idempotency_key: Some(key.to_owned()),
+        ..scene.commit_of(Record::of(Vec::new()))
+    };
+    scene.store.commit(under(0, "first")).await.expect("a new space");
+    scene.commit(vec![set(StrictTypes::Nobody, Some(0))]).await;
+    let refused = scene
+        .store
+        .commit(under(0, "second"))
+        .await
+        .expect_err("another policy");
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    assert!(
+        matches!(refused, StoreError::OtherPolicy { found: 1, expected: 0 }),
+        "{refused}"
+    );
+    let again = scene.store.commit(under(0, "first")).await.expect("a replay");
+    assert!(again.replayed);
+    let written = scene
+        .store
+        .commit(under(1, "second"))
+        .await
+        .expect("the policy that holds");
+    assert_eq!(written.seq, Seq(3));
 }

@@ -12,7 +12,7 @@ use folio_memory::{
 };
 use ulid::Ulid;
 
-use crate::commit::{BlobHash, Commit, Committed, CommittedEntry};
+use crate::commit::{BlobHash, Commit, Committed, CommittedEntry, Expected};
 use crate::error::StoreError;
 use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
@@ -58,6 +58,14 @@ impl State {
             pages: Vec::new(),
             run,
         };
+        for expected in &commit.expected {
+            if let Expected::Policy(expected) = *expected
+                && expected != self.policy.version
+            {
+                let found = self.policy.version;
+                return Err(StoreError::OtherPolicy { found, expected });
+            }
+        }
         for change in &commit.record.changes {
             match change {
                 Change::EnsurePage(new) => {

@@ -95,3 +95,45 @@ async fn a_tool_in_a_space_that_is_not_open_names_registered_types_only_m7_3_22(
         .await
         .unwrap_err();
 }
+
+#[tokio::test]
+async fn a_write_goes_by_the_policy_that_another_process_set_m7_3_22() {
+    let f = fixture();
+    let tool = Actor::new(Role::Tool, "t");
+    let weather = || input(json!({"content": "x", "type": "weather"}));
+    let another = f.another();
+    // Both know what holds.
+    another.policy().await.unwrap();
+    f.workspace.policy().await.unwrap();
+    f.set(json!({"types": {"weather": {"class": "alert", "default_ttl_minutes": 1}}}))
+        .await
+        .unwrap();
+    let known = another.add_observation(&tool, weather(), None).await.unwrap();
+    let ends = Some(Timestamp::from_millis(61_000));
+    assert_eq!(known.entry.fields.lifetime.expires_at(), ends);
+    f.set(json!({"types": {"weather": {"class": "alert", "default_ttl_minutes": 2}}}))
+        .await
+        .unwrap();
+    let longer = another.add_observation(&tool, weather(), None).await.unwrap();
+    let ends = Some(Timestamp::from_millis(121_000));
+    assert_eq!(longer.entry.fields.lifetime.expires_at(), ends);
+    f.set(json!({"strict_types": "everybody"})).await.unwrap();
+    another.add_observation(&person(), weather(), None).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn a_refusal_goes_by_the_policy_that_another_process_set() {
+    let f = fixture();
+    let another = f.another();
+    another.policy().await.unwrap();
+    let clarifier = Actor::new(Role::Clarifier, "c");
+    let question = || input(json!({"content": "which?", "type": "question"}));
+    f.set(json!({"types": {"question": {"class": "pending_confirmation"}}}))
+        .await
+        .unwrap();
+    another.add_observation(&clarifier, question(), None).await.unwrap();
+    f.set(json!({"types": {"question": {"class": "insight"}}}))
+        .await
+        .unwrap();
+    another.add_observation(&clarifier, question(), None).await.unwrap_err();
+}

@@ -1,19 +1,16 @@
 //! The export of a turn: made from the log at its end, read with the texts from the revisions (M7.6.47).
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use folio_memory::id::{Ref, TurnRef};
+use folio_memory::query::MAX_LIMIT;
 use folio_memory::turn::export::{Export, Listed, PartRef, Touched, parse_part, part_of, part_to_jsonl};
 use folio_memory::turn::{Turn, TurnQuery};
-use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, Seq, TurnId};
+use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, EntryQuery, Order, Seq, Status, TurnId};
 
 use super::super::{Workspace, WorkspaceError};
 use crate::commit::{Blob, BlobHash};
 use crate::error::StoreError;
-use crate::store::LogRow;
-
-/// Commits that are read at a time.
-const CHUNK: u32 = 500;
 
 /// An entry of an export with what it was then.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,12 +33,10 @@ pub(super) struct Made {
     pub(super) touched: Vec<Entry>,
 }
 
-/// Entries as the log makes them, from one commit to another.
+/// Memory that has changed between two commits.
 #[derive(Debug, Default)]
-struct Fold {
-    entries: BTreeMap<EntryId, Entry>,
-    /// What is no memory of its own: the steps and logs of runs, which have their pages and their journal.
-    passed_over: HashSet<EntryId>,
+struct News {
+    entries: Vec<Entry>,
     /// What the turn touched, with the version that it found.
     touched: BTreeMap<EntryId, Option<u32>>,
 }
@@ -139,20 +134,9 @@ impl Workspace {
         let mut parts: BTreeMap<u64, PartRef> = base
             .map(|base| base.parts.into_iter().map(|part| (part.part, part)).collect())
             .unwrap_or_default();
-        let mut fold = Fold::default();
-        let mut since = base_seq;
-        while since < as_of {
-            let rows = self.inner.store.changes(&self.inner.space, since, CHUNK).await?;
-            let Some(last) = rows.last().map(|row| row.seq) else {
-                break;
-            };
-            for row in rows.iter().filter(|row| row.seq <= as_of) {
-                self.fold(&mut fold, row, turn.begun.id).await?;
-            }
-            since = last;
-        }
+        let news = self.news(turn.begun.id, base_seq, as_of).await?;
         let mut blobs = Vec::new();
-        let changed: BTreeSet<u64> = fold.entries.values().map(|entry| part_of(entry.handle)).collect();
+        let changed: BTreeSet<u64> = news.entries.iter().map(|entry| part_of(entry.handle)).collect();
         for part in changed {
             let mut listed: BTreeMap<EntryHandle, Listed> = match parts.get(&part) {
                 Some(part) => self
@@ -163,8 +147,8 @@ impl Workspace {
                     .collect(),
                 None => BTreeMap::new(),
             };
-            let news = fold.entries.values().filter(|entry| part_of(entry.handle) == part);
-            listed.extend(news.map(|entry| (entry.handle, Listed::of(entry))));
+            let of_part = news.entries.iter().filter(|entry| part_of(entry.handle) == part);
+            listed.extend(of_part.map(|entry| (entry.handle, Listed::of(entry))));
             let listed: Vec<_> = listed.into_values().collect();
             let blob = Blob::new(part_to_jsonl(&listed).into_bytes());
             let (entries, body) = (listed.len() as u64, blob.hash.0.clone());
@@ -173,8 +157,10 @@ impl Workspace {
         }
         let mut touched: Vec<_> = Vec::new();
         let mut touched_entries: Vec<_> = Vec::new();
-        for (id, old_version) in &fold.touched {
-            let Some(entry) = fold.entries.get(id) else { continue };
+        for entry in &news.entries {
+            let Some(old_version) = news.touched.get(&entry.id) else {
+                continue;
+            };
             touched.push(Touched {
                 kind: entry.kind,
                 old_version: *old_version,
@@ -199,55 +185,55 @@ impl Workspace {
         })
     }
 
-    async fn fold(&self, fold: &mut Fold, row: &LogRow, turn: TurnId) -> Result<(), WorkspaceError> {
-        let is_ours = row.actor.turn == Some(turn);
-        for change in &row.record.changes {
-            match change {
-                Change::AddEntry(new) if !new.kind.is_memory() => {
-                    fold.passed_over.insert(new.id);
+    /// The memory that was added or changed after `base`, as it was at `as_of`, and which of it `turn` had to do with.
+    ///
+    /// The log of a run says much, and little of it is memory: so the entries are asked for, and then what became of each.
+    async fn news(&self, turn: TurnId, base: Seq, as_of: Seq) -> Result<News, WorkspaceError> {
+        let mut news = News::default();
+        let mut query = EntryQuery {
+            kinds: EntryKind::ALL.into_iter().filter(|kind| kind.is_memory()).collect(),
+            status: Status::ALL.to_vec(),
+            since: Some(base),
+            as_of: Some(as_of),
+            include_expired: true,
+            include_superseded: true,
+            order: Order::Oldest,
+            limit: MAX_LIMIT,
+            ..EntryQuery::default()
+        };
+        loop {
+            // As it is stored: what is compared is its hash.
+            let page = self.inner.store.entries(&self.inner.space, &query, self.now()).await?;
+            for entry in page.items {
+                if let Some(found) = self.touched_by(turn, &entry, base, as_of).await? {
+                    news.touched.insert(entry.id, found);
                 }
-                Change::AddEntry(new) => {
-                    let handle = self.inner.store.entry(&self.inner.space, Ref::Id(new.id)).await?.handle;
-                    let entry = Entry::added((**new).clone(), handle, row.seq, row.at);
-                    if is_ours {
-                        fold.touched.insert(entry.id, None);
-                    }
-                    fold.entries.insert(entry.id, entry);
-                }
-                Change::PatchEntry { entry: id, .. } | Change::EraseEntry { entry: id, .. } => {
-                    if fold.passed_over.contains(id) {
-                        continue;
-                    }
-                    if !fold.entries.contains_key(id)
-                        && let Some(before) = self.entry_at(*id, Seq(row.seq.0 - 1)).await?
-                    {
-                        if !before.kind.is_memory() {
-                            fold.passed_over.insert(*id);
-                            continue;
-                        }
-                        fold.entries.insert(*id, before);
-                    }
-                    let Some(entry) = fold.entries.get_mut(id) else {
-                        continue;
-                    };
-                    let found = entry.version;
-                    match change {
-                        Change::PatchEntry { fields, .. } if !entry.already_has(fields) => {
-                            entry.patch(fields, row.seq, row.at);
-                        }
-                        Change::EraseEntry { why, .. } => {
-                            entry.erase(*why, row.seq, row.at);
-                        }
-                        _ => {}
-                    }
-                    if is_ours && entry.version > found {
-                        fold.touched.entry(*id).or_insert(Some(found));
-                    }
-                }
-                _ => {}
+                news.entries.push(entry);
+            }
+            match page.next {
+                Some(next) => query.cursor = Some(next),
+                None => return Ok(news),
             }
         }
-        Ok(())
+    }
+
+    /// If `turn` changed `entry` after `base`: the version that it found, none if it added it.
+    async fn touched_by(
+        &self,
+        turn: TurnId,
+        entry: &Entry,
+        base: Seq,
+        as_of: Seq,
+    ) -> Result<Option<Option<u32>>, WorkspaceError> {
+        let history = self.inner.store.history(&self.inner.space, entry.id).await?;
+        let of_turn = history
+            .iter()
+            .filter(|revision| revision.seq > base && revision.seq <= as_of)
+            .find(|revision| revision.actor.turn == Some(turn));
+        Ok(of_turn.map(|revision| match revision.change {
+            Change::AddEntry(_) => None,
+            _ => Some(revision.version.saturating_sub(1)),
+        }))
     }
 
     /// The newest export that describes no more than what was before `turn` began: what it touched is then read anew.

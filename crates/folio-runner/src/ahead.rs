@@ -1,0 +1,152 @@
+//! How far a run is ahead of the disk: the batch that is being written, and the one that is gathered meanwhile.
+
+use folio_engine::CallAction;
+use folio_store::{Committed, StoreError};
+use tokio::task::JoinHandle;
+
+use crate::steps::Batch;
+
+/// Events that are gathered while a batch is being written; then the run waits for the disk. More would make nothing quicker,
+/// and whoever watches would see less often how far it is.
+const EVENTS_MAX: usize = 64;
+
+/// What comes of a write that goes on beside.
+type Written = JoinHandle<Result<Committed, StoreError>>;
+
+/// A batch that is being written.
+#[derive(Debug)]
+pub(crate) struct Writing<O> {
+    /// Its number.
+    pub(crate) batch: u64,
+    /// Calls that begin when it is durable.
+    pub(crate) calls: Vec<CallAction>,
+    /// What it records, to be applied again if it cannot be written.
+    outcomes: Vec<O>,
+}
+
+/// What was applied to a run and is not durable yet.
+#[derive(Debug)]
+pub(crate) struct Ahead<O> {
+    /// What is gathered for the next commit.
+    pub(crate) batch: Batch,
+    outcomes: Vec<O>,
+    /// The number of the batch that is gathered. None is used twice.
+    number: u64,
+    /// The number of the last batch that was written.
+    written: u64,
+    writing: Option<(Writing<O>, Written)>,
+    /// Whether calls were begun whose beginning is in the batch that is gathered.
+    has_calls: bool,
+}
+
+impl<O> Default for Ahead<O> {
+    fn default() -> Self {
+        Self {
+            batch: Batch::default(),
+            outcomes: Vec::new(),
+            number: 1,
+            written: 0,
+            writing: None,
+            has_calls: false,
+        }
+    }
+}
+
+impl<O> Ahead<O> {
+    /// Whether everything that was applied is durable.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.writing.is_none() && self.batch.is_empty()
+    }
+
+    /// Whether more may be gathered.
+    pub(crate) fn has_room(&self) -> bool {
+        self.writing.is_none() || (self.batch.events.len() < EVENTS_MAX && self.batch.blobs.is_empty())
+    }
+
+    /// Whether there is something to write, and nothing being written.
+    pub(crate) fn may_write(&self) -> bool {
+        self.writing.is_none() && !self.batch.is_empty()
+    }
+
+    /// Whether calls were begun whose beginning is in the batch that is gathered.
+    pub(crate) fn has_calls(&self) -> bool {
+        self.has_calls
+    }
+
+    /// Whether batch `number` is durable.
+    pub(crate) fn has_written(&self, number: u64) -> bool {
+        number <= self.written
+    }
+
+    /// The number of the batch that is gathered.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The calls that begin when the batch that is being written is durable.
+    pub(crate) fn waiting_calls(&self) -> usize {
+        self.writing.as_ref().map_or(0, |(writing, _)| writing.calls.len())
+    }
+
+    /// Keeps `outcome`, which the batch records, until it is durable.
+    pub(crate) fn keep(&mut self, outcome: O) {
+        self.outcomes.push(outcome);
+    }
+
+    /// Takes the batch that was gathered out for writing, and begins the next.
+    pub(crate) fn take(&mut self) -> (Batch, Writing<O>) {
+        let mut batch = std::mem::take(&mut self.batch);
+        let writing = Writing {
+            batch: self.number,
+            calls: std::mem::take(&mut batch.calls),
+            outcomes: std::mem::take(&mut self.outcomes),
+        };
+        self.number += 1;
+        self.has_calls = false;
+        (batch, writing)
+    }
+
+    /// Notes a call whose beginning is in the batch that is gathered.
+    pub(crate) fn begins_call(&mut self) {
+        self.has_calls = true;
+    }
+
+    /// Notes that `writing` is being written, and by whom.
+    pub(crate) fn write(&mut self, writing: Writing<O>, written: Written) {
+        self.writing = Some((writing, written));
+    }
+
+    /// Waits for the batch that is being written; for ever if none is. May be dropped while it waits.
+    pub(crate) async fn written(&mut self) -> (Writing<O>, Result<Committed, StoreError>) {
+        let Some((_, handle)) = &mut self.writing else {
+            return std::future::pending().await;
+        };
+        let written = handle.await.unwrap_or_else(|error| {
+            Err(StoreError::Unavailable {
+                doing: "write to",
+                location: "the run's journal".to_owned(),
+                reason: "the writer stopped".to_owned(),
+                source: Some(Box::new(error)),
+            })
+        });
+        match self.writing.take() {
+            Some((writing, _)) => (writing, written),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Notes that batch `number` is durable, and so is every one before.
+    pub(crate) fn has_now_written(&mut self, number: u64) {
+        self.written = self.written.max(number);
+    }
+
+    /// Drops everything that is not durable, `writing` first, and gives what it recorded.
+    pub(crate) fn start_anew(&mut self, writing: Writing<O>) -> Vec<O> {
+        self.batch = Batch::default();
+        self.number += 1;
+        self.has_calls = false;
+        let mut outcomes = writing.outcomes;
+        outcomes.append(&mut self.outcomes);
+        outcomes
+    }
+}

@@ -1,0 +1,182 @@
+//! While the disk writes, a run goes on with what only computes; effects wait for the disk.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use folio_engine::{Event, Outcome, plan};
+use folio_memory::policy::SpacePolicy;
+use folio_memory::{Actor, Role, RunId, Seq, SpaceName};
+use folio_runner::{NewRun, Runner, RunnerError, RunnerOptions};
+use folio_store::sqlite::OpenOptions;
+use folio_store::{RandomIds, SqliteStore, Store, StoreError, SystemClock, Workspace};
+use folio_testkit::{Fault, FaultyStore};
+use folio_tools::{Effect, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec};
+use serde_json::json;
+
+/// A tool that writes down what is durable of its run when it is called.
+#[derive(Debug)]
+struct Witness {
+    spec: ToolSpec,
+    store: Arc<dyn Store>,
+    seen: Arc<Mutex<Vec<(usize, usize)>>>,
+}
+
+#[async_trait]
+impl Tool for Witness {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, request: &ToolRequest, _: &ToolContext) -> ToolResponse {
+        let run: RunId = request.run_id.parse().unwrap();
+        let journal = self.store.journal(&SpaceName::main(), run, Seq(0)).await.unwrap();
+        let count = |is: fn(&Event) -> bool| journal.events.iter().filter(|(_, event)| is(event)).count();
+        let begun = count(|event| matches!(event, Event::Started { .. }));
+        let ended = count(|event| matches!(event, Event::Finished { .. }));
+        self.seen.lock().unwrap().push((begun, ended));
+        ToolResponse::ok(request, json!({"begun": begun}), "")
+    }
+}
+
+struct House {
+    runner: Runner,
+    store: Arc<FaultyStore>,
+    seen: Arc<Mutex<Vec<(usize, usize)>>>,
+    _folder: tempfile::TempDir,
+}
+
+impl House {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = SqliteStore::open(&OpenOptions::at(folder.path().join("folio.db"))).unwrap();
+        let store = Arc::new(FaultyStore::new(inner));
+        let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds::default()));
+        let workspace = Workspace::new(store.clone(), clock, ids, SpaceName::main());
+        let seen = Arc::<Mutex<Vec<_>>>::default();
+        let mut registry = Registry::with_builtins();
+        registry.register(Arc::new(Witness {
+            spec: ToolSpec::new("witness", Effect::Idempotent, "looks at what is durable"),
+            store: store.clone(),
+            seen: Arc::clone(&seen),
+        }));
+        Self {
+            runner: Runner::new(workspace, registry, RunnerOptions::default()),
+            store,
+            seen,
+            _folder: folder,
+        }
+    }
+
+    async fn submit(&self, steps: serde_json::Value) -> RunId {
+        let plan = json!({"title": "ahead", "steps": steps});
+        let new = NewRun {
+            plan: plan::from_value(&plan, &self.runner.known()).unwrap(),
+            goal: None,
+            inputs: BTreeMap::new(),
+            folder: None,
+            shell: Default::default(),
+            thread: folio_memory::ThreadKey::main(),
+            actor: Actor::new(Role::Human, "test"),
+        };
+        self.runner.submit(new).await.unwrap().0
+    }
+
+    fn seen(&self) -> Vec<(usize, usize)> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+fn compute(id: &str) -> serde_json::Value {
+    json!({"id": id, "do": {"tool": "text", "args": {"op": "echo", "value": 1}}})
+}
+
+fn effect(id: &str) -> serde_json::Value {
+    json!({"id": id, "do": {"tool": "witness"}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_effect_begins_when_everything_before_it_is_durable_e9_9() {
+    let house = House::new();
+    let steps: Vec<_> = (0..30)
+        .map(|n| match n % 3 {
+            2 => effect(&format!("s{n}")),
+            _ => compute(&format!("s{n}")),
+        })
+        .collect();
+    let run = house.submit(json!(steps)).await;
+    let result = house.runner.drive(run).await.unwrap();
+    assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
+    // The third step saw the two before it ended, and itself begun; and so on.
+    let expected: Vec<_> = (0..10).map(|n| (3 * n + 3, 3 * n + 2)).collect();
+    assert_eq!(house.seen(), expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_only_computes_does_not_wait_for_the_disk_step_by_step() {
+    let house = House::new();
+    let steps: Vec<_> = (0..400).map(|n| compute(&format!("s{n}"))).collect();
+    let run = house.submit(json!(steps)).await;
+    let before = house.store.commits();
+    let result = house.runner.drive(run).await.unwrap();
+    assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
+    let commits = house.store.commits() - before;
+    assert!(commits < 350, "{commits} commits for 400 steps");
+    let run = house.runner.load(run).await.unwrap();
+    assert_eq!(run.result().unwrap().status, Outcome::Ok);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_the_store_is_gone_the_run_stops_before_the_next_effect() {
+    for lost in 1..6 {
+        let house = House::new();
+        let steps = json!([compute("a"), compute("b"), effect("c"), compute("d"), effect("e")]);
+        let run = house.submit(steps).await;
+        house.store.fail(house.store.commits() + lost, Fault::Gone);
+        match house.runner.drive(run).await {
+            Ok(result) => assert_eq!(result.status, Outcome::Ok),
+            Err(RunnerError::Store(error)) => assert!(matches!(error, StoreError::Unavailable { .. }), "{error}"),
+            Err(error) => panic!("{error}"),
+        }
+        house.store.heal();
+        let seen = house.seen();
+        assert!(seen.iter().all(|seen| [(3, 2), (5, 4)].contains(seen)), "{seen:?}");
+        let result = house.runner.drive(run).await.unwrap();
+        assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
+        let run = house.runner.load(run).await.unwrap();
+        assert_eq!(run.in_flight(), []);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_changes_under_way_holds_from_then_on() {
+    let house = House::new();
+    let tide = json!({"op": "echo", "value": 1});
+    let noticing = |n: u32| {
+        json!({"id": format!("s{n}"), "do": {"tool": "text", "args": tide},
+               "observe": {"type": "contextual_insight", "content": format!("step {n}")}})
+    };
+    let steps: Vec<_> = (0..40).map(noticing).collect();
+    let run = house.submit(json!(steps)).await;
+    let workspace = house.runner.workspace().clone();
+    let human = Actor::new(Role::Human, "test");
+    let change = async {
+        for n in 0..10 {
+            let mut policy = SpacePolicy::default();
+            policy.quota.live_observations = 1_000 + n;
+            workspace.set_policy(&human, policy, None, None).await.unwrap();
+        }
+    };
+    let (result, ()) = tokio::join!(house.runner.drive(run), change);
+    assert_eq!(result.unwrap().status, Outcome::Ok);
+    let noticed = workspace
+        .observations(folio_memory::EntryQuery {
+            limit: 100,
+            ..Default::default()
+        })
+        .await
+        .unwrap();
+    assert_eq!(noticed.total, 40, "each step's observation is there exactly once");
+}
