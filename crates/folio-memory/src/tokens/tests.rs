@@ -1,0 +1,111 @@
+//! Counts, and the estimate beside them.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn o200k(text: &str) -> u32 {
+    Vocabulary::O200k.count(text)
+}
+
+#[test]
+fn counting_is_exact_m7_8_v3() {
+    // What OpenAI's own tokenizer makes of these texts.
+    for (text, o200k, cl100k) in [
+        ("", 0, 0),
+        ("hello world", 2, 2),
+        ("The quick brown fox jumps over the lazy dog.", 10, 10),
+        ("2026-01-01T00:00:00Z", 13, 13),
+        ("<|endoftext|>", 7, 7),
+    ] {
+        assert_eq!(Vocabulary::O200k.count(text), o200k, "{text:?}");
+        assert_eq!(Vocabulary::Cl100k.count(text), cl100k, "{text:?}");
+    }
+}
+
+#[test]
+fn a_model_is_known_by_its_name_m7_8_v3() {
+    for (model, method) in [
+        ("gpt-4o", "o200k_base"),
+        ("openai:gpt-5.1-mini", "o200k_base"),
+        ("openai/o3", "o200k_base"),
+        ("ft:gpt-4o:my-org::abc123", "o200k_base"),
+        ("openai+http://127.0.0.1:8080/v1:gpt-4.1", "o200k_base"),
+        ("gpt-4-turbo", "cl100k_base"),
+        ("anthropic:claude-sonnet-4-5", "o200k_base × 1.2, estimated"),
+        ("google/gemini-2.5-pro", "o200k_base × 1.1, estimated"),
+        ("ollama:llama3.2", "estimated"),
+        ("", "estimated"),
+    ] {
+        assert_eq!(for_model(model).method(), method, "{model}");
+    }
+    let text = "five words are not enough";
+    assert_eq!(for_model("claude").count(text), (o200k(text) * 12).div_ceil(10));
+}
+
+#[test]
+fn an_estimate_of_prose_is_no_more_than_twice_what_it_is_m7_8_v3() {
+    let text = include_str!("../../../../ARCHITECTURE.md");
+    let (estimate, exact) = (Estimate.count(text), o200k(text));
+    assert!(estimate >= exact && estimate < exact * 2, "{estimate} for {exact}");
+}
+
+#[test]
+fn an_estimate_of_documents_is_not_below_what_they_are_m7_8_v3() {
+    for text in [
+        include_str!("../../../../README.md"),
+        include_str!("../context/mod.rs"),
+        include_str!("../../../../Cargo.lock"),
+        "今日は良い天気です。明日も晴れるでしょう。",
+        "이것은 한국어 문장입니다.",
+        "Größenwahnsinnige Übungsplätze für Straßenbahnschaffner",
+        "Съешь ещё этих мягких французских булок, да выпей чаю",
+        "👩‍👩‍👧‍👦 🇪🇺 👍🏽 🙂🙃",
+        "zalgo: h̷̢̛e̸l̵l̶o̴",
+    ] {
+        let start = &text[..text.floor_char_boundary(60)];
+        assert!(Estimate.count(text) >= o200k(text), "{start}");
+        // And no line of it.
+        for line in text.lines() {
+            assert!(Estimate.count(line) >= o200k(line), "{line}");
+        }
+    }
+}
+
+/// Texts of one kind that people and programs write.
+fn some_text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[a-zA-Zäöüßéèçñøå ,.]{0,80}",
+        "([A-Z]?[a-z]{1,9} ){0,12}",
+        "[一-龥ぁ-んァ-ヶ。、가-힣]{0,40}",
+        "[\u{1f300}-\u{1faff}\u{200d}\u{fe0f}☀-➿]{0,20}",
+        "(fn|let|self|impl|if|\\{|\\}|\\(|\\)|;|::|->|_|[a-z_]{1,12}|\n|    |[0-9]{1,4}){0,40}",
+        "([a-z][\u{300}-\u{36f}]{0,3}){0,20}",
+        "[0-9., -]{0,60}",
+        "[A-Za-z0-9+/]{0,80}={0,2}",
+        "[0-9a-f]{0,64}",
+        "[א-תء-يа-яά-ώ ]{0,60}",
+        "[\\x20-\\x7e]{0,80}",
+        "[ \t\r\n]{0,40}",
+        "\\PC{0,40}",
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+    #[test]
+    fn an_estimate_is_never_below_what_a_model_counts_m7_8_v3(parts in proptest::collection::vec(some_text(), 1..4)) {
+        let text = parts.concat();
+        prop_assert!(Estimate.count(&text) >= o200k(&text), "{} < {} for {text:?}", Estimate.count(&text), o200k(&text));
+    }
+
+    #[test]
+    fn counting_agrees_with_another_implementation_m7_8_v3(parts in proptest::collection::vec(some_text(), 1..4)) {
+        let text = parts.concat();
+        let theirs = tiktoken_rs::o200k_base_singleton().encode_ordinary(&text).len();
+        prop_assert_eq!(o200k(&text), u32::try_from(theirs).unwrap());
+        let theirs = tiktoken_rs::cl100k_base_singleton().encode_ordinary(&text).len();
+        prop_assert_eq!(Vocabulary::Cl100k.count(&text), u32::try_from(theirs).unwrap());
+    }
+}
