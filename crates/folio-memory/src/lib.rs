@@ -11,7 +11,7 @@
 //! - [`lifecycle`], [`history`]: what may become of an entry, and how it came to be what it is
 //! - [`policy`]: what holds in a space beyond what is built in
 //! - [`turn`], [`goals`], [`patterns`], [`calibration`]: what a turn decides, and what is learned from turns
-//! - [`context`], [`tokens`]: what of all this goes into a prompt
+//! - [`view`], [`context`], [`tokens`]: what of all this a model reads, within a budget
 //! - [`tool_exchange`]: what tools are asked and what they answer, item by item
 //! - [`query`]: what may be asked
 //! - [`text`]: what is found by words, and where they stand
@@ -50,6 +50,7 @@ pub mod trace;
 pub mod turn;
 #[cfg(test)]
 mod turn_testing;
+pub mod view;
 pub mod warning;
 
 pub use actor::{Actor, Role, Source, Trust};

@@ -76,6 +76,9 @@ pub struct EntryQuery {
     pub tags_none: Vec<Tag>,
     /// Whose context has these values at these dotted paths (M7.2.18).
     pub context: Vec<(String, Value)>,
+    /// Only what is pinned, or only what is not.
+    #[serde(skip_serializing_if = "is_default")]
+    pub pinned: Option<bool>,
     /// At least this sure; entries without confidence do not pass.
     pub min_confidence: Option<f64>,
     /// Added or changed after this commit: what a parallel turn has not seen yet (M7.2.16).
@@ -139,6 +142,7 @@ impl EntryQuery {
             && self
                 .min_confidence
                 .is_none_or(|least| fields.confidence.is_some_and(|c| c.value() >= least))
+            && self.pinned.is_none_or(|pinned| fields.pin_rank.is_some() == pinned)
             && self.since.is_none_or(|seq| entry.updated_seq > seq)
             && self.as_of.is_none_or(|seq| entry.created_seq <= seq)
             && (self.include_expired || state != State::Expired)

@@ -30,6 +30,7 @@ mod tidy;
 mod tool_context;
 mod trace;
 mod turn;
+mod view;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -61,6 +62,7 @@ pub use record::{Recorded, Write};
 pub use tidy::Tidied;
 pub use trace::{TraceEntry, TraceQuery};
 pub use turn::{Begun, DraftedTurn, Ended, Episode, EpisodeQuery, Exported, TurnInput};
+pub use view::{View, ViewRequest};
 
 use self::notes::Notebook;
 use self::patch::Race;
@@ -91,6 +93,8 @@ struct Inner {
     /// Pages of derived id that are known to be there. Pages are never removed, so this stays true.
     known_pages: Mutex<HashSet<PageId>>,
     recalled: redact::Recalled,
+    /// The last views that were made.
+    views: view::KeptViews,
     /// What happened and is not in the log.
     notebook: Arc<Notebook>,
     /// Adds until it is looked whether there are too many.
@@ -133,6 +137,7 @@ impl Workspace {
                 notebook,
                 outbox: OnceLock::new(),
                 recalled,
+                views: view::KeptViews::default(),
                 adds_left: AtomicI64::new(0),
             }),
             asker: Arc::new(Actor::new(Role::Human, "")),

@@ -4,10 +4,12 @@
 //! whole; a type that an open space meets for the first time is added to it by itself.
 
 mod registered;
+mod scratchbook;
 
 use serde::{Deserialize, Serialize};
 
 pub use registered::{DEFAULT_TTL_MINUTES, MAX_TTL_MINUTES, StrictTypes, TypePolicy, TypesPolicy};
+pub use scratchbook::{Profile, SMALL_WINDOW, ScratchbookPolicy};
 
 use crate::change::Change;
 use crate::id::Seq;
@@ -38,6 +40,9 @@ pub struct SpacePolicy {
     /// What tools may add and see (M7.3.23).
     #[serde(skip_serializing_if = "ManifestsPolicy::is_empty")]
     pub manifests: ManifestsPolicy,
+    /// How much of a scratchbook a model reads, and where (M7.8).
+    #[serde(alias = "scratchbook_policy", skip_serializing_if = "is_default")]
+    pub scratchbook: ScratchbookPolicy,
     /// What is kept of what happened besides the log (M7.10).
     #[serde(skip_serializing_if = "is_default")]
     pub trace: TracePolicy,
@@ -51,7 +56,8 @@ impl SpacePolicy {
     /// The first section that is wrong, with the reason.
     pub fn check(&self) -> Result<(), Invalid> {
         self.types.check()?;
-        self.manifests.check()
+        self.manifests.check()?;
+        self.scratchbook.check()
     }
 }
 

@@ -67,7 +67,11 @@ impl Tokens for Estimate {
                     let word = &text[at..end];
                     let follows_space = at > 0 && bytes[at - 1] == b' ';
                     at = end;
-                    if follows_space && is_known(word) { TOKEN } else { spelled(word.as_bytes()) }
+                    if follows_space && is_known(word) {
+                        TOKEN
+                    } else {
+                        spelled(word.as_bytes())
+                    }
                 }
                 // One space belongs to the word behind it.
                 b' ' => {
@@ -120,7 +124,9 @@ fn spelled(word: &[u8]) -> u32 {
 /// Tokens of one character beyond ASCII. At most one for each of its bytes, whatever the vocabulary.
 fn of_character(c: char) -> u32 {
     match c {
-        'À'..='ÿ' | 'ά'..='ί' | 'α'..='ώ' | 'Α'..='Ω' | 'А'..='я' | 'ё' | 'א'..='ת' | 'ء'..='غ' | 'ف'..='ي' => 1,
+        'À'..='ÿ' | 'ά'..='ί' | 'α'..='ώ' | 'Α'..='Ω' | 'А'..='я' | 'ё' | 'א'..='ת' | 'ء'..='غ' | 'ف'..='ي' => {
+            1
+        }
         '\u{900}'..='\u{eff}' | '\u{2010}'..='\u{203a}' | '\u{2190}'..='\u{22ff}' | '\u{3000}'..='\u{30ff}' => 2,
         '\u{4e00}'..='\u{9fff}' if RARE_IDEOGRAPHS >> ((u32::from(c) - 0x4e00) >> 8) & 1 == 0 => 2,
         '\u{ac00}'..='\u{d7a3}' if !is_rare_hangul(u32::from(c)) => 2,
@@ -130,6 +136,6 @@ fn of_character(c: char) -> u32 {
 
 fn is_rare_hangul(c: u32) -> bool {
     let group = (c - 0xac00) / 64;
-    let word = RARE_HANGUL.iter().nth(usize::try_from(group / 64).unwrap_or(usize::MAX));
+    let word = RARE_HANGUL.get(usize::try_from(group / 64).unwrap_or(usize::MAX));
     word.is_none_or(|word| word >> (group % 64) & 1 == 1)
 }

@@ -99,6 +99,10 @@ impl LiveIndex {
                 _ => unions.push(names.iter().filter_map(|name| self.set(*family, name)).union()),
             }
         }
+        let pinned = self.set(Family::Pinned, "").unwrap_or(&none);
+        if query.pinned == Some(true) {
+            all.push(pinned);
+        }
         if !query.tags_any.is_empty() {
             unions.push(
                 query
@@ -119,6 +123,9 @@ impl LiveIndex {
             }
             None => self.live().clone(),
         };
+        if query.pinned == Some(false) {
+            found -= pinned;
+        }
         for tag in &query.tags_none {
             if let Some(set) = self.set_of(tag.as_str()) {
                 found -= set;

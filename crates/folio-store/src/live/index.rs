@@ -21,6 +21,7 @@ pub(crate) struct Facts<'e> {
     pub(crate) status: Status,
     pub(crate) owner: &'e str,
     pub(crate) confidence: Option<f64>,
+    pub(crate) is_pinned: bool,
     /// When it expires; none if it does not, or is pinned.
     pub(crate) expires_at: Option<Timestamp>,
     /// Its words, as `folio_memory::terms` gives them.
@@ -40,6 +41,7 @@ impl<'e> Facts<'e> {
             status: fields.status,
             owner: fields.owner.as_str(),
             confidence: fields.confidence.map(folio_memory::Confidence::value),
+            is_pinned: fields.pin_rank.is_some(),
             expires_at: fields.lifetime.expires_at().filter(|_| fields.pin_rank.is_none()),
             terms,
         })
@@ -89,6 +91,8 @@ pub(crate) enum Family {
     Type,
     Status,
     Owner,
+    /// Of those that are pinned, all the same.
+    Pinned,
 }
 
 impl Default for LiveIndex {
@@ -144,6 +148,9 @@ impl LiveIndex {
         };
         self.add_word(Family::Status, facts.status.as_str(), slot);
         self.add_word(Family::Owner, facts.owner, slot);
+        if facts.is_pinned {
+            self.add_word(Family::Pinned, "", slot);
+        }
         if !facts.terms.is_empty() {
             self.worded[slot] = small(self.words.len());
             self.words.push(small(facts.terms.len()));
@@ -330,7 +337,7 @@ impl LiveIndex {
     fn add_word(&mut self, family: Family, text: &str, slot: usize) {
         let known = self.sets.len();
         let word = self.word(&named(family, text));
-        if self.sets.len() > known && matches!(family, Family::Status | Family::Owner) {
+        if self.sets.len() > known && matches!(family, Family::Status | Family::Owner | Family::Pinned) {
             self.fluid.push(word);
         }
         self.sets[word as usize].insert(small(slot));
@@ -354,6 +361,7 @@ fn named(family: Family, text: &str) -> String {
         Family::Type => '\u{4}',
         Family::Status => '\u{5}',
         Family::Owner => '\u{6}',
+        Family::Pinned => '\u{7}',
     };
     format!("{mark}{text}")
 }

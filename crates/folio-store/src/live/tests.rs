@@ -66,8 +66,22 @@ fn entry(number: u64) -> impl Strategy<Value = Entry> {
 }
 
 fn query() -> impl Strategy<Value = EntryQuery> {
-    let parts = (0..4usize, 0..3usize, 0..3usize, 0..8u8, 0..3u8, 0..3u64, 0..3usize);
-    parts.prop_map(|(kind, status, owner, tags, sure, goal, order)| EntryQuery {
+    let parts = (
+        0..4usize,
+        0..3usize,
+        0..3usize,
+        0..8u8,
+        0..3u8,
+        0..3u64,
+        0..3usize,
+        0..5u8,
+    );
+    parts.prop_map(|(kind, status, owner, tags, sure, goal, order, pinned)| EntryQuery {
+        pinned: match pinned {
+            0 => Some(true),
+            1 => Some(false),
+            _ => None,
+        },
         kinds: match kind {
             3 => vec![EntryKind::Note, EntryKind::Todo],
             kind => vec![[EntryKind::Observation, EntryKind::Note, EntryKind::Todo][kind]],

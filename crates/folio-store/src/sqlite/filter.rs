@@ -63,12 +63,14 @@ impl Filter {
         let only_memory = !query.kinds.is_empty() && query.kinds.iter().all(|kind| kind.is_memory());
         let newer = query.since.filter(|_| led.is_none() && only_memory);
         let newer = newer.map(|since| newer_than(conn, space, since)).transpose()?;
+        let only_of_runs = !query.kinds.is_empty() && query.kinds.iter().all(|kind| !kind.is_memory());
         let rows = || match (&led, page) {
             // The word that fewest have leads to the entries.
             (Some(term), page) => led_by(space, term, page),
             // What is newer than a commit is seldom much.
             (None, page) if only_memory && newer.is_some() => newer.clone().unwrap_or_default().on(page),
             (None, page) if only_memory => listed(space, page),
+            (None, Some(page)) if only_of_runs => written_on(page),
             (None, Some(page)) => on(page),
             (None, None) => numbered(space),
         };
@@ -108,6 +110,9 @@ impl Filter {
         }
         if let Some(least) = query.min_confidence {
             filter.and("confidence >= ?", [least.into()]);
+        }
+        if let Some(pinned) = query.pinned {
+            filter.and(if pinned { "pinned" } else { "NOT pinned" }, []);
         }
         if let Some(since) = query.since {
             filter.and("updated_seq > ?", [to_column(since.0).into()]);
@@ -372,6 +377,16 @@ fn newer_than(conn: &Connection, space: SpaceId, since: Seq) -> Result<Condition
         range.into_iter().chain([changed]),
     );
     Ok(conditions)
+}
+
+/// What runs wrote on the page that stands at `page`: blocks of a log, steps and summaries.
+fn written_on(page: Place) -> Conditions {
+    let mut conditions = Conditions {
+        table: "entry INDEXED BY entry_page",
+        ..Conditions::default()
+    };
+    conditions.and("page = ? AND kind IN ('log', 'step', 'summary')", [place_value(page)]);
+    conditions
 }
 
 /// The memory of `space`, or what of it stands at `page`, found in the index that is sorted by kind and page.

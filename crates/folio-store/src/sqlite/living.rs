@@ -218,6 +218,7 @@ fn made(conn: &Connection, space: SpaceId, bytes_max: usize, is_closing: &Atomic
             status: Status::parse(text(4)?).ok_or_else(|| damaged(&name(), "its status is unknown"))?,
             owner: text(5)?,
             confidence: row.get(8)?,
+            is_pinned,
             expires_at: expires_at.filter(|_| !is_pinned).map(Timestamp::from_nanos),
             terms: &[],
         });

@@ -1,22 +1,25 @@
 //! What of memory goes into a prompt (M7.11.4): the sections are asked for here, and fitted by the rules.
 
-use folio_memory::context::{Assembled, Candidate, Offered, Section, assemble, by_relevance, candidate};
+use folio_memory::context::{Content, Offered, Section, assemble, by_relevance};
 use folio_memory::entry::Status;
 use folio_memory::id::{Ref, TurnRef};
 use folio_memory::patterns::{self, FACT};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::tokens::Tokens;
 use folio_memory::turn::TurnQuery;
-use folio_memory::{Entry, EntryQuery, PageQuery, PageRole, RunId, ThreadKey, TraceNote, Turn};
+use folio_memory::view::{Candidate, Offer, PageTail, Rendered, Shown, candidate};
+use folio_memory::{Entry, EntryQuery, Page, PageQuery, PageRole, RunId, ThreadKey, TraceNote, Turn};
 use serde_json::json;
 
-use super::{BookFilter, Workspace, WorkspaceError};
+use super::{Workspace, WorkspaceError};
 use crate::store::RunQuery;
 
-/// Entries that one section offers.
-const OFFERED: usize = 40;
 /// Pages that are offered.
 const PAGES: usize = 20;
+/// Entries at the end of a page that stand for it.
+const TAIL: u32 = 4;
+/// The operation under which a context is noted.
+pub(super) const ASSEMBLE_CONTEXT: &str = "assemble_context";
 /// Earlier turns that are offered.
 const EPISODES: u32 = 20;
 
@@ -45,7 +48,7 @@ impl Workspace {
         &self,
         request: ContextRequest,
         tokens: &dyn Tokens,
-    ) -> Result<Assembled, WorkspaceError> {
+    ) -> Result<Rendered, WorkspaceError> {
         let turn = match request.turn {
             Some(turn) => Some(self.turn(turn).await?),
             None => None,
@@ -59,94 +62,83 @@ impl Workspace {
         } else {
             request.sections
         };
+        let policy = self.policy().await?;
+        let max = usize::try_from(policy.scratchbook.max_rendered_items()).unwrap_or(usize::MAX);
         let mut offered = Vec::new();
         for (section, share) in sections {
-            let candidates = match section {
-                Section::ScratchPage => self.offer_observations().await?,
-                Section::Scratchbook => self.offer_book(&request.thread).await?,
+            let content = match section {
+                Section::ScratchPage => self.offer_observations(max).await?,
+                Section::Scratchbook if !policy.scratchbook.enabled => Content::Lines(Vec::new(), 0),
+                Section::Scratchbook => Content::Book(self.book_sections(&request.thread, max, false).await?),
                 Section::Pages => {
                     let run = turn.as_ref().and_then(|turn| turn.begun.run);
-                    self.offer_pages(&request.thread, run).await?
+                    lines(self.offer_pages(&request.thread, run).await?)
                 }
                 Section::Episodic => {
                     let before = turn.as_ref().map(|turn| turn.handle.0);
-                    self.offer_turns(&request.thread, &prompt, before).await?
+                    lines(self.offer_turns(&request.thread, &prompt, before).await?)
                 }
-                Section::Semantic => self.offer_knowledge(&prompt).await?,
-                _ => Vec::new(),
+                Section::Semantic => self.offer_knowledge(&prompt, max).await?,
+                _ => lines(Vec::new()),
             };
             offered.push(Offered {
                 section,
                 share,
-                candidates,
+                content,
             });
         }
-        let assembled = assemble(offered, request.budget, tokens);
+        let assembled = assemble(offered, request.budget, max, tokens);
         self.note_context(&assembled, turn.as_ref());
         Ok(assembled)
     }
 
     /// Notes what was shown, so that it can be said later what a prompt was made of.
-    fn note_context(&self, assembled: &Assembled, turn: Option<&Turn>) {
+    fn note_context(&self, assembled: &Rendered, turn: Option<&Turn>) {
         let receipt = &assembled.receipt;
-        let sections = receipt.sections.iter();
-        let shown = sections
-            .clone()
-            .flat_map(|section| section.shown.iter().chain(&section.shortened))
-            .filter_map(|name| name.parse().ok());
-        let omitted: usize = sections.map(|section| section.omitted.len()).sum();
-        let detail =
-            json!({"hash": receipt.hash, "budget": receipt.budget, "tokens": receipt.tokens, "omitted": omitted});
         let note = self
-            .noted("context", "assemble_context")
-            .with_detail(detail)
-            .using(shown);
+            .noted("context", ASSEMBLE_CONTEXT)
+            .with_detail(json!({"omitted": receipt.omitted(), "receipt": receipt}))
+            .using(receipt.shown().filter_map(|name| name.parse().ok()));
         self.note(TraceNote {
             turn: turn.map(|turn| turn.begun.id).or(note.turn),
             ..note
         });
     }
 
-    async fn offer_observations(&self) -> Result<Vec<Candidate>, WorkspaceError> {
-        let active = self.active_observations(OFFERED * 2).await?.items;
-        let own = active.iter().filter(|entry| !patterns::is_reflection(entry));
-        Ok(own.take(OFFERED).map(candidate).collect())
-    }
-
-    async fn offer_book(&self, thread: &ThreadKey) -> Result<Vec<Candidate>, WorkspaceError> {
-        let live = BookFilter {
-            status: vec![
-                Status::Active,
-                Status::PendingReview,
-                Status::Open,
-                Status::InProgress,
-                Status::Blocked,
-            ],
-            limit: OFFERED,
-            ..BookFilter::default()
-        };
-        Ok(self
-            .book_items(thread, live)
-            .await?
+    /// The observations that matter most, and how many more there are. Patterns have a section of their own.
+    async fn offer_observations(&self, max: usize) -> Result<Content, WorkspaceError> {
+        let limit = max.saturating_mul(2).min(super::MAX_ACTIVE);
+        let active = self.active_observations(limit).await?;
+        let own: Vec<_> = active
             .items
             .iter()
-            .map(candidate)
-            .collect())
+            .filter(|entry| !patterns::is_reflection(entry))
+            .collect();
+        let beyond = active
+            .total
+            .saturating_sub(u64::try_from(active.items.len()).unwrap_or(u64::MAX));
+        Ok(Content::Lines(own.into_iter().map(candidate).collect(), beyond))
+    }
+
+    /// What the pages of the thread have come to.
+    pub(super) async fn pages_at_hand(&self, thread: &ThreadKey, max: usize) -> Result<Offer, WorkspaceError> {
+        let mut pages = self.pages_of_thread(thread).await?;
+        pages.reverse();
+        let total = u64::try_from(pages.len()).unwrap_or(u64::MAX);
+        pages.truncate(max.min(PAGES));
+        let lines = self.tails(pages).await?;
+        Ok(Offer {
+            shown: lines.iter().map(|page| Shown::Line(page.candidate())).collect(),
+            total,
+        })
     }
 
     /// The pages of the run, or of the thread, or of the last run: one line each, with the end of what is on it.
     async fn offer_pages(&self, thread: &ThreadKey, run: Option<RunId>) -> Result<Vec<Candidate>, WorkspaceError> {
         let mut pages = match run {
             Some(run) => self.pages_of_run(run).await?,
-            None => {
-                let query = PageQuery {
-                    thread: Some(thread.clone()),
-                    ..PageQuery::default()
-                };
-                self.pages(&query).await?
-            }
+            None => self.pages_of_thread(thread).await?,
         };
-        pages.retain(|page| !matches!(page.fields.role, PageRole::Scratchbook | PageRole::ScratchPage));
         if pages.is_empty() && run.is_none() {
             let last = RunQuery {
                 limit: 1,
@@ -157,28 +149,32 @@ impl Workspace {
             }
         }
         pages.reverse();
-        let mut candidates = Vec::new();
-        for page in pages.iter().take(PAGES) {
-            let tail = self.tail(Ref::Id(page.id), 2).await?;
-            let mut line = format!(
-                "{} [{}/{}] {}",
-                page.handle, page.fields.role, page.fields.status, page.fields.title
-            );
-            for entry in &tail {
-                let text = if entry.fields.body.is_empty() {
-                    &entry.fields.title
-                } else {
-                    &entry.fields.body
-                };
-                let text: Vec<_> = text.split_whitespace().collect();
-                line.push_str(&format!("; {} {}", entry.handle, text.join(" ")));
-            }
-            candidates.push(Candidate::of_line(page.handle.to_string(), &line));
-        }
-        Ok(candidates)
+        pages.truncate(PAGES);
+        Ok(self.tails(pages).await?.iter().map(PageTail::candidate).collect())
     }
 
-    async fn pages_of_run(&self, run: RunId) -> Result<Vec<folio_memory::Page>, WorkspaceError> {
+    /// `pages` with the ends of what is on them.
+    pub(super) async fn tails(&self, pages: Vec<Page>) -> Result<Vec<PageTail>, WorkspaceError> {
+        let mut tails = Vec::with_capacity(pages.len());
+        for page in pages {
+            let tail = self.tail(Ref::Id(page.id), TAIL).await?;
+            tails.push(PageTail { page, tail });
+        }
+        Ok(tails)
+    }
+
+    /// The pages of a thread, but for its scratchbook.
+    async fn pages_of_thread(&self, thread: &ThreadKey) -> Result<Vec<Page>, WorkspaceError> {
+        let query = PageQuery {
+            thread: Some(thread.clone()),
+            ..PageQuery::default()
+        };
+        let mut pages = self.pages(&query).await?;
+        pages.retain(|page| !matches!(page.fields.role, PageRole::Scratchbook | PageRole::ScratchPage));
+        Ok(pages)
+    }
+
+    async fn pages_of_run(&self, run: RunId) -> Result<Vec<Page>, WorkspaceError> {
         let query = PageQuery {
             run: Some(run),
             ..PageQuery::default()
@@ -223,7 +219,7 @@ impl Workspace {
     }
 
     /// Facts, and patterns of which no fact follows yet.
-    async fn offer_knowledge(&self, prompt: &str) -> Result<Vec<Candidate>, WorkspaceError> {
+    async fn offer_knowledge(&self, prompt: &str, max: usize) -> Result<Content, WorkspaceError> {
         let known = EntryQuery {
             types: vec![FACT.to_owned(), patterns::PATTERN.to_owned()],
             status: vec![Status::Active],
@@ -245,6 +241,12 @@ impl Workspace {
                 .then_with(|| b.handle.cmp(&a.handle))
         });
         by_relevance(prompt, &mut known);
-        Ok(known.iter().take(OFFERED).map(candidate).collect())
+        let beyond = known.len().saturating_sub(max);
+        let beyond = u64::try_from(beyond).unwrap_or(u64::MAX);
+        Ok(Content::Lines(known.iter().take(max).map(candidate).collect(), beyond))
     }
+}
+
+fn lines(candidates: Vec<Candidate>) -> Content {
+    Content::Lines(candidates, 0)
 }

@@ -66,7 +66,10 @@ async fn the_scratch_page_has_a_tenth_and_every_memory_its_section_m7_11_4() {
         receipt.tokens
     );
     let page = &receipt.sections[0];
-    assert_eq!((page.section, page.reserved), (Section::ScratchPage, 100));
+    assert_eq!(
+        (page.section.as_str(), page.reserved),
+        (Section::ScratchPage.as_str(), 100)
+    );
     assert!(
         assembled.text.contains("The cellar is flooded"),
         "an alert comes first: {}",

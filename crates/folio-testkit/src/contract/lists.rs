@@ -452,6 +452,7 @@ fn random_query(noise: &mut Noise, pages: &[PageId; 2]) -> EntryQuery {
         tags_any: tags(noise, 6),
         tags_none: tags(noise, 6),
         context: [vec![], vec![], vec![("goal".to_owned(), json!("g"))]][noise.below(3)].clone(),
+        pinned: [None, None, None, Some(true), Some(false)][noise.below(5)],
         min_confidence: [None, None, Some(0.3), Some(0.4)][noise.below(4)],
         since: [None, None, Some(Seq(3))][noise.below(3)],
         include_expired: noise.below(2) == 0,

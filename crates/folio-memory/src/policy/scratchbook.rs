@@ -1,0 +1,199 @@
+//! The section `scratchbook`: how much of a scratchbook a model reads, and where (seed 003, A3; M7.8 V1, V6).
+
+use serde::{Deserialize, Serialize};
+
+use crate::view::Placement;
+use crate::warning::Invalid;
+
+/// Tokens of a window up to which it counts as small (M7.8 V6).
+pub const SMALL_WINDOW: u32 = 8 * 1024;
+/// Per cent of a window that a view has at most (M7.8 V1).
+const WINDOW_SHARE: u64 = 20;
+/// Tokens that a view can be given.
+const MAX_TOKENS: u32 = 100_000;
+/// Lines that a section of a view can be given.
+const MAX_ITEMS: u32 = 200;
+
+/// For what sort of model the defaults are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    /// A model on the same machine with a small window: 700 tokens, 20 lines a section, no list of tools in the prompt.
+    OnDevice,
+    /// Any other: 800 tokens, 40 lines a section, with the list of tools.
+    #[default]
+    Cloud,
+}
+
+/// What holds for scratchbooks. What is left out is as the profile says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ScratchbookPolicy {
+    /// Whether models get scratchbooks at all: without, there is no view, and no `scratch_*` tool.
+    pub enabled: bool,
+    /// For what sort of model the rest is.
+    pub profile: Profile,
+    /// Where files of scratchbooks stand in the virtual file system; begins with `/`.
+    pub path_prefix: String,
+    /// Tokens of a view; 20 % of the window if that is less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub view_token_limit: Option<u32>,
+    /// Lines of one section of a view.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_rendered_items: Option<u32>,
+    /// Whether history that is put away leaves a summary in the scratchbook.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auto_compact: Option<bool>,
+    /// Whether the system prompt lists the tools, though their definitions are sent beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub include_tool_list_in_system_prompt: Option<bool>,
+    /// Where the view stands in what a model is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Placement>,
+}
+
+impl Default for ScratchbookPolicy {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            profile: Profile::default(),
+            path_prefix: "/scratchbook".to_owned(),
+            view_token_limit: None,
+            max_rendered_items: None,
+            auto_compact: None,
+            include_tool_list_in_system_prompt: None,
+            placement: None,
+        }
+    }
+}
+
+impl ScratchbookPolicy {
+    /// Tokens that a view may have for a model with a window of so many tokens; nothing if it is off (M7.8 V1).
+    #[must_use]
+    pub fn budget(&self, window: Option<u32>) -> u32 {
+        if !self.enabled {
+            return 0;
+        }
+        let limit = self.view_token_limit.unwrap_or(match self.profile {
+            Profile::OnDevice => 700,
+            Profile::Cloud => 800,
+        });
+        let share = window.map(|window| u64::from(window) * WINDOW_SHARE / 100);
+        share.map_or(limit, |share| limit.min(u32::try_from(share).unwrap_or(u32::MAX)))
+    }
+
+    /// Lines that one section of a view has at most.
+    #[must_use]
+    pub fn max_rendered_items(&self) -> u32 {
+        self.max_rendered_items.unwrap_or(match self.profile {
+            Profile::OnDevice => 20,
+            Profile::Cloud => 40,
+        })
+    }
+
+    /// Whether history that is put away leaves a summary in the scratchbook; it does unless it is said.
+    #[must_use]
+    pub fn auto_compact(&self) -> bool {
+        self.auto_compact.unwrap_or(true)
+    }
+
+    /// Whether the system prompt lists the tools.
+    #[must_use]
+    pub fn includes_tool_list(&self) -> bool {
+        self.include_tool_list_in_system_prompt
+            .unwrap_or(self.profile == Profile::Cloud)
+    }
+
+    /// Where the view stands for a model with a window of so many tokens: in the system prompt of a small one, at the end
+    /// otherwise (M7.8 V6). If nobody knows the window, the profile says which it is.
+    #[must_use]
+    pub fn placement(&self, window: Option<u32>) -> Placement {
+        let is_small = window.map_or(self.profile == Profile::OnDevice, |window| window <= SMALL_WINDOW);
+        let usual = if is_small { Placement::System } else { Placement::Tail };
+        self.placement.unwrap_or(usual)
+    }
+
+    pub(super) fn check(&self) -> Result<(), Invalid> {
+        let wrong = |message| Err(Invalid::new("policy_invalid", "scratchbook", message));
+        if let Some(tokens) = self.view_token_limit.filter(|tokens| *tokens > MAX_TOKENS) {
+            return wrong(format!("view_token_limit {tokens} is more than {MAX_TOKENS}"));
+        }
+        if let Some(items) = self
+            .max_rendered_items
+            .filter(|items| *items == 0 || *items > MAX_ITEMS)
+        {
+            return wrong(format!("max_rendered_items {items} is not from 1 to {MAX_ITEMS}"));
+        }
+        let is_path = self.path_prefix.starts_with('/') && !self.path_prefix.ends_with('/');
+        let is_plain = self
+            .path_prefix
+            .split('/')
+            .skip(1)
+            .all(|part| !matches!(part, "" | "." | ".."));
+        if is_path && is_plain {
+            return Ok(());
+        }
+        wrong(format!(
+            "path_prefix {:?} is not a path like \"/scratchbook\"",
+            self.path_prefix
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn policy(value: serde_json::Value) -> ScratchbookPolicy {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn the_profiles_are_those_of_seed_003_m7_8_v1() {
+        let cloud = policy(json!({}));
+        assert_eq!((cloud.budget(None), cloud.max_rendered_items()), (800, 40));
+        assert!(cloud.includes_tool_list() && cloud.auto_compact());
+        let device = policy(json!({"profile": "on_device"}));
+        assert_eq!((device.budget(None), device.max_rendered_items()), (700, 20));
+        assert!(!device.includes_tool_list() && device.auto_compact());
+        assert_eq!(policy(json!({"enabled": false})).budget(None), 0);
+    }
+
+    #[test]
+    fn a_view_has_a_fifth_of_the_window_at_most_m7_8_v1() {
+        assert_eq!(policy(json!({})).budget(Some(2_000)), 400);
+        assert_eq!(policy(json!({})).budget(Some(128_000)), 800);
+        assert_eq!(policy(json!({"view_token_limit": 3_000})).budget(Some(10_000)), 2_000);
+    }
+
+    #[test]
+    fn a_small_window_has_it_in_the_system_prompt_and_others_at_the_end_m7_8_v6() {
+        let cloud = policy(json!({}));
+        assert_eq!(cloud.placement(Some(8_192)), Placement::System);
+        assert_eq!(cloud.placement(Some(8_193)), Placement::Tail);
+        assert_eq!(cloud.placement(None), Placement::Tail);
+        assert_eq!(
+            policy(json!({"profile": "on_device"})).placement(None),
+            Placement::System
+        );
+        assert_eq!(
+            policy(json!({"placement": "system"})).placement(Some(200_000)),
+            Placement::System
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for wrong in [
+            json!({"max_rendered_items": 0}),
+            json!({"view_token_limit": 1_000_000}),
+            json!({"path_prefix": "scratchbook"}),
+            json!({"path_prefix": "/a/../b"}),
+        ] {
+            assert!(policy(wrong.clone()).check().is_err(), "{wrong}");
+        }
+        assert!(policy(json!({})).check().is_ok());
+    }
+}

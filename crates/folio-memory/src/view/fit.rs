@@ -1,0 +1,325 @@
+//! Fitting lines into a budget of tokens: shares, slack, three lengths, and a last line that says how many are left out.
+
+use std::cell::Cell;
+
+use sha2::{Digest, Sha256};
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::line::Candidate;
+use super::receipt::{Folded, Omitted, Receipt, Rendered, SectionReceipt};
+use crate::tokens::Tokens;
+
+/// One section of a text to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// What a receipt calls it.
+    pub section: String,
+    /// The line above the first of neighbouring parts that have the same; empty for none.
+    pub group: &'static str,
+    /// The line above its own; empty for none.
+    pub heading: &'static str,
+    /// Its share of the budget in per cent, for the receipt.
+    pub share: u32,
+    /// Tokens that it can count on.
+    pub reserved: u32,
+    /// What it has, the most important first.
+    pub candidates: Vec<Candidate>,
+    /// Names of what it has no line for, because a section has so many.
+    pub beyond_limit: Vec<String>,
+    /// How many more there are that nobody looked at.
+    pub beyond: u64,
+}
+
+/// Fits `parts` into `budget` tokens.
+///
+/// A budget of nothing gives nothing. In each part, in order: every line short, or as a head where that does not fit, up to
+/// the first that does not fit at all; then, from the first on, lines become as long as there is room. What a part leaves of
+/// what is reserved for it flows to the next, and what is left in the end to the first that had to leave something out.
+/// Headings and the lines `+3 more` are inside of the budget. If not even one line fits below its headings, the first
+/// line of all is shown alone, cut at the end of a character but never within its name.
+#[must_use]
+pub fn fit(parts: Vec<Part>, budget: u32, tokens: &dyn Tokens) -> Rendered {
+    let mut all: Vec<Filled<'_>> = parts.into_iter().map(|part| Filled::new(part, tokens)).collect();
+    let mut slack = 0_u32;
+    for at in 0..all.len() {
+        let allowed = all[at].part.reserved.saturating_add(slack);
+        let opens = opens_group(&all, at);
+        all[at].fill(allowed, opens);
+        slack = allowed.saturating_sub(all[at].tokens);
+    }
+    // What the shares leave over by rounding, and what nobody used, goes to the first that had to leave something out.
+    let mut left = budget.saturating_sub(all.iter().fold(0, |sum, part| sum.saturating_add(part.tokens)));
+    for at in 0..all.len() {
+        if left > 0 && !all[at].is_whole() {
+            let allowed = all[at].tokens.saturating_add(left);
+            let opens = opens_group(&all, at);
+            all[at].fill(allowed, opens);
+            left = allowed.saturating_sub(all[at].tokens);
+        }
+    }
+    // A tokenizer may count a whole more than its parts.
+    let mut text = text_of(&all);
+    let mut total = tokens.count(&text);
+    while total > budget {
+        match all.iter_mut().rev().find(|part| part.says_something()) {
+            Some(last) => last.drop_one(),
+            None => break,
+        }
+        text = text_of(&all);
+        total = tokens.count(&text);
+    }
+    if all.iter().all(|part| part.taken.is_empty()) {
+        (text, total) = alone(&mut all, budget, tokens).unwrap_or_default();
+    }
+    let receipt = Receipt {
+        hash: hash_of(&text),
+        budget,
+        tokens: total,
+        counted: tokens.method(),
+        sections: (0..all.len())
+            .map(|at| all[at].receipt(opens_group(&all, at)))
+            .collect(),
+    };
+    Rendered { text, receipt }
+}
+
+/// The first line of all as far as it fits, without anything around it.
+fn alone(all: &mut [Filled<'_>], budget: u32, tokens: &dyn Tokens) -> Option<(String, u32)> {
+    for part in all.iter_mut() {
+        part.is_named = false;
+    }
+    let first = all.iter_mut().find(|part| !part.part.candidates.is_empty())?;
+    let candidate = &first.part.candidates[0];
+    let line = &candidate.lengths[2];
+    let ends = line.grapheme_indices(true).map(|(at, _)| at).chain([line.len()]);
+    // Prefixes do not cost more the longer they are, so each is tried, from the longest on.
+    let ends: Vec<usize> = ends.filter(|end| *end >= candidate.name.len()).collect();
+    for end in ends.into_iter().rev() {
+        let text = line[..end].trim_end();
+        let is_name_whole = text.len() == candidate.name.len() || text[candidate.name.len()..].starts_with(' ');
+        let total = tokens.count(text);
+        if total <= budget && is_name_whole {
+            let text = text.to_owned();
+            first.taken.push(2);
+            first.is_cut_off = true;
+            first.tokens = total;
+            return Some((text, total));
+        }
+    }
+    None
+}
+
+fn hash_of(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether the heading of its group stands above the part at `at`, if that has lines.
+fn opens_group(all: &[Filled<'_>], at: usize) -> bool {
+    let group = all[at].part.group;
+    let before = all[..at].iter().rev().take_while(|part| part.part.group == group);
+    !group.is_empty() && !before.into_iter().any(Filled::says_something)
+}
+
+fn text_of(all: &[Filled<'_>]) -> String {
+    let mut text = String::new();
+    for (at, part) in all.iter().enumerate() {
+        part.write(&mut text, opens_group(all, at));
+    }
+    text
+}
+
+/// A part with what of it is shown.
+#[derive(Debug)]
+struct Filled<'t> {
+    part: Part,
+    counter: &'t dyn Tokens,
+    /// What each line costs at each length, once somebody asked.
+    costs: Vec<[Cell<Option<u32>>; 3]>,
+    /// At which length each is shown, from the first on.
+    taken: Vec<usize>,
+    /// Whether it is said that there are some, though none is shown.
+    is_named: bool,
+    /// Whether its only line is cut beyond the shortest length.
+    is_cut_off: bool,
+    tokens: u32,
+}
+
+impl<'t> Filled<'t> {
+    fn new(part: Part, counter: &'t dyn Tokens) -> Self {
+        let costs = part.candidates.iter().map(|_| Default::default()).collect();
+        Self {
+            part,
+            counter,
+            costs,
+            taken: Vec::new(),
+            is_named: false,
+            is_cut_off: false,
+            tokens: 0,
+        }
+    }
+
+    fn says_something(&self) -> bool {
+        !self.taken.is_empty() || self.is_named
+    }
+
+    /// How many have no line.
+    fn left(&self) -> u64 {
+        let left = self.part.candidates.len() - self.taken.len() + self.part.beyond_limit.len();
+        u64::try_from(left).unwrap_or(u64::MAX).saturating_add(self.part.beyond)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.left() == 0 && self.taken.iter().all(|length| *length == 0)
+    }
+
+    fn line_cost(&self, text: &str) -> u32 {
+        self.counter.count(&format!("{text}\n"))
+    }
+
+    fn cost(&self, at: usize, length: usize) -> u32 {
+        let known = &self.costs[at][length];
+        known.get().unwrap_or_else(|| {
+            let cost = self.line_cost(&self.part.candidates[at].lengths[length]);
+            known.set(Some(cost));
+            cost
+        })
+    }
+
+    fn heading_cost(&self, opens_group: bool) -> u32 {
+        let lines = [if opens_group { self.part.group } else { "" }, self.part.heading];
+        let lines = lines.into_iter().filter(|line| !line.is_empty());
+        lines.map(|line| self.line_cost(line)).sum()
+    }
+
+    fn fill(&mut self, allowed: u32, opens_group: bool) {
+        (self.taken, self.tokens, self.is_named) = (Vec::new(), 0, false);
+        if self.part.candidates.is_empty() && self.left() == 0 {
+            return;
+        }
+        let heading = self.heading_cost(opens_group);
+        // If something is left out a last line says so, and that has its price.
+        let more = self.line_cost(&more(self.left()));
+        let mut used = heading.saturating_add(more);
+        for at in 0..self.part.candidates.len() {
+            let fits = [1, 2]
+                .into_iter()
+                .find(|length| used.saturating_add(self.cost(at, *length)) <= allowed);
+            let Some(length) = fits else { break };
+            used += self.cost(at, length);
+            self.taken.push(length);
+        }
+        if self.left() == 0 {
+            used -= more;
+        } else if self.left() == 1 && self.part.candidates.len() > self.taken.len() {
+            // Only the line that says how many are left stands in the way of the last one.
+            let at = self.taken.len();
+            let without = used - more;
+            let fits = [1, 2]
+                .into_iter()
+                .find(|length| without.saturating_add(self.cost(at, *length)) <= allowed);
+            if let Some(length) = fits {
+                used = without + self.cost(at, length);
+                self.taken.push(length);
+            }
+        }
+        for at in 0..self.taken.len() {
+            for length in (0..self.taken[at]).rev() {
+                let longer = (used - self.cost(at, self.taken[at])).saturating_add(self.cost(at, length));
+                if longer > allowed {
+                    break;
+                }
+                used = longer;
+                self.taken[at] = length;
+            }
+        }
+        if self.taken.is_empty() {
+            let name = self.line_cost(&format!("{} {}", self.part.heading, self::more(self.left())));
+            let group = if opens_group {
+                self.line_cost(self.part.group)
+            } else {
+                0
+            };
+            used = name.saturating_add(group);
+            self.is_named = used <= allowed;
+        }
+        self.tokens = if self.says_something() { used } else { 0 };
+    }
+
+    /// Leaves out the last line.
+    fn drop_one(&mut self) {
+        if self.taken.pop().is_none() {
+            self.is_named = false;
+        }
+    }
+
+    fn write(&self, text: &mut String, opens_group: bool) {
+        if !self.says_something() {
+            return;
+        }
+        if opens_group {
+            text.push_str(self.part.group);
+            text.push('\n');
+        }
+        text.push_str(self.part.heading);
+        if !self.part.heading.is_empty() {
+            text.push(if self.taken.is_empty() { ' ' } else { '\n' });
+        }
+        for (candidate, length) in self.part.candidates.iter().zip(&self.taken) {
+            text.push_str(&candidate.lengths[*length]);
+            text.push('\n');
+        }
+        let left = self.left();
+        if left > 0 {
+            text.push_str(&more(left));
+            text.push('\n');
+        }
+    }
+
+    fn receipt(&self, opens_group: bool) -> SectionReceipt {
+        let candidates = &self.part.candidates;
+        let (mut shown, mut shortened, mut folded) = (Vec::new(), Vec::new(), Vec::new());
+        for (candidate, length) in candidates.iter().zip(&self.taken) {
+            let is_shorter = *length > 0 && candidate.lengths[*length] != candidate.lengths[0];
+            let is_less = candidate.cut || is_shorter || self.is_cut_off;
+            if is_less { &mut shortened } else { &mut shown }.push(candidate.name.clone());
+            folded.extend(candidate.folded.iter().map(|name| Folded {
+                name: name.clone(),
+                into: candidate.name.clone(),
+            }));
+        }
+        let left_out = candidates[self.taken.len()..].iter();
+        let names = left_out.flat_map(|candidate| std::iter::once(&candidate.name).chain(&candidate.folded));
+        let omitted = |reason: &'static str| {
+            move |name: &String| Omitted {
+                name: name.clone(),
+                reason: reason.to_owned(),
+            }
+        };
+        let tokens = if self.is_cut_off {
+            self.tokens
+        } else {
+            let mut text = String::new();
+            self.write(&mut text, opens_group);
+            self.counter.count(&text)
+        };
+        SectionReceipt {
+            section: self.part.section.clone(),
+            share: self.part.share,
+            reserved: self.part.reserved,
+            tokens,
+            shown,
+            shortened,
+            omitted: names
+                .map(omitted("budget"))
+                .chain(self.part.beyond_limit.iter().map(omitted("limit")))
+                .collect(),
+            folded,
+            beyond: self.part.beyond,
+        }
+    }
+}
+
+fn more(left: u64) -> String {
+    format!("+{left} more")
+}

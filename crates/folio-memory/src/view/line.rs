@@ -1,0 +1,218 @@
+//! One entry as one line (M7.8 V4), at three lengths.
+
+use std::fmt::Write as _;
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::actor::Trust;
+use crate::entry::{Entry, EntryKind};
+
+/// Characters of text in a full, a short and a head line.
+const CHARS: [usize; 3] = [480, 140, 48];
+/// Characters of a phase.
+const PHASE_CHARS: usize = 40;
+/// Tags that a full and a short line have; a head has none.
+const TAGS: [usize; 3] = [8, 3, 0];
+
+/// In whose name a model reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Audience {
+    /// Beside what people and tools say.
+    #[default]
+    Message,
+    /// As what it is told to be: what strangers wrote is not quoted there, only that it is there (M7.8 V11).
+    System,
+}
+
+/// Something that may be shown, at three lengths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// By what it can be asked for: `e42`, `p7`, `t3`. Each line begins with it.
+    pub name: String,
+    /// Full, short, and as little as makes sense.
+    pub lengths: [String; 3],
+    /// Whether even the full line is only a part.
+    pub cut: bool,
+    /// What is equal to it and has no line of its own.
+    pub folded: Vec<String>,
+}
+
+impl Candidate {
+    /// Something with one line, which is cut where there is no room. The line begins with its name.
+    #[must_use]
+    pub fn of_line(name: impl Into<String>, line: &str) -> Self {
+        let line = one_line(line);
+        let lengths = [480, 140, 64].map(|chars| cut(&line, chars));
+        Self {
+            name: name.into(),
+            cut: lengths[0] != line,
+            lengths,
+            folded: Vec::new(),
+        }
+    }
+}
+
+/// Whether what `entry` says is from strangers.
+#[must_use]
+pub fn is_untrusted(entry: &Entry) -> bool {
+    entry.fields.trust <= Trust::ToolExternal
+}
+
+/// `entry` as a line beside other messages.
+#[must_use]
+pub fn candidate(entry: &Entry) -> Candidate {
+    candidate_for(entry, Audience::Message, 1)
+}
+
+/// `entry` as a candidate for a view: `e42 [task/in_progress] title (phase, 60%) — body… #tag`.
+///
+/// An observation says how sure it is. What strangers wrote stands in quotation marks and says from whom it is, or is not
+/// quoted at all for [`Audience::System`]. More than one `times` says how many entries are like it. No instants, so the
+/// same state gives the same bytes.
+#[must_use]
+pub fn candidate_for(entry: &Entry, audience: Audience, times: usize) -> Candidate {
+    let mut is_cut = false;
+    let lengths = [0, 1, 2].map(|length| {
+        let (line, less) = line(entry, length, audience, times);
+        is_cut |= less && length == 0;
+        line
+    });
+    Candidate {
+        name: entry.handle.to_string(),
+        lengths,
+        cut: is_cut,
+        folded: Vec::new(),
+    }
+}
+
+/// The line at one of the lengths, and whether it is less than there is.
+fn line(entry: &Entry, length: usize, audience: Audience, times: usize) -> (String, bool) {
+    let (fields, chars, is_head) = (&entry.fields, CHARS[length], length == 2);
+    let kind = fields
+        .type_name
+        .as_deref()
+        .filter(|_| entry.kind == EntryKind::Observation);
+    let mut line = format!(
+        "{} [{}/{}]",
+        entry.handle,
+        kind.unwrap_or(entry.kind.as_str()),
+        fields.status
+    );
+    let is_quoted = is_untrusted(entry);
+    let is_silent = is_quoted && audience == Audience::System;
+    let title = one_line(&fields.title);
+    let body = one_line(&fields.body);
+    let body = body.strip_prefix(&title).map_or(&*body, str::trim_start);
+    let mut is_less = false;
+    let mut shown = |text: &str, chars: usize| {
+        let text = if is_quoted {
+            text.replace('"', "'")
+        } else {
+            text.to_owned()
+        };
+        let part = cut(&text, chars);
+        is_less |= part != text;
+        if is_quoted { format!("\"{part}\"") } else { part }
+    };
+    if !title.is_empty() && !is_silent {
+        let _infallible = write!(line, " {}", shown(&title, chars));
+    }
+    let remarks = if is_head && !is_silent {
+        String::new()
+    } else {
+        remarks(entry, is_silent)
+    };
+    // Writing to a string does not fail.
+    let _infallible = match (remarks.is_empty(), times > 1) {
+        (true, false) => Ok(()),
+        (true, true) => write!(line, " (×{times})"),
+        (false, false) => write!(line, " ({remarks})"),
+        (false, true) => write!(line, " (×{times}, {remarks})"),
+    };
+    let room = chars.saturating_sub(title.chars().count());
+    if is_silent {
+        return (line, true);
+    }
+    if title.is_empty() {
+        let _infallible = write!(line, " {}", shown(body, chars));
+    } else if !body.is_empty() {
+        if is_head || room <= 20 {
+            is_less = true;
+        } else {
+            let _infallible = write!(line, " — {}", shown(body, room));
+        }
+    }
+    is_less |= fields.body_ref.is_some() || fields.tags.len() > TAGS[length];
+    for tag in fields.tags.iter().take(TAGS[length]) {
+        let _infallible = write!(line, " #{}", one_line(tag.as_str()));
+    }
+    (line, is_less)
+}
+
+/// The phase and progress of a task, how sure an observation is, and who wrote what is from outside.
+fn remarks(entry: &Entry, is_silent: bool) -> String {
+    let fields = &entry.fields;
+    let mut remarks: Vec<String> = Vec::new();
+    if !is_silent {
+        let phase = fields.phase.as_deref().map(one_line);
+        remarks.extend(
+            phase
+                .filter(|phase| !phase.is_empty())
+                .map(|phase| cut(&phase, PHASE_CHARS)),
+        );
+    }
+    remarks.extend(fields.progress.map(|progress| format!("{:.0}%", progress * 100.0)));
+    if entry.kind == EntryKind::Observation {
+        let sure = fields.confidence.map(|confidence| confidence.value() * 100.0);
+        remarks.extend(sure.map(|sure| format!("{sure:.0}% sure")));
+    }
+    let from = match fields.trust {
+        Trust::Imported => "imported",
+        Trust::ToolExternal => "from outside",
+        Trust::ToolInternal | Trust::Model | Trust::User => return remarks.join(", "),
+    };
+    match fields
+        .source
+        .tool
+        .as_deref()
+        .map(one_line)
+        .filter(|tool| !tool.is_empty())
+    {
+        Some(tool) => remarks.push(format!("{from}: {}", cut(&tool, PHASE_CHARS))),
+        None => remarks.push(from.to_owned()),
+    }
+    if is_silent {
+        remarks.push("read it to see it".to_owned());
+    }
+    remarks.join(", ")
+}
+
+/// White space, line ends included, as single spaces; nothing that a terminal or a prompt would act upon, and nothing that
+/// turns the direction of writing around.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    let is_plain = text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) && !text.contains("  ");
+    if is_plain && !text.starts_with(' ') && !text.ends_with(' ') {
+        return text.to_owned();
+    }
+    let shown: String = text
+        .chars()
+        .map(|c| if c.is_whitespace() { ' ' } else { c })
+        .filter(|c| !c.is_control() && !turns_around(*c))
+        .collect();
+    shown.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn turns_around(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{feff}')
+}
+
+/// `text`, or its beginning with a sign that there is more: whole characters as people see them, about `chars` of them.
+pub(super) fn cut(text: &str, chars: usize) -> String {
+    let Some((end, _)) = text.char_indices().nth(chars) else {
+        return text.to_owned();
+    };
+    let boundaries = text.grapheme_indices(true).map(|(at, _)| at);
+    let end = boundaries.take_while(|at| *at <= end).last().unwrap_or(0);
+    format!("{}…", text[..end].trim_end())
+}

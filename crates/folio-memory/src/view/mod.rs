@@ -1,0 +1,21 @@
+//! What a model reads of memory: lines in sections, within a budget of tokens, with a receipt (M7.8 V1 to V7).
+//!
+//! One way of fitting serves the view of a scratchbook and the assembled context: [`fit`]. The same entries, budget and
+//! tokenizer give the same bytes. Nothing here knows a clock: lines have no instants, and what is live is decided before.
+
+mod book;
+mod fit;
+mod line;
+mod place;
+mod receipt;
+mod rollup;
+
+pub use book::{BookSections, Offer, Render, Shown, ViewSection, parts_of, render, sections_of};
+pub use fit::{Part, fit};
+pub use line::{Audience, Candidate, candidate, candidate_for, is_untrusted, one_line};
+pub use place::{Message, Placement, Request, Speaker, place};
+pub use receipt::{Folded, Omitted, Receipt, Rendered, SectionReceipt};
+pub use rollup::{PageTail, rollup};
+
+#[cfg(test)]
+mod tests;

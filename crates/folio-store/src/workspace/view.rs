@@ -1,0 +1,391 @@
+//! The view of a scratchbook: its sections are asked for here, fitted by the rules, and kept as long as nothing changes.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use folio_memory::entry::Status;
+use folio_memory::id::TurnRef;
+use folio_memory::observation::Class;
+use folio_memory::query::MAX_LIMIT;
+use folio_memory::tokens::Tokens;
+use folio_memory::view::{Audience, BookSections, Offer, Placement, Render, Rendered, Shown, ViewSection, render};
+use folio_memory::{
+    Entry, EntryKind, EntryQuery, Order, PageId, Seq, ThreadKey, Timestamp, TraceNote, TurnId, scratchbook,
+};
+use serde_json::json;
+
+use super::notes::Stopwatch;
+use super::{Workspace, WorkspaceError};
+
+/// The operation under which a view is noted.
+pub(super) const RENDER_VIEW: &str = "render_view";
+/// Views that are kept.
+const KEPT: usize = 32;
+/// Ends of lifetimes that are looked at to see whether a view is still true.
+const ENDS: u32 = 100;
+
+/// The statuses of what a view shows.
+const OF_WORK: [Status; 3] = [Status::InProgress, Status::Open, Status::Blocked];
+const OF_KNOWLEDGE: [Status; 2] = [Status::Active, Status::PendingReview];
+
+/// Which view is wanted. What is left out is as the policy of the space says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ViewRequest {
+    /// Of which thread.
+    pub thread: ThreadKey,
+    /// For which turn, if for one: its trace has the receipt.
+    pub turn: Option<TurnRef>,
+    /// Tokens that it may have.
+    pub view_token_limit: Option<u32>,
+    /// Lines that one section has at most.
+    pub max_rendered_items: Option<u32>,
+    /// Tokens of the model's window, if somebody knows.
+    pub window: Option<u32>,
+    /// In whose name a model reads it; by where it is placed unless it is said.
+    pub audience: Option<Audience>,
+}
+
+impl ViewRequest {
+    /// The view of `thread`, as the policy of the space says.
+    #[must_use]
+    pub fn of(thread: ThreadKey) -> Self {
+        Self {
+            thread,
+            turn: None,
+            view_token_limit: None,
+            max_rendered_items: None,
+            window: None,
+            audience: None,
+        }
+    }
+}
+
+/// A view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// The text, and what it holds and what not.
+    pub rendered: Arc<Rendered>,
+    /// Where the policy of the space puts it.
+    pub placement: Placement,
+    /// The commit that it is true for.
+    pub as_of: Seq,
+}
+
+/// What a view depends on besides what is in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Key {
+    thread: ThreadKey,
+    render: Render,
+    counted: String,
+}
+
+/// A view that was made.
+#[derive(Debug)]
+struct Kept {
+    key: Key,
+    as_of: Seq,
+    at: Timestamp,
+    rendered: Arc<Rendered>,
+    /// The turn whose trace has the receipt.
+    noted: Option<TurnId>,
+}
+
+/// The last views that were made, the latest last.
+#[derive(Debug, Default)]
+pub(super) struct KeptViews(Mutex<VecDeque<Kept>>);
+
+impl KeptViews {
+    /// The view for `key` that was made at commit `as_of`, with the instant of that, and whether `turn` knows of it.
+    fn get(&self, key: &Key, as_of: Seq, turn: Option<TurnId>) -> Option<(Timestamp, Arc<Rendered>, bool)> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = kept.iter().find(|kept| kept.as_of == as_of && kept.key == *key)?;
+        Some((kept.at, Arc::clone(&kept.rendered), kept.noted == turn))
+    }
+
+    fn put(&self, new: Kept) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|kept| kept.key != new.key);
+        kept.push_back(new);
+        while kept.len() > KEPT {
+            kept.pop_front();
+        }
+    }
+}
+
+impl Workspace {
+    /// The view of a scratchbook as a model reads it: within its budget, with a receipt that the trace keeps, and the same
+    /// bytes as long as nothing of it changes. Empty if the policy switches scratchbooks off, or nothing is remembered.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no such turn; `Unavailable` or `Corrupt`.
+    pub async fn view(&self, request: ViewRequest, tokens: &dyn Tokens) -> Result<View, WorkspaceError> {
+        let watch = Stopwatch::start();
+        let turn = match request.turn {
+            Some(turn) => Some(self.turn(turn).await?.begun.id),
+            None => self.asker.turn,
+        };
+        let policy = self.policy().await?;
+        let policy = &policy.scratchbook;
+        let placement = policy.placement(request.window);
+        let max = request.max_rendered_items.unwrap_or(policy.max_rendered_items());
+        let key = Key {
+            thread: request.thread,
+            render: Render {
+                budget: match request.view_token_limit.filter(|_| policy.enabled) {
+                    Some(limit) => limit,
+                    None => policy.budget(request.window),
+                },
+                max_rendered_items: usize::try_from(max.min(MAX_LIMIT)).unwrap_or(usize::MAX),
+                audience: request.audience.unwrap_or(match placement {
+                    Placement::System => Audience::System,
+                    Placement::Tail => Audience::Message,
+                }),
+            },
+            counted: tokens.method(),
+        };
+        let (as_of, at) = (self.head().await?, self.now());
+        if let Some((made_at, rendered, is_noted)) = self.inner.views.get(&key, as_of, turn)
+            && self.nothing_ended(made_at, at).await?
+        {
+            if !is_noted {
+                self.note_view(&key, &rendered, turn, &watch);
+                self.keep(key, as_of, made_at, &rendered, turn);
+            }
+            return Ok(View {
+                rendered,
+                placement,
+                as_of,
+            });
+        }
+        let sections = if key.render.budget == 0 {
+            Vec::new()
+        } else {
+            self.book_sections(&key.thread, key.render.max_rendered_items, true)
+                .await?
+        };
+        let rendered = Arc::new(render(sections, key.render, tokens));
+        self.note_view(&key, &rendered, turn, &watch);
+        self.keep(key, as_of, at, &rendered, turn);
+        Ok(View {
+            rendered,
+            placement,
+            as_of,
+        })
+    }
+
+    fn keep(&self, key: Key, as_of: Seq, at: Timestamp, rendered: &Arc<Rendered>, noted: Option<TurnId>) {
+        let rendered = Arc::clone(rendered);
+        self.inner.views.put(Kept {
+            key,
+            as_of,
+            at,
+            rendered,
+            noted,
+        });
+    }
+
+    /// Whether nobody's time has ended after `since`, as far as no commit says so.
+    async fn nothing_ended(&self, since: Timestamp, now: Timestamp) -> Result<bool, WorkspaceError> {
+        let ended = self.inner.store.ended(self.space(), now, ENDS).await?;
+        let is_all = ended.len() < usize::try_from(ENDS).unwrap_or(usize::MAX);
+        Ok(is_all && ended.iter().all(|(_, at)| *at <= since))
+    }
+
+    fn note_view(&self, key: &Key, rendered: &Rendered, turn: Option<TurnId>, watch: &Stopwatch) {
+        let receipt = &rendered.receipt;
+        let note = self
+            .noted("scratchbook", RENDER_VIEW)
+            .with_detail(json!({"thread": key.thread, "omitted": receipt.omitted(), "receipt": receipt}))
+            .using(receipt.shown().filter_map(|name| name.parse().ok()))
+            .taking(watch.elapsed());
+        self.note(TraceNote { turn, ..note });
+    }
+
+    /// What each section of the view of `thread` could show, taken from the indexes: at most `max` for each.
+    pub(super) async fn book_sections(
+        &self,
+        thread: &ThreadKey,
+        max: usize,
+        with_observations: bool,
+    ) -> Result<BookSections, WorkspaceError> {
+        let (page, _) = scratchbook::page_of(self.space(), thread);
+        let book = Ask {
+            workspace: self,
+            page,
+            max,
+        };
+        let summaries = book.unpinned_and_pinned_summaries().await?;
+        let mut sections = BookSections::new();
+        for (section, _) in ViewSection::SHARES {
+            let offer = match section {
+                ViewSection::Pinned => book.pinned(&summaries, with_observations).await?,
+                ViewSection::Alerts => {
+                    let waiting = book.work(&[EntryKind::PendingAction]).await?;
+                    if with_observations {
+                        joined(self.observed(true, max).await?, waiting)
+                    } else {
+                        waiting
+                    }
+                }
+                ViewSection::Tasks => book.work(&[EntryKind::Goal, EntryKind::Task]).await?,
+                ViewSection::Todos => book.work(&[EntryKind::Todo]).await?,
+                ViewSection::Observations if with_observations => self.observed(false, max).await?,
+                ViewSection::Observations => continue,
+                ViewSection::Notes => book.notes(&summaries).await?,
+                ViewSection::Pages if with_observations => self.pages_at_hand(thread, max).await?,
+                // A context has a section of its own for them.
+                ViewSection::Pages => continue,
+            };
+            sections.push((section, offer));
+        }
+        Ok(sections)
+    }
+
+    /// The live observations that are not pinned: alerts and what has to be confirmed, or the others.
+    async fn observed(&self, alerts: bool, max: usize) -> Result<Offer, WorkspaceError> {
+        let policy = self.policy().await?;
+        let types = policy.types();
+        let is_alert = |class: Class| matches!(class, Class::Alert | Class::PendingConfirmation);
+        let names = types
+            .names()
+            .filter(|name| is_alert(types.class_of(Some(name))) == alerts);
+        let query = EntryQuery {
+            types: names.map(str::to_owned).collect(),
+            ..unpinned(vec![EntryKind::Observation], OF_KNOWLEDGE.into(), Order::Priority, max)
+        };
+        self.offered(&query).await
+    }
+
+    /// What `query` gives.
+    async fn offered(&self, query: &EntryQuery) -> Result<Offer, WorkspaceError> {
+        let answer = self.read_entries(query).await?;
+        Ok(Offer {
+            shown: answer.items.into_iter().map(shown).collect(),
+            total: answer.total,
+        })
+    }
+}
+
+fn shown(entry: Entry) -> Shown {
+    Shown::Entry(Box::new(entry))
+}
+
+/// The entries of one scratchbook.
+struct Ask<'w> {
+    workspace: &'w Workspace,
+    page: PageId,
+    max: usize,
+}
+
+/// The summaries on a scratchbook, the newest first, and how many there are.
+type Summaries = (Vec<Entry>, u64);
+
+impl Ask<'_> {
+    async fn entries(&self, query: EntryQuery) -> Result<Offer, WorkspaceError> {
+        let query = EntryQuery {
+            page: Some(self.page),
+            ..query
+        };
+        self.workspace.offered(&query).await
+    }
+
+    /// What history came to that was put away: few, so they are not looked up by whether they are pinned.
+    async fn unpinned_and_pinned_summaries(&self) -> Result<Summaries, WorkspaceError> {
+        let query = EntryQuery {
+            page: Some(self.page),
+            pinned: None,
+            ..unpinned(vec![EntryKind::Summary], OF_KNOWLEDGE.into(), Order::Newest, self.max)
+        };
+        let answer = self.workspace.read_entries(&query).await?;
+        Ok((answer.items, answer.total))
+    }
+
+    /// What is pinned, by rank, and of the same rank in the order in which it was written.
+    async fn pinned(&self, summaries: &Summaries, with_observations: bool) -> Result<Offer, WorkspaceError> {
+        let pinned = EntryQuery {
+            kinds: EntryKind::ALL.into_iter().filter(|kind| kind.is_memory()).collect(),
+            status: Status::ALL
+                .into_iter()
+                .filter(|status| *status != Status::Archived)
+                .collect(),
+            pinned: Some(true),
+            limit: MAX_LIMIT,
+            order: Order::Oldest,
+            ..EntryQuery::default()
+        };
+        let of_book = EntryQuery {
+            page: Some(self.page),
+            ..pinned.clone()
+        };
+        let answer = self.workspace.read_entries(&of_book).await?;
+        let (mut found, mut total) = (answer.items, answer.total);
+        if with_observations {
+            let noticed = EntryQuery {
+                kinds: vec![EntryKind::Observation],
+                ..pinned
+            };
+            let answer = self.workspace.read_entries(&noticed).await?;
+            total += answer.total;
+            found.extend(answer.items);
+        }
+        let of_summaries = summaries.0.iter().filter(|entry| entry.fields.pin_rank.is_some());
+        total += u64::try_from(of_summaries.clone().count()).unwrap_or(u64::MAX);
+        found.extend(of_summaries.cloned());
+        found.sort_by_key(|entry| (entry.fields.pin_rank, entry.handle));
+        found.truncate(self.max);
+        Ok(Offer {
+            shown: found.into_iter().map(shown).collect(),
+            total,
+        })
+    }
+
+    /// Work of `kinds`: begun before open before blocked, in the order in which it was thought of.
+    async fn work(&self, kinds: &[EntryKind]) -> Result<Offer, WorkspaceError> {
+        let mut all = Offer::default();
+        for status in OF_WORK {
+            let query = unpinned(kinds.into(), vec![status], Order::Oldest, self.max);
+            all = joined(all, self.entries(query).await?);
+        }
+        all.shown.truncate(self.max);
+        Ok(all)
+    }
+
+    /// Notes and summaries, the newest first.
+    async fn notes(&self, summaries: &Summaries) -> Result<Offer, WorkspaceError> {
+        let notes = unpinned(vec![EntryKind::Note], OF_KNOWLEDGE.into(), Order::Newest, self.max);
+        let mut offer = self.entries(notes).await?;
+        let loose: Vec<_> = summaries
+            .0
+            .iter()
+            .filter(|entry| entry.fields.pin_rank.is_none())
+            .cloned()
+            .collect();
+        let pinned = u64::try_from(summaries.0.len() - loose.len()).unwrap_or(u64::MAX);
+        offer.total += summaries.1.saturating_sub(pinned);
+        offer.shown.extend(loose.into_iter().map(shown));
+        offer.shown.sort_by_key(|one| match one {
+            Shown::Entry(entry) => std::cmp::Reverse(Some(entry.handle)),
+            Shown::Line(_) => std::cmp::Reverse(None),
+        });
+        offer.shown.truncate(self.max);
+        Ok(offer)
+    }
+}
+
+fn unpinned(kinds: Vec<EntryKind>, status: Vec<Status>, order: Order, max: usize) -> EntryQuery {
+    EntryQuery {
+        kinds,
+        status,
+        order,
+        pinned: Some(false),
+        limit: u32::try_from(max.max(1)).unwrap_or(u32::MAX),
+        ..EntryQuery::default()
+    }
+}
+
+fn joined(mut first: Offer, second: Offer) -> Offer {
+    first.shown.extend(second.shown);
+    first.total += second.total;
+    first
+}
