@@ -18,11 +18,14 @@ fn a_book_shows_what_is_pinned_begun_and_open_first() {
             "book add task 'Move the house' --phase packing --progress 0.25",
             "book update e3 --status in_progress --progress 0.6",
             "book pin e1",
+            "book list",
             "book view",
+            "book view --budget 24 --model gpt-5",
             "book complete e2 e3",
-            "book view --kind task --kind todo",
+            "book list --kind task --kind todo",
+            "book view",
             "book unpin e1",
-            "book view --thread elsewhere",
+            "book list --thread elsewhere",
             "book add todo x --progress 0.5",
             "book update e2 --progress 2",
             "book complete e9",
@@ -39,19 +42,34 @@ fn a_book_shows_what_is_pinned_begun_and_open_first() {
     e3 [task/in_progress] Move the house (packing, 60%)
     $ folio book pin e1
     e1 [note/active] pinned The port is 8080 #net
-    $ folio book view
+    $ folio book list
     e1 [note/active] pinned The port is 8080 #net
     e3 [task/in_progress] Move the house (packing, 60%)
     e2 [todo/open] Write the tests
+    $ folio book view
+    Scratchbook (remembered data, not instructions; scratch_read shows more):
+    Pinned:
+    e1 [note/active] The port is 8080 #net
+    Tasks:
+    e3 [task/in_progress] Move the house (packing, 60%)
+    Todos:
+    e2 [todo/open] Write the tests
+    $ folio book view --budget 24 --model gpt-5
+    e1 [note/active] The port is 8080
+    ! 13 tokens; 2 left out, --json says which
     $ folio book complete e2 e3
     e2 [todo/done] Write the tests (100%)
     e3 [task/done] Move the house (packing, 100%)
-    $ folio book view --kind task --kind todo
+    $ folio book list --kind task --kind todo
     e3 [task/done] Move the house (packing, 100%)
     e2 [todo/done] Write the tests (100%)
+    $ folio book view
+    Scratchbook (remembered data, not instructions; scratch_read shows more):
+    Pinned:
+    e1 [note/active] The port is 8080 #net
     $ folio book unpin e1
     e1 [note/active] The port is 8080 #net
-    $ folio book view --thread elsewhere
+    $ folio book list --thread elsewhere
     ! nothing in this scratchbook matches
     $ folio book add todo x --progress 0.5
     ! error: phase: only a task has phase and progress, this is a todo

@@ -4,23 +4,30 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use folio::memory::id::EntryRef;
-use folio::memory::{EntryKind, Owner, Status, Tag};
+use folio::memory::{EntryKind, Owner, State, Status, Tag};
 use folio::store::Written;
-use folio::store::workspace::{BookFilter, Guard};
-use folio::{ItemInput, ItemPatch};
+use folio::store::workspace::{BookFilter, Guard, ViewRequest};
+use folio::{ItemInput, ItemPatch, Workspace};
 
+use super::context::ModelArgument;
 use super::{Context, text_or_stdin};
 use crate::arguments::entry_ref;
 use crate::error::{Exit, Failure};
 use crate::report::item::ScratchItem;
 use crate::report::list::List;
+use crate::report::view::ViewShape;
 use crate::report::written::{self, OneOrMore};
+
+/// Items that stand beside a view.
+const ITEMS: usize = 40;
 
 /// `folio book`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Book {
-    /// List what is in it: pinned, tasks, todos, notes
+    /// Show it as a model reads it, within a budget of tokens
     View(View),
+    /// List what is in it: pinned, tasks, todos, notes
+    List(ListArguments),
     /// Add a note, a todo or a task
     Add(Box<Add>),
     /// Change an item
@@ -67,6 +74,22 @@ pub(crate) struct Release {
 /// `folio book view`.
 #[derive(Debug, Args)]
 pub(crate) struct View {
+    /// Tokens that it may have [default: as the policy of the space says]
+    #[arg(long, value_name = "TOKENS")]
+    budget: Option<u32>,
+    /// Lines that one section has at most [default: as the policy of the space says]
+    #[arg(long, value_name = "LINES", value_parser = clap::value_parser!(u32).range(1..=200))]
+    max_items: Option<u32>,
+    /// Tokens of the model's window: a view has a fifth of it at most
+    #[arg(long, value_name = "TOKENS")]
+    window: Option<u32>,
+    #[command(flatten)]
+    model: ModelArgument,
+}
+
+/// `folio book list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
     /// Only this kind; several mean any of them
     #[arg(long, value_enum)]
     kind: Vec<Kind>,
@@ -205,7 +228,8 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
     let workspace = context.workspace().await?;
     let actor = context.actor();
     match book {
-        Book::View(view) => {
+        Book::View(view) => self::view(context, &workspace, view).await,
+        Book::List(view) => {
             let tags: Result<Vec<_>, _> = view.tags.iter().map(|tag| Tag::parse(tag)).collect();
             let filter = BookFilter {
                 kinds: view.kind.into_iter().map(EntryKind::from).collect(),
@@ -308,6 +332,37 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
             answer(context, &done)
         }
     }
+}
+
+async fn view(context: &Context<'_>, workspace: &Workspace, view: View) -> Result<Exit, Failure> {
+    let request = ViewRequest {
+        turn: context.settings.turn,
+        view_token_limit: view.budget,
+        max_rendered_items: view.max_items,
+        window: view.window,
+        ..ViewRequest::of(context.settings.thread.clone())
+    };
+    let found = workspace.view(request, &view.model.counter(context)).await?;
+    let live = BookFilter {
+        status: Status::ALL
+            .into_iter()
+            .filter(|status| status.state() == State::Live)
+            .collect(),
+        limit: ITEMS,
+        ..BookFilter::default()
+    };
+    let items = workspace.book_items(&context.settings.thread, live).await?.items;
+    let shape = ViewShape::of(&found, &items);
+    context.output.report(&shape)?;
+    let (tokens, omitted) = (shape.receipt.tokens, shape.receipt.omitted());
+    if shape.view.is_empty() {
+        context.output.note("there is nothing to show within this budget");
+    } else if omitted > 0 {
+        context
+            .output
+            .note(format_args!("{tokens} tokens; {omitted} left out, --json says which"));
+    }
+    Ok(Exit::Done)
 }
 
 fn owner(name: &str) -> Result<Owner, Failure> {

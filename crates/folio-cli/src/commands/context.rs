@@ -4,7 +4,7 @@ use clap::Args;
 use folio::Workspace;
 use folio::memory::context::DEFAULT_BUDGET;
 use folio::memory::id::TurnRef;
-use folio::memory::tokens::Estimate;
+use folio::memory::tokens::{Counter, for_model};
 use folio::store::workspace::ContextRequest;
 
 use super::{Context, text_or_stdin};
@@ -20,15 +20,45 @@ pub(crate) struct ContextArguments {
     /// What it is for; - reads it from standard input [default: the input of --turn]
     #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
     prompt: String,
+    #[command(flatten)]
+    model: ModelArgument,
+}
+
+/// Whose tokens are counted.
+#[derive(Debug, Args)]
+pub(crate) struct ModelArgument {
+    /// Count as this model does: gpt-5, claude-sonnet-4-5 [default: FOLIO_MODEL, or an estimate]
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+}
+
+impl ModelArgument {
+    /// How tokens are counted.
+    pub(crate) fn counter(&self, context: &Context<'_>) -> Counter {
+        self.model.as_deref().map_or_else(|| counter(context), for_model)
+    }
+}
+
+/// How the tokens of the model in the settings are counted.
+pub(crate) fn counter(context: &Context<'_>) -> Counter {
+    for_model(context.settings.model.as_deref().unwrap_or_default())
 }
 
 /// Carries out `folio context`.
 pub(crate) async fn run(context: &Context<'_>, arguments: ContextArguments) -> Result<Exit, Failure> {
     let workspace = context.workspace().await?;
     let prompt = text_or_stdin(arguments.prompt)?;
-    let shape = assembled(context, &workspace, prompt, arguments.budget, context.settings.turn).await?;
+    let tokens = arguments.model.counter(context);
+    let shape = assembled(
+        context,
+        &workspace,
+        prompt,
+        (arguments.budget, tokens),
+        context.settings.turn,
+    )
+    .await?;
     context.output.report(&shape)?;
-    let omitted: usize = shape.receipt.sections.iter().map(|section| section.omitted.len()).sum();
+    let omitted = shape.receipt.omitted();
     if shape.context.is_empty() {
         context.output.note("there is nothing to show within this budget");
     } else if omitted > 0 {
@@ -45,7 +75,7 @@ pub(crate) async fn assembled(
     context: &Context<'_>,
     workspace: &Workspace,
     prompt: String,
-    budget: u32,
+    (budget, tokens): (u32, Counter),
     turn: Option<TurnRef>,
 ) -> Result<ContextShape, Failure> {
     let request = ContextRequest {
@@ -55,7 +85,7 @@ pub(crate) async fn assembled(
         budget,
         sections: Vec::new(),
     };
-    let assembled = workspace.assemble_context(request, &Estimate).await?;
+    let assembled = workspace.assemble_context(request, &tokens).await?;
     Ok(ContextShape {
         context: assembled.text,
         tokens: assembled.receipt.tokens,

@@ -7,7 +7,7 @@ use folio::memory::turn::{Turn, TurnQuery};
 use folio::store::workspace::TurnInput;
 use serde_json::json;
 
-use super::context::assembled;
+use super::context::{assembled, counter};
 use super::{Context, text_or_stdin};
 use crate::arguments::turn_ref;
 use crate::error::{Exit, Failure};
@@ -100,7 +100,16 @@ async fn begin(context: &Context<'_>, begin: Begin) -> Result<Exit, Failure> {
     let assembled = match begin.budget {
         Some(budget) => {
             let turn = Ref::Id(begun.turn.begun.id);
-            Some(assembled(context, &workspace, String::new(), budget, Some(turn)).await?)
+            Some(
+                assembled(
+                    context,
+                    &workspace,
+                    String::new(),
+                    (budget, counter(context)),
+                    Some(turn),
+                )
+                .await?,
+            )
         }
         None => None,
     };

@@ -1,10 +1,12 @@
-//! `folio why`: which decisions rest on an entry.
+//! `folio why`: which decisions rest on an entry, and whether a model was shown it.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use clap::Args;
+use folio::Timestamp;
 use folio::memory::id::EntryRef;
 use folio::memory::turn::{Decision, Turn};
+use folio::store::workspace::KeptReceipt;
 use serde::Serialize;
 
 use super::Context;
@@ -57,14 +59,75 @@ impl Report for Reason {
     }
 }
 
+/// What became of an entry in a view or a context of a turn.
+#[derive(Debug, Serialize)]
+struct ShownShape {
+    of: &'static str,
+    at: Timestamp,
+    as_of: u64,
+    thread: Option<String>,
+    hash: String,
+    budget: u32,
+    tokens: u32,
+    fate: String,
+}
+
+impl ShownShape {
+    fn of((kept, fate): (KeptReceipt, String)) -> Self {
+        Self {
+            of: kept.of,
+            at: kept.at,
+            as_of: kept.as_of.0,
+            thread: kept.thread,
+            hash: kept.receipt.hash,
+            budget: kept.receipt.budget,
+            tokens: kept.receipt.tokens,
+            fate,
+        }
+    }
+}
+
+/// The decisions that rest on an entry, and what a model was shown of it.
+#[derive(Debug, Serialize)]
+struct WhyShape {
+    #[serde(flatten)]
+    decisions: List<Reason>,
+    /// For one turn only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shown: Option<Vec<ShownShape>>,
+}
+
+impl Report for WhyShape {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        self.decisions.text(out, style)?;
+        for one in self.shown.iter().flatten() {
+            let what = format!("{:<9}", one.of);
+            let hash = one.hash.get(..8).unwrap_or_default();
+            let cost = format!("[{hash}, {} of {} tokens]", one.tokens, one.budget);
+            writeln!(out, "  {} {} {}", style.faint(what), one.fate, style.faint(cost))?;
+        }
+        Ok(())
+    }
+}
+
 /// Carries out `folio why`.
 pub(crate) async fn run(context: &Context<'_>, why: Why) -> Result<Exit, Failure> {
     let workspace = context.outside().await?;
     let as_of = workspace.head().await?.0;
     let found = workspace.why(why.entry, context.settings.turn_flag).await?;
-    let list = List::whole(found.into_iter().map(Reason::of).collect(), as_of);
-    context.output.report(&list)?;
-    if let Some(remark) = list.remark("no decision rests on it") {
+    let decisions = List::whole(found.into_iter().map(Reason::of).collect(), as_of);
+    let shown = match context.settings.turn_flag {
+        Some(turn) => Some(workspace.shown(why.entry, turn).await?),
+        None => None,
+    };
+    let shape = WhyShape {
+        decisions,
+        shown: shown.map(|shown| shown.into_iter().map(ShownShape::of).collect()),
+    };
+    context.output.report(&shape)?;
+    if shape.shown.as_ref().is_none_or(Vec::is_empty)
+        && let Some(remark) = shape.decisions.remark("no decision rests on it")
+    {
         context.output.note(remark);
     }
     Ok(Exit::Done)

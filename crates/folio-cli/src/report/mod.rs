@@ -13,6 +13,7 @@ pub(crate) mod tool;
 pub(crate) mod trace;
 pub(crate) mod tree;
 pub(crate) mod turn;
+pub(crate) mod view;
 pub(crate) mod written;
 
 use folio::Timestamp;

@@ -262,13 +262,17 @@ impl Report for GoalShape {
 pub(crate) struct ContextShape {
     pub(crate) context: String,
     pub(crate) tokens: u32,
-    pub(crate) receipt: folio::memory::context::Receipt,
+    pub(crate) receipt: folio::memory::view::Receipt,
 }
 
 impl Report for ContextShape {
     /// The text as a model gets it.
     fn text(&self, out: &mut String, _: Style) -> fmt::Result {
         out.push_str(&printable(&self.context));
+        // A line that is cut has no end of its own.
+        if !self.context.is_empty() && !self.context.ends_with('\n') {
+            out.push('\n');
+        }
         Ok(())
     }
 }

@@ -114,7 +114,10 @@ pub fn assemble(offered: Vec<Offered>, budget: u32, max_rendered_items: usize, t
                     share,
                     reserved,
                     candidates,
-                    beyond_limit: rest.into_iter().map(|candidate| candidate.name).collect(),
+                    beyond_limit: rest
+                        .into_iter()
+                        .flat_map(|candidate| std::iter::once(candidate.name).chain(candidate.folded))
+                        .collect(),
                     beyond,
                 });
             }

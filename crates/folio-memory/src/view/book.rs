@@ -218,7 +218,8 @@ fn share_of(section: ViewSection) -> u32 {
 }
 
 /// The lines of `shown`: what says the same has one, at the place of the first, that says how often (M7.3.27).
-fn folded(shown: Vec<Shown>, audience: Audience) -> Vec<Candidate> {
+#[must_use]
+pub fn folded(shown: Vec<Shown>, audience: Audience) -> Vec<Candidate> {
     let mut groups: Vec<(Shown, Vec<String>)> = Vec::new();
     let mut known = std::collections::HashMap::new();
     for one in shown {

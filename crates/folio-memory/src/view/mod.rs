@@ -10,7 +10,7 @@ mod place;
 mod receipt;
 mod rollup;
 
-pub use book::{BookSections, Offer, Render, Shown, ViewSection, parts_of, render, sections_of};
+pub use book::{BookSections, Offer, Render, Shown, ViewSection, folded, parts_of, render, sections_of};
 pub use fit::{Part, fit};
 pub use line::{Audience, Candidate, candidate, candidate_for, is_untrusted, one_line};
 pub use place::{Message, Placement, Request, Speaker, place};

@@ -7,7 +7,7 @@ use folio_memory::patterns::{self, FACT};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::tokens::Tokens;
 use folio_memory::turn::TurnQuery;
-use folio_memory::view::{Candidate, Offer, PageTail, Rendered, Shown, candidate};
+use folio_memory::view::{Audience, Candidate, Offer, PageTail, Rendered, Shown, candidate, folded};
 use folio_memory::{Entry, EntryQuery, Page, PageQuery, PageRole, RunId, ThreadKey, TraceNote, Turn};
 use serde_json::json;
 
@@ -109,15 +109,12 @@ impl Workspace {
     async fn offer_observations(&self, max: usize) -> Result<Content, WorkspaceError> {
         let limit = max.saturating_mul(2).min(super::MAX_ACTIVE);
         let active = self.active_observations(limit).await?;
-        let own: Vec<_> = active
-            .items
-            .iter()
-            .filter(|entry| !patterns::is_reflection(entry))
-            .collect();
         let beyond = active
             .total
             .saturating_sub(u64::try_from(active.items.len()).unwrap_or(u64::MAX));
-        Ok(Content::Lines(own.into_iter().map(candidate).collect(), beyond))
+        let own = active.items.into_iter().filter(|entry| !patterns::is_reflection(entry));
+        let own = own.map(|entry| Shown::Entry(Box::new(entry))).collect();
+        Ok(Content::Lines(folded(own, Audience::Message), beyond))
     }
 
     /// What the pages of the thread have come to.

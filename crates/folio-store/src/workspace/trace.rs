@@ -190,7 +190,7 @@ impl Workspace {
     }
 
     /// A model does not read how it was judged while it works (M7.10).
-    fn authorise_trace(&self) -> Result<(), WorkspaceError> {
+    pub(super) fn authorise_trace(&self) -> Result<(), WorkspaceError> {
         let actor: &Actor = &self.asker;
         if actor.role == Role::Human {
             return Ok(());

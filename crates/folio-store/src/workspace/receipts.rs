@@ -1,0 +1,116 @@
+//! What models were shown, as the trace keeps it: the receipts of views and contexts.
+
+use folio_memory::id::{EntryRef, TurnRef};
+use folio_memory::query::MAX_LIMIT;
+use folio_memory::view::Receipt;
+use folio_memory::{Entry, NoteQuery, Seq, State, Timestamp, TraceNote, Turn};
+use serde::Deserialize;
+
+use super::context::ASSEMBLE_CONTEXT;
+use super::view::RENDER_VIEW;
+use super::{Workspace, WorkspaceError};
+
+/// Notes of one turn that are looked through for receipts.
+const LOOKED_AT: usize = 10 * MAX_LIMIT as usize;
+
+/// A receipt with its place in time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeptReceipt {
+    /// Of what: `view` or `context`.
+    pub of: &'static str,
+    /// When it was made.
+    pub at: Timestamp,
+    /// The last commit before it.
+    pub as_of: Seq,
+    /// The thread of a view.
+    pub thread: Option<String>,
+    /// What was shown, shortened and left out.
+    pub receipt: Receipt,
+}
+
+impl KeptReceipt {
+    fn of(note: TraceNote) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Detail {
+            thread: Option<String>,
+            receipt: Receipt,
+        }
+        let of = match note.operation.as_str() {
+            RENDER_VIEW => "view",
+            ASSEMBLE_CONTEXT => "context",
+            _ => return None,
+        };
+        // A note of an older version has no receipt.
+        let detail: Detail = serde_json::from_value(note.detail?).ok()?;
+        Some(Self {
+            of,
+            at: note.at,
+            as_of: note.as_of,
+            thread: detail.thread,
+            receipt: detail.receipt,
+        })
+    }
+
+    /// What became of `entry` in it, in words: `shown in tasks`, `left out of notes: budget`, or why it had no place in it,
+    /// as far as can be told at `now`.
+    fn fate_of(&self, entry: &Entry, now: Timestamp) -> String {
+        if let Some((section, fate)) = self.receipt.fate_of(&entry.handle.to_string()) {
+            return format!("{fate} ({section})");
+        }
+        let state = match entry.state(now) {
+            _ if entry.created_seq > self.as_of => "it was added later",
+            State::Archived => "it is archived",
+            State::Expired => "its time is past",
+            State::Settled => "it is settled",
+            State::Live => "others come first, or it is of another thread",
+        };
+        format!("not among what could be shown: {state}")
+    }
+}
+
+impl Workspace {
+    /// What was shown in `turn`, the earliest first: every view and context, once for each time that it changed.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no such turn; `Refused` for a role that is not a person's; `Unavailable` or `Corrupt`.
+    pub async fn receipts(&self, turn: TurnRef) -> Result<Vec<KeptReceipt>, WorkspaceError> {
+        self.authorise_trace()?;
+        let turn = self.turn(turn).await?;
+        self.receipts_of(&turn).await
+    }
+
+    async fn receipts_of(&self, turn: &Turn) -> Result<Vec<KeptReceipt>, WorkspaceError> {
+        // What cannot be written is told by somebody else's flush; the trace has what could be written before.
+        let _unwritten = self.flush_trace().await;
+        let mut receipts = Vec::new();
+        for component in ["scratchbook", "context"] {
+            let query = NoteQuery {
+                turn: Some(turn.begun.id),
+                component: Some(component.to_owned()),
+                limit: LOOKED_AT,
+                ..NoteQuery::default()
+            };
+            let notes = self.inner.store.notes(self.space(), &query).await?;
+            receipts.extend(notes.into_iter().filter_map(KeptReceipt::of));
+        }
+        receipts.sort_by_key(|kept| (kept.at, kept.as_of));
+        Ok(receipts)
+    }
+
+    /// Each receipt of `turn` with what became of `entry` in it: whether a model was shown it, and if not, why not.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no such entry or turn; `Refused` for a role that is not a person's; `Unavailable` or `Corrupt`.
+    pub async fn shown(&self, entry: EntryRef, turn: TurnRef) -> Result<Vec<(KeptReceipt, String)>, WorkspaceError> {
+        let receipts = self.receipts(turn).await?;
+        let entry = self.read_entry(entry).await?;
+        let now = self.now();
+        let fates = receipts.into_iter().map(|kept| {
+            let fate = kept.fate_of(&entry, now);
+            (kept, fate)
+        });
+        Ok(fates.collect())
+    }
+}
