@@ -303,10 +303,11 @@ impl From<RunnerError> for Failure {
                 "inputs are given with --input NAME=VALUE",
             ),
             RunnerError::Folder { .. } => (Exit::Usage, "folder_unusable", "name another folder with --input"),
-            RunnerError::Store(_) => (Exit::Unavailable, "store_unavailable", ""),
+            RunnerError::Store(_) | RunnerError::Refused(_) => (Exit::Unavailable, "store_unavailable", ""),
         };
         match error {
             RunnerError::Store(error) => error.into(),
+            RunnerError::Refused(denied) => WorkspaceError::from(denied).into(),
             error => Self::new(exit, code, error.to_string()).caused_by(&error).hint(hint),
         }
     }

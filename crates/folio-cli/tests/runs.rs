@@ -306,3 +306,16 @@ fn a_run_that_is_not_there_is_not_found() {
         assert_eq!(folio.call(&[command, "r9"]).code, 3, "{command}");
     }
 }
+
+#[test]
+fn whoever_may_not_begin_a_run_is_refused_with_4_m7_7() {
+    let folio = Folio::new();
+    folio.file(
+        "plan.yaml",
+        "title: x\nsteps: [{id: a, do: {tool: observe, args: {content: seen}}}]",
+    );
+    let refused = folio.call(&["--role", "tool", "run", "--plan", "plan.yaml", "--json"]);
+    assert_eq!(refused.code, 4, "{}", refused.stderr);
+    let problem: Value = serde_json::from_str(refused.stderr.lines().last().unwrap()).unwrap();
+    assert_eq!(problem["code"], "role_denied");
+}

@@ -1,9 +1,11 @@
 //! How far a run is ahead of the disk: the batch that is being written, and the one that is gathered meanwhile.
 
 use folio_engine::CallAction;
+use folio_memory::TraceNote;
 use folio_store::{Committed, StoreError};
 use tokio::task::JoinHandle;
 
+use crate::error::RunnerError;
 use crate::steps::Batch;
 
 /// Events that are gathered while a batch is being written; then the run waits for the disk. More would make nothing quicker,
@@ -11,7 +13,7 @@ use crate::steps::Batch;
 const EVENTS_MAX: usize = 64;
 
 /// What comes of a write that goes on beside.
-type Written = JoinHandle<Result<Committed, StoreError>>;
+type Written = JoinHandle<Result<Committed, RunnerError>>;
 
 /// A batch that is being written.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub(crate) struct Writing<O> {
     pub(crate) batch: u64,
     /// Calls that begin when it is durable.
     pub(crate) calls: Vec<CallAction>,
+    /// What is said in the trace when it is durable.
+    pub(crate) notes: Vec<TraceNote>,
     /// What it records, to be applied again if it cannot be written.
     outcomes: Vec<O>,
 }
@@ -99,6 +103,7 @@ impl<O> Ahead<O> {
         let writing = Writing {
             batch: self.number,
             calls: std::mem::take(&mut batch.calls),
+            notes: std::mem::take(&mut batch.notes),
             outcomes: std::mem::take(&mut self.outcomes),
         };
         self.number += 1;
@@ -117,17 +122,17 @@ impl<O> Ahead<O> {
     }
 
     /// Waits for the batch that is being written; for ever if none is. May be dropped while it waits.
-    pub(crate) async fn written(&mut self) -> (Writing<O>, Result<Committed, StoreError>) {
+    pub(crate) async fn written(&mut self) -> (Writing<O>, Result<Committed, RunnerError>) {
         let Some((_, handle)) = &mut self.writing else {
             return std::future::pending().await;
         };
         let written = handle.await.unwrap_or_else(|error| {
-            Err(StoreError::Unavailable {
+            Err(RunnerError::Store(StoreError::Unavailable {
                 doing: "write to",
                 location: "the run's journal".to_owned(),
                 reason: "the writer stopped".to_owned(),
                 source: Some(Box::new(error)),
-            })
+            }))
         });
         match self.writing.take() {
             Some((writing, _)) => (writing, written),

@@ -9,9 +9,9 @@ use std::time::Duration;
 use folio_engine::run::CheckFinding;
 use folio_engine::{CallAction, CallOutcome, Event, NodeId, NodeResult, Run};
 use folio_memory::id::Ref;
-use folio_memory::{Actor, Role, RunId, Seq};
+use folio_memory::{Actor, Role, RunId, Seq, ThreadKey};
 use folio_store::commit::RECORD_FORMAT;
-use folio_store::workspace::Workspace;
+use folio_store::workspace::{Workspace, WorkspaceError};
 use folio_store::{BlobHash, Commit, Committed, Expected, Record, RunAppend, StoreError};
 use folio_tools::{Effect, PageTarget, ToolContext};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::ahead::{Ahead, Writing};
-use crate::error::{RunnerError, store_error};
+use crate::error::RunnerError;
 use crate::grants;
 use crate::memory::{MemoryWriter, ruled, turn_of};
 use crate::outputs::JournalResults;
@@ -38,9 +38,9 @@ const CONFLICTS_MAX: u32 = 100;
 #[derive(Debug)]
 enum Done {
     /// A call ended, whose beginning is recorded in this batch.
-    Call(Performed, u64),
+    Call(Box<Performed>, u64),
     /// The criteria of a call's answer were checked.
-    CallChecked(Performed, u64, Vec<CheckFinding>),
+    CallChecked(Box<Performed>, u64, Vec<CheckFinding>),
     /// The criteria of a node with children were checked.
     NodeChecked(NodeId, Vec<CheckFinding>),
 }
@@ -89,14 +89,23 @@ impl Drive {
             run: id,
             templates: Arc::clone(&shared.templates),
         });
-        let memory = MemoryWriter {
+        let mut memory = MemoryWriter {
             space: shared.workspace.space().clone(),
             clock: Arc::clone(shared.workspace.clock()),
             ids: Arc::clone(shared.workspace.ids()),
             turn: turn_of(&run),
-            policy: shared.workspace.policy().await.map_err(store_error)?,
+            thread: ThreadKey::main(),
+            policy: shared.workspace.policy().await?,
         };
-        let prefer = Preferences::of(&shared.workspace).await.map_err(store_error)?;
+        if let Some(turn) = memory.turn {
+            memory.thread = match shared.workspace.turn(Ref::Id(turn)).await {
+                Ok(turn) => turn.begun.thread,
+                // One that somebody else keeps: then it is the main one.
+                Err(WorkspaceError::Store(StoreError::NotFound { .. })) => ThreadKey::main(),
+                Err(error) => return Err(error.into()),
+            };
+        }
+        let prefer = Preferences::of(&shared.workspace).await?;
         let mut drive = Self {
             shared,
             run,
@@ -292,10 +301,11 @@ impl Drive {
                     _ => (Vec::new(), Vec::new()),
                 };
                 let writes = performed.writes.clone();
-                let more = self.memory.changes(&self.run, node, writes, ruled, problems);
+                let taken = self.memory.take_in(&self.run, node, writes, ruled, problems);
+                self.ahead.batch.notes.extend(taken.notes);
                 self.ahead
                     .batch
-                    .record(&mut self.run, now, event, more)
+                    .record(&mut self.run, now, event, taken.changes)
                     .map_err(|source| self.journal_error(source))
             }
             Outcome::Node(node, found) => {
@@ -323,14 +333,14 @@ impl Drive {
     async fn write_here(&mut self) -> Result<(), RunnerError> {
         let (commit, writing) = self.next_commit();
         let written = self.shared.workspace.commit(commit).await;
-        self.take_in(writing, written.map_err(store_error)).await
+        self.take_in(writing, written.map_err(RunnerError::from)).await
     }
 
     /// Has what was gathered written while the run goes on.
     fn write_beside(&mut self) {
         let (commit, writing) = self.next_commit();
         let workspace = self.shared.workspace.clone();
-        let written = tokio::spawn(async move { workspace.commit(commit).await.map_err(store_error) });
+        let written = tokio::spawn(async move { Ok(workspace.commit(commit).await?) });
         self.ahead.write(writing, written);
     }
 
@@ -348,10 +358,7 @@ impl Drive {
         let commit = Commit {
             space: workspace.space().clone(),
             at: workspace.clock().now(),
-            actor: Actor {
-                turn: self.memory.turn,
-                ..Actor::new(Role::Planner, "runner").in_run(id)
-            },
+            actor: self.actor(),
             idempotency_key: None,
             expected: vec![
                 Expected::RunHead {
@@ -380,25 +387,27 @@ impl Drive {
     async fn take_in(
         &mut self,
         writing: Writing<Outcome>,
-        written: Result<Committed, StoreError>,
+        written: Result<Committed, RunnerError>,
     ) -> Result<(), RunnerError> {
         match written {
             Ok(committed) => {
                 self.conflicts = 0;
                 self.head.store(committed.seq.0, Ordering::Release);
                 self.ahead.has_now_written(writing.batch);
+                let workspace = &self.shared.workspace;
+                writing.notes.into_iter().for_each(|note| workspace.note(note));
                 for call in writing.calls {
                     self.begin(call, writing.batch);
                 }
                 Ok(())
             }
-            Err(error @ (StoreError::StaleRun { .. } | StoreError::OtherPolicy { .. })) => {
+            Err(RunnerError::Store(error @ (StoreError::StaleRun { .. } | StoreError::OtherPolicy { .. }))) => {
                 self.conflicts += 1;
                 if self.conflicts > CONFLICTS_MAX {
                     return Err(self.too_many_conflicts());
                 }
                 if matches!(error, StoreError::OtherPolicy { .. }) {
-                    self.memory.policy = self.shared.workspace.policy().await.map_err(store_error)?;
+                    self.memory.policy = self.shared.workspace.policy().await?;
                 }
                 let (run, head) = self.shared.fold(self.run.id()).await?;
                 self.run = run;
@@ -419,7 +428,7 @@ impl Drive {
                 });
                 self.conclude_all(outcomes)
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
         }
     }
 
@@ -432,12 +441,21 @@ impl Drive {
         })
     }
 
+    /// In whose name the run's journal is written.
+    fn actor(&self) -> Actor {
+        Actor {
+            turn: self.memory.turn,
+            ..Actor::new(Role::Planner, "runner").in_run(self.run.id())
+        }
+    }
+
     /// Begins those of the gathered calls that only compute: whether they were begun is of no consequence to anybody.
     fn begin_ahead(&mut self) {
         let registry = self.shared.registry.clone();
         let computes = |call: &CallAction| {
-            let effect = registry.get(&call.tool).map(|tool| tool.spec().effect);
-            effect == Some(Effect::Pure)
+            // One that is told of memory does more than compute.
+            let spec = registry.get(&call.tool).map(|tool| tool.spec());
+            spec.is_some_and(|spec| spec.effect == Effect::Pure && spec.scratch_page_query.is_none())
         };
         let batch = self.ahead.number();
         let calls: Vec<_> = self.ahead.batch.calls.extract_if(.., |call| computes(call)).collect();
@@ -459,9 +477,11 @@ impl Drive {
             cancel,
             ..self.context.clone()
         };
-        let (registry, id) = (self.shared.registry.clone(), self.run.id());
+        let (registry, memory) = (self.shared.registry.clone(), self.shared.workspace.clone());
+        let caller = self.actor();
         self.pending.push(Box::pin(async move {
-            Done::Call(perform::call(registry, context, id, call).await, batch)
+            let performed = perform::call(registry, context, memory, caller, call).await;
+            Done::Call(Box::new(performed), batch)
         }));
     }
 
@@ -535,7 +555,7 @@ async fn resolve_pages(workspace: &Workspace, writes: &mut Writes) -> Result<(),
 #[derive(Debug)]
 enum Outcome {
     /// A call ended, whose beginning is recorded in this batch.
-    Call(Performed, u64, Vec<CheckFinding>),
+    Call(Box<Performed>, u64, Vec<CheckFinding>),
     Node(NodeId, Vec<CheckFinding>),
 }
 

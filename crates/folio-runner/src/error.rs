@@ -2,6 +2,7 @@
 
 use folio_engine::run::JournalError;
 use folio_memory::RunId;
+use folio_memory::roles::Denied;
 use folio_store::StoreError;
 use folio_store::workspace::WorkspaceError;
 
@@ -11,6 +12,9 @@ pub enum RunnerError {
     /// The store could not do its part. The run goes on where it was as soon as somebody drives it again.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Whoever asks may not do this in the space (M7.7).
+    #[error(transparent)]
+    Refused(#[from] Denied),
     /// The journal cannot be folded.
     #[error("the journal of {run} cannot be read")]
     Journal {
@@ -42,10 +46,12 @@ pub enum RunnerError {
     },
 }
 
-/// What the store says, out of what the workspace says. A runner's commits hold nothing that a role may not do.
-pub(crate) fn store_error(error: WorkspaceError) -> StoreError {
-    match error {
-        WorkspaceError::Store(error) => error,
-        other => StoreError::Invalid(other.to_string()),
+impl From<WorkspaceError> for RunnerError {
+    fn from(error: WorkspaceError) -> Self {
+        match error {
+            WorkspaceError::Store(error) => Self::Store(error),
+            WorkspaceError::Refused(denied) => Self::Refused(denied),
+            other => Self::Store(StoreError::Invalid(other.to_string())),
+        }
     }
 }

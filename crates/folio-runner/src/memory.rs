@@ -1,18 +1,20 @@
 //! What a call writes to memory, as changes that go into the same commit as its outcome: so it is there exactly once.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use folio_engine::{NodeId, Outcome, Output, Run, projection};
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Tag, check_text};
-use folio_memory::observation::{ObservationInput, TtlInput, UnknownType, draft, page_of};
-use folio_memory::tool_exchange::{Bound, Channel, Content, Proposed, ToolManifest, sift};
+use folio_memory::observation::{TtlInput, UnknownType, draft, page_of};
+use folio_memory::tool_exchange::{Bound, Channel, Content, Correction, Proposed, Rejection, ToolManifest, sift};
+use folio_memory::trace::{REJECTED, WARNING};
 use folio_memory::{
-    Change, Clock, EntryId, IdSource, NewEntry, NewPage, PageFields, PageId, PageRole, Role, Source, SpaceName,
-    Timestamp, Trust, TurnId,
+    Actor, Change, Clock, EntryId, IdSource, Invalid, NewEntry, NewPage, PageFields, PageId, PageRole, Role, Source,
+    SpaceName, ThreadKey, Timestamp, TraceNote, Trust, TurnId, Warning, scratchbook,
 };
 use folio_store::workspace::PolicyInForce;
 use folio_tools::{PageAppend, PageTarget};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::perform::Writes;
 
@@ -24,118 +26,213 @@ pub(crate) struct MemoryWriter {
     pub(crate) ids: Arc<dyn IdSource>,
     /// The turn that the run is in; none for one of an older version.
     pub(crate) turn: Option<TurnId>,
+    /// Whose scratchbook takes what tools hold to be worth knowing for longer.
+    pub(crate) thread: ThreadKey,
     /// What holds in the space; to be renewed before something is written.
     pub(crate) policy: Arc<PolicyInForce>,
 }
 
+/// What a call's items come to.
+#[derive(Debug, Default)]
+pub(crate) struct TakenIn {
+    /// Changes, for the commit of the call's outcome.
+    pub(crate) changes: Vec<Change>,
+    /// What was put right or not taken, for the trace.
+    pub(crate) notes: Vec<TraceNote>,
+}
+
+/// The call whose items are taken in.
+struct Call<'c> {
+    run: &'c Run,
+    node: NodeId,
+    tool: &'c str,
+    manifest: &'c ToolManifest,
+    now: Timestamp,
+}
+
+/// An item that is ready to be written, and the page that it goes onto.
+struct Draft {
+    page: (PageId, PageFields),
+    new: NewEntry,
+    registers: Option<Change>,
+    warnings: Vec<Warning>,
+}
+
 impl MemoryWriter {
-    /// The changes for a call of `node` that ended. Malformed items are left out one by one and said in a block of the
-    /// branch's log; they never change the outcome (seed 002).
-    pub(crate) fn changes(
+    /// What a call of `node` that ended comes to. Malformed items are left out one by one, and said in a block of the
+    /// branch's log and in the trace; they never change the outcome (seed 002).
+    pub(crate) fn take_in(
         &self,
         run: &Run,
         node: NodeId,
         writes: Writes,
         ruled: Vec<Value>,
         problems: Vec<String>,
-    ) -> Vec<Change> {
+    ) -> TakenIn {
         let now = self.clock.now();
-        let mut changes = Vec::new();
-        let mut rejected = problems;
+        let mut taken = TakenIn::default();
+        let mut rejected: Vec<Rejection> = Vec::new();
         // The same rules as for every other tool's answer: manifests, limits, an item equal in two arrays (M7.3.23, 24).
         let manifest = self.policy.manifests.of(&writes.tool);
-        let said = [
-            (Channel::Observations, Value::Array(writes.observations)),
-            (Channel::ScratchPageWrites, Value::Array(writes.scratch_page_writes)),
-            (Channel::Observe, Value::Array(ruled)),
+        let told = [
+            (Channel::ScratchPageWrites, writes.scratch_page_writes),
+            (Channel::MemoryWrites, writes.memory_writes),
         ];
-        let sifted = sift(&said.each_ref().map(|(channel, items)| (*channel, items)), &manifest);
-        for one in &sifted.rejected {
-            rejected.push(format!("{}[{}]: {}", one.channel, one.index, one.message));
-        }
-        for Proposed {
-            channel,
-            index,
-            content,
-        } in sifted.proposed
-        {
-            let Content::Observation(input) = content else { continue };
-            match self.observation(run, node, &writes.tool, &manifest, channel, *input, now) {
-                Ok((entry, registers)) => {
-                    changes.extend(registers);
-                    changes.push(Change::AddEntry(Box::new(entry)));
-                }
-                Err(problem) => rejected.push(format!("{channel}[{index}]: {problem}")),
+        let mut said = vec![(Channel::Observations, Value::Array(writes.observations))];
+        for (channel, items) in told {
+            if writes.has_failed {
+                let message = "the call failed, so what it was told to write is not written";
+                rejected.extend((0..items.len()).map(|index| Rejection::new(channel, index, "call_failed", message)));
+            } else {
+                said.push((channel, Value::Array(items)));
             }
         }
-        if !changes.is_empty() {
-            changes.insert(0, self.scratch_page());
+        said.push((Channel::Observe, Value::Array(ruled)));
+        let said: Vec<_> = said.iter().map(|(channel, items)| (*channel, items)).collect();
+        let sifted = sift(&said, &manifest);
+        rejected.extend(sifted.rejected);
+        let call = Call {
+            run,
+            node,
+            tool: &writes.tool,
+            manifest: &manifest,
+            now,
+        };
+        let mut pages = BTreeMap::new();
+        for proposed in sifted.proposed {
+            let (channel, index) = (proposed.channel, proposed.index);
+            match self.draft(&call, proposed) {
+                Ok(draft) => {
+                    let (page, fields) = draft.page;
+                    pages.entry(page).or_insert(fields);
+                    taken.changes.extend(draft.registers);
+                    let note = |warning| {
+                        self.note(
+                            &call,
+                            WARNING,
+                            json!(Correction {
+                                index,
+                                channel,
+                                warning
+                            }),
+                        )
+                    };
+                    taken
+                        .notes
+                        .extend(draft.warnings.into_iter().map(note).map(|note| TraceNote {
+                            entry: Some(draft.new.id),
+                            entry_type: draft.new.fields.type_name.clone(),
+                            ..note
+                        }));
+                    taken.changes.push(Change::AddEntry(Box::new(draft.new)));
+                }
+                Err(invalid) => rejected.push(Rejection::of(channel, index, &invalid)),
+            }
         }
-        for append in writes.page_appends {
-            self.append(run, node, append, now, &mut changes, &mut rejected);
+        let pages = pages.into_iter();
+        let pages = pages.map(|(id, fields)| Change::EnsurePage(Box::new(NewPage { id, fields })));
+        taken.changes.splice(0..0, pages);
+        let mut lines = problems;
+        lines.extend(
+            rejected
+                .iter()
+                .map(|one| format!("{}[{}]: {}", one.channel, one.index, one.message)),
+        );
+        let notes = rejected.iter().map(|one| self.note(&call, REJECTED, json!(one)));
+        taken.notes.extend(notes);
+        for append in writes.page_appends.into_iter().filter(|_| !writes.has_failed) {
+            self.append(run, node, append, now, &mut taken.changes, &mut lines);
         }
-        if !rejected.is_empty() {
+        if !lines.is_empty() {
             let page = projection::branch_page(run, node);
-            changes.push(self.log(page, run, node, "Rejected", rejected.join("\n"), Vec::new(), now));
+            let block = self.log(page, run, node, "Rejected", lines.join("\n"), Vec::new(), now);
+            taken.changes.push(block);
         }
-        changes
+        taken
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "an item of an answer has these parts; a struct would be filled in once"
-    )]
-    fn observation(
-        &self,
-        run: &Run,
-        node: NodeId,
-        tool: &str,
-        manifest: &ToolManifest,
-        channel: Channel,
-        input: ObservationInput,
-        now: Timestamp,
-    ) -> Result<(NewEntry, Option<Change>), String> {
+    /// A line of the trace about an item of `call`.
+    fn note(&self, call: &Call<'_>, status: &str, detail: Value) -> TraceNote {
+        let mut actor = Actor::new(Role::Tool, call.tool).in_run(call.run.id());
+        actor.turn = self.turn;
+        let note = TraceNote::new(call.now, &actor, "scratch_page", "add_observation");
+        TraceNote {
+            node: Some(call.node.to_string()),
+            ..note.with_status(status).with_detail(detail)
+        }
+    }
+
+    fn draft(&self, call: &Call<'_>, proposed: Proposed) -> Result<Draft, Invalid> {
+        let tool = call.tool;
+        let source = Source {
+            principal: (!tool.is_empty()).then(|| format!("{}:{tool}", Role::Tool)),
+            tool: Some(tool.to_owned()).filter(|tool| !tool.is_empty()),
+            run: Some(call.run.id()),
+            node: Some(call.node.to_string()),
+            channel: Some(proposed.channel.as_str().to_owned()),
+            turn: self.turn,
+        };
+        let id = EntryId::draw(&*self.ids, call.now);
+        let (kind, input) = match proposed.content {
+            Content::Observation(input) => (EntryKind::Observation, *input),
+            Content::Memory(input) => {
+                let kind = input.kind;
+                let mut fields = scratchbook::draft(input, Trust::ToolInternal)?;
+                fields.source = source;
+                let page = scratchbook::page_of(&self.space, &self.thread);
+                let new = NewEntry {
+                    id,
+                    page: page.0,
+                    kind,
+                    fields,
+                };
+                return Ok(Draft {
+                    page,
+                    new,
+                    registers: None,
+                    warnings: Vec::new(),
+                });
+            }
+        };
         let asked = match (&input.ttl_minutes, &input.expires_at) {
             (TtlInput::Absent, None) => Bound::Unsaid,
             _ => Bound::Given,
         };
-        let source = Source {
-            principal: (!tool.is_empty()).then(|| format!("{}:{tool}", Role::Tool)),
-            tool: Some(tool.to_owned()).filter(|tool| !tool.is_empty()),
-            run: Some(run.id()),
-            node: Some(node.to_string()),
-            channel: Some(channel.as_str().to_owned()),
-            turn: self.turn,
-        };
         // What a rule of the plan says, whoever wrote the plan says.
-        let is_ruled = channel == Channel::Observe;
+        let is_ruled = proposed.channel == Channel::Observe;
         let role = if is_ruled { Role::Human } else { Role::Tool };
         let unknown = UnknownType::under(&self.policy, role);
-        let mut draft = draft(input, self.policy.types(), unknown, Trust::ToolInternal, source, now)
-            .map_err(|invalid| invalid.to_string())?;
+        let mut draft = draft(
+            input,
+            self.policy.types(),
+            unknown,
+            Trust::ToolInternal,
+            source,
+            call.now,
+        )?;
         if !is_ruled {
             let name = draft.fields.type_name.as_deref().unwrap_or_default();
             let ttl = self.policy.types().get(name).and_then(|known| known.default_ttl);
-            // Nobody reads the warnings of a run's call; what holds stands in the entry.
-            let _corrected = manifest.bound(&mut draft.fields, asked, ttl, now);
+            let bound = call.manifest.bound(&mut draft.fields, asked, ttl, call.now);
+            draft.warnings.extend(bound);
         }
         let registers = draft.registers.map(|as_type| Change::RegisterType {
             name: draft.fields.type_name.clone().unwrap_or_default(),
             as_type,
         });
-        let (page, _) = page_of(&self.space);
-        let entry = NewEntry {
-            id: EntryId::draw(&*self.ids, now),
-            page,
-            kind: EntryKind::Observation,
+        let page = page_of(&self.space);
+        let new = NewEntry {
+            id,
+            page: page.0,
+            kind,
             fields: draft.fields,
         };
-        Ok((entry, registers))
-    }
-
-    fn scratch_page(&self) -> Change {
-        let (id, fields) = page_of(&self.space);
-        Change::EnsurePage(Box::new(NewPage { id, fields }))
+        Ok(Draft {
+            page,
+            new,
+            registers,
+            warnings: draft.warnings,
+        })
     }
 
     fn append(

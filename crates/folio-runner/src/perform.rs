@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use folio_engine::run::{CheckCall, CheckFinding};
 use folio_engine::{CallAction, CallAnswer, CallOutcome, Evidence, Failure, Finding, NodeId, StopReason};
-use folio_memory::RunId;
+use folio_memory::tool_exchange::ToolRequest as Question;
+use folio_memory::{Actor, Role, RunId};
+use folio_store::Workspace;
 use folio_tools::{EvidenceRef, FailureKind, Registry, ToolContext, ToolRequest, ToolResponse};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -31,21 +33,41 @@ pub(crate) struct Performed {
 pub(crate) struct Writes {
     pub(crate) observations: Vec<Value>,
     pub(crate) scratch_page_writes: Vec<Value>,
+    pub(crate) memory_writes: Vec<Value>,
+    /// Whether the call failed: what it was told to write is then not written (seed 002).
+    pub(crate) has_failed: bool,
     pub(crate) page_appends: Vec<folio_tools::PageAppend>,
     pub(crate) tool: String,
 }
 
 /// Makes the call of `action` and waits for its end, its time limit, or `cancel`.
-pub(crate) async fn call(registry: Registry, context: ToolContext, run: RunId, action: CallAction) -> Performed {
+///
+/// What the tool wants to know of the scratch page is looked up in `memory` first, and never keeps the call from being made.
+pub(crate) async fn call(
+    registry: Registry,
+    context: ToolContext,
+    memory: Workspace,
+    caller: Actor,
+    action: CallAction,
+) -> Performed {
     let began = Instant::now();
+    let query = registry
+        .get(&action.tool)
+        .and_then(|tool| tool.spec().scratch_page_query.clone());
+    let scratch_page_context = match query {
+        Some(query) => known_to(&memory, &caller, &action.tool, query).await,
+        None => Vec::new(),
+    };
+    let run = caller.run.map(|run| run.to_string()).unwrap_or_default();
     let request = ToolRequest {
         // The same after a crash: the logical call is the node (E9.12).
         request_id: format!("{run}/{}", action.node),
         tool: action.tool.clone(),
         args: action.args,
-        run_id: run.to_string(),
+        run_id: run,
         node_id: action.node.to_string(),
         attempt: action.attempt,
+        scratch_page_context,
     };
     let timeout = action.timeout.unwrap_or(TIMEOUT_DEFAULT);
     let (outcome, writes) = match within(timeout, &context.cancel.clone(), registry.call(&request, &context)).await {
@@ -59,6 +81,23 @@ pub(crate) async fn call(registry: Registry, context: ToolContext, run: RunId, a
         writes,
         duration: began.elapsed(),
     }
+}
+
+/// What of the scratch page `query` finds that `tool` may see (seed 004).
+async fn known_to(memory: &Workspace, caller: &Actor, tool: &str, query: Value) -> Vec<Value> {
+    let actor = Actor {
+        role: Role::Tool,
+        name: tool.to_owned(),
+        ..caller.clone()
+    };
+    let request = Question {
+        tool_id: tool.to_owned(),
+        scratch_page_query: Some(query),
+        ..Question::default()
+    };
+    let found = memory.tool_context(&actor, &request).await;
+    let found = found.into_iter().map(serde_json::to_value);
+    found.filter_map(Result::ok).collect()
 }
 
 enum Ended {
@@ -104,6 +143,7 @@ fn outcome_of(response: ToolResponse, tool: &str) -> (CallOutcome, Writes) {
         error,
         observations,
         scratch_page_writes,
+        memory_writes,
         page_appends,
         evidence,
         truncated,
@@ -112,7 +152,9 @@ fn outcome_of(response: ToolResponse, tool: &str) -> (CallOutcome, Writes) {
     // What a failed call noticed is worth keeping; what it was told to write is not done.
     let writes = Writes {
         observations,
-        scratch_page_writes: if is_ok { scratch_page_writes } else { Vec::new() },
+        scratch_page_writes,
+        memory_writes,
+        has_failed: !is_ok,
         page_appends: if is_ok { page_appends } else { Vec::new() },
         tool: tool.to_owned(),
     };
@@ -200,6 +242,7 @@ pub(crate) async fn checks(
             run_id: run.to_string(),
             node_id: node.to_string(),
             attempt: 1,
+            scratch_page_context: Vec::new(),
         };
         let response = registry.call(&request, &context).await;
         found.push(CheckFinding {

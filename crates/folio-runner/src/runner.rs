@@ -18,7 +18,7 @@ use folio_tools::{Registry, ShellPolicy};
 use serde_json::{Value, json};
 
 use crate::drive::Drive;
-use crate::error::{RunnerError, store_error};
+use crate::error::RunnerError;
 use crate::steps::model_tasks;
 
 /// What a run's row says while it goes on.
@@ -209,7 +209,7 @@ impl Runner {
             },
             blobs: Vec::new(),
         };
-        let committed = workspace.commit(commit).await.map_err(store_error)?;
+        let committed = workspace.commit(commit).await?;
         let handle = committed.run.map_or(RunHandle(0), |(_, handle)| handle);
         // A store keeps instants from running backwards; then the run began at another one than was thought.
         if committed.at == now {
@@ -269,7 +269,7 @@ impl Runner {
             run: Some(run),
             background: false,
         };
-        let drafted = self.shared.workspace.draft_turn(input).await.map_err(store_error)?;
+        let drafted = self.shared.workspace.draft_turn(input).await?;
         let turn = drafted.new.id;
         Ok((
             actor.in_turn(turn),
@@ -344,9 +344,9 @@ impl Runner {
                 },
                 blobs: Vec::new(),
             };
-            match workspace.commit(commit).await.map_err(store_error) {
+            match workspace.commit(commit).await {
                 Ok(_) => return Ok(()),
-                Err(StoreError::StaleRun { .. }) => tokio::task::yield_now().await,
+                Err(WorkspaceError::Store(StoreError::StaleRun { .. })) => tokio::task::yield_now().await,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -397,7 +397,7 @@ impl Runner {
             ..TurnQuery::default()
         };
         let mut ended = 0;
-        for turn in workspace.turns(&open).await.map_err(store_error)? {
+        for turn in workspace.turns(&open).await? {
             let Some(run) = turn.begun.run else { continue };
             let row = workspace.store().run(workspace.space(), Ref::Id(run)).await?;
             if row.status != RUNNING {

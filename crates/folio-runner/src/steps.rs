@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use folio_engine::run::{CheckCall, JournalError};
 use folio_engine::{Action, CallAction, Event, NodeId, Run, projection};
-use folio_memory::{Change, Timestamp};
+use folio_memory::{Change, Timestamp, TraceNote};
 use folio_store::Blob;
 use folio_tools::{Effect, Registry};
 use tokio_util::sync::CancellationToken;
@@ -18,6 +18,8 @@ pub(crate) struct Batch {
     pub(crate) events: Vec<Event>,
     pub(crate) changes: Vec<Change>,
     pub(crate) blobs: Vec<Blob>,
+    /// What is to be said in the trace when it is durable.
+    pub(crate) notes: Vec<TraceNote>,
     /// Calls that begin when the commit is durable.
     pub(crate) calls: Vec<CallAction>,
 }

@@ -115,6 +115,9 @@ pub struct ToolSpec {
     pub schema: Option<Value>,
     /// Whether a call waits for a yes.
     pub approval: Approval,
+    /// What the tool wants to know of the scratch page before it works: `{"filters": {…}, "limit": 10}`. The answer is in
+    /// [`ToolRequest::scratch_page_context`], as far as the tool's manifest lets it see that.
+    pub scratch_page_query: Option<Value>,
     /// Whether a call may change something outside of the store, so that two branches of a race must
     /// not both make it.
     pub writes: bool,
@@ -132,6 +135,7 @@ impl ToolSpec {
             args: Vec::new(),
             schema: None,
             approval: Approval::Never,
+            scratch_page_query: None,
             writes: !matches!(effect, Effect::Pure | Effect::Read),
         }
     }
@@ -164,6 +168,13 @@ impl ToolSpec {
     #[must_use]
     pub fn needs_approval(mut self) -> Self {
         self.approval = Approval::UnlessAllowed;
+        self
+    }
+
+    /// Says what the tool wants to know of the scratch page before it works.
+    #[must_use]
+    pub fn asks(mut self, scratch_page_query: Value) -> Self {
+        self.scratch_page_query = Some(scratch_page_query);
         self
     }
 
@@ -210,6 +221,10 @@ pub struct ToolRequest {
     pub node_id: String,
     /// 1 for the first try of this logical call.
     pub attempt: u32,
+    /// The observations that the tool wanted to know of, as seed 004 writes them. Empty if it asked for none, or none is
+    /// for it to see.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scratch_page_context: Vec<Value>,
 }
 
 /// Something a task can do.

@@ -133,6 +133,7 @@ impl From<RunnerError> for Problem {
     fn from(error: RunnerError) -> Self {
         match error {
             RunnerError::Store(error) => error.into(),
+            RunnerError::Refused(denied) => WorkspaceError::from(denied).into(),
             error @ RunnerError::Journal { .. } => {
                 let problem = Self::new(
                     StatusCode::INTERNAL_SERVER_ERROR,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use folio_memory::{Actor, Change, Entry, EntryKind, Timestamp, Warning};
+use folio_memory::{Actor, Change, Entry, EntryKind, Timestamp, TraceNote, Warning};
 
 use super::{PolicyInForce, Workspace, WorkspaceError, long_text, redact};
 use crate::commit::{Blob, Commit, Committed, Expected, Record, RunAppend};
@@ -133,14 +133,12 @@ impl Workspace {
         };
         self.inner.notebook.saw(committed.seq);
         self.inner.latest.fetch_max(committed.at.as_nanos(), Ordering::Relaxed);
-        let mut added = 0;
         for change in &record.changes {
-            match change {
-                Change::EnsurePage(page) => self.remember(page.id),
-                Change::AddEntry(new) if new.kind == EntryKind::Observation => added += 1,
-                _ => {}
+            if let Change::EnsurePage(page) = change {
+                self.remember(page.id);
             }
         }
+        let added = observations_in(&record.changes);
         if added > 0 && !committed.replayed {
             Box::pin(self.note_added(added, committed.at)).await;
         }
@@ -198,11 +196,26 @@ impl Workspace {
             self.authorise_write(&commit.actor, &commit.record.changes, run, None, &policy)
                 .await?;
         }
-        redact::clean_commit(&mut commit, policy.redaction);
+        let warnings = redact::clean_commit(&mut commit, policy.redaction);
         long_text::move_out(&mut commit);
+        let added = observations_in(&commit.record.changes);
+        let actor = (!warnings.is_empty()).then(|| commit.actor.clone());
         let committed = self.inner.store.commit(commit).await?;
         self.inner.notebook.saw(committed.seq);
         self.inner.latest.fetch_max(committed.at.as_nanos(), Ordering::Relaxed);
+        if let Some(actor) = actor {
+            let note = TraceNote::new(committed.at, &actor, "memory", "commit");
+            self.note(note.with_warnings(&warnings));
+        }
+        if added > 0 && !committed.replayed {
+            Box::pin(self.note_added(added, committed.at)).await;
+        }
         Ok(committed)
     }
+}
+
+/// How many observations `changes` add.
+fn observations_in(changes: &[Change]) -> u64 {
+    let is_added = |change: &&Change| matches!(change, Change::AddEntry(new) if new.kind == EntryKind::Observation);
+    changes.iter().filter(is_added).count() as u64
 }

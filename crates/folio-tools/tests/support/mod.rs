@@ -103,6 +103,7 @@ pub(crate) fn request(id: &str, tool: &str, args: Value) -> ToolRequest {
         run_id: "run-1".to_owned(),
         node_id: "node-1".to_owned(),
         attempt: 1,
+        scratch_page_context: Vec::new(),
     }
 }
 

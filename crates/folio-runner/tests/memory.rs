@@ -1,0 +1,251 @@
+//! What tools that a run calls know of memory, and what of their answers is taken in.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use folio_engine::{Outcome, plan};
+use folio_memory::observation::ObservationInput;
+use folio_memory::{Actor, Entry, EntryKind, EntryQuery, PageRole, Role, RunId, SpaceName, SpacePolicy, ThreadKey};
+use folio_runner::{NewRun, Runner, RunnerError, RunnerOptions};
+use folio_store::Workspace;
+use folio_store::sqlite::{OpenOptions, SqliteStore};
+use folio_store::workspace::{BookFilter, TraceEntry, TraceQuery};
+use folio_testkit::{SeededIds, SimClock};
+use folio_tools::response::FailureKind;
+use folio_tools::{Effect, Registry, Tool, ToolContext, ToolError, ToolRequest, ToolResponse, ToolSpec};
+use serde_json::{Value, json};
+
+const PLAN: &str = "title: Recommend\nsteps: [{id: ask, do: {tool: recommend}}]";
+
+/// A tool that asks for observations about wine, remembers what it was told, and answers what a test says.
+#[derive(Debug)]
+struct Recommend {
+    spec: ToolSpec,
+    told: Arc<Mutex<Vec<Value>>>,
+    answer: Value,
+}
+
+#[async_trait]
+impl Tool for Recommend {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, request: &ToolRequest, _: &ToolContext) -> ToolResponse {
+        self.told.lock().unwrap().clone_from(&request.scratch_page_context);
+        let mut response = ToolResponse::ok(request, json!({"found": 1}), "");
+        if self.answer["fails"] == true {
+            response = ToolResponse::failed(request, ToolError::new(FailureKind::Denied, "no", "it may not"));
+        }
+        let items = |name: &str| self.answer[name].as_array().cloned().unwrap_or_default();
+        response.observations = items("observations");
+        response.scratch_page_writes = items("scratch_page_writes");
+        response.memory_writes = items("memory_writes");
+        response
+    }
+}
+
+struct House {
+    workspace: Workspace,
+    runner: Runner,
+    told: Arc<Mutex<Vec<Value>>>,
+}
+
+fn house(answer: Value) -> House {
+    let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
+    let (clock, ids) = (Arc::new(SimClock::default()), Arc::new(SeededIds::default()));
+    let workspace = Workspace::new(store, clock, ids, SpaceName::main());
+    let told = Arc::default();
+    let spec = ToolSpec::new("recommend", Effect::Read, "Recommends a wine.");
+    let tool = Recommend {
+        spec: spec.asks(json!({"filters": {"tags": ["wine"]}, "limit": 5})),
+        told: Arc::clone(&told),
+        answer,
+    };
+    let mut registry = Registry::with_builtins();
+    registry.register(Arc::new(tool));
+    let runner = Runner::new(workspace.clone(), registry, RunnerOptions::default());
+    House {
+        workspace,
+        runner,
+        told,
+    }
+}
+
+impl House {
+    async fn notice(&self, observation: Value) {
+        let input: ObservationInput = serde_json::from_value(observation).unwrap();
+        self.workspace.add_observation(&person(), input, None).await.unwrap();
+    }
+
+    async fn set_policy(&self, policy: Value) {
+        let policy: SpacePolicy = serde_json::from_value(policy).unwrap();
+        self.workspace.set_policy(&person(), policy, None, None).await.unwrap();
+    }
+
+    async fn submit(&self, actor: Actor) -> Result<RunId, RunnerError> {
+        let new = NewRun {
+            plan: plan::parse(PLAN, &self.runner.known()).unwrap_or_else(|errors| panic!("{errors}")),
+            goal: None,
+            inputs: BTreeMap::new(),
+            folder: None,
+            shell: Default::default(),
+            thread: work(),
+            actor,
+        };
+        self.runner.submit(new).await.map(|(run, _)| run)
+    }
+
+    async fn run(&self) -> Outcome {
+        let run = self.submit(person()).await.unwrap();
+        self.runner.drive(run).await.unwrap().status
+    }
+
+    async fn told(&self) -> Vec<String> {
+        let told = self.told.lock().unwrap();
+        told.iter()
+            .map(|item| item["content"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    async fn noticed_by_tool(&self) -> Vec<Entry> {
+        let mut found = self.workspace.observations(EntryQuery::default()).await.unwrap().items;
+        found.retain(|entry| entry.fields.source.tool.is_some());
+        found
+    }
+
+    async fn traced(&self, operation: &str) -> Vec<TraceEntry> {
+        let mut lines = self.workspace.trace(TraceQuery::default()).await.unwrap();
+        lines.retain(|line| line.operation == operation);
+        lines
+    }
+}
+
+fn person() -> Actor {
+    Actor::new(Role::Human, "ada")
+}
+
+fn work() -> ThreadKey {
+    ThreadKey("work".to_owned())
+}
+
+#[tokio::test]
+async fn a_tool_called_by_a_run_is_told_what_it_wants_to_know_of_the_scratch_page() {
+    let house = house(json!({}));
+    house
+        .notice(json!({"content": "likes Burgundy", "tags": ["wine"]}))
+        .await;
+    house
+        .notice(json!({"content": "likes trains", "tags": ["travel"]}))
+        .await;
+    assert_eq!(house.run().await, Outcome::Ok);
+    assert_eq!(house.told().await, ["likes Burgundy"]);
+    let asked = house.traced("list_observations").await;
+    let by_tool: Vec<_> = asked.iter().filter(|line| line.source == "recommend").collect();
+    assert!(by_tool.len() == 1 && by_tool[0].run.is_some() && by_tool[0].turn.is_some());
+}
+
+#[tokio::test]
+async fn a_manifest_decides_what_of_it_a_tool_in_a_run_sees_m7_3_23() {
+    let house = house(json!({}));
+    house
+        .notice(json!({"content": "likes Burgundy", "tags": ["wine"]}))
+        .await;
+    house
+        .notice(json!({"content": "the cellar floods", "tags": ["wine"], "type": "risk_alert"}))
+        .await;
+    let reads = json!({"types": ["risk_alert"]});
+    house
+        .set_policy(json!({"manifests": {"recommend": {"reads": reads}}}))
+        .await;
+    assert_eq!(house.run().await, Outcome::Ok);
+    assert_eq!(house.told().await, ["the cellar floods"]);
+}
+
+#[tokio::test]
+async fn what_a_tool_holds_to_be_worth_knowing_becomes_a_note_of_the_runs_thread() {
+    let house = house(json!({"memory_writes": ["the cellar is cold", {"fact": "x", "kind": "dream"}]}));
+    assert_eq!(house.run().await, Outcome::Ok);
+    let items = house
+        .workspace
+        .book_items(&work(), BookFilter::default())
+        .await
+        .unwrap()
+        .items;
+    assert_eq!((items.len(), items[0].kind), (1, EntryKind::Note));
+    assert_eq!(items[0].fields.body, "the cellar is cold");
+    let source = &items[0].fields.source;
+    assert_eq!(
+        (source.tool.as_deref(), source.channel.as_deref()),
+        (Some("recommend"), Some("memory_writes"))
+    );
+    assert!(source.run.is_some() && source.turn.is_some() && source.node.is_some());
+}
+
+#[tokio::test]
+async fn what_was_put_right_or_not_taken_of_a_call_reaches_the_trace_m7_10() {
+    let secret = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
+    let house = house(json!({"observations": [
+        {"content": "sure", "confidence": 7},
+        {"content": ""},
+        {"content": format!("the key is {secret}")},
+    ]}));
+    assert_eq!(house.run().await, Outcome::Ok);
+    assert_eq!(house.noticed_by_tool().await.len(), 2);
+    let lines = house.traced("add_observation").await;
+    let with = |status: &str| lines.iter().find(|line| line.status == status).unwrap();
+    let (warning, rejected) = (with("warning"), with("rejected"));
+    assert_eq!(warning.detail.as_ref().unwrap()["code"], "confidence_clamped");
+    assert_eq!(rejected.detail.as_ref().unwrap()["code"], "content_empty");
+    for line in [warning, rejected] {
+        assert!(line.run.is_some() && line.turn.is_some() && line.node.is_some());
+        assert_eq!(line.source, "recommend");
+    }
+    let redacted = house.traced("commit").await;
+    assert_eq!(redacted.len(), 1);
+    assert!(!format!("{redacted:?}").contains(&secret));
+}
+
+#[tokio::test]
+async fn what_a_failed_call_was_told_to_write_is_not_written_and_said() {
+    let house = house(json!({
+        "fails": true, "observations": [{"content": "no licence"}],
+        "scratch_page_writes": [{"content": "x"}], "memory_writes": ["y"],
+    }));
+    assert_eq!(house.run().await, Outcome::Failed);
+    let noticed = house.noticed_by_tool().await;
+    assert_eq!(noticed.len(), 1);
+    assert_eq!(noticed[0].fields.body, "no licence");
+    let items = house
+        .workspace
+        .book_items(&work(), BookFilter::default())
+        .await
+        .unwrap()
+        .items;
+    assert_eq!(items, []);
+    let lines = house.traced("add_observation").await;
+    let rejected = lines.iter().filter(|line| line.status == "rejected");
+    assert_eq!(rejected.count(), 2);
+}
+
+#[tokio::test]
+async fn whoever_may_not_begin_a_run_is_refused_m7_7() {
+    let house = house(json!({}));
+    let refused = house.submit(Actor::new(Role::Tool, "t")).await.unwrap_err();
+    assert!(matches!(refused, RunnerError::Refused(_)), "{refused}");
+    let pages = house.workspace.pages(&Default::default()).await.unwrap();
+    assert!(pages.iter().all(|page| page.fields.role != PageRole::Workspace));
+}
+
+#[tokio::test]
+async fn what_a_run_adds_counts_for_the_quota_m7_6_46() {
+    let many: Vec<_> = (0..40).map(|n| json!({"content": format!("number {n}")})).collect();
+    let house = house(json!({"observations": many}));
+    house.set_policy(json!({"quota": {"live_observations": 20}})).await;
+    assert_eq!(house.run().await, Outcome::Ok);
+    let live = house.workspace.observations(EntryQuery::default()).await.unwrap().total;
+    assert!(live <= 21, "{live}");
+}
