@@ -6,13 +6,14 @@
 use super::ErasedFor;
 use super::due::last_sign;
 use crate::entry::{Entry, EntryFields, EntryKind, Status};
+use crate::lifecycle::ends_at;
 use crate::time::Timestamp;
 
 /// What an entry is watched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Watch {
-    /// It is an observation that nobody put away; from the end of its time.
+    /// It is an observation that nobody put away, and whose end nobody has noted; from the end of its time.
     Live,
     /// It is resolved; since then.
     Resolved,
@@ -24,17 +25,23 @@ pub enum Watch {
     Archived,
     /// Only its tombstone is left; since then.
     Tombstone,
+    /// It is no observation that could be read, and its time ends without anybody having noted it; from that end.
+    Unnoted,
+    /// It is an observation that nobody put away although its end was noted; since that end.
+    Past,
 }
 
 impl Watch {
     /// Every one of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Live,
         Self::Resolved,
         Self::Ending,
         Self::Personal,
         Self::Archived,
         Self::Tombstone,
+        Self::Unnoted,
+        Self::Past,
     ];
 
     /// The name as it is stored.
@@ -47,6 +54,8 @@ impl Watch {
             Self::Personal => "personal",
             Self::Archived => "archived",
             Self::Tombstone => "tombstone",
+            Self::Unnoted => "unnoted",
+            Self::Past => "past",
         }
     }
 }
@@ -83,6 +92,7 @@ pub fn watched_of(kind: EntryKind, fields: &EntryFields, created_at: Timestamp, 
         if why != ErasedFor::Forgotten {
             all.push(watched(Watch::Tombstone, updated_at));
         }
+        all.extend(ends_at(fields).map(|end| watched(Watch::Unnoted, end)));
         return all;
     }
     let is_archived = fields.status == Status::Archived;
@@ -91,7 +101,12 @@ pub fn watched_of(kind: EntryKind, fields: &EntryFields, created_at: Timestamp, 
     let end = end.filter(|_| fields.pin_rank.is_none());
     if is_observation && !is_archived {
         // Its content does not end before it is put away, and it is found by its end here.
-        all.push(watched(Watch::Live, end.unwrap_or(Timestamp::MAX)));
+        match end.filter(|end| fields.expired_at == Some(*end)) {
+            Some(noted) => all.push(watched(Watch::Past, noted)),
+            None => all.push(watched(Watch::Live, end.unwrap_or(Timestamp::MAX))),
+        }
+    } else if let Some(end) = ends_at(fields) {
+        all.push(watched(Watch::Unnoted, end));
     }
     if is_observation && fields.status == Status::Resolved {
         all.push(watched(Watch::Resolved, updated_at));
@@ -110,5 +125,6 @@ pub fn watched_of(kind: EntryKind, fields: &EntryFields, created_at: Timestamp, 
     if is_archived && fields.body.len() > PACKED_FROM {
         all.push(watched(Watch::Archived, updated_at));
     }
+    all.sort_unstable();
     all
 }

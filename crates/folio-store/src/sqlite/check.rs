@@ -8,7 +8,6 @@ mod turns;
 use std::collections::HashMap;
 
 use folio_memory::keeping::{self, Watch};
-use folio_memory::lifecycle::ends_at;
 use folio_memory::terms::terms_of;
 use folio_memory::{
     Change, Entry, EntryHandle, EntryId, KeptPolicy, NewEntry, Page, PageHandle, PageId, RunId, Seq, Timestamp, Turn,
@@ -20,7 +19,7 @@ use super::error::Failure;
 use super::journal::{self, Touched};
 use super::packed::{self, Packed};
 use super::place::{Place, SpaceId, from_column};
-use super::{blob, ending, entry, page, policy, text_check, watch};
+use super::{blob, entry, page, policy, text_check, watch};
 use crate::store::{Checkup, LogRow};
 
 /// Most problems that are told; beyond, one knows that it is bad.
@@ -76,7 +75,6 @@ struct Counts {
     turns: u64,
     terms: u64,
     watched: u64,
-    endings: u64,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -88,7 +86,6 @@ impl std::ops::AddAssign for Counts {
         self.turns += other.turns;
         self.terms += other.terms;
         self.watched += other.watched;
-        self.endings += other.endings;
     }
 }
 
@@ -388,12 +385,6 @@ impl<'c, 'f> Replay<'c, 'f> {
         {
             self.problem(|| format!("the whole text of entry {} is missing", made.handle));
         }
-        if let Some(end) = ends_at(&made.fields) {
-            self.counts.endings += 1;
-            if !ending::is_noted(self.conn, place, end)? {
-                self.problem(|| format!("entry {} ends at {end}, and nobody would note it", made.handle));
-            }
-        }
         for term in terms {
             if !entry::is_found_by(self.conn, place, &term)? {
                 let shown = term.replace(char::is_control, " ");
@@ -427,7 +418,6 @@ fn check_totals(conn: &Connection, rebuilt: &Counts, findings: &mut Findings) ->
         ("turns", "turn", rebuilt.turns),
         ("words that entries are found by", "entry_term", rebuilt.terms),
         ("watches", "watch WHERE what NOT IN (5, 6)", rebuilt.watched),
-        ("ends of entries", "ending", rebuilt.endings),
     ];
     for (what, table, wanted) in cases {
         let found: i64 = conn.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))?;

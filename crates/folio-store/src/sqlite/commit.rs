@@ -7,7 +7,6 @@ use folio_engine::Event;
 use folio_memory::history::FieldConflict;
 use folio_memory::id::RunHandle;
 use folio_memory::keeping::watched;
-use folio_memory::lifecycle::ends_at;
 use folio_memory::terms::terms_of;
 use folio_memory::{
     Change, Entry, EntryHandle, EntryId, FieldChange, KeptPolicy, Link, NewEntry, NewPage, Page, PageHandle, PageId,
@@ -198,7 +197,6 @@ impl<'c> Plan<'_, '_, 'c> {
             entry: None,
             old_terms: Vec::new(),
             old_watched: Vec::new(),
-            old_end: None,
             is_changed: false,
         };
         let index = self.entries.add(new.id, planned);
@@ -264,7 +262,6 @@ impl<'c> Plan<'_, '_, 'c> {
                 let found = entry::at(self.scope.conn, planned.place)?.ok_or_else(|| not_found("entry", id))?;
                 planned.old_terms = terms_of(&found.fields);
                 planned.old_watched = watched(&found);
-                planned.old_end = ends_at(&found.fields);
                 none.insert(found)
             }
         })
@@ -362,7 +359,6 @@ impl<'c> Plan<'_, '_, 'c> {
                 entry: None,
                 old_terms: Vec::new(),
                 old_watched: Vec::new(),
-                old_end: None,
                 is_changed: false,
             };
             self.entries.add(id, planned)

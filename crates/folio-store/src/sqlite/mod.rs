@@ -2,7 +2,7 @@
 //!
 //! - `open`, `migrate`: whose file it is, its format, how connections are set up
 //! - `prepare`, `job`, `writer`, `scope`, `commit`, `planned`, `replay`: a write from the caller to the disk
-//! - `journal`, `entry`, `page`, `link`, `blob`, `run`, `policy`, `ending`,
+//! - `journal`, `entry`, `page`, `link`, `blob`, `run`, `policy`,
 //!   `turn`: the rows of one table each, written and read
 //! - `trace`: notes of what happened besides the log
 //! - `place`: how those rows are numbered
@@ -23,7 +23,6 @@ mod check;
 mod commit;
 mod compact;
 mod cursor;
-mod ending;
 mod entry;
 mod erase;
 mod error;
@@ -345,7 +344,7 @@ impl Store for SqliteStore {
         by: Timestamp,
         limit: u32,
     ) -> Result<Vec<(EntryId, Timestamp)>, StoreError> {
-        self.read_one(space, move |conn, space| ending::list(conn, space, by, limit))
+        self.read_one(space, move |conn, space| watch::ended(conn, space, by, limit))
             .await
     }
 

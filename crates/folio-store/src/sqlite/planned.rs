@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use folio_memory::keeping::{Watched, watched, watched_of};
-use folio_memory::lifecycle::ends_at;
 use folio_memory::{Entry, NewEntry, NewPage, Page, PageHandle, Seq, Timestamp};
 use rusqlite::Connection;
 
@@ -12,7 +11,7 @@ use super::error::Failure;
 use super::journal::{self, Touched};
 use super::place::Place;
 use super::prepare::{entry_fields_json, page_fields_json};
-use super::{ending, entry, page, run, watch};
+use super::{entry, page, run, watch};
 use crate::commit::RunAppend;
 
 /// Things that a commit names, in the order in which it does, each once.
@@ -40,8 +39,6 @@ pub(super) struct PlannedEntry<'c> {
     pub(super) entry: Option<Entry>,
     pub(super) old_terms: Vec<String>,
     pub(super) old_watched: Vec<Watched>,
-    /// When it would have ended before.
-    pub(super) old_end: Option<Timestamp>,
     pub(super) is_changed: bool,
 }
 
@@ -93,10 +90,6 @@ impl PlannedPage<'_> {
 impl PlannedEntry<'_> {
     /// Writes it.
     pub(super) fn write(&self, conn: &Connection, seq: Seq, at: Timestamp) -> Result<(), Failure> {
-        let fields = self.entry.as_ref().map(|entry| &entry.fields);
-        if let Some(fields) = fields.or(self.new.map(|(new, ..)| &new.fields)) {
-            ending::note(conn, self.place, self.old_end, ends_at(fields))?;
-        }
         match (self.new, &self.entry) {
             (Some((new, fields_json, page)), None) => {
                 let row = EntryRow {

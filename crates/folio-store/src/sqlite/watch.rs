@@ -1,7 +1,7 @@
 //! Where to look for what is due: a row for each thing that an entry is watched for.
 
 use folio_memory::keeping::{Watch, Watched};
-use folio_memory::{EntryHandle, Timestamp};
+use folio_memory::{EntryHandle, EntryId, Timestamp};
 use rusqlite::{Connection, params};
 
 use super::entry;
@@ -18,6 +18,8 @@ pub(super) fn code(what: Watch) -> Result<i64, Failure> {
         Watch::Personal => 4,
         Watch::Archived => 5,
         Watch::Tombstone => 6,
+        Watch::Unnoted => 7,
+        Watch::Past => 8,
         other => return Err(damaged("a watch", format!("{other:?} has no number"))),
     })
 }
@@ -91,6 +93,35 @@ pub(super) fn entries(conn: &Connection, space: SpaceId, query: &WatchQuery) -> 
         entries.push(entry::at(conn, place)?.ok_or_else(missing)?);
     }
     Ok(WatchAnswer { entries, next })
+}
+
+/// Up to `limit` entries of `space` whose time was past by `by` without anybody having noted it, the first first.
+pub(super) fn ended(
+    conn: &Connection,
+    space: Option<SpaceId>,
+    by: Timestamp,
+    limit: u32,
+) -> Result<Vec<(EntryId, Timestamp)>, Failure> {
+    let Some(space) = space else { return Ok(Vec::new()) };
+    let of = |what| {
+        Ok::<_, Failure>(format!(
+            "SELECT * FROM (SELECT at, place FROM watch WHERE space = ?1 AND what = {} AND at <= ?2 ORDER BY at, place LIMIT ?3)",
+            code(what)?
+        ))
+    };
+    let (live, unnoted) = (of(Watch::Live)?, of(Watch::Unnoted)?);
+    let sql = format!(
+        "SELECT entry.id, due.at FROM ({live} UNION ALL {unnoted}) AS due CROSS JOIN entry ON entry.place = due.place
+         ORDER BY due.at, due.place LIMIT ?3"
+    );
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![space, by.as_nanos(), limit])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id: [u8; 16] = row.get(0).map_err(|error| damaged("the id of an entry", error))?;
+        found.push((EntryId::from_bytes(id), Timestamp::from_nanos(row.get(1)?)));
+    }
+    Ok(found)
 }
 
 /// How many observations of `space` are neither archived nor past their time at `now`; counts no further than `most`.

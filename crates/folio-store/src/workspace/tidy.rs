@@ -281,8 +281,8 @@ fn looked_at(policy: &PolicyInForce, now: Timestamp) -> Vec<(Watch, Timestamp, T
         all.push((Watch::Resolved, before(after), Timestamp::MAX));
     }
     match (archive, purge) {
-        (Some(after), _) => all.push((Watch::Live, now, before(after))),
-        (None, Some(after)) => all.push((Watch::Live, before(after), Timestamp::MAX)),
+        (Some(after), _) => all.extend([Watch::Live, Watch::Past].map(|what| (what, now, before(after)))),
+        (None, Some(after)) => all.extend([Watch::Live, Watch::Past].map(|what| (what, before(after), Timestamp::MAX))),
         (None, None) => {}
     }
     if let Some(after) = purge {
