@@ -32,13 +32,13 @@ fn problem(called: &Called) -> Value {
 #[test]
 fn on_a_full_disk_a_run_stops_with_5_loses_nothing_and_goes_on_when_there_is_room() {
     let folio = Folio::new();
-    let steps: Vec<String> = (0..300)
+    let steps: Vec<String> = (0..1000)
         .map(|n| format!("  - {{id: s{n}, do: {{tool: observe, args: {{content: 'saw {n}'}}}}}}"))
         .collect();
     folio.file("plan.yaml", format!("title: Many\nsteps:\n{}\n", steps.join("\n")));
     folio.ok(&["observe", "add", "before"]);
 
-    let called = on_a_full_disk(&folio, 600, &["run", "--plan", "plan.yaml", "--json"]);
+    let called = on_a_full_disk(&folio, 2000, &["run", "--plan", "plan.yaml", "--json"]);
     assert_eq!(called.code, 5, "{}", called.stderr);
     let problem = problem(&called);
     assert_eq!(problem["code"], "store_unavailable", "{problem}");
@@ -52,7 +52,7 @@ fn on_a_full_disk_a_run_stops_with_5_loses_nothing_and_goes_on_when_there_is_roo
     assert_eq!(folio.json(&["doctor"])["problems"], Value::Array(Vec::new()));
     folio.ok(&["resume", "--quiet"]);
     assert_eq!(folio.json(&["runs"])["items"][0]["status"], "ok");
-    assert_eq!(folio.json(&["observe", "list", "--limit", "1"])["total"], 301);
+    assert_eq!(folio.json(&["observe", "list", "--limit", "1"])["total"], 1001);
 }
 
 #[test]

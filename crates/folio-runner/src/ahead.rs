@@ -8,9 +8,9 @@ use tokio::task::JoinHandle;
 use crate::error::RunnerError;
 use crate::steps::Batch;
 
-/// Events that are gathered while a batch is being written; then the run waits for the disk. More would make nothing quicker,
-/// and whoever watches would see less often how far it is.
-const EVENTS_MAX: usize = 64;
+/// Events that are gathered while a batch is being written; then the run waits for the disk. That many are written in a few
+/// milliseconds, so that nobody who watches notices that they come together.
+const EVENTS_MAX: usize = 256;
 
 /// What comes of a write that goes on beside.
 type Written = JoinHandle<Result<Committed, RunnerError>>;

@@ -73,7 +73,7 @@ pub(super) async fn measure_chain(folder: &Path, steps: u32) -> Result<ChainFigu
     let after = yardstick::bare_commits(&folder.join("bare-after.db"), steps as usize, super::ROW_BYTES)?;
     let bare = (mean(&before) + mean(&after)) / 2;
     let times: Vec<Timestamp> = finishes(&driven).await?;
-    // The first is when the run began: many steps may become durable at the same instant.
+    // The first is when the first step began: many may become durable at the same instant.
     let hundred = 100.min(times.len() / 2);
     let span = |from: usize, to: usize| match (times.get(from), times.get(to)) {
         (Some(from_at), Some(to_at)) if to > from => millis(to_at.since(*from_at)) / count(to - from),
@@ -125,17 +125,21 @@ async fn drive(path: &Path, steps: &Value) -> Result<Driven, Failure> {
     })
 }
 
-/// When the run began, and when each step's result was recorded.
+/// When the first step began, and when each step's result was recorded.
 async fn finishes(driven: &Driven) -> Result<Vec<Timestamp>, Failure> {
     let journal = driven
         .folio
         .store()
         .journal(&SpaceName::main(), driven.run, Seq(0))
         .await?;
+    let mut has_begun = false;
     Ok(journal
         .events
         .iter()
-        .filter(|(_, event)| matches!(event, Event::RunStarted { .. } | Event::Finished { .. }))
+        .filter(|(_, event)| match event {
+            Event::Started { .. } => !std::mem::replace(&mut has_begun, true),
+            event => matches!(event, Event::Finished { .. }),
+        })
         .map(|(at, _)| *at)
         .collect())
 }
