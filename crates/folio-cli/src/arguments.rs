@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 
 use crate::commands::{
-    archive, bench, book, cancel, completions, context, doctor, episodes, forget, goals, observe, page, patterns, plan,
-    policy, resume, run, runs, search, serve, show, tidy, tool, trace, tree, turn, watch, why,
+    archive, bench, blob, book, cancel, completions, context, doctor, episodes, evict, forget, goals, observe, page,
+    patterns, plan, policy, resume, run, runs, search, serve, show, tidy, tool, trace, tree, turn, watch, why,
 };
 
 const FIRST_STEPS: &str = "\
@@ -143,6 +143,10 @@ pub(crate) enum Command {
     /// Plan files: schema, check
     #[command(subcommand)]
     Plan(plan::Plan),
+    /// Put a result away that is too large for a prompt, and show what stands for it
+    Evict(evict::Evict),
+    /// Read a part of a result that was put away, or of any entry
+    Blob(blob::Blob),
     /// Put entries away for good, or everything that is due
     Archive(archive::Archive),
     /// Keep the space small: put away and take out what is due

@@ -283,6 +283,11 @@ impl From<WorkspaceError> for Failure {
                 .hint("take something else, or wait until its lease is over"),
             WorkspaceError::Stale { current, source } => Self::from(source).about(&current),
             WorkspaceError::Invalid(invalid) => Self::new(exit, invalid.code.clone(), invalid.to_string()),
+            WorkspaceError::Input(error) => Self::new(
+                exit,
+                "file_unusable",
+                format!("cannot read what is to be kept: {}", in_words(&error)),
+            ),
             error => Self::new(exit, "role_denied", error.to_string()),
         }
     }

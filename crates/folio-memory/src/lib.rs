@@ -12,6 +12,7 @@
 //! - [`policy`]: what holds in a space beyond what is built in
 //! - [`turn`], [`goals`], [`patterns`], [`calibration`]: what a turn decides, and what is learned from turns
 //! - [`view`], [`context`], [`tokens`]: what of all this a model reads, within a budget
+//! - [`evict`], [`passage`]: what stands in a prompt for a result that is too large for it, and how parts of it are read
 //! - [`tool_exchange`]: what tools are asked and what they answer, item by item
 //! - [`query`]: what may be asked
 //! - [`text`]: what is found by words, and where they stand
@@ -26,6 +27,7 @@ pub mod calibration;
 pub mod change;
 pub mod context;
 pub mod entry;
+pub mod evict;
 pub mod goals;
 pub mod history;
 pub mod id;
@@ -35,6 +37,7 @@ pub mod link;
 pub mod markdown;
 pub mod observation;
 pub mod page;
+pub mod passage;
 pub mod patterns;
 pub mod policy;
 pub mod query;

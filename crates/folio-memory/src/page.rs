@@ -29,13 +29,17 @@ pub enum PageRole {
     ScratchPage,
     /// Notes, todos, tasks and pins of one thread (seed 003).
     Scratchbook,
+    /// Results of tools that were too large for a prompt (M7.8 V9).
+    ToolResults,
+    /// What was said in one thread and is no longer in its prompt (M7.8 V8).
+    History,
     /// Anything else that somebody wrote down: findings, a report.
     Note,
 }
 
 impl PageRole {
     /// Every role, in the order of the model.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Workspace,
         Self::ScratchpadRoot,
         Self::ScratchpadExec,
@@ -43,8 +47,19 @@ impl PageRole {
         Self::IterationSummary,
         Self::ScratchPage,
         Self::Scratchbook,
+        Self::ToolResults,
+        Self::History,
         Self::Note,
     ];
+
+    /// Whether there is one such page for each space or thread, which begins to exist with what is added to it.
+    #[must_use]
+    pub fn is_standing(self) -> bool {
+        matches!(
+            self,
+            Self::ScratchPage | Self::Scratchbook | Self::ToolResults | Self::History
+        )
+    }
 
     /// The name as it is written and stored.
     #[must_use]
@@ -57,6 +72,8 @@ impl PageRole {
             Self::IterationSummary => "iteration_summary",
             Self::ScratchPage => "scratch_page",
             Self::Scratchbook => "scratchbook",
+            Self::ToolResults => "tool_results",
+            Self::History => "history",
             Self::Note => "note",
         }
     }
@@ -78,6 +95,8 @@ impl PageRole {
             Self::IterationSummary => "document.homework.summary.iteration",
             Self::ScratchPage => "document.scratch_page",
             Self::Scratchbook => "document.scratchbook",
+            Self::ToolResults => "document.tool_results",
+            Self::History => "document.history",
             Self::Note => "document.homework.note",
         }
     }

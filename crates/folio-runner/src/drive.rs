@@ -84,8 +84,7 @@ impl Drive {
         context.shell = Arc::new(grants::shell_of(&run));
         context.environment = Arc::new(shared.options.environment.clone());
         context.results = Arc::new(JournalResults {
-            store: Arc::clone(shared.workspace.store()),
-            space: shared.workspace.space().clone(),
+            workspace: shared.workspace.clone(),
             run: id,
             templates: Arc::clone(&shared.templates),
         });

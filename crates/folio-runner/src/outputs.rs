@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use folio_engine::{Event, NodeId, Output, Run};
-use folio_memory::{RunId, SpaceName};
-use folio_store::{Blob, BlobHash, Store};
+use folio_memory::RunId;
+use folio_memory::passage::{self, Part, PartRead};
+use folio_store::{Blob, BlobHash, ErrorKind, Workspace};
 use folio_tools::ResultSource;
 use serde_json::Value;
 
@@ -56,8 +57,7 @@ fn fits(value: &Value, max: usize) -> bool {
 /// Earlier results of a run, for `result_read`: read from the journal, so that it sees what is durable.
 #[derive(Debug)]
 pub(crate) struct JournalResults {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) space: SpaceName,
+    pub(crate) workspace: Workspace,
     pub(crate) run: RunId,
     pub(crate) templates: Arc<folio_engine::template::Templates>,
 }
@@ -68,9 +68,9 @@ impl ResultSource for JournalResults {
         if let Some(hash) = node.strip_prefix("blob:") {
             return self.blob(hash).await;
         }
-        let journal = self
-            .store
-            .journal(&self.space, self.run, folio_memory::Seq(0))
+        let (store, space) = (self.workspace.store(), self.workspace.space());
+        let journal = store
+            .journal(space, self.run, folio_memory::Seq(0))
             .await
             .map_err(|error| error.to_string())?;
         let mut run = Run::new(self.run, Arc::clone(&self.templates));
@@ -88,13 +88,26 @@ impl ResultSource for JournalResults {
             Output::Blob { hash, .. } => self.blob(hash).await,
         }
     }
+
+    async fn read_part(&self, node: &str, part: &Part, max_bytes: usize) -> Result<PartRead, String> {
+        let why = match self.read(node).await {
+            Ok(bytes) => return Ok(passage::read(&bytes, part, max_bytes)),
+            Err(why) => why,
+        };
+        // What is no result of the run may be one that was put away.
+        match self.workspace.read_body(node, part, max_bytes).await {
+            Ok(read) => Ok(read),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(why),
+            Err(error) => Err(error.to_string()),
+        }
+    }
 }
 
 impl JournalResults {
     async fn blob(&self, hash: &str) -> Result<Vec<u8>, String> {
-        let bytes = self
-            .store
-            .blob(&self.space, &BlobHash(hash.to_owned()))
+        let (store, space) = (self.workspace.store(), self.workspace.space());
+        let bytes = store
+            .blob(space, &BlobHash(hash.to_owned()))
             .await
             .map_err(|error| error.to_string())?;
         // An output that is a text reads as that text, not as its JSON form.

@@ -471,6 +471,7 @@ async fn a_write_that_names_what_is_of_another_space_changes_nothing_there_m7_6_
     let body = FieldChange::BodyRef(Some(BodyRef {
         hash: h.blob.hash.0.clone(),
         bytes: 7,
+        pieces: Vec::new(),
     }));
     let named = Change::PatchEntry {
         entry: mine.id,

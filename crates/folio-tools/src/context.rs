@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use folio_memory::passage::{self, Part, PartRead};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -15,12 +16,22 @@ use crate::roots::{Roots, RunFolder};
 pub trait ResultSource: Send + Sync + Debug {
     /// Reads the whole text of one result.
     ///
-    /// `node` is the slug path of a node, its id, or a `blob:` reference.
+    /// `node` is the slug path of a node, its id, a `blob:` reference, or whatever else the source knows.
     ///
     /// # Errors
     ///
     /// One line saying what is not there and what is.
     async fn read(&self, node: &str) -> Result<Vec<u8>, String>;
+
+    /// Reads a part of one result, at most `max_bytes` of it. Whoever keeps results that are too large for memory does so
+    /// without reading all of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`].
+    async fn read_part(&self, node: &str, part: &Part, max_bytes: usize) -> Result<PartRead, String> {
+        Ok(passage::read(&self.read(node).await?, part, max_bytes))
+    }
 }
 
 /// A run without earlier results.

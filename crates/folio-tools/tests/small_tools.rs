@@ -191,7 +191,7 @@ async fn a_result_that_is_not_there_is_explained() {
         json!({"lines": "0"}),
         json!({"lines": "3-2"}),
         json!({"from": 2, "to": 1}),
-        json!({"from": 1, "search": "x"}),
+        json!({"to": 1, "search": "x"}),
         json!({"search": ""}),
     ] {
         let mut args = wrong.clone();

@@ -2,12 +2,14 @@
 
 pub(crate) mod archive;
 pub(crate) mod bench;
+pub(crate) mod blob;
 pub(crate) mod book;
 pub(crate) mod cancel;
 pub(crate) mod completions;
 pub(crate) mod context;
 pub(crate) mod doctor;
 pub(crate) mod episodes;
+pub(crate) mod evict;
 pub(crate) mod forget;
 pub(crate) mod goals;
 pub(crate) mod life;
@@ -162,6 +164,8 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Archive(archive) => archive::run(context, archive).await,
         Command::Tidy(tidy) => tidy::run(context, tidy).await,
         Command::Forget(forget) => forget::run(context, forget).await,
+        Command::Evict(evict) => evict::run(context, evict).await,
+        Command::Blob(blob) => blob::run(context, blob).await,
         Command::Doctor(doctor) => doctor::run(context, doctor).await,
         Command::Serve(serve) => serve::run(context, serve).await,
         Command::Bench(bench) => bench::run(context, bench).await,

@@ -74,7 +74,7 @@ pub(crate) struct Append {
 /// Roles of pages that somebody may add. The others have one page for each space or thread, which makes itself.
 fn page_role(text: &str) -> Result<PageRole, String> {
     PageRole::parse(text)
-        .filter(|role| !matches!(role, PageRole::ScratchPage | PageRole::Scratchbook))
+        .filter(|role| !role.is_standing())
         .ok_or_else(|| "not note, workspace, scratchpad_root, scratchpad_exec, plan or iteration_summary".to_owned())
 }
 

@@ -16,10 +16,24 @@ const PREVIEW_BYTES: usize = 2 * 1024;
 /// A text that is kept beside the entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BodyRef {
-    /// The SHA-256 of the text, by which it is found.
+    /// The SHA-256 of the text, by which it is found; of one in pieces the SHA-256 of the hashes of its pieces.
     pub hash: String,
     /// How long it is.
     pub bytes: u64,
+    /// The pieces that it is kept in, in order. Empty for a text that is kept as one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pieces: Vec<BodyPiece>,
+}
+
+/// A piece of a text that is too long to be held in memory as one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BodyPiece {
+    /// The SHA-256 of the piece, by which it is found.
+    pub hash: String,
+    /// How long it is.
+    pub bytes: u64,
+    /// Ends of lines in it.
+    pub newlines: u64,
 }
 
 /// What an entry shows of `text` that is kept beside it; none if the text stands in the entry itself.

@@ -11,7 +11,7 @@ mod pii;
 mod status;
 mod tag;
 
-pub use body::{BodyRef, MAX_INLINE_BYTES, MAX_TEXT_BYTES, check_text, preview_of};
+pub use body::{BodyPiece, BodyRef, MAX_INLINE_BYTES, MAX_TEXT_BYTES, check_text, preview_of};
 pub use confidence::Confidence;
 pub use fields::{Entry, EntryFields};
 pub use kind::EntryKind;

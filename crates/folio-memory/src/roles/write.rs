@@ -6,6 +6,7 @@ use super::{Denied, Operation, Reach, is_own, is_within, may, may_patch, reach};
 use crate::actor::{Actor, Role};
 use crate::change::{Change, FieldChange, NewEntry, NewPage};
 use crate::entry::{Entry, EntryKind};
+use crate::evict;
 use crate::id::{EntryId, PageId};
 use crate::keeping::ErasedFor;
 use crate::link::{Link, Relation};
@@ -170,6 +171,7 @@ impl Judged<'_> {
                 let thread = new.fields.thread.clone().unwrap_or_else(ThreadKey::main);
                 new.id == scratchbook::page_of(self.space, &thread).0
             }
+            PageRole::ToolResults => new.id == evict::page_of(self.space).0,
             _ => false,
         }
     }

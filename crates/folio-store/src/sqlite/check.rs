@@ -380,10 +380,15 @@ impl<'c, 'f> Replay<'c, 'f> {
                 });
             }
         }
-        if let Some(body) = &made.fields.body_ref
-            && !blob::is_kept(self.conn, self.space, &body.hash)?
-        {
-            self.problem(|| format!("the whole text of entry {} is missing", made.handle));
+        if let Some(body) = &made.fields.body_ref {
+            let pieces = body.pieces.iter().map(|piece| &piece.hash);
+            let whole = std::iter::once(&body.hash).filter(|_| body.pieces.is_empty());
+            for hash in whole.chain(pieces) {
+                if !blob::is_kept(self.conn, self.space, hash)? {
+                    self.problem(|| format!("the whole text of entry {} is missing", made.handle));
+                    break;
+                }
+            }
         }
         for term in terms {
             if !entry::is_found_by(self.conn, place, &term)? {

@@ -8,7 +8,7 @@ use folio_memory::query::MAX_LIMIT;
 use folio_memory::tokens::Tokens;
 use folio_memory::turn::TurnQuery;
 use folio_memory::view::{Audience, Candidate, Offer, PageTail, Rendered, Shown, candidate, folded};
-use folio_memory::{Entry, EntryQuery, Page, PageQuery, PageRole, RunId, ThreadKey, TraceNote, Turn};
+use folio_memory::{Entry, EntryQuery, Page, PageQuery, RunId, ThreadKey, TraceNote, Turn};
 use serde_json::json;
 
 use super::{Workspace, WorkspaceError};
@@ -167,7 +167,7 @@ impl Workspace {
             ..PageQuery::default()
         };
         let mut pages = self.pages(&query).await?;
-        pages.retain(|page| !matches!(page.fields.role, PageRole::Scratchbook | PageRole::ScratchPage));
+        pages.retain(|page| !page.fields.role.is_standing());
         Ok(pages)
     }
 

@@ -27,6 +27,9 @@ pub enum WorkspaceError {
         /// Which versions.
         source: StoreError,
     },
+    /// What was handed over cannot be read.
+    #[error("cannot read what is to be kept: {0}")]
+    Input(#[source] std::io::Error),
     /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -38,7 +41,7 @@ impl WorkspaceError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Invalid(invalid) if invalid.code == "archived" => ErrorKind::Conflict,
-            Self::Invalid(_) => ErrorKind::Invalid,
+            Self::Invalid(_) | Self::Input(_) => ErrorKind::Invalid,
             Self::Refused(_) | Self::Taken(_) | Self::Stale { .. } => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),
         }

@@ -1,11 +1,10 @@
 //! Texts that are too long to stand in an entry: kept beside it as bodies, read as one (M7.3.29).
 
-use folio_memory::entry::{BodyRef, preview_of};
+use folio_memory::entry::{BodyRef, MAX_TEXT_BYTES, preview_of};
 use folio_memory::{Change, Entry, FieldChange};
 
 use super::{Workspace, WorkspaceError};
 use crate::commit::{Blob, BlobHash, Commit};
-use crate::error::StoreError;
 
 /// Moves every text of `commit` that is too long out of its entry: the entry keeps the beginning and says where the whole
 /// is. After redaction, so that the body is named by what is kept.
@@ -42,6 +41,7 @@ fn split(text: &str, blobs: &mut Vec<Blob>) -> Option<(String, BodyRef)> {
     let body = BodyRef {
         hash: blob.hash.0.clone(),
         bytes: blob.bytes.len() as u64,
+        pieces: Vec::new(),
     };
     blobs.push(blob);
     Some((preview, body))
@@ -53,6 +53,8 @@ impl Workspace {
     /// # Errors
     ///
     /// `Unavailable`; `Corrupt` or `NotFound` if it is not there as it should be.
+    ///
+    /// Of a result that was put away and has more than 16 MiB this is the beginning: [`Workspace::read_body`] reads it in parts.
     pub async fn whole_text(&self, entry: &Entry) -> Result<String, WorkspaceError> {
         match &entry.fields.body_ref {
             Some(body) => self.body_text(body).await,
@@ -72,16 +74,24 @@ impl Workspace {
         Ok(entry)
     }
 
-    /// The text that is kept as `body`.
+    /// The text that is kept as `body`; of one in pieces the first 16 MiB. What is no text in it is replaced by `U+FFFD`.
     pub(super) async fn body_text(&self, body: &BodyRef) -> Result<String, WorkspaceError> {
-        let bytes = self.blob(&BlobHash(body.hash.clone())).await?;
-        String::from_utf8(bytes).map_err(|error| {
-            let store = StoreError::Corrupt {
-                location: self.inner.store.location(),
-                reason: format!("the body {} is no text: {error}", body.hash),
-                source: None,
-            };
-            store.into()
-        })
+        if body.pieces.is_empty() {
+            let bytes = self.blob(&BlobHash(body.hash.clone())).await?;
+            return Ok(text_of(bytes));
+        }
+        let mut bytes = Vec::new();
+        for piece in &body.pieces {
+            if bytes.len() >= MAX_TEXT_BYTES {
+                break;
+            }
+            bytes.extend(self.blob(&BlobHash(piece.hash.clone())).await?);
+        }
+        bytes.truncate(MAX_TEXT_BYTES);
+        Ok(text_of(bytes))
     }
+}
+
+fn text_of(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use folio_memory::{Actor, Change, Entry, EntryKind, Timestamp, TraceNote, Warning};
+use folio_memory::{Actor, Change, Entry, EntryKind, FieldChange, Pii, Timestamp, TraceNote, Warning};
 
 use super::{PolicyInForce, Workspace, WorkspaceError, long_text, redact};
 use crate::commit::{Blob, Commit, Committed, Expected, Record, RunAppend};
@@ -57,6 +57,27 @@ pub struct Recorded {
     pub warnings: Vec<Warning>,
 }
 
+/// Bodies that hold nothing any more that has to go, and what they say of persons. Whoever cleaned them says in
+/// [`Write::drafted_under`] by which policy.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Cleaned {
+    pub(super) blobs: Vec<Blob>,
+    pub(super) pii: Vec<Pii>,
+}
+
+impl Cleaned {
+    /// Says in the entry that names them what the bodies say of persons.
+    fn note_in(&self, changes: &mut [Change]) {
+        for change in changes {
+            if let Change::AddEntry(new) = change
+                && new.fields.body_ref.is_some()
+            {
+                new.fields.set(&[FieldChange::PiiFound(self.pii.clone())]);
+            }
+        }
+    }
+}
+
 impl Workspace {
     /// Writes `write` in the name of `actor`; durable when this returns.
     ///
@@ -76,6 +97,17 @@ impl Workspace {
         actor: &Actor,
         write: Write,
         seen: Option<&Entry>,
+    ) -> Result<Recorded, WorkspaceError> {
+        self.record_cleaned(actor, write, seen, Cleaned::default()).await
+    }
+
+    /// The same with bodies that were cleaned while they went by.
+    pub(super) async fn record_cleaned(
+        &self,
+        actor: &Actor,
+        write: Write,
+        seen: Option<&Entry>,
+        cleaned: Cleaned,
     ) -> Result<Recorded, WorkspaceError> {
         let run = write.run.as_ref().map(|append| append.run);
         let mut policy = self.policy_to_go_by(&write).await?;
@@ -120,8 +152,10 @@ impl Workspace {
                 cleaned_by = Some(policy.redaction);
             }
             long_text::move_out(&mut commit);
+            cleaned.note_in(&mut commit.record.changes);
             record = commit.record.clone();
             blobs = commit.blobs.clone();
+            commit.blobs.extend(cleaned.blobs.iter().cloned());
             match self.inner.store.commit(commit).await {
                 Err(StoreError::OtherPolicy { .. }) if write.drafted_under.is_none() && attempt < POLICIES_MAX => {
                     attempt += 1;

@@ -7,6 +7,7 @@ mod commit;
 mod numbers;
 mod patterns;
 mod personal;
+mod pieces;
 pub(crate) mod recall;
 
 use std::collections::BTreeSet;
@@ -19,6 +20,7 @@ use regex::Regex;
 use serde_json::Value;
 
 pub(crate) use commit::{clean_commit, clean_event};
+pub(crate) use pieces::CleanPieces;
 pub(crate) use recall::Recalled;
 
 /// What every placeholder begins with; what stands there already is not redacted again.
@@ -98,8 +100,12 @@ fn is_meant(kind: &Kind, matched: &str) -> bool {
     }
 }
 
-fn placeholder(kind: &Kind) -> String {
-    format!("{PLACEHOLDER}{}]", kind.label().to_ascii_lowercase())
+/// What stands for a secret or for personal data.
+fn placeholder_of(span: &Match) -> String {
+    match personal::kind_of(span) {
+        Some(kind) => format!("{PLACEHOLDER}{kind}]"),
+        None => format!("{PLACEHOLDER}{}]", span.kind.label().to_ascii_lowercase()),
+    }
 }
 
 /// Goes over texts, replaces what the space does not want stored, and keeps what is to be said about it.
@@ -145,6 +151,28 @@ impl Cleaner {
         without_secrets
     }
 
+    /// What of `text` has to go, in order and without overlaps. What it says of persons and stays is noted.
+    fn spans(&mut self, text: &str) -> Vec<Match> {
+        let mut spans = match self.mode {
+            Redaction::Off => Vec::new(),
+            Redaction::Secrets | Redaction::Pii => secrets_in(text),
+        };
+        let personal = personal::personal_in(text);
+        if self.mode == Redaction::Pii {
+            let is_free = |found: &Match| {
+                spans
+                    .iter()
+                    .all(|span| found.end <= span.start || span.end <= found.start)
+            };
+            let free: Vec<_> = personal.into_iter().filter(is_free).collect();
+            spans.extend(free);
+            spans.sort_by_key(|span| span.start);
+        } else {
+            self.pii.extend(personal.iter().filter_map(personal::kind_of));
+        }
+        spans
+    }
+
     /// `text` with placeholders for `spans`; `None` if there is none.
     fn replaced(&mut self, text: &str, field: &str, spans: Vec<Match>, what: &str) -> Option<String> {
         if spans.is_empty() {
@@ -153,10 +181,7 @@ impl Cleaner {
         let mut clean = String::with_capacity(text.len());
         let mut rest = 0;
         for span in spans {
-            let placeholder = match personal::kind_of(&span) {
-                Some(kind) => format!("{PLACEHOLDER}{kind}]"),
-                None => placeholder(&span.kind),
-            };
+            let placeholder = placeholder_of(&span);
             clean.push_str(&text[rest..span.start]);
             clean.push_str(&placeholder);
             rest = span.end;

@@ -1,12 +1,10 @@
 //! `result_read`: a range of an earlier result.
 
-mod range;
-
 use async_trait::async_trait;
+use folio_memory::passage::{Found, Part, PartRead, Passage, Reading};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use self::range::{Part, search, taken};
 use crate::arguments::parse;
 use crate::context::{ToolContext, ToolLimits};
 use crate::response::{FailureKind, ToolError, ToolResponse, Truncated};
@@ -27,12 +25,13 @@ impl Default for ResultRead {
                 "Reads a part of an earlier result of this run: by bytes (`from`, `to`), by lines \
                  (`lines: 10-20`), or the lines that hold a text (`search`). Returns `text`, `from`, `to`, \
                  `total_bytes`, `total_lines` and, if there is more, `truncated` and the arguments that read \
-                 on in `next`; a search returns `matches` [{line, text}] and `count`.",
+                 on in `next`; a search returns `matches` [{line, text}] and `count`, and goes on at `from`.",
             )
             .required(
                 "node",
                 ArgKind::Text,
-                "The task whose result it is (`scan/find-marks`), or a reference as `blob:…`.",
+                "The task whose result it is (`scan/find-marks`), a result that was put away (`e42`), or a path as \
+                 `/large_tool_results/e42`.",
             )
             .optional("from", ArgKind::Count, "The first byte, counted from 0.")
             .optional("to", ArgKind::Count, "The byte to stop before.")
@@ -50,8 +49,8 @@ impl Default for ResultRead {
 #[derive(Deserialize)]
 struct Args {
     node: String,
-    from: Option<usize>,
-    to: Option<usize>,
+    from: Option<u64>,
+    to: Option<u64>,
     lines: Option<String>,
     search: Option<String>,
     max_bytes: Option<usize>,
@@ -81,50 +80,71 @@ async fn result_read(
     let args: Args = parse(request)?;
     let part = wanted(&args)?;
     let max_bytes = max_bytes(&args, &context.limits);
-    let bytes = tokio::select! {
+    let read = tokio::select! {
         biased;
         () = context.cancel.cancelled() => return Err(ToolError::cancelled()),
-        read = context.results.read(&args.node) => read.map_err(|why| {
+        read = context.results.read_part(&args.node, &part, max_bytes) => read.map_err(|why| {
             ToolError::new(FailureKind::NotFound, "no_result", why)
         })?,
     };
-    let node = &args.node;
-    if let Part::Search(words) = &part {
-        let (matches, count) = search(&bytes, words, max_bytes);
-        let shown = matches.len();
-        let notes = format!("{node}: {count} lines hold the text, {shown} of them shown");
-        let outputs = json!({
-            "matches": matches,
-            "count": count,
-            "total_bytes": bytes.len(),
-            "truncated": count > shown as u64,
-        });
-        return Ok((outputs, notes, None));
+    let PartRead {
+        reading,
+        total_bytes,
+        total_lines,
+    } = read;
+    match reading {
+        Reading::Found(found) => Ok(found_lines(&args, &found, total_bytes)),
+        Reading::Passage(passage) => Ok(passage_read(&args.node, &passage, total_bytes, total_lines)),
     }
-    let taken = taken(&bytes, &part, max_bytes);
-    let text = String::from_utf8_lossy(&bytes[taken.from..taken.to]);
-    let truncated = taken.next.is_some();
-    let mut next = taken.next.unwrap_or_default();
-    if truncated {
-        next["node"] = json!(node);
-    }
+}
+
+fn found_lines(args: &Args, found: &Found, total_bytes: u64) -> (Value, String, Option<Truncated>) {
+    let (node, count, shown) = (&args.node, found.count, found.matches.len());
+    let notes = format!("{node}: {count} lines hold the text, {shown} of them shown");
+    let next = found
+        .next
+        .map(|from| json!({"node": node, "search": args.search, "from": from}));
+    let outputs = json!({
+        "matches": found.matches,
+        "count": count,
+        "total_bytes": total_bytes,
+        "truncated": next.is_some(),
+        "next": next,
+    });
+    (outputs, notes, None)
+}
+
+fn passage_read(
+    node: &str,
+    passage: &Passage,
+    total_bytes: u64,
+    total_lines: u64,
+) -> (Value, String, Option<Truncated>) {
+    let text = passage.text();
+    let next = passage.next.as_ref().map(|part| match part {
+        Part::Lines { from, to: u64::MAX } => json!({"node": node, "lines": format!("{from}-")}),
+        Part::Lines { from, to } => json!({"node": node, "lines": format!("{from}-{to}")}),
+        Part::Bytes { from, to: u64::MAX } | Part::Search { from, .. } => json!({"node": node, "from": from}),
+        Part::Bytes { from, to } => json!({"node": node, "from": from, "to": to}),
+    });
+    let truncated = next.is_some();
     let outputs = json!({
         "text": text,
-        "from": taken.from,
-        "to": taken.to,
-        "from_line": taken.from_line,
-        "total_bytes": bytes.len(),
-        "total_lines": range::lines_of(&bytes),
-        "encoding_lossy": matches!(text, std::borrow::Cow::Owned(_)),
+        "from": passage.from,
+        "to": passage.to,
+        "from_line": passage.from_line,
+        "total_bytes": total_bytes,
+        "total_lines": total_lines,
+        "encoding_lossy": std::str::from_utf8(&passage.bytes).is_err(),
         "truncated": truncated,
         "next": next,
     });
-    let notes = format!("{node}: bytes {} to {} of {}", taken.from, taken.to, bytes.len());
+    let notes = format!("{node}: bytes {} to {} of {total_bytes}", passage.from, passage.to);
     let cut = truncated.then_some(Truncated {
-        kept_bytes: (taken.to - taken.from) as u64,
-        total_bytes: bytes.len() as u64,
+        kept_bytes: passage.to - passage.from,
+        total_bytes,
     });
-    Ok((outputs, notes, cut))
+    (outputs, notes, cut)
 }
 
 fn max_bytes(args: &Args, limits: &ToolLimits) -> usize {
@@ -137,7 +157,7 @@ fn wanted(args: &Args) -> Result<Part, ToolError> {
     let by_bytes = args.from.is_some() || args.to.is_some();
     match (&args.lines, &args.search) {
         (None, None) => {
-            let (from, to) = (args.from.unwrap_or(0), args.to.unwrap_or(usize::MAX));
+            let (from, to) = (args.from.unwrap_or(0), args.to.unwrap_or(u64::MAX));
             if to < from {
                 return Err(ToolError::invalid(format!(
                     "result_read: `to` ({to}) comes before `from` ({from})"
@@ -145,9 +165,16 @@ fn wanted(args: &Args) -> Result<Part, ToolError> {
             }
             Ok(Part::Bytes { from, to })
         }
-        (Some(lines), None) if !by_bytes => Part::lines(lines),
-        (None, Some(words)) if !by_bytes && !words.is_empty() => Ok(Part::Search(words.to_lowercase())),
+        (Some(lines), None) if !by_bytes => Part::lines(lines).ok_or_else(|| {
+            ToolError::invalid(format!(
+                "result_read: `lines` is as `10-20`, `10-` or `10`, not `{lines}`"
+            ))
+        }),
         (None, Some(words)) if words.is_empty() => Err(ToolError::invalid("result_read: `search` is empty")),
+        (None, Some(words)) if args.to.is_none() => Ok(Part::Search {
+            words: words.clone(),
+            from: args.from.unwrap_or(0),
+        }),
         _ => Err(ToolError::invalid(
             "result_read: give one of `from`/`to`, `lines` and `search`",
         )),

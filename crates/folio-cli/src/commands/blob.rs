@@ -1,0 +1,161 @@
+//! `folio blob`: parts of a long text.
+
+use std::fmt::{self, Write as _};
+
+use clap::Args;
+use folio::memory::passage::{FoundLine, Part, PartRead, Reading};
+use serde::Serialize;
+
+use super::Context;
+use crate::error::{Exit, Failure};
+use crate::output::{Report, Style};
+
+/// `folio blob`.
+#[derive(Debug, Args)]
+pub(crate) struct Blob {
+    /// What is read: e42, an id, a hash, or /large_tool_results/e42
+    #[arg(value_name = "REF")]
+    name: String,
+    #[command(flatten)]
+    part: PartArguments,
+}
+
+/// Which part is wanted, and how much of it.
+#[derive(Debug, Args)]
+pub(crate) struct PartArguments {
+    /// The first byte, counted from 0; of a search where it goes on
+    #[arg(long, value_name = "BYTE")]
+    from: Option<u64>,
+    /// The byte to stop before
+    #[arg(long, value_name = "BYTE", conflicts_with_all = ["lines", "search"])]
+    to: Option<u64>,
+    /// Lines, counted from 1: 10:20, 10: or 10
+    #[arg(long, value_name = "A:B", conflicts_with_all = ["from", "search"])]
+    lines: Option<String>,
+    /// The lines that hold this text, whatever its capital letters
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// How much text at most
+    #[arg(long, value_name = "BYTES", default_value_t = 32 * 1024, value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
+    max_bytes: u32,
+}
+
+impl PartArguments {
+    /// The part, and how many bytes of it.
+    pub(crate) fn part(self) -> Result<(Part, usize), Failure> {
+        let from = self.from.unwrap_or(0);
+        let part = match (self.lines, self.search) {
+            (Some(lines), _) => Part::lines(&lines).ok_or_else(|| {
+                let message = format!("--lines is as 10:20, 10: or 10, not {lines:?}");
+                Failure::usage("usage", message)
+            })?,
+            (None, Some(words)) if words.is_empty() => return Err(Failure::usage("usage", "--search is empty")),
+            (None, Some(words)) => Part::Search { words, from },
+            (None, None) => Part::Bytes {
+                from,
+                to: self.to.unwrap_or(u64::MAX),
+            },
+        };
+        Ok((part, self.max_bytes as usize))
+    }
+}
+
+/// A part of a text.
+#[derive(Debug, Serialize)]
+pub(crate) struct Answer {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from_line: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matches: Option<Vec<FoundLine>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u64>,
+    total_bytes: u64,
+    total_lines: u64,
+    truncated: bool,
+    /// The options that read on.
+    next: Option<String>,
+}
+
+impl Answer {
+    /// What was read, with the `words` that were searched for.
+    pub(crate) fn of(read: PartRead, words: Option<&str>) -> Self {
+        let (total_bytes, total_lines) = (read.total_bytes, read.total_lines);
+        let empty = Self {
+            text: None,
+            from: None,
+            to: None,
+            from_line: None,
+            matches: None,
+            count: None,
+            total_bytes,
+            total_lines,
+            truncated: false,
+            next: None,
+        };
+        match read.reading {
+            Reading::Found(found) => Self {
+                truncated: found.next.is_some(),
+                next: found
+                    .next
+                    .map(|from| format!("--search {:?} --from {from}", words.unwrap_or_default())),
+                matches: Some(found.matches),
+                count: Some(found.count),
+                ..empty
+            },
+            Reading::Passage(passage) => Self {
+                text: Some(passage.text().into_owned()),
+                from: Some(passage.from),
+                to: Some(passage.to),
+                from_line: Some(passage.from_line),
+                truncated: passage.next.is_some(),
+                next: passage.next.map(|part| match part {
+                    Part::Lines { from, to: u64::MAX } => format!("--lines {from}:"),
+                    Part::Lines { from, to } => format!("--lines {from}:{to}"),
+                    Part::Bytes { from, to: u64::MAX } | Part::Search { from, .. } => format!("--from {from}"),
+                    Part::Bytes { from, to } => format!("--from {from} --to {to}"),
+                }),
+                ..empty
+            },
+        }
+    }
+
+    /// What reads on, in words.
+    pub(crate) fn remark(&self) -> Option<String> {
+        self.next.as_ref().map(|next| format!("there is more: {next}"))
+    }
+}
+
+impl Report for Answer {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        if let Some(text) = &self.text {
+            out.push_str(text);
+            if !text.is_empty() && !text.ends_with('\n') {
+                out.push('\n');
+            }
+        }
+        for found in self.matches.iter().flatten() {
+            writeln!(out, "{} {}", style.faint(format_args!("{}:", found.line)), found.text)?;
+        }
+        Ok(())
+    }
+}
+
+/// Carries out `folio blob`.
+pub(crate) async fn run(context: &Context<'_>, blob: Blob) -> Result<Exit, Failure> {
+    let words = blob.part.search.clone();
+    let (part, max_bytes) = blob.part.part()?;
+    let workspace = context.workspace().await?;
+    let read = workspace.read_body(&blob.name, &part, max_bytes).await?;
+    let answer = Answer::of(read, words.as_deref());
+    context.output.report(&answer)?;
+    if let Some(remark) = answer.remark() {
+        context.output.note(remark);
+    }
+    Ok(Exit::Done)
+}

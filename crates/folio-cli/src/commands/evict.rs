@@ -1,0 +1,121 @@
+//! `folio evict`: something short that stands for a large result.
+
+use std::fmt::{self, Write as _};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use folio::memory::evict::ResultOf;
+use folio::store::workspace::{Evicted, Eviction};
+use serde::Serialize;
+
+use super::Context;
+use super::context::ModelArgument;
+use crate::error::{Exit, Failure};
+use crate::output::{Report, Style};
+
+/// `folio evict`.
+#[derive(Debug, Args)]
+pub(crate) struct Evict {
+    /// The file with the result; - reads it from standard input, however long it is
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Tokens that the result, or what stands for it, may cost
+    #[arg(long, value_name = "TOKENS", default_value_t = folio::memory::evict::LIMIT_TOKENS)]
+    limit: u32,
+    /// Which tool gave it
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    tool: String,
+    /// What it is of; what can be read again where it came from is never put away
+    #[arg(long, value_enum, default_value_t = Of::Tool)]
+    of: Of,
+    #[command(flatten)]
+    model: ModelArgument,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Of {
+    Tool,
+    File,
+    Memory,
+}
+
+impl From<Of> for ResultOf {
+    fn from(of: Of) -> Self {
+        match of {
+            Of::Tool => Self::Tool,
+            Of::File => Self::File,
+            Of::Memory => Self::Memory,
+        }
+    }
+}
+
+/// What goes into a prompt.
+#[derive(Debug, Serialize)]
+struct Answer {
+    preview: String,
+    tokens: u32,
+    /// What it is read by; nothing if the result stands here itself.
+    #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
+    reference: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hash: Option<String>,
+    bytes: u64,
+    lines: u64,
+}
+
+impl Answer {
+    fn of(evicted: Evicted) -> Self {
+        let kept = evicted.kept;
+        Self {
+            preview: evicted.text,
+            tokens: evicted.tokens,
+            reference: kept.as_ref().map(|kept| kept.handle.to_string()),
+            hash: kept.map(|kept| kept.hash),
+            bytes: evicted.bytes,
+            lines: evicted.lines,
+        }
+    }
+}
+
+impl Report for Answer {
+    fn text(&self, out: &mut String, _: Style) -> fmt::Result {
+        out.write_str(&self.preview)?;
+        if !self.preview.is_empty() && !self.preview.ends_with('\n') {
+            out.push('\n');
+        }
+        Ok(())
+    }
+}
+
+/// What can be read, from a file or from standard input.
+pub(super) fn source(file: &Path) -> Result<Box<dyn Read + Send>, Failure> {
+    if file == Path::new("-") {
+        return Ok(Box::new(std::io::stdin()));
+    }
+    let opened = File::open(file).map_err(|error| Failure::file("read", file, &error))?;
+    Ok(Box::new(opened))
+}
+
+/// Carries out `folio evict`.
+pub(crate) async fn run(context: &Context<'_>, evict: Evict) -> Result<Exit, Failure> {
+    let source = source(&evict.file)?;
+    let workspace = context.workspace().await?;
+    let how = Eviction {
+        tool: evict.tool,
+        of: evict.of.into(),
+        limit_tokens: evict.limit,
+        tokens: Arc::new(evict.model.counter(context)),
+    };
+    let evicted = workspace.evict(&context.actor(), source, how).await?;
+    context.output.warnings(&evicted.warnings);
+    if let Some(kept) = &evicted.kept {
+        context
+            .output
+            .note(format_args!("put away; `folio blob {}` reads it", kept.handle));
+    }
+    context.output.report(&Answer::of(evicted))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,184 @@
+//! A text that stands for a result, within a budget.
+
+use unicode_segmentation::GraphemeCursor;
+
+use super::Sample;
+use super::outline::DETAILS;
+use crate::passage::whole_characters;
+use crate::tokens::Tokens;
+
+/// Tokens below which nothing of the result itself is shown.
+const BODY_TOKENS_MIN: u32 = 8;
+/// How often a text that is too long by what its parts cost together is made shorter.
+const ROUNDS: u32 = 12;
+
+/// A text and what it costs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    /// The text.
+    pub text: String,
+    /// Its tokens.
+    pub tokens: u32,
+}
+
+/// What stands for the result of `sample`, which is kept as `name`: a notice that says so and how to read it, and as much as fits
+/// of its structure, if it is JSON, or of its beginning and its end.
+///
+/// Costs at most `limit_tokens`, whatever that is: the notice becomes shorter, then it is the name alone, then nothing. The
+/// same sample gives the same text.
+#[must_use]
+pub fn preview(sample: &Sample, name: &str, limit_tokens: u32, tokens: &dyn Tokens) -> Preview {
+    let (bytes, lines) = (sample.bytes, sample.lines);
+    let shape = match (&sample.outline, lines) {
+        (Some(_), _) => "Its structure follows",
+        (None, 0 | 1) => "Its beginning and end follow",
+        (None, _) => "Its first and last lines follow",
+    };
+    let counted = if lines == 1 {
+        "one line".to_owned()
+    } else {
+        format!("{lines} lines")
+    };
+    let notices = [
+        format!(
+            "[{name}: {bytes} bytes in {counted} were put away. {shape}; result_read {{\"node\": \"{name}\", \"lines\": \"1-50\"}} reads \
+             a part, also by \"from\" and \"to\" or \"search\".]"
+        ),
+        format!("[{name}: {bytes} bytes, cut; result_read reads them]"),
+        format!("[{name} cut]"),
+        name.to_owned(),
+    ];
+    // The longer a notice, the less it may take away from what it is about.
+    let shares = [limit_tokens / 3, limit_tokens / 2, limit_tokens, limit_tokens];
+    let fitting = notices
+        .iter()
+        .zip(shares)
+        .find(|(notice, share)| tokens.count(notice) <= *share);
+    let Some((notice, _)) = fitting else {
+        return Preview {
+            text: String::new(),
+            tokens: 0,
+        };
+    };
+    let left = limit_tokens.saturating_sub(tokens.count(notice) + 1);
+    let body = if left < BODY_TOKENS_MIN {
+        None
+    } else {
+        structure(sample, notice, limit_tokens, tokens).or_else(|| ends(sample, notice, left, limit_tokens, tokens))
+    };
+    let text = body.unwrap_or_else(|| notice.clone());
+    Preview {
+        tokens: tokens.count(&text),
+        text,
+    }
+}
+
+/// The notice and as much structure as fits behind it.
+fn structure(sample: &Sample, notice: &str, limit: u32, tokens: &dyn Tokens) -> Option<String> {
+    let outline = sample.outline.as_ref()?;
+    DETAILS
+        .iter()
+        .map(|detail| format!("{notice}\n{}", outline.render(*detail)))
+        .find(|text| tokens.count(text) <= limit)
+}
+
+/// The notice and as much of the beginning and the end as fits behind it.
+fn ends(sample: &Sample, notice: &str, left: u32, limit: u32, tokens: &dyn Tokens) -> Option<String> {
+    let is_all = sample.head.len() as u64 == sample.bytes;
+    let head = if is_all {
+        &sample.head
+    } else {
+        &sample.head[..whole_characters(&sample.head)]
+    };
+    let head = String::from_utf8_lossy(head);
+    let tail = String::from_utf8_lossy(&sample.tail[characters_from(&sample.tail)..]);
+    let mark = tokens.count(&format!("\n\n… {} bytes left out …\n", sample.bytes));
+    let mut budget = left;
+    for _ in 0..ROUNDS {
+        let for_text = budget.saturating_sub(mark);
+        let for_head = for_text - for_text * 2 / 5;
+        let start = &head[..prefix_within(&head, for_head, tokens)];
+        let end = &tail[suffix_within(&tail, for_text - for_head, tokens)..];
+        let left_out = sample.bytes.saturating_sub((start.len() + end.len()) as u64);
+        let text = format!("{notice}\n{start}\n… {left_out} bytes left out …\n{end}");
+        let cost = tokens.count(&text);
+        if cost <= limit {
+            return (!start.is_empty() || !end.is_empty()).then_some(text);
+        }
+        budget = budget.checked_sub(cost - limit)?;
+    }
+    None
+}
+
+/// The end of the longest beginning of `text` that costs at most `budget`: at the end of a line if one ends in its second
+/// half, else between two characters as people see them.
+fn prefix_within(text: &str, budget: u32, tokens: &dyn Tokens) -> usize {
+    let len = longest(text.len(), budget, |len| {
+        tokens.count(&text[..text.floor_char_boundary(len)]) <= budget
+    });
+    let end = grapheme_before(text, text.floor_char_boundary(len));
+    match text[..end].rfind('\n') {
+        Some(line) if end < text.len() && line >= end / 2 => line,
+        _ => end,
+    }
+}
+
+/// The start of the longest end of `text` that costs at most `budget`, cut in the same way.
+fn suffix_within(text: &str, budget: u32, tokens: &dyn Tokens) -> usize {
+    let len = longest(text.len(), budget, |len| {
+        tokens.count(&text[text.ceil_char_boundary(text.len() - len)..]) <= budget
+    });
+    let start = grapheme_after(text, text.ceil_char_boundary(text.len() - len));
+    match text[start..].find('\n') {
+        Some(line) if start > 0 && line <= (text.len() - start) / 2 => start + line + 1,
+        _ => start,
+    }
+}
+
+/// The largest number up to `max` that `fits`, if whatever is smaller than one that fits does, too.
+fn longest(max: usize, guess: u32, fits: impl Fn(usize) -> bool) -> usize {
+    let (mut good, mut bad) = (0, max + 1);
+    let mut next = (usize::try_from(guess).unwrap_or(max).saturating_mul(2)).clamp(1, max.max(1));
+    while good + 1 < bad {
+        let at = next.clamp(good + 1, bad - 1);
+        if fits(at) {
+            good = at;
+        } else {
+            bad = at;
+        }
+        // Doubling finds the order of magnitude; what is far beyond it is never counted.
+        next = if bad > max {
+            at.saturating_mul(2).min(max)
+        } else {
+            good.midpoint(bad)
+        };
+    }
+    good
+}
+
+/// The nearest place at or before `at` that does not cut what people see as one character.
+fn grapheme_before(text: &str, at: usize) -> usize {
+    let mut cursor = GraphemeCursor::new(at, text.len(), true);
+    match cursor.is_boundary(text, 0) {
+        Ok(true) => at,
+        _ => cursor.prev_boundary(text, 0).ok().flatten().unwrap_or(0),
+    }
+}
+
+/// The nearest place at or after `at` that does not.
+fn grapheme_after(text: &str, at: usize) -> usize {
+    let mut cursor = GraphemeCursor::new(at, text.len(), true);
+    match cursor.is_boundary(text, 0) {
+        Ok(true) => at,
+        _ => cursor.next_boundary(text, 0).ok().flatten().unwrap_or(text.len()),
+    }
+}
+
+/// Where the first whole character of `bytes` begins.
+fn characters_from(bytes: &[u8]) -> usize {
+    bytes
+        .iter()
+        .take(3)
+        .take_while(|byte| **byte & 0b1100_0000 == 0b1000_0000)
+        .count()
+}

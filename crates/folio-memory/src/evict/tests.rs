@@ -1,0 +1,230 @@
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+use crate::tokens::Estimate;
+
+/// A tokenizer that knows words only, so that costs of parts do not add up as those of [`Estimate`] do.
+#[derive(Debug)]
+struct Words;
+
+impl Tokens for Words {
+    fn count(&self, text: &str) -> u32 {
+        u32::try_from(
+            text.split_whitespace()
+                .map(|word| word.len().div_ceil(6))
+                .sum::<usize>(),
+        )
+        .unwrap()
+    }
+}
+
+/// Three bytes are a token: for texts that are written down here, whatever an estimate comes to.
+#[derive(Debug)]
+struct Thirds;
+
+impl Tokens for Thirds {
+    fn count(&self, text: &str) -> u32 {
+        u32::try_from(text.len().div_ceil(3)).unwrap()
+    }
+}
+
+fn sampled(text: &str, limit: u32, piece: usize) -> Sample {
+    let mut sampler = Sampler::new(limit);
+    text.as_bytes().chunks(piece).for_each(|bytes| sampler.feed(bytes));
+    sampler.finish()
+}
+
+fn shown(text: &str, limit: u32) -> Preview {
+    preview(&sampled(text, limit, 1_000), "e42", limit, &Thirds)
+}
+
+/// Results of every kind and script that a tool may give.
+fn results() -> impl Strategy<Value = String> {
+    let scripts = [
+        "word ",
+        "größer ",
+        "日本語の文章",
+        "👩‍👩‍👧‍👦🇩🇪",
+        "สวัสดี ",
+        "e\u{301}u\u{308}",
+        "{\"a\":[1,",
+        "\t",
+        "\u{0}",
+    ];
+    let text = prop::collection::vec(prop::sample::select(scripts.to_vec()), 0..400).prop_map(|words| words.concat());
+    let lines = prop::collection::vec("[a-z0-9 é日/:.-]{0,60}", 0..120).prop_map(|lines| lines.join("\n"));
+    let one_line = "[a-zA-Z0-9+/]{0,3000}";
+    prop_oneof![
+        text,
+        lines,
+        one_line,
+        json().prop_map(|value| value.to_string()),
+        json().prop_map(|value| serde_json::to_string_pretty(&value).unwrap())
+    ]
+}
+
+fn json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (-1e9..1e9).prop_map(Value::from),
+        "[a-zé日\"\\\\\n🙂 ]{0,80}".prop_map(Value::from),
+    ];
+    let tree = leaf.prop_recursive(5, 400, 40, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..40).prop_map(Value::from),
+            prop::collection::btree_map("[a-zé\"]{1,12}", inner, 0..20)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    });
+    prop::collection::vec(tree, 0..30).prop_map(Value::from)
+}
+
+proptest! {
+    #[test]
+    fn notice_preview_and_pointer_cost_at_most_the_limit_whatever_the_result_m7_8_v9(
+        text in results(),
+        limit in prop_oneof![0_u32..20, 20_u32..400, 400_u32..3_000],
+        piece in 1_usize..300,
+    ) {
+        for tokens in [&Estimate as &dyn Tokens, &Words] {
+            let sample = sampled(&text, limit, piece);
+            prop_assert_eq!(sample.bytes(), text.len() as u64);
+            prop_assert_eq!(sample.lines(), text.lines().count() as u64);
+            let preview = preview(&sample, "e42", limit, tokens);
+            prop_assert_eq!(preview.tokens, tokens.count(&preview.text));
+            prop_assert!(preview.tokens <= limit, "{} of {limit}: {}", preview.tokens, preview.text);
+            prop_assert!(!preview.text.contains('\u{fffd}'), "{}", preview.text);
+            let whole = sample.whole_within(limit, tokens);
+            prop_assert_eq!(whole.is_some(), text.len() <= Sampler::new(limit).room() && tokens.count(&text) <= limit);
+        }
+    }
+
+    #[test]
+    fn how_a_result_arrives_makes_no_difference_m7_8_v5(text in results(), a in 1_usize..300, b in 1_usize..300) {
+        let of = |piece| preview(&sampled(&text, 200, piece), "e1", 200, &Estimate);
+        prop_assert_eq!(of(a), of(b));
+    }
+
+    #[test]
+    fn a_preview_of_json_is_json_with_the_same_keys_m7_8_v9(value in json(), limit in 200_u32..2_000) {
+        let text = value.to_string();
+        let preview = preview(&sampled(&text, limit, 64), "e42", limit, &Estimate);
+        let body = preview.text.split_once('\n').map(|(_, body)| body);
+        if let Some(body) = body.filter(|body| !body.contains(" bytes left out …")) {
+            let shown: Value = serde_json::from_str(body).unwrap();
+            prop_assert!(agrees(&shown, &value), "{shown} of {value}");
+        }
+    }
+}
+
+/// Whether everything that `shown` shows is so in `whole`.
+fn agrees(shown: &Value, whole: &Value) -> bool {
+    match (shown, whole) {
+        (Value::Object(shown), Value::Object(whole)) => {
+            let left_out = shown.get("…").and_then(Value::as_str);
+            let missing = whole.len() - (shown.len() - usize::from(left_out.is_some()));
+            left_out.map_or(missing == 0, |said| said == format!("{missing} keys"))
+                && shown
+                    .iter()
+                    .filter(|(key, _)| *key != "…")
+                    .all(|(key, value)| agrees(value, &whole[key]))
+        }
+        (Value::Array(shown), Value::Array(whole)) => {
+            let is_mark = |item: &Value| {
+                item.as_str()
+                    .is_some_and(|text| text.starts_with("… ") && text.ends_with(" items"))
+            };
+            match shown.iter().position(is_mark) {
+                None => shown.len() == whole.len() && shown.iter().zip(whole).all(|(a, b)| agrees(a, b)),
+                Some(at) => {
+                    let (head, tail) = (&shown[..at], &shown[at + 1..]);
+                    let left_out = whole.len() - head.len() - tail.len();
+                    shown[at] == format!("… {left_out} items")
+                        && head.iter().zip(whole).all(|(a, b)| agrees(a, b))
+                        && tail.iter().rev().zip(whole.iter().rev()).all(|(a, b)| agrees(a, b))
+                }
+            }
+        }
+        (Value::String(shown), Value::String(whole)) => {
+            shown == whole || shown.split_once('…').is_some_and(|(start, _)| whole.starts_with(start))
+        }
+        (shown, whole) => shown == whole,
+    }
+}
+
+#[test]
+fn the_smallest_limits_leave_the_name_or_nothing_m7_8_v9() {
+    let text = "word ".repeat(10_000);
+    let at = |limit| shown(&text, limit).text;
+    assert_eq!(at(0), "");
+    assert_eq!(at(1), "e42");
+    assert_eq!(at(2), "e42");
+    assert_eq!(at(7), "[e42 cut]");
+    assert!(
+        at(60).starts_with("[e42: 50000 bytes, cut; result_read reads them]\nword "),
+        "{}",
+        at(60)
+    );
+}
+
+#[test]
+fn lines_are_shown_whole_from_the_beginning_and_the_end_m7_8_v9() {
+    let text: String = (1..=2_000).map(|n| format!("line {n}: nothing special\n")).collect();
+    assert_eq!(
+        shown(&text, 90).text,
+        "[e42: 52893 bytes, cut; result_read reads them]\n\
+         line 1: nothing special\nline 2: nothing special\nline 3: nothing special\nline 4: nothing special\n\
+         … 52744 bytes left out …\n\
+         line 1999: nothing special\nline 2000: nothing special\n"
+    );
+}
+
+#[test]
+fn json_keeps_its_keys_the_length_of_lists_and_first_and_last_items_m7_8_v9() {
+    let rows: Vec<Value> = (0..5_000)
+        .map(|id| serde_json::json!({"id": id, "name": format!("row {id}"), "tags": ["a", "b"]}))
+        .collect();
+    let text = serde_json::json!({"total": 5_000, "rows": rows, "note": "x".repeat(900)}).to_string();
+    let preview = shown(&text, 200);
+    assert_eq!(
+        preview.text,
+        "[e42: 233713 bytes in one line were put away. Its structure follows; result_read {\"node\": \"e42\", \"lines\": \"1-50\"} reads \
+         a part, also by \"from\" and \"to\" or \"search\".]\n\
+         {\"note\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… (900 bytes)\",\
+         \"rows\":[{\"id\":0,\"name\":\"row 0\",\"tags\":[\"a\",\"b\"]},{\"id\":1,\"name\":\"row 1\",\"tags\":[\"a\",\"b\"]},\
+         {\"id\":2,\"name\":\"row 2\",\"tags\":[\"a\",\"b\"]},\"… 4996 items\",\
+         {\"id\":4999,\"name\":\"row 4999\",\"tags\":[\"a\",\"b\"]}],\"total\":5000}"
+    );
+}
+
+#[test]
+fn one_long_line_is_cut_between_what_people_see_as_characters_m7_8_v9() {
+    let family = "👩‍👩‍👧‍👦";
+    let preview = shown(&family.repeat(500), 400);
+    let (_, body) = preview.text.split_once('\n').unwrap();
+    let (head, tail) = body.split_once("\n… ").unwrap();
+    let (_, tail) = tail.split_once(" …\n").unwrap();
+    assert!(!head.is_empty() && head.len() % family.len() == 0, "{head}");
+    assert!(!tail.is_empty() && tail.len() % family.len() == 0, "{tail}");
+}
+
+#[test]
+fn what_only_begins_like_json_is_shown_as_text_m7_8_v9() {
+    for text in [
+        "{\"a\": 1}\n{\"a\": 2}\n",
+        "[1, 2",
+        "[1,, 2]",
+        "{a: 1}",
+        "{\"a\" 1}",
+        "[1] and more",
+        "\"x\"",
+        "[tru]",
+    ] {
+        assert!(sampled(text, 100, 3).outline.is_none(), "{text}");
+    }
+    assert!(sampled(&"[".repeat(200), 100, 7).outline.is_none());
+    assert!(sampled(" [ ] \n", 100, 1).outline.is_some());
+}

@@ -1,0 +1,541 @@
+//! A part of a long text: by bytes, by lines, or the lines that hold a text.
+//!
+//! The text may be kept in pieces. Whoever reads a part of it asks [`pieces_for`] which pieces that takes, puts those together
+//! as a [`Window`], and cuts the part out with [`cut_out`]; a search is fed piece by piece. So neither takes more memory than
+//! what it answers, however long the text is.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::entry::{BodyPiece, BodyRef};
+
+/// Characters of one line that a search shows.
+const LINE_CHARS: usize = 300;
+
+/// Bytes of a line that a search looks at in one go; what comes after them is searched as if it were the next.
+const LINE_BYTES_MAX: usize = 1024 * 1024;
+
+/// Which part is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// From a byte, counted from 0, to the byte to stop before.
+    Bytes {
+        /// The first.
+        from: u64,
+        /// The one to stop before; `u64::MAX` is the end.
+        to: u64,
+    },
+    /// Lines, counted from 1, both included.
+    Lines {
+        /// The first.
+        from: u64,
+        /// The last; `u64::MAX` is the end.
+        to: u64,
+    },
+    /// The lines that hold a text, whatever its capital letters.
+    Search {
+        /// The text.
+        words: String,
+        /// Only lines that begin at this byte or after it: where an earlier search ended.
+        from: u64,
+    },
+}
+
+impl Part {
+    /// All of it.
+    pub const WHOLE: Self = Self::Bytes { from: 0, to: u64::MAX };
+
+    /// Reads lines as `10-20`, `10:20`, `10-` or `10`; nothing if `text` is none of these, or ends before it begins.
+    #[must_use]
+    pub fn lines(text: &str) -> Option<Self> {
+        let number = |text: &str| text.trim().parse::<u64>().ok();
+        let (from, to) = match text.split_once(['-', ':']) {
+            None => (number(text)?, number(text)?),
+            Some((from, to)) if to.trim().is_empty() => (number(from)?, u64::MAX),
+            Some((from, to)) => (number(from)?, number(to)?),
+        };
+        (from > 0 && to >= from).then_some(Self::Lines { from, to })
+    }
+}
+
+/// Some of a text that follows on itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Window<'t> {
+    /// Its bytes.
+    pub bytes: &'t [u8],
+    /// Which byte of the whole the first of them is.
+    pub at: u64,
+    /// Ends of lines in the whole before that byte.
+    pub newlines_before: u64,
+    /// Whether the text goes on after them.
+    pub goes_on: bool,
+}
+
+/// A part that was cut out: whole characters, ending with a line where it was cut off and a line ends there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passage {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Which byte of the whole is the first.
+    pub from: u64,
+    /// The byte before which it stops.
+    pub to: u64,
+    /// In which line it begins, counted from 1.
+    pub from_line: u64,
+    /// What reads on, if it was cut off.
+    pub next: Option<Part>,
+}
+
+impl Passage {
+    /// The bytes as text; what is no text is replaced by `U+FFFD`.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.bytes)
+    }
+}
+
+/// A line that holds what was searched for.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct FoundLine {
+    /// Its number, counted from 1.
+    pub line: u64,
+    /// The line, or about 300 characters around what was searched for.
+    pub text: String,
+}
+
+/// What a search found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The lines, as many as were wanted.
+    pub matches: Vec<FoundLine>,
+    /// How many there are from where the search began.
+    pub count: u64,
+    /// The byte at which the first line begins that is not shown.
+    pub next: Option<u64>,
+}
+
+/// What came of reading a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reading {
+    /// The part itself.
+    Passage(Passage),
+    /// The lines that hold a text.
+    Found(Found),
+}
+
+/// A part of a text, and how long the whole is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartRead {
+    /// The part.
+    pub reading: Reading,
+    /// Bytes of the whole.
+    pub total_bytes: u64,
+    /// Lines of the whole.
+    pub total_lines: u64,
+}
+
+/// Reads `part` of a text that is at hand, at most `max_bytes` of it.
+#[must_use]
+pub fn read(bytes: &[u8], part: &Part, max_bytes: usize) -> PartRead {
+    let reading = match part {
+        Part::Search { words, from } => {
+            let mut search = Search::new(words, *from, max_bytes);
+            search.feed(bytes);
+            Reading::Found(search.finish())
+        }
+        part => {
+            let window = Window {
+                bytes,
+                at: 0,
+                newlines_before: 0,
+                goes_on: false,
+            };
+            Reading::Passage(cut_out(window, part, max_bytes))
+        }
+    };
+    PartRead {
+        reading,
+        total_bytes: bytes.len() as u64,
+        total_lines: newlines(bytes) + u64::from(bytes.last().is_some_and(|last| *last != b'\n')),
+    }
+}
+
+/// The pieces of `body`, by their place, that `part` is cut out of when at most `max_bytes` of it are wanted.
+#[must_use]
+pub fn pieces_for(body: &[BodyPiece], part: &Part, max_bytes: usize) -> Range<usize> {
+    // A character more than wanted shows that there is more.
+    let room = max_bytes as u64 + 4;
+    let mut ends = 0_u64;
+    let mut lines = 0_u64;
+    let (mut first, mut last) = (None, body.len());
+    let mut after_first = 0_u64;
+    for (index, piece) in body.iter().enumerate() {
+        let begins = ends;
+        ends += piece.bytes;
+        lines += piece.newlines;
+        let holds_start = match part {
+            Part::Bytes { from, .. } => ends > *from,
+            Part::Lines { from, .. } => lines + 1 >= *from,
+            Part::Search { .. } => true,
+        };
+        match first {
+            None if holds_start => first = Some(index),
+            None => continue,
+            Some(_) => after_first += piece.bytes,
+        }
+        let is_enough = match part {
+            Part::Bytes { from, to } => ends >= (*to).min(from.saturating_add(room)) && begins <= *to,
+            Part::Lines { .. } => after_first >= room,
+            Part::Search { .. } => false,
+        };
+        if is_enough {
+            last = index + 1;
+            break;
+        }
+    }
+    let first = first.unwrap_or_else(|| body.len().saturating_sub(1));
+    first..last.max(first)
+}
+
+/// Where `pieces` of `body` begin: the byte, and the ends of lines before it.
+#[must_use]
+pub fn start_of(body: &BodyRef, pieces: &Range<usize>) -> (u64, u64) {
+    body.pieces[..pieces.start]
+        .iter()
+        .fold((0, 0), |(bytes, lines), piece| {
+            (bytes + piece.bytes, lines + piece.newlines)
+        })
+}
+
+/// Cuts `part` out of `window`, at most `max_bytes` of it: to the end of a line if one ends there, else between two
+/// characters. A search gives nothing; it is for [`Search`].
+#[must_use]
+pub fn cut_out(window: Window<'_>, part: &Part, max_bytes: usize) -> Passage {
+    let bytes = window.bytes;
+    let within = |at: u64| usize::try_from(at.saturating_sub(window.at)).map_or(bytes.len(), |at| at.min(bytes.len()));
+    let (start, end, last_line) = match part {
+        Part::Bytes { from, to } => {
+            let end = within((*to).max(*from));
+            (character_start(bytes, within(*from).min(end)), end, None)
+        }
+        Part::Lines { from, to } => {
+            let start = line_start(bytes, from.saturating_sub(window.newlines_before));
+            let end = start + line_start(&bytes[start..], (to - from).saturating_add(2));
+            (start, end, Some(*to))
+        }
+        Part::Search { .. } => (0, 0, None),
+    };
+    let (whole, from_line) = (
+        &bytes[start..end.max(start)],
+        window.newlines_before + newlines(&bytes[..start]) + 1,
+    );
+    let from = window.at + start as u64;
+    if whole.len() <= max_bytes {
+        return Passage {
+            bytes: whole.to_vec(),
+            from,
+            to: from + whole.len() as u64,
+            from_line,
+            next: None,
+        };
+    }
+    let kept = &whole[..max_bytes];
+    let len = match kept.iter().rposition(|byte| *byte == b'\n') {
+        Some(at) => at + 1,
+        // At least one character, or reading on would never end.
+        None => match whole_characters(kept) {
+            0 => 1 + whole[1..].iter().take(3).take_while(|byte| is_inside(**byte)).count(),
+            len => len,
+        },
+    };
+    let to = from + len as u64;
+    let next = match last_line {
+        Some(last) if whole[..len].ends_with(b"\n") => Part::Lines {
+            from: from_line + newlines(&whole[..len]),
+            to: last,
+        },
+        _ if end < bytes.len() => Part::Bytes {
+            from: to,
+            to: window.at + end as u64,
+        },
+        None => match part {
+            Part::Bytes { to: end, .. } if window.goes_on => Part::Bytes { from: to, to: *end },
+            _ => Part::Bytes { from: to, to: u64::MAX },
+        },
+        Some(_) => Part::Bytes { from: to, to: u64::MAX },
+    };
+    Passage {
+        bytes: whole[..len].to_vec(),
+        from,
+        to,
+        from_line,
+        next: Some(next),
+    }
+}
+
+/// A search for lines that hold a text, fed piece by piece.
+#[derive(Debug)]
+pub struct Search {
+    words: String,
+    from: u64,
+    room: usize,
+    at: u64,
+    line: u64,
+    /// The beginning of a line whose end has not come yet.
+    begun: Vec<u8>,
+    found: Found,
+}
+
+impl Search {
+    /// Looks for `words`, in any letters, in lines that begin at byte `from` or after it, and shows about `max_bytes`
+    /// of them, at least one.
+    #[must_use]
+    pub fn new(words: &str, from: u64, max_bytes: usize) -> Self {
+        Self {
+            words: words.to_lowercase(),
+            from,
+            room: max_bytes,
+            at: 0,
+            line: 1,
+            begun: Vec::new(),
+            found: Found::default(),
+        }
+    }
+
+    /// Looks through the next piece.
+    pub fn feed(&mut self, mut bytes: &[u8]) {
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            if self.begun.is_empty() {
+                self.look(&bytes[..end]);
+            } else {
+                self.begun.extend_from_slice(&bytes[..end]);
+                let line = std::mem::take(&mut self.begun);
+                self.look(&line);
+            }
+            self.at += 1;
+            self.line += 1;
+            bytes = &bytes[end + 1..];
+        }
+        self.begun.extend_from_slice(bytes);
+        if self.begun.len() > LINE_BYTES_MAX {
+            let line = std::mem::take(&mut self.begun);
+            self.look(&line);
+        }
+    }
+
+    /// What was found.
+    #[must_use]
+    pub fn finish(mut self) -> Found {
+        let line = std::mem::take(&mut self.begun);
+        if !line.is_empty() {
+            self.look(&line);
+        }
+        self.found
+    }
+
+    fn look(&mut self, line: &[u8]) {
+        let begins = self.at;
+        self.at += line.len() as u64;
+        if begins < self.from {
+            return;
+        }
+        let line = String::from_utf8_lossy(line);
+        let lower = line.to_lowercase();
+        let Some(at) = lower.find(&self.words) else { return };
+        self.found.count += 1;
+        if self.found.next.is_some() {
+            return;
+        }
+        let skipped = if line.chars().count() > LINE_CHARS {
+            lower[..at].chars().count().saturating_sub(LINE_CHARS / 3)
+        } else {
+            0
+        };
+        let mut text: String = if skipped > 0 { "…" } else { "" }.to_owned();
+        text.extend(line.chars().skip(skipped).take(LINE_CHARS));
+        let cost = text.len() + 24;
+        if self.found.matches.is_empty() || cost <= self.room {
+            self.room = self.room.saturating_sub(cost);
+            self.found.matches.push(FoundLine { line: self.line, text });
+        } else {
+            self.found.next = Some(begins);
+        }
+    }
+}
+
+/// Ends of lines in `bytes`.
+#[must_use]
+pub fn newlines(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
+/// Where the line with this number begins, counted from 1; the end if there is none.
+fn line_start(bytes: &[u8], line: u64) -> usize {
+    let Some(before) = line.checked_sub(2) else { return 0 };
+    let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    let mut ends = ends.map(|(at, _)| at + 1);
+    usize::try_from(before)
+        .ok()
+        .and_then(|before| ends.nth(before))
+        .unwrap_or(bytes.len())
+}
+
+fn is_inside(byte: u8) -> bool {
+    byte & 0b1100_0000 == 0b1000_0000
+}
+
+/// The place itself, or that of the next character if it is inside of one.
+fn character_start(bytes: &[u8], from: usize) -> usize {
+    (from..from + 4)
+        .find(|at| !bytes.get(*at).is_some_and(|byte| is_inside(*byte)))
+        .unwrap_or(from)
+        .min(bytes.len())
+}
+
+/// How many of `bytes` there are without a character that is cut off at the end.
+pub(crate) fn whole_characters(bytes: &[u8]) -> usize {
+    // A character has at most four bytes, and the last of an unfinished one may be the fourth missing.
+    for back in 1..=bytes.len().min(3) {
+        let at = bytes.len() - back;
+        let wanted = match bytes[at] {
+            byte if is_inside(byte) => continue,
+            0xf0..=0xf7 => 4,
+            0xe0..=0xef => 3,
+            0xc0..=0xdf => 2,
+            _ => 1,
+        };
+        return if wanted > back { at } else { bytes.len() };
+    }
+    bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pieces_of(text: &[u8], size: usize) -> Vec<BodyPiece> {
+        text.chunks(size.max(1))
+            .map(|piece| BodyPiece {
+                hash: String::new(),
+                bytes: piece.len() as u64,
+                newlines: newlines(piece),
+            })
+            .collect()
+    }
+
+    /// Reads a part of `text` as if it were kept in pieces of `size` bytes.
+    fn read_in_pieces(text: &[u8], size: usize, part: &Part, max: usize) -> Passage {
+        let body = BodyRef {
+            hash: String::new(),
+            bytes: text.len() as u64,
+            pieces: pieces_of(text, size),
+        };
+        let range = pieces_for(&body.pieces, part, max);
+        let (at, newlines_before) = start_of(&body, &range);
+        let start = usize::try_from(at).unwrap();
+        let len: u64 = body.pieces[range].iter().map(|piece| piece.bytes).sum();
+        let end = start + usize::try_from(len).unwrap();
+        let window = Window {
+            bytes: &text[start..end],
+            at,
+            newlines_before,
+            goes_on: end < text.len(),
+        };
+        cut_out(window, part, max)
+    }
+
+    #[test]
+    fn lines_are_read_as_people_write_them() {
+        let lines = |from, to| Some(Part::Lines { from, to });
+        assert_eq!(Part::lines("10-20"), lines(10, 20));
+        assert_eq!(Part::lines("10:20"), lines(10, 20));
+        assert_eq!(Part::lines("10-"), lines(10, u64::MAX));
+        assert_eq!(Part::lines("7"), lines(7, 7));
+        for wrong in ["", "a", "0", "3-2", "-3", "1-2-3"] {
+            assert_eq!(Part::lines(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_search_says_where_to_go_on_m7_8_v9() {
+        let text = "one error\nfine\ntwo ERROR\nthree error";
+        let mut shown = Vec::new();
+        let mut from = 0;
+        loop {
+            let Reading::Found(found) = read(
+                text.as_bytes(),
+                &Part::Search {
+                    words: "Error".to_owned(),
+                    from,
+                },
+                40,
+            )
+            .reading
+            else {
+                panic!("a search finds lines");
+            };
+            assert_eq!(found.count, 3 - shown.len() as u64);
+            shown.extend(found.matches.into_iter().map(|found| found.line));
+            match found.next {
+                Some(next) => from = next,
+                None => break,
+            }
+        }
+        assert_eq!(shown, [1, 3, 4]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_kept_in_pieces_is_read_as_if_it_were_one_m7_8_v9(
+            text in "[a-c\n é日🙂]{0,200}", size in 1_usize..40, from in 0_u64..80, len in 0_u64..80, max in 1_usize..60,
+        ) {
+            let bytes = text.as_bytes();
+            for part in [
+                Part::Bytes { from, to: from + len },
+                Part::Bytes { from, to: u64::MAX },
+                Part::Lines { from: from + 1, to: from + 1 + len },
+                Part::Lines { from: from + 1, to: u64::MAX },
+            ] {
+                let Reading::Passage(whole) = read(bytes, &part, max).reading else { panic!("a passage") };
+                let in_pieces = read_in_pieces(bytes, size, &part, max);
+                prop_assert_eq!(&whole.bytes, &in_pieces.bytes, "{:?}", part);
+                prop_assert_eq!(
+                    (whole.from, whole.to, whole.from_line, whole.next.is_some()),
+                    (in_pieces.from, in_pieces.to, in_pieces.from_line, in_pieces.next.is_some()),
+                    "{:?}", part
+                );
+            }
+        }
+
+        #[test]
+        fn reading_on_gives_every_byte_once_m7_8_v9(
+            text in "[a-c\n é日🙂]{0,200}", size in 1_usize..40, max in 1_usize..30, by_lines in any::<bool>(),
+        ) {
+            let bytes = text.as_bytes();
+            let mut part = if by_lines { Part::Lines { from: 1, to: u64::MAX } } else { Part::WHOLE };
+            let mut read = Vec::new();
+            for _ in 0..=bytes.len() {
+                let passage = read_in_pieces(bytes, size, &part, max);
+                prop_assert!(passage.bytes.len() <= max.max(4));
+                prop_assert!(std::str::from_utf8(&passage.bytes).is_ok());
+                read.extend_from_slice(&passage.bytes);
+                match passage.next {
+                    Some(next) => part = next,
+                    None => break,
+                }
+            }
+            prop_assert_eq!(read, bytes);
+        }
+
+        #[test]
+        fn a_search_fed_in_pieces_finds_the_same_m7_8_v9(text in "[ab\n é]{0,120}", size in 1_usize..20) {
+            let mut in_pieces = Search::new("a", 0, 200);
+            text.as_bytes().chunks(size).for_each(|piece| in_pieces.feed(piece));
+            let mut whole = Search::new("a", 0, 200);
+            whole.feed(text.as_bytes());
+            prop_assert_eq!(whole.finish(), in_pieces.finish());
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! Results that are too large for a prompt are put away, and something short stands for them (M7.8 V9, seed 003 A7).
+
+use std::io::{self, Cursor, Read};
+use std::sync::Arc;
+
+use folio_memory::entry::{BodyPiece, BodyRef, Owner};
+use folio_memory::evict::{self, Preview, ResultOf, Sample, Sampler, entry_of, page_of, preview};
+use folio_memory::id::{EntryRef, Ref};
+use folio_memory::keeping::Redaction;
+use folio_memory::passage::{
+    self, Part, PartRead, Passage, Reading, Search, Window, cut_out, newlines, pieces_for, start_of,
+};
+use folio_memory::tokens::{Estimate, Tokens};
+use folio_memory::{
+    Actor, Change, Entry, EntryFields, EntryHandle, EntryId, EntryKind, Invalid, NewEntry, Pii, Warning,
+};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::record::Cleaned;
+use super::redact::{CleanPieces, recall};
+use super::{Workspace, WorkspaceError, Write, source_of, trust_of};
+use crate::commit::{Blob, BlobHash};
+use crate::error::StoreError;
+
+/// Bytes that one commit takes while a result goes by.
+const BATCH_BYTES: usize = 4 * 1024 * 1024;
+/// Commits that may wait for the disk while the next is read.
+const BATCHES_AHEAD: usize = 1;
+/// Bytes of a result that is handed back as it is.
+const UNCHANGED_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Bytes of the beginning that the entry itself shows.
+const SHOWN_BYTES: usize = 2 * 1024;
+
+/// How a result is to be put away.
+#[derive(Debug, Clone)]
+pub struct Eviction {
+    /// The tool that gave it; empty if nobody says.
+    pub tool: String,
+    /// What it is of: only those of tools are put away.
+    pub of: ResultOf,
+    /// What it, or what stands for it, may cost.
+    pub limit_tokens: u32,
+    /// Who counts.
+    pub tokens: Arc<dyn Tokens>,
+}
+
+impl Default for Eviction {
+    fn default() -> Self {
+        Self {
+            tool: String::new(),
+            of: ResultOf::Tool,
+            limit_tokens: evict::LIMIT_TOKENS,
+            tokens: Arc::new(Estimate),
+        }
+    }
+}
+
+/// What goes into the prompt, and where the rest is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evicted {
+    /// The result itself, or what stands for it.
+    pub text: String,
+    /// What that costs.
+    pub tokens: u32,
+    /// Bytes of the result.
+    pub bytes: u64,
+    /// Lines of the result.
+    pub lines: u64,
+    /// Where it is kept, if it was put away.
+    pub kept: Option<KeptResult>,
+    /// What was taken out before it was kept.
+    pub warnings: Vec<Warning>,
+}
+
+/// A result that was put away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptResult {
+    /// What it is read by.
+    pub handle: EntryHandle,
+    /// The hash that it is kept under.
+    pub hash: String,
+}
+
+/// A text that went by: its last pieces are not written yet.
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub(super) body: BodyRef,
+    pub(super) sample: Sample,
+    pub(super) rest: Cleaned,
+    pub(super) warnings: Vec<Warning>,
+    /// The version of the policy by which it was cleaned.
+    pub(super) drafted_under: Option<u32>,
+}
+
+/// What reading a result came to.
+enum Taken {
+    Fits(Preview, Sample),
+    Stored(Stored),
+}
+
+impl Workspace {
+    /// What of `result` goes into a prompt: itself if it costs at most the limit, is of a file or of memory; otherwise it is put
+    /// away, without its secrets, and a notice with its beginning and end or its structure stands for it.
+    ///
+    /// The result is read once and never held as a whole. The same result is kept once however often it comes. What stands for
+    /// it costs at most the limit, with limit 0 it is empty. Whatever is named in it is durable.
+    ///
+    /// # Errors
+    ///
+    /// `Input` if it cannot be read; `Refused` if the actor may not add; `Unavailable`.
+    pub async fn evict(
+        &self,
+        actor: &Actor,
+        result: impl Read + Send + 'static,
+        how: Eviction,
+    ) -> Result<Evicted, WorkspaceError> {
+        if how.of != ResultOf::Tool {
+            return unchanged(result, how).await;
+        }
+        let (limit, tokens) = (how.limit_tokens, Arc::clone(&how.tokens));
+        let stored = match self.take_in(actor, result, limit, Some(Arc::clone(&tokens))).await? {
+            Taken::Fits(Preview { text, tokens }, sample) => {
+                return Ok(Evicted {
+                    text,
+                    tokens,
+                    bytes: sample.bytes(),
+                    lines: sample.lines(),
+                    kept: None,
+                    warnings: Vec::new(),
+                });
+            }
+            Taken::Stored(stored) => stored,
+        };
+        let hash = stored.body.hash.clone();
+        let handle = self.keep_result(actor, &how.tool, &stored).await?;
+        let Stored { sample, warnings, .. } = stored;
+        let Preview { text, tokens } = preview(&sample, &handle.to_string(), limit, &*tokens);
+        Ok(Evicted {
+            text,
+            tokens,
+            bytes: sample.bytes(),
+            lines: sample.lines(),
+            kept: Some(KeptResult { handle, hash }),
+            warnings,
+        })
+    }
+
+    /// Adds the entry of a result whose text went by.
+    async fn keep_result(&self, actor: &Actor, tool: &str, stored: &Stored) -> Result<EntryHandle, WorkspaceError> {
+        let Stored {
+            body,
+            sample,
+            rest,
+            drafted_under,
+            ..
+        } = stored;
+        let hash = &body.hash;
+        let id = entry_of(self.space(), hash);
+        if let Some(entry) = self.kept_entry(id).await? {
+            return Ok(entry.handle);
+        }
+        let mut fields = EntryFields::new(EntryKind::Log, Owner::agent(), trust_of(actor));
+        let of = if tool.is_empty() { "a tool" } else { tool };
+        fields.title = format!("Result of {of}, {} bytes", body.bytes);
+        let head = String::from_utf8_lossy(&sample.head()[..sample.head().len().min(SHOWN_BYTES)]);
+        head.trim_end_matches('\u{fffd}').clone_into(&mut fields.body);
+        fields.parts = Some(json!({"tool": tool, "lines": sample.lines()}));
+        fields.source = source_of(actor);
+        fields.body_ref = Some(body.clone());
+        let (page, page_fields) = page_of(self.space());
+        let ensured = self.ensured(page, || page_fields).await?;
+        let write = |id, idempotency_key| {
+            let entry = NewEntry {
+                id,
+                page,
+                kind: EntryKind::Log,
+                fields: fields.clone(),
+            };
+            let changes = ensured.clone().into_iter();
+            Write {
+                idempotency_key,
+                drafted_under: *drafted_under,
+                ..Write::of(changes.chain([Change::AddEntry(Box::new(entry))]).collect())
+            }
+        };
+        let first = write(id, Some(format!("evict:{hash}")));
+        let recorded = self.record_cleaned(actor, first, None, rest.clone()).await?;
+        let is_gone = recorded.committed.replayed && self.kept_entry(id).await?.is_none();
+        let committed = if is_gone {
+            // It was there, and was forgotten; now it is there again, as another entry.
+            let again = write(EntryId::draw(&*self.inner.ids, self.now()), None);
+            self.record_cleaned(actor, again, None, rest.clone()).await?.committed
+        } else {
+            recorded.committed
+        };
+        match committed.entries.first() {
+            Some(entry) => Ok(entry.handle),
+            None => {
+                let message = "the idempotency key was used before, for something that added no entry";
+                Err(Invalid::new("key_reused", "idempotency_key", message).into())
+            }
+        }
+    }
+
+    /// The entry `id`, if it is there and still has its text.
+    async fn kept_entry(&self, id: EntryId) -> Result<Option<Entry>, WorkspaceError> {
+        match self.inner.store.entry(self.space(), Ref::Id(id)).await {
+            Ok(entry) => Ok(Some(entry).filter(|entry| entry.fields.body_ref.is_some())),
+            Err(StoreError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads `source` to its end and writes its pieces, but for the last ones, which go with whatever names them. With somebody
+    /// to count, a text that costs at most `limit` is given back as it is.
+    async fn take_in(
+        &self,
+        actor: &Actor,
+        source: impl Read + Send + 'static,
+        limit: u32,
+        tokens: Option<Arc<dyn Tokens>>,
+    ) -> Result<Taken, WorkspaceError> {
+        let policy = self.policy().await?;
+        let (mode, drafted_under) = (policy.redaction, Some(policy.version()));
+        let (batches, mut read) = mpsc::channel(BATCHES_AHEAD);
+        let reading =
+            tokio::task::spawn_blocking(move || take_pieces(source, mode, limit, tokens.as_deref(), &batches));
+        while let Some(blobs) = read.recv().await {
+            let write = Write {
+                reason: Some("pieces of a result that is being put away".to_owned()),
+                drafted_under,
+                ..Write::default()
+            };
+            let cleaned = Cleaned { blobs, pii: Vec::new() };
+            self.record_cleaned(actor, write, None, cleaned).await?;
+        }
+        let taken = reading
+            .await
+            .map_err(|error| WorkspaceError::Input(io::Error::other(error)))?;
+        let mut taken = taken.map_err(WorkspaceError::Input)?;
+        if let Taken::Stored(stored) = &mut taken {
+            stored.drafted_under = drafted_under;
+        }
+        Ok(taken)
+    }
+
+    /// Reads a part of a text that is kept beside its entry, or of any entry's text: at most `max_bytes` of it, and what reads on.
+    ///
+    /// `name` is a handle (`e42`), an id, the hash of a text, or the path of a result (`/large_tool_results/e42`).
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`; `Unavailable` or `Corrupt`.
+    pub async fn read_body(&self, name: &str, part: &Part, max_bytes: usize) -> Result<PartRead, WorkspaceError> {
+        let bare = name.strip_prefix("/large_tool_results/").unwrap_or(name);
+        let bare = bare.strip_prefix("blob:").unwrap_or(bare);
+        let is_hash = bare.len() == 64 && bare.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let entry = match bare.parse::<EntryRef>() {
+            _ if is_hash => match self.kept_entry(entry_of(self.space(), bare)).await? {
+                Some(entry) => entry,
+                None => {
+                    let bytes = self.blob(&BlobHash(bare.to_owned())).await?;
+                    return Ok(passage::read(&bytes, part, max_bytes));
+                }
+            },
+            Ok(entry) => self.read_entry(entry).await?,
+            Err(_) => {
+                return Err(StoreError::NotFound {
+                    what: "result",
+                    name: name.to_owned(),
+                }
+                .into());
+            }
+        };
+        self.read_body_of(&entry, part, max_bytes).await
+    }
+
+    /// The same for an entry that was read.
+    pub(super) async fn read_body_of(
+        &self,
+        entry: &Entry,
+        part: &Part,
+        max_bytes: usize,
+    ) -> Result<PartRead, WorkspaceError> {
+        let Some(body) = &entry.fields.body_ref else {
+            return Ok(passage::read(entry.fields.body.as_bytes(), part, max_bytes));
+        };
+        if body.pieces.is_empty() {
+            let bytes = self.blob(&BlobHash(body.hash.clone())).await?;
+            return Ok(passage::read(&bytes, part, max_bytes));
+        }
+        let total_lines = self.lines_of(body).await?;
+        let mode = self.redaction_of_reads().await?;
+        let reading = if let Part::Search { words, from } = part {
+            let mut search = Search::new(words, *from, max_bytes);
+            for piece in &body.pieces {
+                search.feed(&self.piece(piece).await?);
+            }
+            let mut found = search.finish();
+            for line in &mut found.matches {
+                let clean = recall::bytes(std::mem::take(&mut line.text).into_bytes(), mode);
+                line.text = String::from_utf8_lossy(&clean).into_owned();
+            }
+            Reading::Found(found)
+        } else {
+            let pieces = pieces_for(&body.pieces, part, max_bytes);
+            let (at, newlines_before) = start_of(body, &pieces);
+            let goes_on = pieces.end < body.pieces.len();
+            let mut bytes = Vec::new();
+            for piece in &body.pieces[pieces] {
+                bytes.extend(self.piece(piece).await?);
+            }
+            let window = Window {
+                bytes: &bytes,
+                at,
+                newlines_before,
+                goes_on,
+            };
+            let passage = cut_out(window, part, max_bytes);
+            // What an older version kept may hold what this one would not; the places stay those of what is kept.
+            Reading::Passage(Passage {
+                bytes: recall::bytes(passage.bytes.clone(), mode),
+                ..passage
+            })
+        };
+        Ok(PartRead {
+            reading,
+            total_bytes: body.bytes,
+            total_lines,
+        })
+    }
+
+    async fn lines_of(&self, body: &BodyRef) -> Result<u64, WorkspaceError> {
+        let ends = body.pieces.iter().map(|piece| piece.newlines).sum::<u64>();
+        let Some(last) = body.pieces.last() else {
+            return Ok(ends);
+        };
+        let ends_with_line = self.piece(last).await?.ends_with(b"\n");
+        Ok(ends + u64::from(!ends_with_line))
+    }
+
+    async fn piece(&self, piece: &BodyPiece) -> Result<Vec<u8>, WorkspaceError> {
+        let hash = BlobHash(piece.hash.clone());
+        Ok(self.inner.store.blob(self.space(), &hash).await?)
+    }
+}
+
+/// The result as it is.
+async fn unchanged(result: impl Read + Send + 'static, how: Eviction) -> Result<Evicted, WorkspaceError> {
+    let read = tokio::task::spawn_blocking(move || {
+        let mut bytes = Vec::new();
+        result.take(UNCHANGED_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > UNCHANGED_BYTES_MAX {
+            return Err(io::Error::other(format!(
+                "it has more than {UNCHANGED_BYTES_MAX} bytes; read it in parts"
+            )));
+        }
+        Ok(bytes)
+    });
+    let bytes = read
+        .await
+        .map_err(|error| WorkspaceError::Input(io::Error::other(error)))?;
+    let bytes = bytes.map_err(WorkspaceError::Input)?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Ok(Evicted {
+        tokens: how.tokens.count(&text),
+        bytes: bytes.len() as u64,
+        lines: newlines(&bytes) + u64::from(bytes.last().is_some_and(|last| *last != b'\n')),
+        text,
+        kept: None,
+        warnings: Vec::new(),
+    })
+}
+
+/// Reads `source`, and hands on what is to be written before the last pieces.
+fn take_pieces(
+    mut source: impl Read,
+    mode: Redaction,
+    limit: u32,
+    tokens: Option<&dyn Tokens>,
+    batches: &mpsc::Sender<Vec<Blob>>,
+) -> io::Result<Taken> {
+    let mut start = Vec::new();
+    if let Some(tokens) = tokens {
+        let mut sampler = Sampler::new(limit);
+        let room = sampler.room() as u64;
+        (&mut source).take(room + 1).read_to_end(&mut start)?;
+        if start.len() as u64 <= room {
+            sampler.feed(&start);
+            let sample = sampler.finish();
+            if let Some(whole) = sample.whole_within(limit, tokens) {
+                return Ok(Taken::Fits(whole, sample));
+            }
+        }
+    }
+    let mut sampler = Sampler::new(limit);
+    let mut pieces = CleanPieces::new(Cursor::new(start).chain(source), mode);
+    let mut body = BodyRef {
+        hash: String::new(),
+        bytes: 0,
+        pieces: Vec::new(),
+    };
+    let mut batch: Vec<Blob> = Vec::new();
+    let mut waiting = 0;
+    while let Some(piece) = pieces.next()? {
+        sampler.feed(&piece);
+        if waiting + piece.len() > BATCH_BYTES {
+            waiting = 0;
+            let stopped = |_| io::Error::other("nobody waits for it any more");
+            batches.blocking_send(std::mem::take(&mut batch)).map_err(stopped)?;
+        }
+        waiting += piece.len();
+        body.bytes += piece.len() as u64;
+        let newlines = newlines(&piece);
+        let blob = Blob::new(piece);
+        body.pieces.push(BodyPiece {
+            hash: blob.hash.0.clone(),
+            bytes: blob.bytes.len() as u64,
+            newlines,
+        });
+        batch.push(blob);
+    }
+    if batch.is_empty() && body.pieces.is_empty() {
+        batch.push(Blob::new(Vec::new()));
+    }
+    if let [one] = batch.as_slice()
+        && body.pieces.len() <= 1
+    {
+        body.hash.clone_from(&one.hash.0);
+        body.pieces.clear();
+    } else {
+        let hashes: Vec<&str> = body.pieces.iter().map(|piece| piece.hash.as_str()).collect();
+        body.hash = Blob::new(hashes.join("\n").into_bytes()).hash.0;
+    }
+    let (warnings, pii): (Vec<Warning>, Vec<Pii>) = pieces.finish();
+    Ok(Taken::Stored(Stored {
+        body,
+        sample: sampler.finish(),
+        rest: Cleaned { blobs: batch, pii },
+        warnings,
+        drafted_under: None,
+    }))
+}
