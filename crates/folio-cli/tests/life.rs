@@ -182,7 +182,7 @@ fn a_part_of_a_text_is_replaced_and_what_is_resolved_is_cleared_at_once_m7_4_36_
     e1 [observation/resolved 0.5] the tests need a database
     e2 [observation/resolved 0.5] two
     $ folio --role executor observe clear-resolved
-    ! error: a executor may not archive what is resolved; reflector, cleaner, human may
+    ! error: an executor may not archive what is resolved; reflector, cleaner, human may
     = 4
     $ folio observe clear-resolved --reason 'week is over'
     2 resolved observations were archived

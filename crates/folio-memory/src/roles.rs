@@ -1,9 +1,11 @@
 //! Who may do what (M7.7).
 
+mod read;
 mod write;
 
 use std::fmt;
 
+pub use read::Sight;
 pub use write::{Known, Needs, may_write, needs};
 
 use crate::actor::{Actor, Role};
@@ -14,6 +16,8 @@ use crate::entry::{Entry, EntryKind, Status};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Operation {
+    /// Read what is in the space.
+    Read,
     /// Add an entry.
     Add,
     /// Say that one's own entry has done its work, or was replaced.
@@ -44,7 +48,8 @@ pub enum Operation {
 
 impl Operation {
     /// Every operation, in the order of the table.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
+        Self::Read,
         Self::Add,
         Self::SettleOwn,
         Self::PatchOwn,
@@ -64,6 +69,7 @@ impl Operation {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Read | Self::ReadTrace => "read",
             Self::Add => "add",
             Self::SettleOwn => "settle",
             Self::PatchOwn => "change",
@@ -76,7 +82,6 @@ impl Operation {
             Self::Forget => "forget",
             Self::Pages => "add, link or set the status of",
             Self::SetPolicy => "set",
-            Self::ReadTrace => "read",
         }
     }
 }
@@ -96,18 +101,24 @@ pub enum Reach {
 #[must_use]
 pub fn reach(role: Role, operation: Operation) -> Reach {
     use Reach::{No, Within, Yes};
-    //  add, settle own, patch own, status of others, others, confirm, pin, archive, restore, forget, pages, policy, trace
+    //  read, add, settle own, patch own, status of others, others, confirm, pin, archive, restore, forget, pages, policy, trace
     let row = match role {
-        Role::Tool => [Yes, Yes, No, No, No, No, No, No, No, No, No, No, No],
-        Role::Executor => [Yes, Yes, Yes, Within, No, Yes, Within, No, No, No, Within, No, No],
-        Role::Planner => [Yes, Yes, Yes, Within, Within, Yes, Yes, Within, No, No, Yes, No, No],
-        Role::Router => [Yes, Yes, Yes, No, No, Yes, No, No, No, No, No, No, No],
-        Role::Clarifier => [Within, Yes, Yes, No, No, Yes, No, No, No, No, No, No, No],
-        Role::Evaluator => [Yes, Yes, Yes, Yes, No, Yes, No, No, No, No, No, No, No],
-        Role::Reflector | Role::Cleaner => [Within, Yes, Yes, No, No, Yes, No, Yes, No, No, Within, No, No],
-        Role::Compactor => [Within, Yes, Yes, No, No, Yes, No, No, No, No, Within, No, No],
-        Role::Client => [Yes, Yes, Yes, Within, Within, Yes, Yes, Within, No, No, Within, No, No],
-        Role::Human => [Yes; 13],
+        Role::Tool => [Within, Yes, Yes, No, No, No, No, No, No, No, No, No, No, No],
+        Role::Executor => [
+            Within, Yes, Yes, Yes, Within, No, Yes, Within, No, No, No, Within, No, No,
+        ],
+        Role::Planner => [
+            Within, Yes, Yes, Yes, Within, Within, Yes, Yes, Within, No, No, Yes, No, No,
+        ],
+        Role::Router => [Yes, Yes, Yes, Yes, No, No, Yes, No, No, No, No, No, No, No],
+        Role::Clarifier => [Yes, Within, Yes, Yes, No, No, Yes, No, No, No, No, No, No, No],
+        Role::Evaluator => [Yes, Yes, Yes, Yes, Yes, No, Yes, No, No, No, No, No, No, No],
+        Role::Reflector | Role::Cleaner => [Yes, Within, Yes, Yes, No, No, Yes, No, Yes, No, No, Within, No, No],
+        Role::Compactor => [Within, Within, Yes, Yes, No, No, Yes, No, No, No, No, Within, No, No],
+        Role::Client => [
+            Yes, Yes, Yes, Yes, Within, Within, Yes, Yes, Within, No, No, Within, No, No,
+        ],
+        Role::Human => [Yes; 14],
     };
     let column = Operation::ALL.iter().position(|known| *known == operation);
     column.map_or(No, |column| row[column])
@@ -221,7 +232,6 @@ pub fn is_within(actor: &Actor, entry: &Entry) -> bool {
     match actor.role {
         Role::Executor => entry.kind == EntryKind::Observation || in_run,
         Role::Planner => in_run,
-        Role::Client => matches!(entry.kind, EntryKind::Note | EntryKind::Todo | EntryKind::Task),
         _ => false,
     }
 }
@@ -269,7 +279,12 @@ impl fmt::Display for Denied {
         let who: Vec<_> = self.who_may().into_iter().map(Role::as_str).collect();
         write!(
             f,
-            "a {} may not {} {}; {} may",
+            "{} {} may not {} {}; {} may",
+            if self.role.as_str().starts_with(['a', 'e', 'i', 'o', 'u']) {
+                "an"
+            } else {
+                "a"
+            },
             self.role,
             self.operation.as_str(),
             self.what,
@@ -284,18 +299,18 @@ mod tests {
 
     /// The table as people read it: y, - or w for within what is theirs.
     const TABLE: &str = "\
-        role       add settle own others_status others confirm pin archive restore forget pages policy trace
-        tool       y   y      -   -             -      -       -   -       -       -      -     -      -
-        executor   y   y      y   w             -      y       w   -       -       -      w     -      -
-        planner    y   y      y   w             w      y       y   w       -       -      y     -      -
-        router     y   y      y   -             -      y       -   -       -       -      -     -      -
-        clarifier  w   y      y   -             -      y       -   -       -       -      -     -      -
-        evaluator  y   y      y   y             -      y       -   -       -       -      -     -      -
-        reflector  w   y      y   -             -      y       -   y       -       -      w     -      -
-        cleaner    w   y      y   -             -      y       -   y       -       -      w     -      -
-        compactor  w   y      y   -             -      y       -   -       -       -      w     -      -
-        client     y   y      y   w             w      y       y   w       -       -      w     -      -
-        human      y   y      y   y             y      y       y   y       y       y      y     y      y";
+        role       read add settle own others_status others confirm pin archive restore forget pages policy trace
+        tool       w    y   y      -   -             -      -       -   -       -       -      -     -      -
+        executor   w    y   y      y   w             -      y       w   -       -       -      w     -      -
+        planner    w    y   y      y   w             w      y       y   w       -       -      y     -      -
+        router     y    y   y      y   -             -      y       -   -       -       -      -     -      -
+        clarifier  y    w   y      y   -             -      y       -   -       -       -      -     -      -
+        evaluator  y    y   y      y   y             -      y       -   -       -       -      -     -      -
+        reflector  y    w   y      y   -             -      y       -   y       -       -      w     -      -
+        cleaner    y    w   y      y   -             -      y       -   y       -       -      w     -      -
+        compactor  w    w   y      y   -             -      y       -   -       -       -      w     -      -
+        client     y    y   y      y   w             w      y       y   w       -       -      w     -      -
+        human      y    y   y      y   y             y      y       y   y       y       y      y     y      y";
 
     #[test]
     fn every_role_and_operation_is_as_the_table_says_m7_7() {

@@ -81,6 +81,12 @@ impl ThreadKey {
     }
 }
 
+impl Default for ThreadKey {
+    fn default() -> Self {
+        Self::main()
+    }
+}
+
 impl fmt::Display for ThreadKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -28,6 +28,7 @@ mod reads;
 mod receipts;
 mod record;
 mod redact;
+mod sight;
 mod tidy;
 mod tool_context;
 mod trace;
@@ -43,8 +44,8 @@ use folio_memory::actor::Source;
 use folio_memory::history::FieldConflict;
 use folio_memory::id::EntryRef;
 use folio_memory::{
-    Actor, Change, Clock, Entry, FieldChange, IdSource, NewPage, PageFields, PageId, Role, SpaceName, Timestamp, Trust,
-    Warning,
+    Actor, Change, Clock, Entry, FieldChange, IdSource, NewPage, PageFields, PageId, Role, SpaceName, ThreadKey,
+    Timestamp, Trust, Warning,
 };
 
 pub use book::BookFilter;
@@ -79,6 +80,8 @@ pub struct Workspace {
     inner: Arc<Inner>,
     /// Who reads through it, as far as the trace is concerned.
     asker: Arc<Actor>,
+    /// The thread that it is seen from.
+    thread: Arc<ThreadKey>,
 }
 
 #[derive(Debug)]
@@ -145,6 +148,7 @@ impl Workspace {
                 adds_left: AtomicI64::new(0),
             }),
             asker: Arc::new(Actor::new(Role::Human, "")),
+            thread: Arc::new(ThreadKey::main()),
         }
     }
 

@@ -81,7 +81,7 @@ impl Context<'_> {
             }
             self.turn.get_or_init(|| turn.begun.id);
         }
-        let workspace = workspace.asked_by(&self.actor());
+        let workspace = workspace.asked_by(&self.actor()).in_thread(&self.settings.thread);
         self.opened.borrow_mut().push(workspace.clone());
         Ok(workspace)
     }
@@ -89,7 +89,7 @@ impl Context<'_> {
     /// The same, outside of any turn.
     pub(crate) async fn outside(&self) -> Result<Workspace, Failure> {
         let workspace = self.folio().await?.workspace(self.settings.space.clone());
-        let workspace = workspace.asked_by(&self.person());
+        let workspace = workspace.asked_by(&self.person()).in_thread(&self.settings.thread);
         self.opened.borrow_mut().push(workspace.clone());
         Ok(workspace)
     }

@@ -22,6 +22,8 @@ pub struct Known {
     pub entries: HashMap<EntryId, Entry>,
     /// Pages that it is about, and those that contain them.
     pub pages: HashMap<PageId, PageFields>,
+    /// The thread that the writer works in: the one that was named when the connection was made.
+    pub thread: ThreadKey,
 }
 
 /// What has to be known of a write before it can be judged.
@@ -221,6 +223,7 @@ impl Judged<'_> {
         let actor = self.actor;
         let is_of_run = |page: &PageFields| page.run.is_some() && page.run == actor.run;
         is_within(actor, entry)
+            || actor.role == Role::Client && entry.page == scratchbook::page_of(self.space, &self.known.thread).0
             || matches!(actor.role, Role::Planner | Role::Executor) && self.fields_of(entry.page).is_some_and(is_of_run)
     }
 
@@ -262,9 +265,16 @@ impl Judged<'_> {
             Role::Reflector | Role::Cleaner => fields.role == PageRole::IterationSummary,
             Role::Compactor => fields.role == PageRole::Scratchbook,
             // Its thread has no run's pages, but for a run that it started.
-            Role::Client => fields.run.is_none() || fields.run == self.actor.run,
+            Role::Client => {
+                (fields.run.is_none() || fields.run == self.actor.run)
+                    && (fields.thread.is_none() || self.is_of_thread(fields))
+            }
             _ => false,
         }
+    }
+
+    fn is_of_thread(&self, fields: &PageFields) -> bool {
+        fields.thread.as_ref() == Some(&self.known.thread)
     }
 
     fn is_in_branch(&self, fields: &PageFields) -> bool {

@@ -4,7 +4,7 @@ use std::collections::hash_map;
 
 use folio_memory::id::Ref;
 use folio_memory::roles::{self, Known, Operation};
-use folio_memory::{Actor, Change, Entry, PageId, Role, RunId};
+use folio_memory::{Actor, Change, Entry, FieldChange, PageId, Role, RunId, scratchbook};
 
 use super::{PolicyInForce, Workspace, WorkspaceError};
 use crate::error::StoreError;
@@ -36,10 +36,25 @@ impl Workspace {
         })
     }
 
+    /// Whether `actor` may make `changes` of `entry`.
+    pub(super) fn authorise_patch(
+        &self,
+        actor: &Actor,
+        entry: &Entry,
+        changes: &[FieldChange],
+    ) -> Result<(), WorkspaceError> {
+        let own_book = scratchbook::page_of(self.space(), &self.thread).0;
+        let within = roles::is_within(actor, entry) || actor.role == Role::Client && entry.page == own_book;
+        Ok(roles::may_patch(actor, entry, within, changes)?)
+    }
+
     async fn known_of(&self, actor: &Actor, changes: &[Change], seen: Option<&Entry>) -> Result<Known, WorkspaceError> {
         let (store, space) = (&self.inner.store, &self.inner.space);
         let needs = roles::needs(actor, changes);
-        let mut known = Known::default();
+        let mut known = Known {
+            thread: (*self.thread).clone(),
+            ..Known::default()
+        };
         known.entries.extend(seen.map(|entry| (entry.id, entry.clone())));
         for id in needs.entries {
             if let hash_map::Entry::Vacant(place) = known.entries.entry(id) {

@@ -50,7 +50,7 @@ impl Workspace {
             limit: MAX_LIMIT,
             ..EntryQuery::default()
         };
-        let answer = self.read_entries(&query).await;
+        let answer = self.visible_entries(&query).await;
         let asked = EntryQuery {
             kinds: vec![EntryKind::Note, EntryKind::Todo, EntryKind::Task],
             ..query

@@ -1,8 +1,8 @@
 //! Why the workspace did not do what it was asked.
 
 use folio_memory::lifecycle::Taken;
-use folio_memory::roles::{self, Denied};
-use folio_memory::{Actor, Entry, FieldChange, Invalid};
+use folio_memory::roles::Denied;
+use folio_memory::{Entry, Invalid};
 
 use crate::error::{ErrorKind, StoreError};
 
@@ -46,10 +46,4 @@ impl WorkspaceError {
             Self::Store(error) => error.kind(),
         }
     }
-}
-
-/// Whether `actor` may make `changes` of `entry`.
-pub(super) fn authorise_patch(actor: &Actor, entry: &Entry, changes: &[FieldChange]) -> Result<(), WorkspaceError> {
-    let within = roles::is_within(actor, entry);
-    Ok(roles::may_patch(actor, entry, within, changes)?)
 }

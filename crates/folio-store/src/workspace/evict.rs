@@ -273,6 +273,7 @@ impl Workspace {
                 .into());
             }
         };
+        self.check_entry(&entry).await?;
         self.read_body_of(&entry, part, max_bytes).await
     }
 
@@ -287,7 +288,7 @@ impl Workspace {
             return Ok(passage::read(entry.fields.body.as_bytes(), part, max_bytes));
         };
         if body.pieces.is_empty() {
-            let bytes = self.blob(&BlobHash(body.hash.clone())).await?;
+            let bytes = self.read_blob(&BlobHash(body.hash.clone())).await?;
             return Ok(passage::read(&bytes, part, max_bytes));
         }
         let total_lines = self.lines_of(body).await?;

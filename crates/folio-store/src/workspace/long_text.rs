@@ -77,7 +77,7 @@ impl Workspace {
     /// The text that is kept as `body`; of one in pieces the first 16 MiB. What is no text in it is replaced by `U+FFFD`.
     pub(super) async fn body_text(&self, body: &BodyRef) -> Result<String, WorkspaceError> {
         if body.pieces.is_empty() {
-            let bytes = self.blob(&BlobHash(body.hash.clone())).await?;
+            let bytes = self.read_blob(&BlobHash(body.hash.clone())).await?;
             return Ok(text_of(bytes));
         }
         let mut bytes = Vec::new();
@@ -85,7 +85,7 @@ impl Workspace {
             if bytes.len() >= MAX_TEXT_BYTES {
                 break;
             }
-            bytes.extend(self.blob(&BlobHash(piece.hash.clone())).await?);
+            bytes.extend(self.read_blob(&BlobHash(piece.hash.clone())).await?);
         }
         bytes.truncate(MAX_TEXT_BYTES);
         Ok(text_of(bytes))

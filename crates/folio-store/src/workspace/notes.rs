@@ -258,6 +258,7 @@ impl Workspace {
         Self {
             inner: Arc::clone(&self.inner),
             asker: Arc::new(actor.clone()),
+            thread: Arc::clone(&self.thread),
         }
     }
 }

@@ -47,6 +47,15 @@ pub(super) struct Adding {
     pub(super) drafted_under: Option<u32>,
 }
 
+/// Whose eyes look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// Those of whoever asks: only what they may read.
+    AsAsked,
+    /// Those of the stages of a turn, which look at the whole space (M7.11).
+    Stages,
+}
+
 impl Workspace {
     /// The scratch page of the space, and the change that adds it if it is not there yet.
     ///
@@ -277,7 +286,7 @@ impl Workspace {
     /// `Unavailable` or `Corrupt`.
     pub async fn active_observations(&self, limit: usize) -> Result<ListAnswer<Entry>, WorkspaceError> {
         let watch = Stopwatch::start();
-        let answer = self.read_active(limit).await;
+        let answer = self.read_active(limit, Whose::AsAsked).await;
         let query = EntryQuery {
             kinds: vec![EntryKind::Observation],
             limit: u32::try_from(limit.min(MAX_ACTIVE)).unwrap_or(u32::MAX),
@@ -287,7 +296,8 @@ impl Workspace {
         answer
     }
 
-    async fn read_active(&self, limit: usize) -> Result<ListAnswer<Entry>, WorkspaceError> {
+    /// The same, as `whose` sees it.
+    pub(super) async fn read_active(&self, limit: usize, whose: Whose) -> Result<ListAnswer<Entry>, WorkspaceError> {
         let limit = limit.min(MAX_ACTIVE);
         let query = EntryQuery {
             kinds: vec![EntryKind::Observation],
@@ -296,7 +306,10 @@ impl Workspace {
             limit: u32::try_from(limit.max(1)).unwrap_or(u32::MAX),
             ..EntryQuery::default()
         };
-        let mut active = self.read_entries(&query).await?;
+        let mut active = match whose {
+            Whose::AsAsked => self.visible_entries(&query).await?,
+            Whose::Stages => self.read_entries(&query).await?,
+        };
         active.items.truncate(limit);
         // What matters most is one answer: whoever wants all of them lists them.
         (active.returned, active.next) = (active.items.len(), None);

@@ -4,7 +4,7 @@ use folio_memory::history::FieldConflict;
 use folio_memory::id::EntryRef;
 use folio_memory::{Actor, Change, Entry, FieldChange, Invalid, Seq, Status, Warning};
 
-use super::{Workspace, WorkspaceError, Write, Written, error};
+use super::{Workspace, WorkspaceError, Write, Written};
 use crate::commit::{Committed, Expected};
 use crate::error::StoreError;
 
@@ -74,7 +74,7 @@ impl Workspace {
                     replayed,
                 });
             }
-            error::authorise_patch(actor, &current, &fields).inspect_err(|refused| {
+            self.authorise_patch(actor, &current, &fields).inspect_err(|refused| {
                 self.note_refusal(actor, "update", Some(&current), refused);
             })?;
             let change = Change::PatchEntry {

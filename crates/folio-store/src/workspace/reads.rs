@@ -18,7 +18,7 @@ impl Workspace {
     /// `Invalid` for a cursor of another query; `Unavailable` or `Corrupt`.
     pub async fn entries(&self, query: &EntryQuery) -> Result<ListAnswer<Entry>, WorkspaceError> {
         let watch = Stopwatch::start();
-        let answer = self.read_entries(query).await;
+        let answer = self.visible_entries(query).await;
         self.note_query(None, query, &watch, &answer);
         answer
     }
@@ -50,7 +50,10 @@ impl Workspace {
     /// `NotFound`; `Unavailable` or `Corrupt`.
     pub async fn entry(&self, entry: EntryRef) -> Result<Entry, WorkspaceError> {
         let watch = Stopwatch::start();
-        let answer = self.read_entry(entry).await;
+        let answer = match self.read_entry(entry).await {
+            Ok(entry) => self.check_entry(&entry).await.map(|()| entry),
+            missing => missing,
+        };
         self.note_get(&entry.to_string(), &watch, &answer);
         answer
     }
@@ -69,6 +72,7 @@ impl Workspace {
     /// `NotFound`; `Unavailable` or `Corrupt`.
     pub async fn history(&self, entry: EntryRef) -> Result<Vec<Revision>, WorkspaceError> {
         let entry = self.read_entry(entry).await?;
+        self.check_entry(&entry).await?;
         let mut revisions = self.inner.store.history(&self.inner.space, entry.id).await?;
         let mode = self.redaction_of_reads().await?;
         for revision in &mut revisions {
@@ -84,6 +88,7 @@ impl Workspace {
     /// `NotFound`; `Unavailable` or `Corrupt`.
     pub async fn page(&self, page: PageRef) -> Result<Page, WorkspaceError> {
         let mut page = self.inner.store.page(&self.inner.space, page).await?;
+        self.check_page(&page).await?;
         recall::page(&mut page, self.redaction_of_reads().await?);
         Ok(page)
     }
@@ -95,6 +100,8 @@ impl Workspace {
     /// `Unavailable` or `Corrupt`.
     pub async fn pages(&self, query: &PageQuery) -> Result<Vec<Page>, WorkspaceError> {
         let mut pages = self.inner.store.pages(&self.inner.space, query).await?;
+        let sight = self.sight().await?;
+        pages.retain(|page| sight.takes_in_page(&page.fields));
         let mode = self.redaction_of_reads().await?;
         for page in &mut pages {
             recall::page(page, mode);
@@ -108,6 +115,7 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn links(&self, end: &str) -> Result<Vec<Link>, WorkspaceError> {
+        self.check_end(end).await?;
         Ok(self.inner.store.links(&self.inner.space, end).await?)
     }
 
@@ -117,6 +125,12 @@ impl Workspace {
     ///
     /// `NotFound`; `Unavailable` or `Corrupt`.
     pub async fn blob(&self, hash: &BlobHash) -> Result<Vec<u8>, WorkspaceError> {
+        self.needs_the_space("bodies")?;
+        self.read_blob(hash).await
+    }
+
+    /// The same for the workspace's own purposes: of what somebody may read.
+    pub(super) async fn read_blob(&self, hash: &BlobHash) -> Result<Vec<u8>, WorkspaceError> {
         let bytes = self.inner.store.blob(&self.inner.space, hash).await?;
         Ok(recall::bytes(bytes, self.redaction_of_reads().await?))
     }
@@ -136,6 +150,7 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn changes(&self, since: Seq, limit: u32) -> Result<Vec<LogRow>, WorkspaceError> {
+        self.needs_the_space("the log")?;
         let mut rows = self.inner.store.changes(&self.inner.space, since, limit).await?;
         let mode = self.redaction_of_reads().await?;
         for row in &mut rows {
@@ -159,6 +174,7 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, WorkspaceError> {
+        self.needs_the_space("the runs")?;
         Ok(self.inner.store.runs(&self.inner.space, query).await?)
     }
 
@@ -168,7 +184,9 @@ impl Workspace {
     ///
     /// `NotFound`; `Unavailable` or `Corrupt`.
     pub async fn run(&self, run: RunRef) -> Result<RunRow, WorkspaceError> {
-        Ok(self.inner.store.run(&self.inner.space, run).await?)
+        let run = self.inner.store.run(&self.inner.space, run).await?;
+        self.check_run(run.id).await?;
+        Ok(run)
     }
 
     /// What happened in a run after `since`.
@@ -177,6 +195,7 @@ impl Workspace {
     ///
     /// `NotFound`; `Unavailable` or `Corrupt`.
     pub async fn journal(&self, run: RunId, since: Seq) -> Result<Journal, WorkspaceError> {
+        self.check_run(run).await?;
         Ok(self.inner.store.journal(&self.inner.space, run, since).await?)
     }
 }

@@ -26,6 +26,7 @@ pub use end::Ended;
 pub use episodes::{Episode, EpisodeQuery};
 pub use export::Exported;
 
+use super::observations::Whose;
 use super::{MAX_ACTIVE, Workspace, WorkspaceError, Write, source_of, trust_of};
 
 /// Bytes of an input that a turn keeps.
@@ -221,7 +222,7 @@ impl Workspace {
 
     /// What the stages look at: the observations that matter most, and what is open in the thread.
     async fn at_hand(&self, thread: &ThreadKey) -> Result<Vec<Entry>, WorkspaceError> {
-        let mut active = self.active_observations(MAX_ACTIVE).await?.items;
+        let mut active = self.read_active(MAX_ACTIVE, Whose::Stages).await?.items;
         let (book, _) = scratchbook::page_of(self.space(), thread);
         let open = EntryQuery {
             page: Some(book),

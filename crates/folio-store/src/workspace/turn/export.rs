@@ -48,6 +48,7 @@ impl Workspace {
     ///
     /// `Invalid` if it has not ended; `NotFound`; `Unavailable` or `Corrupt`.
     pub async fn turn_export(&self, turn: TurnRef) -> Result<Export, WorkspaceError> {
+        self.needs_the_space("earlier turns")?;
         let turn = self.turn(turn).await?;
         let Some(ended) = &turn.ended else {
             let message = format!("{} has not ended, so there is no export of it", turn.handle);
@@ -266,7 +267,7 @@ impl Workspace {
     }
 
     async fn text_of(&self, body: &str) -> Result<String, WorkspaceError> {
-        let bytes = self.blob(&BlobHash(body.to_owned())).await?;
+        let bytes = self.read_blob(&BlobHash(body.to_owned())).await?;
         String::from_utf8(bytes).map_err(|_| self.damaged(body, "it is not text"))
     }
 

@@ -1,0 +1,69 @@
+//! How far somebody may read: the first column of the table of M7.7.
+
+use super::{Operation, Reach, reach};
+use crate::actor::{Actor, Role};
+use crate::entry::{Entry, EntryKind, Owner};
+use crate::id::RunId;
+use crate::page::PageFields;
+use crate::space::ThreadKey;
+use crate::tool_exchange::ReadScope;
+
+/// What of a space somebody may read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sight {
+    /// All of it.
+    Space,
+    /// The pages of a run and what was written in it, and observations that ask the agent or a role of the run to act
+    /// (M7.11.2). Without a run, only those observations.
+    Run(Option<RunId>),
+    /// The pages of a thread.
+    Thread(ThreadKey),
+    /// Observations that a manifest lets a tool see.
+    Manifest(ReadScope),
+}
+
+impl Sight {
+    /// What `actor` may read. `thread` is the one that it works in, `scope` what its manifest says if it is a tool.
+    #[must_use]
+    pub fn of(actor: &Actor, thread: &ThreadKey, scope: impl FnOnce() -> ReadScope) -> Self {
+        match (actor.role, reach(actor.role, Operation::Read)) {
+            (_, Reach::Yes) => Self::Space,
+            (Role::Tool, _) => Self::Manifest(scope()),
+            (Role::Compactor, _) => Self::Thread(thread.clone()),
+            _ => Self::Run(actor.run),
+        }
+    }
+
+    /// Whether it takes in a page with these fields.
+    #[must_use]
+    pub fn takes_in_page(&self, page: &PageFields) -> bool {
+        match self {
+            Self::Space => true,
+            Self::Run(run) => page.run.is_some() && page.run == *run,
+            Self::Thread(thread) => page.thread.as_ref() == Some(thread),
+            Self::Manifest(_) => false,
+        }
+    }
+
+    /// Whether it takes in `entry`, which stands on a page with the fields `page`.
+    #[must_use]
+    pub fn takes_in(&self, entry: &Entry, page: &PageFields) -> bool {
+        let fields = &entry.fields;
+        match self {
+            Self::Space => true,
+            Self::Run(run) => {
+                let acts = [Owner::agent(), Owner::planner(), Owner::executor()];
+                self.takes_in_page(page)
+                    || run.is_some() && fields.source.run == *run
+                    || entry.kind == EntryKind::Observation && acts.contains(&fields.owner)
+            }
+            Self::Thread(_) => self.takes_in_page(page),
+            Self::Manifest(scope) => {
+                let is_of_type = |name: &String| fields.type_name.as_ref() == Some(name);
+                entry.kind == EntryKind::Observation
+                    && (scope.types.is_empty() || scope.types.iter().any(is_of_type))
+                    && (scope.tags.is_empty() || fields.tags.iter().any(|tag| scope.tags.contains(tag)))
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What of the space whoever asks may read (M7.7). What is not for them is left out of lists, and refused by its name.
+
+use std::collections::{HashMap, hash_map};
+
+use folio_memory::id::{EntryRef, Ref};
+use folio_memory::query::MAX_LIMIT;
+use folio_memory::roles::{self, Denied, Operation, Sight};
+use folio_memory::{Entry, EntryQuery, ListAnswer, Page, PageFields, PageId, RunId, ThreadKey};
+
+use super::{Workspace, WorkspaceError};
+
+/// Entries that are looked at, at most, to count those that may be seen.
+const LOOKED_AT: usize = 10_000;
+
+impl Workspace {
+    /// The same space as seen from `thread`: the one that was named when the connection was made. A client's own book and a
+    /// compactor's book are that thread's; without it, the main one's.
+    #[must_use]
+    pub fn in_thread(&self, thread: &ThreadKey) -> Self {
+        Self {
+            thread: std::sync::Arc::new(thread.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// The thread that it is seen from.
+    #[must_use]
+    pub fn thread(&self) -> &ThreadKey {
+        &self.thread
+    }
+
+    pub(super) async fn sight(&self) -> Result<Sight, WorkspaceError> {
+        // Whoever may read all of it is not asked for a manifest.
+        if roles::reach(self.asker.role, Operation::Read) == roles::Reach::Yes {
+            return Ok(Sight::Space);
+        }
+        let policy = self.policy().await?;
+        let scope = || policy.manifests.of(&self.asker.name).reads;
+        Ok(Sight::of(&self.asker, &self.thread, scope))
+    }
+
+    /// Refuses what only those may read who may read the whole space.
+    pub(super) fn needs_the_space(&self, what: &str) -> Result<(), WorkspaceError> {
+        self.authorise(&self.asker, Operation::Read, what, ("memory", "read"))
+    }
+
+    /// Refuses `entry` to whoever may not read it.
+    pub(super) async fn check_entry(&self, entry: &Entry) -> Result<(), WorkspaceError> {
+        let sight = self.sight().await?;
+        if sight == Sight::Space {
+            return Ok(());
+        }
+        let page = self.inner.store.page(self.space(), Ref::Id(entry.page)).await?;
+        if sight.takes_in(entry, &page.fields) {
+            return Ok(());
+        }
+        Err(self.refused(entry.handle.to_string()))
+    }
+
+    /// Refuses `page` to whoever may not read it.
+    pub(super) async fn check_page(&self, page: &Page) -> Result<(), WorkspaceError> {
+        if self.sight().await?.takes_in_page(&page.fields) {
+            return Ok(());
+        }
+        Err(self.refused(page.handle.to_string()))
+    }
+
+    /// Refuses the run `run` to whoever is in another.
+    pub(super) async fn check_run(&self, run: RunId) -> Result<(), WorkspaceError> {
+        match self.sight().await? {
+            Sight::Space => Ok(()),
+            Sight::Run(own) if own == Some(run) => Ok(()),
+            _ => Err(self.refused(run.to_string())),
+        }
+    }
+
+    /// Refuses the links of `end` to whoever may not read what it names.
+    pub(super) async fn check_end(&self, end: &str) -> Result<(), WorkspaceError> {
+        if self.sight().await? == Sight::Space {
+            return Ok(());
+        }
+        if let Ok(entry) = end.parse::<EntryRef>() {
+            let entry = self.read_entry(entry).await?;
+            return self.check_entry(&entry).await;
+        }
+        if let Ok(page) = end.parse() {
+            let page = self.inner.store.page(self.space(), page).await?;
+            return self.check_page(&page).await;
+        }
+        Err(self.refused(end.to_owned()))
+    }
+
+    fn refused(&self, what: String) -> WorkspaceError {
+        let refused = WorkspaceError::Refused(Denied {
+            role: self.asker.role,
+            operation: Operation::Read,
+            what,
+        });
+        self.note_refusal_of(&self.asker, "memory", "read", &refused);
+        refused
+    }
+
+    /// The entries that `query` asks for and whoever asks may read. What they may not is not counted either; of those who
+    /// may not read all, no more than the first 10,000 that match are counted.
+    pub(super) async fn visible_entries(&self, query: &EntryQuery) -> Result<ListAnswer<Entry>, WorkspaceError> {
+        let sight = self.sight().await?;
+        if sight == Sight::Space {
+            return self.read_entries(query).await;
+        }
+        let mut pages = HashMap::new();
+        let wanted = query.limit() as usize;
+        let mut next = query.clone();
+        let mut answer = self.read_entries(&next).await?;
+        let mut looked_at = answer.items.len();
+        self.leave_out(&sight, &mut answer, &mut pages).await?;
+        while answer.items.len() < wanted && answer.next.is_some() && looked_at < LOOKED_AT {
+            // No more than is missing, so that a list goes on exactly behind the last one that was looked at.
+            next.limit = u32::try_from(wanted - answer.items.len()).unwrap_or(MAX_LIMIT);
+            next.cursor = answer.next.take();
+            let mut more = self.read_entries(&next).await?;
+            looked_at += more.items.len();
+            self.leave_out(&sight, &mut more, &mut pages).await?;
+            answer.items.append(&mut more.items);
+            answer.scores.append(&mut more.scores);
+            answer.next = more.next;
+        }
+        answer.returned = answer.items.len();
+        answer.total = self.count_visible(&sight, query, &mut pages).await?;
+        Ok(answer)
+    }
+
+    async fn count_visible(
+        &self,
+        sight: &Sight,
+        query: &EntryQuery,
+        pages: &mut HashMap<PageId, PageFields>,
+    ) -> Result<u64, WorkspaceError> {
+        let mut query = EntryQuery {
+            limit: MAX_LIMIT,
+            cursor: None,
+            ..query.clone()
+        };
+        let (mut count, mut looked_at) = (0, 0);
+        loop {
+            let mut answer = self.read_entries(&query).await?;
+            looked_at += answer.items.len();
+            self.leave_out(sight, &mut answer, pages).await?;
+            count += answer.items.len() as u64;
+            query.cursor = answer.next;
+            if query.cursor.is_none() || looked_at >= LOOKED_AT {
+                return Ok(count);
+            }
+        }
+    }
+
+    /// Takes out of `answer` what `sight` does not take in.
+    async fn leave_out(
+        &self,
+        sight: &Sight,
+        answer: &mut ListAnswer<Entry>,
+        pages: &mut HashMap<PageId, PageFields>,
+    ) -> Result<(), WorkspaceError> {
+        let mut kept = Vec::with_capacity(answer.items.len());
+        for entry in &answer.items {
+            let page = match pages.entry(entry.page) {
+                hash_map::Entry::Occupied(known) => known.into_mut(),
+                hash_map::Entry::Vacant(place) => {
+                    let page = self.inner.store.page(self.space(), Ref::Id(entry.page)).await?;
+                    place.insert(page.fields)
+                }
+            };
+            kept.push(sight.takes_in(entry, page));
+        }
+        let mut keep = kept.iter();
+        answer.items.retain(|_| keep.next() == Some(&true));
+        let mut keep = kept.iter();
+        answer.scores.retain(|_| keep.next() == Some(&true));
+        Ok(())
+    }
+}
