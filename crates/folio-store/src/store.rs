@@ -318,13 +318,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unavailable`: then nothing was done.
     async fn compact(&self, space: &SpaceName, compaction: Compaction) -> Result<Compacted, StoreError>;
 
-    /// Overwrites what was erased wherever it may still lie, and looks for `texts` in everything that belongs to the store,
-    /// whichever space it is of.
+    /// Overwrites what was erased wherever it may still lie in what belongs to the store, whichever space it is of, and looks
+    /// for `texts` in what `space` has and in the bytes of the files. What another space says is neither told nor touched.
     ///
     /// # Errors
     ///
     /// `Unavailable` if it cannot be overwritten now.
-    async fn scrub(&self, texts: Vec<String>) -> Result<Residue, StoreError>;
+    async fn scrub(&self, space: &SpaceName, texts: Vec<String>) -> Result<Residue, StoreError>;
 
     /// Looks for damage: the file itself, gaps in the numbering, and rows that do not follow from the log.
     ///

@@ -166,7 +166,11 @@ async fn secrets_do_not_reach_the_disk_or_the_preview_m7_6_48() {
     assert!(large.text.contains("[redacted:github_token] begins"), "{}", large.text);
     assert!(large.text.contains("[redacted:github_token] ends"), "{}", large.text);
     assert_eq!(large.warnings[0].code, "secret_redacted");
-    let residue = house.store.scrub(vec![token]).await.unwrap();
+    let residue = house
+        .store
+        .scrub(&folio_memory::SpaceName::main(), vec![token])
+        .await
+        .unwrap();
     assert_eq!(residue.found, Vec::<String>::new());
 }
 
@@ -183,7 +187,11 @@ async fn a_result_that_was_forgotten_is_gone_with_all_its_pieces_m7_6_50() {
     };
     let forgotten = house.space.forget(&person, &filter, "a test").await.unwrap();
     assert_eq!(forgotten.residue.found, Vec::<String>::new());
-    let residue = house.store.scrub(vec!["00123456 a line".to_owned()]).await.unwrap();
+    let residue = house
+        .store
+        .scrub(&folio_memory::SpaceName::main(), vec!["00123456 a line".to_owned()])
+        .await
+        .unwrap();
     assert_eq!(residue.found, Vec::<String>::new());
     let error = house.space.read_body(&kept.hash, &Part::WHOLE, 10).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);

@@ -515,3 +515,27 @@ async fn forgetting_in_one_space_says_nothing_of_another_m7_6_51() {
     clean("residue", &forgotten);
     assert_eq!(everything(&h.theirs).await, before);
 }
+
+#[tokio::test]
+async fn what_another_space_says_is_no_residue_and_its_trace_stays_m7_6_51() {
+    let h = houses().await;
+    let words = "the wedding is in the old mill";
+    let theirs = observe(&h.theirs, words, None).await;
+    let mut note = h.theirs.noted("scratch_page", "search");
+    note.detail = Some(serde_json::json!({ "text": words }));
+    h.theirs.note(note);
+    h.theirs.flush_trace().await.unwrap();
+    let before = everything(&h.theirs).await;
+    let mine = observe(&h.ours, words, None).await;
+    let filter = ForgetFilter {
+        entries: vec![Ref::Id(mine.id)],
+        ..ForgetFilter::default()
+    };
+    let forgotten = h.ours.forget(&person(), &filter, "r").await.unwrap();
+    assert_eq!(forgotten.residue.found, Vec::<String>::new());
+    assert_eq!(everything(&h.theirs).await, before);
+    let kept = h.theirs.entry(Ref::Id(theirs.id)).await.unwrap();
+    assert_eq!(kept.fields.body, theirs.fields.body);
+    let trace = h.theirs.trace(Default::default()).await.unwrap();
+    assert!(trace.iter().any(|line| line.operation == "search"), "their note stays");
+}

@@ -245,8 +245,8 @@ impl Store for FaultyStore {
         self.reach(WRITING)?.compact(space, compaction).await
     }
 
-    async fn scrub(&self, texts: Vec<String>) -> Result<Residue, StoreError> {
-        self.reach(WRITING)?.scrub(texts).await
+    async fn scrub(&self, space: &SpaceName, texts: Vec<String>) -> Result<Residue, StoreError> {
+        self.reach(WRITING)?.scrub(space, texts).await
     }
 
     async fn check(&self) -> Result<Checkup, StoreError> {

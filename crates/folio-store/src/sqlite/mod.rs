@@ -197,15 +197,15 @@ impl SqliteStore {
         self.readers.read_one(about(space, question)).await
     }
 
-    async fn look_for(&self, texts: Arc<Vec<String>>) -> Result<residue::Search, StoreError> {
+    async fn look_for(&self, space: &SpaceName, texts: Arc<Vec<String>>) -> Result<residue::Search, StoreError> {
         let file = self.file.clone();
-        let question = move |conn: &Connection| residue::search(conn, file.as_deref(), &texts);
-        self.readers.read(question).await
+        let question = move |conn: &Connection, space| residue::search(conn, file.as_deref(), space, &texts);
+        self.readers.read(about(space, question)).await
     }
 
-    async fn scrub_files(&self, texts: Arc<Vec<String>>, anew: bool) -> Result<(), StoreError> {
-        let writer = Arc::clone(&self.writer);
-        let done = tokio::task::spawn_blocking(move || writer.scrub(&texts, anew)).await;
+    async fn scrub_files(&self, space: &SpaceName, texts: Arc<Vec<String>>, anew: bool) -> Result<(), StoreError> {
+        let (writer, space) = (Arc::clone(&self.writer), space.clone());
+        let done = tokio::task::spawn_blocking(move || writer.scrub(&space, &texts, anew)).await;
         let done = done.map_err(|error| self.unavailable("write to", "the writer stopped", Some(Box::new(error))))?;
         done.map_err(|failure| failure.into_error("write to", &self.location))
     }
@@ -441,19 +441,19 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn scrub(&self, texts: Vec<String>) -> Result<Residue, StoreError> {
+    async fn scrub(&self, space: &SpaceName, texts: Vec<String>) -> Result<Residue, StoreError> {
         let texts = Arc::new(texts);
-        self.scrub_files(Arc::clone(&texts), false).await?;
+        self.scrub_files(space, Arc::clone(&texts), false).await?;
         if texts.is_empty() {
             return Ok(Residue::default());
         }
-        let found = self.look_for(Arc::clone(&texts)).await?;
+        let found = self.look_for(space, Arc::clone(&texts)).await?;
         if !found.is_in_free_space {
             return Ok(found.residue);
         }
         // Something lay there before it could be overwritten: in rows that changed long ago.
-        self.scrub_files(Arc::clone(&texts), true).await?;
-        Ok(self.look_for(texts).await?.residue)
+        self.scrub_files(space, Arc::clone(&texts), true).await?;
+        Ok(self.look_for(space, texts).await?.residue)
     }
 
     async fn check(&self) -> Result<Checkup, StoreError> {

@@ -15,7 +15,7 @@ use rusqlite::types::ValueRef;
 
 use super::error::{Failure, damaged};
 use super::packed::{self, Packed};
-use super::place::{Place, from_column};
+use super::place::{Place, SpaceId, from_column};
 use super::{blob, migrate};
 use crate::error::StoreError;
 use crate::upkeep::Residue;
@@ -38,15 +38,23 @@ pub(super) struct Search {
     pub(super) is_in_free_space: bool,
 }
 
-/// Looks for `texts` in everything that belongs to the store in `file`; only in its rows if there is no file.
-pub(super) fn search(conn: &Connection, file: Option<&Path>, texts: &[String]) -> Result<Search, Failure> {
+/// Looks for `texts` in what `space` has and in the files of the store; only in its rows if there is no file.
+///
+/// What another space says is its own business: it is not told, and a text that stands there is not looked for in the bytes
+/// of the files, where it would be found.
+pub(super) fn search(
+    conn: &Connection,
+    file: Option<&Path>,
+    space: Option<SpaceId>,
+    texts: &[String],
+) -> Result<Search, Failure> {
     let texts: BTreeSet<String> = texts
         .iter()
         .flat_map(|text| [text.trim().to_owned(), escaped(text.trim())])
         .filter(|text| text.len() >= LEAST)
         .collect();
     let mut search = Search::default();
-    let in_rows = search_rows(conn, &texts, &mut search.residue)?;
+    let in_rows = search_rows(conn, space, &texts, &mut search.residue)?;
     if let Some(file) = file {
         let hidden: Vec<&str> = texts.difference(&in_rows).map(String::as_str).collect();
         let patterns = patterns(&hidden)?;
@@ -90,30 +98,35 @@ fn tell(residue: &mut Residue, place: String) {
 /// Looks into every value of every table; the texts that stand in some.
 fn search_rows(
     conn: &Connection,
+    space: Option<SpaceId>,
     texts: &BTreeSet<String>,
     residue: &mut Residue,
 ) -> Result<BTreeSet<String>, Failure> {
     let mut seen = BTreeSet::new();
-    let mut look = |place: &dyn Fn() -> String, bytes: &[u8], residue: &mut Residue| {
+    let mut look = |place: &dyn Fn() -> String, of: Option<SpaceId>, bytes: &[u8], residue: &mut Residue| {
         for text in texts {
             if find(bytes, text.as_bytes()) {
                 seen.insert(text.clone());
-                tell(residue, place());
+                if of.is_none() || of == space {
+                    tell(residue, place());
+                }
             }
         }
     };
     for table in tables(conn)? {
         let mut statement = conn.prepare(&format!("SELECT * FROM \"{table}\""))?;
         let columns = statement.column_count();
+        let of_space = Belongs::of(&statement);
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let number = match row.get_ref(0)? {
                 ValueRef::Integer(number) => Some(number),
                 _ => None,
             };
+            let of = of_space.space_of(row)?;
             for column in 0..columns {
                 if let ValueRef::Text(bytes) | ValueRef::Blob(bytes) = row.get_ref(column)? {
-                    look(&|| named(&table, number), bytes, residue);
+                    look(&|| named(&table, number), of, bytes, residue);
                 }
             }
         }
@@ -121,19 +134,47 @@ fn search_rows(
     for (what, table) in [(Packed::Body, "entry"), (Packed::Record, "log")] {
         packed::each(conn, what, |place, text| {
             let text = text.unwrap_or_default();
-            look(&|| named(table, Some(place.raw())), text.as_bytes(), residue);
+            let name = || named(table, Some(place.raw()));
+            look(&name, Some(place.space()), text.as_bytes(), residue);
         })?;
     }
-    let mut statement = conn.prepare("SELECT hash, size, encoding, bytes FROM blob WHERE encoding <> 'raw'")?;
+    let mut statement = conn.prepare("SELECT hash, size, encoding, bytes, space FROM blob WHERE encoding <> 'raw'")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let hash: Vec<u8> = row.get(0)?;
         let encoding: String = row.get(2)?;
         let bytes = blob::unpack(&hash, from_column(row.get(1)?), &encoding, row.get(3)?).unwrap_or_default();
-        look(&|| "a body".to_owned(), &bytes, residue);
+        look(&|| "a body".to_owned(), Some(row.get(4)?), &bytes, residue);
     }
     residue.searched.push("every row of every table".to_owned());
     Ok(seen)
+}
+
+/// By which column of a table one knows whose its rows are.
+enum Belongs {
+    Space(usize),
+    Place(usize),
+    /// They are of the store, or name spaces.
+    Nobody,
+}
+
+impl Belongs {
+    fn of(statement: &rusqlite::Statement<'_>) -> Self {
+        let column = |name| statement.column_index(name).ok();
+        match (column("space"), column("place").or_else(|| column("entry"))) {
+            (Some(column), _) => Self::Space(column),
+            (None, Some(column)) => Self::Place(column),
+            (None, None) => Self::Nobody,
+        }
+    }
+
+    fn space_of(&self, row: &rusqlite::Row<'_>) -> Result<Option<SpaceId>, Failure> {
+        Ok(match self {
+            Self::Space(column) => Some(row.get(*column)?),
+            Self::Place(column) => Some(row.get::<_, Place>(*column)?.space()),
+            Self::Nobody => None,
+        })
+    }
 }
 
 fn tables(conn: &Connection) -> Result<Vec<String>, Failure> {

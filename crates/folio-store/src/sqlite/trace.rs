@@ -58,12 +58,12 @@ pub(super) fn forget_entry(conn: &Connection, space: SpaceId, id: EntryId) -> Re
     Ok(())
 }
 
-/// Lets go of the notes that say one of `texts`: the words of a question, a value that was put right.
-pub(super) fn forget_texts(conn: &Connection, texts: &[String]) -> Result<(), Failure> {
+/// Lets go of the notes of `space` that say one of `texts`: the words of a question, a value that was put right.
+pub(super) fn forget_texts(conn: &Connection, space: SpaceId, texts: &[String]) -> Result<(), Failure> {
     overwrite_deleted(conn, true)?;
     let mut gone = Vec::new();
-    let mut statement = conn.prepare("SELECT place, note FROM trace")?;
-    let mut rows = statement.query([])?;
+    let mut statement = conn.prepare("SELECT place, note FROM trace WHERE place BETWEEN ?1 AND ?2")?;
+    let mut rows = statement.query(params![Place::start(space), Place::end(space)])?;
     while let Some(row) = rows.next()? {
         let note = row.get_ref(1)?.as_str().map_err(|error| damaged("a note", error))?;
         if texts

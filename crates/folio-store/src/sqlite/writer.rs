@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use folio_memory::SpaceName;
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 use tokio::sync::mpsc;
@@ -19,7 +20,7 @@ use super::error::{Failure, repeated};
 use super::job::{Done, Job};
 use super::lease::Owners;
 use super::open::BUSY_WAIT;
-use super::scope::{Known, Scope};
+use super::scope::{Known, Scope, space_id};
 use super::text::{self, FAR};
 use super::trace;
 use super::wake::Wake;
@@ -139,16 +140,18 @@ impl Writer {
         self.wal.note_moved();
     }
 
-    /// Lets go of notes that say one of `texts`, moves all of the write-ahead log into the file and cuts it off; before, if wanted, writes the whole file anew without
+    /// Lets go of notes of `space` that say one of `texts`, moves all of the write-ahead log into the file and cuts it off; before, if wanted, writes the whole file anew without
     /// its free space. Nobody can write meanwhile.
-    pub(super) fn scrub(&self, texts: &[String], anew: bool) -> Result<(), Failure> {
+    pub(super) fn scrub(&self, space: &SpaceName, texts: &[String], anew: bool) -> Result<(), Failure> {
         let mut pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
         if !pen.conn.is_autocommit() {
             pen.roll_back();
         }
         if !texts.is_empty() {
             pen.begin()?;
-            trace::forget_texts(&pen.conn, texts)?;
+            if let Some(space) = space_id(&pen.conn, space)? {
+                trace::forget_texts(&pen.conn, space, texts)?;
+            }
             let spaces = text::spaces(&pen.conn)?;
             execute(&pen.conn, "COMMIT")?;
             // Words of what was erased lie in the index until it is written anew.

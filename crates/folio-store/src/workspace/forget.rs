@@ -186,7 +186,7 @@ impl Workspace {
         said.retain(|text| text.trim().len() >= LOOKED_FOR || filter.text.as_ref() == Some(text));
         // What was noted and not yet written would be written behind our back.
         self.flush_trace().await?;
-        let residue = self.inner.store.scrub(said.into_iter().collect()).await?;
+        let residue = self.inner.store.scrub(self.space(), said.into_iter().collect()).await?;
         let mut entries = Vec::with_capacity(found.len());
         for entry in found {
             entries.push(self.entry(Ref::Id(entry.id)).await?);

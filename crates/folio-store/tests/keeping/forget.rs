@@ -233,6 +233,9 @@ async fn child_forgets() {
 #[tokio::test]
 async fn a_store_in_memory_forgets_too_m7_6_50() {
     let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
-    let residue = store.scrub(vec![WORDS.to_owned()]).await.unwrap();
+    let residue = store
+        .scrub(&folio_memory::SpaceName::main(), vec![WORDS.to_owned()])
+        .await
+        .unwrap();
     assert_eq!(residue.found, Vec::<String>::new());
 }

@@ -28,7 +28,12 @@ async fn an_old_observation_is_archived_then_erased_then_only_its_number_is_left
         ("", Some(ErasedFor::Expired))
     );
     assert_eq!(erased.created_at, entry.created_at);
-    house.workspace.store().scrub(Vec::new()).await.unwrap();
+    house
+        .workspace
+        .store()
+        .scrub(&folio_memory::SpaceName::main(), Vec::new())
+        .await
+        .unwrap();
     assert!(!house.holds("the build is slow"));
     house.is_sound().await;
     assert_eq!(house.get(&kept).await.state(house.now()), State::Live);
@@ -114,7 +119,14 @@ async fn an_archived_body_takes_less_room_and_is_read_listed_and_restored_as_it_
         .unwrap();
     assert!(house.holds("on the second machine"));
     assert_eq!(house.tidy().await.packed, 1);
-    drop(house.workspace.store().scrub(Vec::new()).await.unwrap());
+    drop(
+        house
+            .workspace
+            .store()
+            .scrub(&folio_memory::SpaceName::main(), Vec::new())
+            .await
+            .unwrap(),
+    );
     let entry = house.get(&entry).await;
     assert_eq!(entry.fields.body, text);
     let archived = EntryQuery {
@@ -144,7 +156,12 @@ async fn what_names_a_person_goes_after_its_time_pinned_or_not_m7_6_49() {
     house.clock.advance(30 * DAY);
     assert_eq!(house.tidy().await.erased[&ErasedFor::Pii], 1);
     assert_eq!(house.get(&entry).await.fields.body, "");
-    house.workspace.store().scrub(Vec::new()).await.unwrap();
+    house
+        .workspace
+        .store()
+        .scrub(&folio_memory::SpaceName::main(), Vec::new())
+        .await
+        .unwrap();
     assert!(!house.holds("jane.doe@example.org"));
     house.is_sound().await;
 }

@@ -367,7 +367,7 @@ impl Store for FakeStore {
         Ok(Compacted::default())
     }
 
-    async fn scrub(&self, _: Vec<String>) -> Result<Residue, StoreError> {
+    async fn scrub(&self, _: &SpaceName, _: Vec<String>) -> Result<Residue, StoreError> {
         Ok(Residue::default())
     }
 
