@@ -59,7 +59,7 @@ fn runner_on(path: &Path) -> Runner {
 }
 
 /// What the child process does: submits the run and drives it until it is killed or done.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn child() {
     let Some(path) = std::env::var_os(CHILD) else { return };
     let runner = runner_on(Path::new(&path));
