@@ -24,6 +24,7 @@ fn words_find_entries_of_every_kind_with_the_place_where_they_stand() {
             "search flight --thread other",
             "search zurich wine",
             "search zurich wine --any",
+            "search how are the flights and zurich and wine",
             "search '\"*'",
             "search",
             "observe list --text flying",
@@ -50,10 +51,18 @@ fn words_find_entries_of_every_kind_with_the_place_where_they_stand() {
     $ folio search flight --thread other
     e1 [task/open] Book flights
     $ folio search zurich wine
-    ! nothing is found
+    e4 [note/active] Wine list
+    e2 [contextual_insight/active] The user wants a flight to Zürich #travel
+    ! nothing has all of the words; this has some of them
     $ folio search zurich wine --any
     e4 [note/active] Wine list
     e2 [contextual_insight/active] The user wants a flight to Zürich #travel
+    $ folio search how are the flights and zurich and wine
+    e4 [note/active] Wine list
+    e2 [contextual_insight/active] The user wants a flight to Zürich #travel
+    e1 [task/open] Book flights
+    e3 [todo/open] Ask for the passport — Before the flights are booked, the name in it must be known #travel
+    ! nothing has all of the words; this has some of them
     $ folio search '"*'
     ! there is no word in "\"*"
     ! nothing is found
@@ -72,7 +81,9 @@ fn words_find_entries_of_every_kind_with_the_place_where_they_stand() {
     $ folio observe archive e2
     e2 [contextual_insight/archived 0.5] The user wants a flight to Zürich #travel
     $ folio search flight zurich
-    ! nothing is found
+    e1 [task/open] Book flights
+    e3 [todo/open] Ask for the passport — Before the flights are booked, the name in it must be known #travel
+    ! nothing has all of the words; this has some of them
     $ folio search flight zurich --all
     e2 [contextual_insight/archived] The user wants a flight to Zürich #travel
     $ folio search flight --cursor nonsense
@@ -109,4 +120,26 @@ fn programs_read_the_score_and_the_pieces_of_the_text() {
     assert_eq!(listed["items"][0]["handle"], "e1");
     assert!(listed["items"][0]["score"].as_f64().unwrap() > 0.0);
     assert!(folio.json(&["observe", "list"])["items"][0].get("score").is_none());
+}
+
+#[test]
+fn what_has_only_some_of_the_words_is_read_part_by_part_too() {
+    let folio = Folio::new();
+    for n in 0..5 {
+        folio.ok(&["observe", "add", &format!("red apple {n}")]);
+        folio.ok(&["observe", "add", &format!("green pear {n}")]);
+    }
+    let first = folio.json(&["search", "apple", "pear", "--limit", "4"]);
+    assert_eq!((&first["returned"], &first["total"]), (&json!(4), &json!(10)));
+    let mut seen: Vec<Value> = first["items"].as_array().unwrap().clone();
+    let mut next = first["next"].clone();
+    while let Some(cursor) = next.as_str() {
+        let part = folio.json(&["search", "apple", "pear", "--limit", "4", "--cursor", cursor]);
+        seen.extend(part["items"].as_array().unwrap().iter().cloned());
+        next = part["next"].clone();
+    }
+    let mut handles: Vec<_> = seen.iter().map(|item| item["handle"].to_string()).collect();
+    handles.sort();
+    handles.dedup();
+    assert_eq!((seen.len(), handles.len()), (10, 10));
 }

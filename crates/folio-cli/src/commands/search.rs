@@ -15,7 +15,7 @@ pub(crate) struct Search {
     /// What to look for: words, in any form; signs mean nothing
     #[arg(value_name = "TEXT", required = true)]
     words: Vec<String>,
-    /// Also what has only some of the words
+    /// What has only some of the words even if something has all of them
     #[arg(long)]
     any: bool,
     /// Only this kind; several mean any of them
@@ -95,9 +95,13 @@ pub(crate) async fn run(context: &Context<'_>, search: Search) -> Result<Exit, F
             ..EntryQuery::default()
         };
         let now = workspace.now();
-        List::scored(&workspace.entries(&query).await?, |entry, score| {
-            Found::of(entry, score, &words, now)
-        })
+        let (answer, used) = workspace.search(&query).await?;
+        if used != how && answer.total > 0 {
+            context
+                .output
+                .note("nothing has all of the words; this has some of them");
+        }
+        List::scored(&answer, |entry, score| Found::of(entry, score, &words, now))
     };
     context.output.report(&list)?;
     if let Some(remark) = list.remark("nothing is found") {

@@ -2,12 +2,13 @@
 //! program wrote may hold what this one would not have stored.
 
 use folio_memory::id::{EntryRef, PageRef, RunRef};
-use folio_memory::{Entry, EntryQuery, Link, ListAnswer, Order, Page, PageQuery, RunId, Seq, TypeRanks};
+use folio_memory::{Entry, EntryQuery, Link, ListAnswer, Order, Page, PageQuery, RunId, Seq, TextMatch, TypeRanks};
 
 use super::notes::Stopwatch;
 use super::redact::recall;
 use super::{Workspace, WorkspaceError};
 use crate::commit::BlobHash;
+use crate::error::ErrorKind;
 use crate::store::{Journal, LogRow, Revision, RunQuery, RunRow};
 
 impl Workspace {
@@ -21,6 +22,31 @@ impl Workspace {
         let answer = self.visible_entries(query).await;
         self.note_query(None, query, &watch, &answer);
         answer
+    }
+
+    /// The entries that have all the words that `query` asks for, or, if none has, those that have some of them, and which of
+    /// the two it is: whoever asks in a sentence seldom uses only words that stand there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::entries`].
+    pub async fn search(&self, query: &EntryQuery) -> Result<(ListAnswer<Entry>, TextMatch), WorkspaceError> {
+        let answer = self.entries(query).await;
+        let has_several = query.text_query().is_some_and(|words| words.words().len() > 1);
+        let goes_on = query.cursor.is_some();
+        let is_looser = match &answer {
+            Ok(answer) => answer.total == 0 && !goes_on,
+            // A cursor of the looser question is none of this one.
+            Err(error) => goes_on && error.kind() == ErrorKind::Invalid,
+        };
+        if query.text_match != TextMatch::All || !has_several || !is_looser {
+            return Ok((answer?, query.text_match));
+        }
+        let looser = EntryQuery {
+            text_match: TextMatch::Any,
+            ..query.clone()
+        };
+        Ok((self.entries(&looser).await?, TextMatch::Any))
     }
 
     /// The same for the workspace's own purposes, without a trace.
