@@ -20,6 +20,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::ahead::{Ahead, Writing};
+use crate::book::RunBook;
 use crate::error::RunnerError;
 use crate::grants;
 use crate::memory::{MemoryWriter, ruled, turn_of};
@@ -87,6 +88,11 @@ impl Drive {
             workspace: shared.workspace.clone(),
             run: id,
             templates: Arc::clone(&shared.templates),
+        });
+        context.scratchbook = Arc::new(RunBook {
+            workspace: shared.workspace.clone(),
+            run: id,
+            turn: turn_of(&run),
         });
         let mut memory = MemoryWriter {
             space: shared.workspace.space().clone(),

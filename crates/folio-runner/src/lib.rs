@@ -7,10 +7,12 @@
 //! - `drive`: the loop of one run
 //! - `perform`: one call of a tool, from its permissions to its outcome
 //! - `memory`: what a call writes: observations and page entries, in the same commit as its outcome
+//! - `book`: the scratchbook of the run's thread, for tools
 //! - `prefer`: what comes first when more is due than may be under way
 //! - [`watch`]: a run as others see it, live
 
 mod ahead;
+mod book;
 mod drive;
 pub mod error;
 mod grants;

@@ -225,3 +225,49 @@ async fn what_a_confirmation_needs_is_done_first_when_not_all_can_be_m7_11_2() {
         .await;
     assert_eq!(begun(&house).await, ["verify-email", "send-email", "weather"]);
 }
+
+#[tokio::test]
+async fn steps_write_to_the_scratchbook_of_their_thread_once_and_read_it() {
+    let house = House::new();
+    let plan = "\
+        title: Notes\n\
+        steps:\n\
+        - {id: add, do: {tool: scratch_add, args: {kind: task, title: Move the house}}}\n\
+        - {id: pin, do: {tool: scratch_pin, args: {id: '{{ results.add.output.handle }}'}}}\n\
+        - {id: read, do: {tool: scratch_read, args: {}}}\n";
+    let run = house.submit(plan, Actor::new(Role::Human, "ada")).await;
+    let result = house.runner.drive(run).await.unwrap();
+    assert_eq!(result.status, Outcome::Ok, "{result:?}");
+    let thread = ThreadKey("work".to_owned());
+    let items = house
+        .workspace
+        .book_items(&thread, Default::default())
+        .await
+        .unwrap()
+        .items;
+    assert_eq!(items.len(), 1);
+    assert!(items[0].fields.pin_rank.is_some());
+    assert_eq!(items[0].fields.source.run, Some(run));
+    assert!(
+        house
+            .workspace
+            .book_items(&ThreadKey::main(), Default::default())
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn a_wrong_argument_of_a_scratch_tool_fails_its_step_and_says_which() {
+    let house = House::new();
+    let plan = "title: Notes\nsteps: [{id: add, do: {tool: scratch_add, args: {kind: note, type: alert, body: x}}}]";
+    let run = house.submit(plan, Actor::new(Role::Human, "ada")).await;
+    let result = house.runner.drive(run).await.unwrap();
+    assert_eq!(result.status, Outcome::Failed);
+    assert!(
+        format!("{result:?}").contains("type: is nothing that a note has"),
+        "{result:?}"
+    );
+}

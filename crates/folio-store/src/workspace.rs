@@ -28,6 +28,7 @@ mod reads;
 mod receipts;
 mod record;
 mod redact;
+mod scratch;
 mod sight;
 mod tidy;
 mod tool_context;
@@ -64,6 +65,7 @@ pub use patch::Guard;
 pub use policy::PolicyInForce;
 pub use receipts::KeptReceipt;
 pub use record::{Recorded, Write};
+pub use scratch::{ScratchAnswer, ScratchCaller};
 pub use tidy::Tidied;
 pub use trace::{TraceEntry, TraceQuery};
 pub use turn::{Begun, DraftedTurn, Ended, Episode, EpisodeQuery, Exported, TurnInput};
@@ -97,6 +99,8 @@ struct Inner {
     looks_again: AtomicI64,
     /// The latest instant that was seen: the space's own never run backwards (M7.1.9).
     latest: AtomicI64,
+    /// The instant of the last commit that was made through it.
+    committed_at: AtomicI64,
     /// Pages of derived id that are known to be there. Pages are never removed, so this stays true.
     known_pages: Mutex<HashSet<PageId>>,
     recalled: redact::Recalled,
@@ -140,6 +144,7 @@ impl Workspace {
                 policy_was_read: AtomicBool::new(false),
                 looks_again: AtomicI64::new(i64::MIN),
                 latest: AtomicI64::new(i64::MIN),
+                committed_at: AtomicI64::new(i64::MIN),
                 known_pages,
                 notebook,
                 outbox: OnceLock::new(),

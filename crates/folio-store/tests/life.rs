@@ -418,6 +418,8 @@ async fn a_stale_version_is_refused_with_the_entry_as_it_is_unless_it_is_as_wish
 async fn work_is_claimed_by_one_until_its_lease_is_over_m7_4_35() {
     let scene = scene();
     let task = Ref::Id(scene.task().await.id);
+    // A task has an instant of its own, just after that of a clock that stands still.
+    scene.clock.advance(minutes(1));
     let (ada, bob) = (Owner::parse("ada").unwrap(), Owner::parse("bob").unwrap());
     let claim = async |owner: &Owner| {
         scene

@@ -9,6 +9,7 @@
 //! | `text` | computes: templates, lists, counts, order | pure |
 //! | `observe`, `page_append` | propose entries for the scratch page and for pages | pure |
 //! | `result_read` | reads a range of an earlier result | read |
+//! | `scratch_read`, `scratch_add`, `scratch_update`, `scratch_complete`, `scratch_pin`, `scratch_unpin` | the scratchbook of the thread | read, idempotent |
 //! | `wait` | waits | read |
 
 mod git;
@@ -18,6 +19,7 @@ mod observe;
 mod page_append;
 mod read;
 mod result_read;
+mod scratch;
 mod shell;
 mod text;
 mod wait;
@@ -31,7 +33,7 @@ use crate::tool::Tool;
 
 /// All of them.
 pub fn all() -> Vec<Arc<dyn Tool>> {
-    vec![
+    let mut all: Vec<Arc<dyn Tool>> = vec![
         Arc::new(git::Git::default()),
         Arc::new(grep::Grep::default()),
         Arc::new(list::List::default()),
@@ -43,7 +45,9 @@ pub fn all() -> Vec<Arc<dyn Tool>> {
         Arc::new(text::Text::default()),
         Arc::new(wait::Wait::default()),
         Arc::new(write::Write::default()),
-    ]
+    ];
+    all.extend(scratch::Scratch::all().map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+    all
 }
 
 /// One text or several, as arguments give them.

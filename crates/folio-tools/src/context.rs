@@ -7,9 +7,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use folio_memory::passage::{self, Part, PartRead};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::response::{FailureKind, ToolError};
 use crate::roots::{Roots, RunFolder};
+use crate::tool::ToolRequest;
 
 /// Earlier results of the run, for `result_read`.
 #[async_trait]
@@ -42,6 +45,31 @@ pub struct NoResults;
 impl ResultSource for NoResults {
     async fn read(&self, node: &str) -> Result<Vec<u8>, String> {
         Err(format!("there is no result of {node}: nothing was done before"))
+    }
+}
+
+/// The scratchbook of the run's thread, for `scratch_*`.
+#[async_trait]
+pub trait ScratchSource: Send + Sync + Debug {
+    /// Does what `request`, a call of one of these tools, asks; once, however often it is asked with the same id.
+    ///
+    /// The answer is an object with a `text` for models.
+    ///
+    /// # Errors
+    ///
+    /// The argument that is wrong, or why it cannot be done.
+    async fn call(&self, request: &ToolRequest) -> Result<Value, ToolError>;
+}
+
+/// A call outside of any thread.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoScratchbook;
+
+#[async_trait]
+impl ScratchSource for NoScratchbook {
+    async fn call(&self, request: &ToolRequest) -> Result<Value, ToolError> {
+        let message = format!("{} needs a scratchbook, and there is none here", request.tool);
+        Err(ToolError::new(FailureKind::Denied, "no_scratchbook", message))
     }
 }
 
@@ -153,6 +181,8 @@ pub struct ToolContext {
     pub cancel: CancellationToken,
     /// Earlier results of the run.
     pub results: Arc<dyn ResultSource>,
+    /// The scratchbook of the run's thread.
+    pub scratchbook: Arc<dyn ScratchSource>,
 }
 
 impl ToolContext {
@@ -167,6 +197,7 @@ impl ToolContext {
             environment: Arc::default(),
             cancel: CancellationToken::new(),
             results: Arc::new(NoResults),
+            scratchbook: Arc::new(NoScratchbook),
         }
     }
 }

@@ -37,7 +37,7 @@ mod process;
 mod sha256;
 mod walk;
 
-pub use context::{NoResults, ResultSource, ShellPolicy, ToolContext, ToolLimits};
+pub use context::{NoResults, NoScratchbook, ResultSource, ScratchSource, ShellPolicy, ToolContext, ToolLimits};
 pub use registry::Registry;
 pub use response::{EvidenceRef, FailureKind, PageAppend, PageTarget, ToolError, ToolResponse, ToolStatus, Truncated};
 pub use roots::{Access, Root, RootError, Roots, RunFolder};

@@ -60,7 +60,10 @@ async fn a_tool_that_is_not_known_is_named_with_the_one_that_was_meant() {
     let error = world.error("deploy_to_the_moon", json!({})).await;
     assert_eq!(
         error.hints,
-        ["the tools are: git, grep, list, observe, page_append, read, result_read, shell, text, wait, write"]
+        [
+            "the tools are: git, grep, list, observe, page_append, read, result_read, scratch_add, scratch_complete, \
+             scratch_pin, scratch_read, scratch_unpin, scratch_update, shell, text, wait, write"
+        ]
     );
 }
 
@@ -227,6 +230,12 @@ fn every_tool_describes_itself() {
     page_append pure inline
     read read
     result_read read
+    scratch_add idempotent writes
+    scratch_complete idempotent writes
+    scratch_pin idempotent writes
+    scratch_read read
+    scratch_unpin idempotent writes
+    scratch_update idempotent writes
     shell opaque writes asks
     text pure inline
     wait read

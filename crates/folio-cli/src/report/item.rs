@@ -1,62 +1,14 @@
-//! An item of a scratchbook as seed 003 writes it.
+//! An item of a scratchbook as people read it.
 
 use std::fmt::{self, Write as _};
 
-use folio::Entry;
-use folio::memory::entry::BodyRef;
-use serde::Serialize;
+pub(crate) use folio::memory::scratchbook::ScratchItem;
 
 use super::{first_line, printable};
 use crate::output::{Report, Style};
 
 /// Characters of its text that a line shows.
 const LINE_CHARS: usize = 120;
-
-/// A note, a todo or a task.
-#[derive(Debug, Serialize)]
-pub(crate) struct ScratchItem {
-    handle: String,
-    item_id: String,
-    kind: &'static str,
-    status: &'static str,
-    title: String,
-    body: String,
-    /// Of a long text, `body` is the beginning.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    body_ref: Option<BodyRef>,
-    tags: Vec<String>,
-    pinned: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    phase: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    progress: Option<f64>,
-    created_at_nanoseconds: i64,
-    updated_at_nanoseconds: i64,
-    version: u32,
-}
-
-impl ScratchItem {
-    /// `entry` as an item.
-    pub(crate) fn of(entry: &Entry) -> Self {
-        let fields = &entry.fields;
-        Self {
-            handle: entry.handle.to_string(),
-            item_id: entry.id.to_string(),
-            kind: entry.kind.as_str(),
-            status: fields.status.as_str(),
-            title: fields.title.clone(),
-            body: fields.body.clone(),
-            body_ref: fields.body_ref.clone(),
-            tags: fields.tags.iter().map(ToString::to_string).collect(),
-            pinned: fields.pin_rank.is_some(),
-            phase: fields.phase.clone(),
-            progress: fields.progress,
-            created_at_nanoseconds: entry.created_at.as_nanos(),
-            updated_at_nanoseconds: entry.updated_at.as_nanos(),
-            version: entry.version,
-        }
-    }
-}
 
 impl Report for ScratchItem {
     /// One line: `e42 [task/in_progress] title (phase, 60%) — body… #tag`.

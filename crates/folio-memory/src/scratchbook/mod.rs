@@ -1,9 +1,12 @@
 //! Notes, todos and tasks of a thread (seed 003).
 
+mod item;
 mod order;
+pub mod tools;
 
 use serde::{Deserialize, Serialize};
 
+pub use item::ScratchItem;
 pub use order::by_urgency;
 
 use crate::actor::Trust;

@@ -9,8 +9,8 @@ use folio_memory::id::RunHandle;
 use folio_memory::keeping::watched;
 use folio_memory::terms::terms_of;
 use folio_memory::{
-    Change, Entry, EntryHandle, EntryId, FieldChange, KeptPolicy, Link, NewEntry, NewPage, Page, PageHandle, PageId,
-    RunId, Seq, Timestamp, history,
+    Change, Entry, EntryHandle, EntryId, EntryKind, FieldChange, KeptPolicy, Link, NewEntry, NewPage, Page, PageHandle,
+    PageId, RunId, Seq, Timestamp, history,
 };
 
 use super::erase::Gone;
@@ -44,7 +44,7 @@ pub(super) fn apply(scope: &mut Scope<'_>, commit: &Prepared) -> Result<Committe
         scope,
         space,
         seq: Seq(ends.head.0 + 1),
-        at: commit.at.max(ends.at),
+        at: instant_of(commit, ends.at),
         ends,
         pages: Planned::default(),
         entries: Planned::default(),
@@ -64,6 +64,20 @@ pub(super) fn apply(scope: &mut Scope<'_>, commit: &Prepared) -> Result<Committe
         plan.append(append)?;
     }
     plan.write(commit, known.is_none())
+}
+
+/// When `commit` is made: not before the last one, `before`, whatever the clock says (M7.1.9). A commit that adds an item to a
+/// scratchbook has an instant of its own, by which items are ordered (seed 003).
+fn instant_of(commit: &Prepared, before: Timestamp) -> Timestamp {
+    let is_ordered = commit.record.changes.iter().any(|change| match change {
+        Change::AddEntry(new) => matches!(new.kind, EntryKind::Note | EntryKind::Todo | EntryKind::Task),
+        _ => false,
+    });
+    if is_ordered && commit.at <= before {
+        Timestamp::from_nanos(before.as_nanos().saturating_add(1))
+    } else {
+        commit.at.max(before)
+    }
 }
 
 /// What a commit will come to.

@@ -111,7 +111,13 @@ impl Workspace {
     ) -> Result<Recorded, WorkspaceError> {
         let run = write.run.as_ref().map(|append| append.run);
         let mut policy = self.policy_to_go_by(&write).await?;
-        let at = write.at.unwrap_or_else(|| self.now());
+        let mut at = write.at.unwrap_or_else(|| self.now());
+        let is_item = |entry: &Entry| matches!(entry.kind, EntryKind::Note | EntryKind::Todo | EntryKind::Task);
+        if seen.is_some_and(is_item) {
+            // Items are ordered by when they last changed (seed 003).
+            let last = self.inner.committed_at.load(Ordering::Relaxed);
+            at = at.max(Timestamp::from_nanos(last.saturating_add(1)));
+        }
         let mut blobs = write.blobs;
         let mut record = Record {
             run: write.run,
@@ -166,7 +172,9 @@ impl Workspace {
             }
         };
         self.inner.notebook.saw(committed.seq);
-        self.inner.latest.fetch_max(committed.at.as_nanos(), Ordering::Relaxed);
+        let nanos = committed.at.as_nanos();
+        self.inner.latest.fetch_max(nanos, Ordering::Relaxed);
+        self.inner.committed_at.fetch_max(nanos, Ordering::Relaxed);
         for change in &record.changes {
             if let Change::EnsurePage(page) = change {
                 self.remember(page.id);

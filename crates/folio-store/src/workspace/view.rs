@@ -10,7 +10,7 @@ use folio_memory::query::MAX_LIMIT;
 use folio_memory::tokens::Tokens;
 use folio_memory::view::{Audience, BookSections, Offer, Placement, Render, Rendered, Shown, ViewSection, render};
 use folio_memory::{
-    Entry, EntryKind, EntryQuery, Order, PageId, Seq, ThreadKey, Timestamp, TraceNote, TurnId, scratchbook,
+    Actor, Entry, EntryKind, EntryQuery, Order, PageId, Seq, ThreadKey, Timestamp, TraceNote, TurnId, scratchbook,
 };
 use serde_json::json;
 
@@ -77,6 +77,9 @@ struct Key {
     thread: ThreadKey,
     render: Render,
     counted: String,
+    /// Who asks, in whatever turn, and from where: what they may not read is not in it (M7.7).
+    asker: Actor,
+    seen_from: ThreadKey,
 }
 
 /// A view that was made.
@@ -143,6 +146,11 @@ impl Workspace {
                 }),
             },
             counted: tokens.method(),
+            asker: Actor {
+                turn: None,
+                ..(*self.asker).clone()
+            },
+            seen_from: self.thread().clone(),
         };
         let (as_of, at) = (self.head().await?, self.now());
         if let Some((made_at, rendered, is_noted)) = self.inner.views.get(&key, as_of, turn)
@@ -259,7 +267,7 @@ impl Workspace {
 
     /// What `query` gives.
     async fn offered(&self, query: &EntryQuery) -> Result<Offer, WorkspaceError> {
-        let answer = self.read_entries(query).await?;
+        let answer = self.visible_entries(query).await?;
         Ok(Offer {
             shown: answer.items.into_iter().map(shown).collect(),
             total: answer.total,
@@ -297,7 +305,7 @@ impl Ask<'_> {
             pinned: None,
             ..unpinned(vec![EntryKind::Summary], OF_KNOWLEDGE.into(), Order::Newest, self.max)
         };
-        let answer = self.workspace.read_entries(&query).await?;
+        let answer = self.workspace.visible_entries(&query).await?;
         Ok((answer.items, answer.total))
     }
 
@@ -318,14 +326,14 @@ impl Ask<'_> {
             page: Some(self.page),
             ..pinned.clone()
         };
-        let answer = self.workspace.read_entries(&of_book).await?;
+        let answer = self.workspace.visible_entries(&of_book).await?;
         let (mut found, mut total) = (answer.items, answer.total);
         if with_observations {
             let noticed = EntryQuery {
                 kinds: vec![EntryKind::Observation],
                 ..pinned
             };
-            let answer = self.workspace.read_entries(&noticed).await?;
+            let answer = self.workspace.visible_entries(&noticed).await?;
             total += answer.total;
             found.extend(answer.items);
         }

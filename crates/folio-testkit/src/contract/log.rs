@@ -207,8 +207,12 @@ pub async fn instants_never_run_backwards(home: &dyn Home) {
     assert_eq!(scene.commit(Vec::new()).await.at, late);
     scene.clock.set(Timestamp::from_millis(5));
     assert_eq!(scene.commit(Vec::new()).await.at, late);
+    // An item of a scratchbook has an instant of its own, however close, by which items are ordered.
     let id = scene.a_note("dated").await;
-    assert_eq!(scene.read(id).await.created_at, late);
+    let next = Timestamp::from_nanos(late.as_nanos() + 1);
+    assert_eq!(scene.read(id).await.created_at, next);
+    let id = scene.a_note("dated later").await;
+    assert!(scene.read(id).await.created_at > next);
     assert_eq!(
         scene.other_space("other").commit(Vec::new()).await.at,
         Timestamp::from_millis(5)

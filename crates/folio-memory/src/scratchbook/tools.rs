@@ -1,0 +1,470 @@
+//! The six tools by which a model works on its scratchbook: what they are called, what they take, and what a call means
+//! (seed 003 A4; memory part A, "Tool surface").
+//!
+//! Their definitions are sent with every request, so they are short: all six together are at most 700 tokens.
+
+use serde_json::{Map, Value, json};
+
+use super::{ItemInput, ItemPatch};
+use crate::entry::EntryKind;
+use crate::id::EntryRef;
+use crate::observation::ObservationInput;
+use crate::warning::Invalid;
+
+/// Tokens that an answer has at most unless more are asked for.
+pub const ANSWER_TOKENS: u32 = 2_000;
+/// Tokens that can be asked for.
+pub const MAX_ANSWER_TOKENS: u32 = 20_000;
+
+/// A tool as a model is told of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Definition {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does.
+    pub description: &'static str,
+    /// The JSON Schema of what it takes.
+    pub schema: Value,
+    /// Whether it leaves memory as it is.
+    pub only_reads: bool,
+}
+
+/// What is wanted of `scratch_read`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Read {
+    /// One entry (`e42`) or page (`p7`), with its whole text.
+    pub id: Option<String>,
+    /// Words to look for.
+    pub query: Option<String>,
+    /// What stands on a page (`p7`), or everything of `book`, `observations` or `tree`.
+    pub page: Option<String>,
+    /// With all of these tags.
+    pub tags: Vec<String>,
+    /// Where an earlier answer ended.
+    pub cursor: Option<String>,
+    /// Tokens of the answer.
+    pub budget: Option<u32>,
+}
+
+/// A call of one of the tools, with arguments that make sense.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Call {
+    /// `scratch_read`.
+    Read(Read),
+    /// `scratch_add` of a note, a todo or a task.
+    AddItem(Box<ItemInput>),
+    /// `scratch_add` of an observation.
+    AddObservation(Box<ObservationInput>),
+    /// `scratch_add` onto a page.
+    Append {
+        /// Which page.
+        page: String,
+        /// One line; may be empty.
+        title: String,
+        /// The text.
+        body: String,
+        /// Words to find it by.
+        tags: Vec<String>,
+    },
+    /// `scratch_update`.
+    Update {
+        /// Which item.
+        id: EntryRef,
+        /// What changes.
+        patch: Box<ItemPatch>,
+        /// The version that it must have.
+        expected_version: Option<u32>,
+    },
+    /// `scratch_complete`.
+    Complete(EntryRef),
+    /// `scratch_pin`.
+    Pin(EntryRef),
+    /// `scratch_unpin`.
+    Unpin(EntryRef),
+}
+
+const KINDS: [&str; 4] = ["note", "todo", "task", "observation"];
+const STATUSES: [&str; 5] = ["open", "in_progress", "blocked", "done", "archived"];
+
+/// The six tools, in the order in which a model is told of them.
+#[must_use]
+pub fn definitions() -> [Definition; 6] {
+    let id = || json!({"type": "string"});
+    let by_id = || object(json!({"id": id()}), &["id"]);
+    let tags = || json!({"type": "array", "items": {"type": "string"}});
+    let read = json!({
+        "id": {"type": "string", "description": "e42 or p7: whole text"},
+        "query": {"type": "string", "description": "words to find"},
+        "page": {"type": "string", "description": "p7, book, observations or tree"},
+        "tags": tags(),
+        "cursor": {"type": "string", "description": "`next` of the last answer, other arguments unchanged"},
+        "budget": {"type": "integer", "description": "tokens"},
+    });
+    let add = json!({
+        "kind": {"type": "string", "enum": KINDS},
+        "title": {"type": "string"},
+        "body": {"type": "string"},
+        "tags": tags(),
+        "phase": {"type": "string", "description": "task only"},
+        "progress": {"type": "number", "description": "task only, 0 to 1"},
+        "page": {"type": "string", "description": "append to this page instead"},
+        "type": {"type": "string", "description": "observation only, e.g. risk_alert"},
+        "ttl_minutes": {"type": "number", "description": "observation only"},
+        "confidence": {"type": "number", "description": "observation only, 0 to 1"},
+    });
+    let update = json!({
+        "id": id(),
+        "title": {"type": "string"},
+        "body": {"type": "string"},
+        "status": {"type": "string", "enum": STATUSES},
+        "tags": tags(),
+        "phase": {"type": "string"},
+        "progress": {"type": "number"},
+        "expected_version": {"type": "integer"},
+    });
+    let tool = |name, description, schema, only_reads| Definition {
+        name,
+        description,
+        schema,
+        only_reads,
+    };
+    [
+        tool(
+            "scratch_read",
+            "Read memory: without arguments the scratchbook's view; else one entry, a search, or a page.",
+            object(read, &[]),
+            true,
+        ),
+        tool(
+            "scratch_add",
+            "Remember something: a note, todo, task or observation.",
+            object(add, &["kind"]),
+            false,
+        ),
+        tool(
+            "scratch_update",
+            "Change fields of an item; what is left out stays.",
+            object(update, &["id"]),
+            false,
+        ),
+        tool("scratch_complete", "Mark as done.", by_id(), false),
+        tool("scratch_pin", "Keep at the top.", by_id(), false),
+        tool("scratch_unpin", "Undo a pin.", by_id(), false),
+    ]
+}
+
+fn object(properties: Value, required: &[&str]) -> Value {
+    if required.is_empty() {
+        return json!({"type": "object", "properties": properties});
+    }
+    json!({"type": "object", "properties": properties, "required": required})
+}
+
+impl Call {
+    /// What `arguments` to the tool `name` mean.
+    ///
+    /// # Errors
+    ///
+    /// `arguments_invalid`, or the code of the field that is wrong: with the field, and what it could be.
+    pub fn parse(name: &str, arguments: &Value) -> Result<Self, Invalid> {
+        let all = definitions();
+        let Some(tool) = all.iter().find(|tool| tool.name == name) else {
+            let names: Vec<_> = all.iter().map(|tool| tool.name).collect();
+            return Err(wrong(
+                "tool",
+                format!("there is no {name:?}; there are {}", names.join(", ")),
+            ));
+        };
+        let given = Given::of(tool, arguments)?;
+        match name {
+            "scratch_read" => given.read(),
+            "scratch_add" => given.add(),
+            "scratch_update" => given.update(),
+            "scratch_complete" => Ok(Self::Complete(given.id()?)),
+            "scratch_pin" => Ok(Self::Pin(given.id()?)),
+            _ => Ok(Self::Unpin(given.id()?)),
+        }
+    }
+}
+
+fn wrong(field: &str, message: String) -> Invalid {
+    Invalid::new("arguments_invalid", field, message)
+}
+
+/// The arguments of a call, without those that are null.
+struct Given(Map<String, Value>);
+
+impl Given {
+    fn of(tool: &Definition, arguments: &Value) -> Result<Self, Invalid> {
+        let fields = match arguments {
+            Value::Null => Map::new(),
+            Value::Object(fields) => fields
+                .iter()
+                .filter(|(_, value)| !value.is_null())
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+            _ => return Err(wrong("arguments", "are no object".to_owned())),
+        };
+        let known = tool.schema["properties"].as_object();
+        let known: Vec<&str> = known.into_iter().flat_map(Map::keys).map(String::as_str).collect();
+        match fields.keys().find(|name| !known.contains(&name.as_str())) {
+            Some(name) => Err(wrong(
+                name,
+                format!("is nothing that {} takes; it takes {}", tool.name, known.join(", ")),
+            )),
+            None => Ok(Self(fields)),
+        }
+    }
+
+    fn text(&self, field: &str) -> Result<Option<String>, Invalid> {
+        match self.0.get(field) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(other) => Err(wrong(field, format!("is a text, not {other}"))),
+        }
+    }
+
+    fn number(&self, field: &str) -> Result<Option<f64>, Invalid> {
+        match self.0.get(field) {
+            None => Ok(None),
+            // Models write numbers as texts now and then.
+            Some(value) => match value.as_f64().or_else(|| value.as_str()?.trim().parse().ok()) {
+                Some(number) => Ok(Some(number)),
+                None => Err(wrong(field, format!("is a number, not {value}"))),
+            },
+        }
+    }
+
+    fn count(&self, field: &str) -> Result<Option<u32>, Invalid> {
+        let Some(number) = self.number(field)? else {
+            return Ok(None);
+        };
+        let text = format!("{number}");
+        match text.parse() {
+            Ok(count) => Ok(Some(count)),
+            Err(_) => Err(wrong(field, format!("is a whole number from 0 on, not {text}"))),
+        }
+    }
+
+    fn texts(&self, field: &str) -> Result<Option<Vec<String>>, Invalid> {
+        let not = |value: &Value| wrong(field, format!("is a list of texts, not {value}"));
+        match self.0.get(field) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(vec![text.clone()])),
+            Some(list @ Value::Array(items)) => {
+                let texts = items
+                    .iter()
+                    .map(|item| item.as_str().map(str::to_owned).ok_or_else(|| not(list)));
+                texts.collect::<Result<_, _>>().map(Some)
+            }
+            Some(other) => Err(not(other)),
+        }
+    }
+
+    fn id(&self) -> Result<EntryRef, Invalid> {
+        let text = self
+            .text("id")?
+            .ok_or_else(|| wrong("id", "is missing; it is a handle such as e42".to_owned()))?;
+        text.trim()
+            .parse()
+            .map_err(|_| wrong("id", format!("{text:?} is no handle of an entry, such as e42")))
+    }
+
+    fn read(self) -> Result<Call, Invalid> {
+        let read = Read {
+            id: self.text("id")?,
+            query: self.text("query")?.filter(|query| !query.trim().is_empty()),
+            page: self.text("page")?,
+            tags: self.texts("tags")?.unwrap_or_default(),
+            cursor: self.text("cursor")?.filter(|cursor| !cursor.is_empty()),
+            budget: self.count("budget")?,
+        };
+        if let Some(budget) = read.budget.filter(|budget| *budget > MAX_ANSWER_TOKENS) {
+            return Err(wrong(
+                "budget",
+                format!("{budget} tokens are more than {MAX_ANSWER_TOKENS}; read on with cursor"),
+            ));
+        }
+        Ok(Call::Read(read))
+    }
+
+    fn add(self) -> Result<Call, Invalid> {
+        let kind = self
+            .text("kind")?
+            .ok_or_else(|| wrong("kind", format!("is missing; it is one of {}", KINDS.join(", "))))?;
+        if !KINDS.contains(&kind.as_str()) {
+            return Err(wrong("kind", format!("{kind:?} is not one of {}", KINDS.join(", "))));
+        }
+        let is_observation = kind == "observation";
+        let of_observations = ["type", "ttl_minutes", "confidence"];
+        let of_items = ["phase", "progress", "page"];
+        let others = if is_observation { of_items } else { of_observations };
+        if let Some(field) = others.into_iter().find(|field| self.0.contains_key(*field)) {
+            return Err(wrong(field, format!("is nothing that a {kind} has")));
+        }
+        let (title, body) = (self.text("title")?, self.text("body")?.unwrap_or_default());
+        let tags = self.texts("tags")?.unwrap_or_default();
+        if is_observation {
+            let content = if body.is_empty() {
+                title.clone().unwrap_or_default()
+            } else {
+                body
+            };
+            let ttl = self.0.get("ttl_minutes").cloned();
+            let ttl_minutes = match ttl {
+                Some(ttl) => serde_json::from_value(ttl)
+                    .map_err(|_| wrong("ttl_minutes", "is a number of minutes".to_owned()))?,
+                None => Default::default(),
+            };
+            return Ok(Call::AddObservation(Box::new(ObservationInput {
+                type_name: self.text("type")?,
+                title: title.filter(|title| *title != content),
+                content,
+                confidence: self.0.get("confidence").cloned(),
+                tags,
+                ttl_minutes,
+                ..ObservationInput::default()
+            })));
+        }
+        if let Some(page) = self.text("page")?.filter(|page| page != "book") {
+            let title = title.unwrap_or_default();
+            return Ok(Call::Append {
+                page,
+                title,
+                body,
+                tags,
+            });
+        }
+        let input = ItemInput {
+            kind: EntryKind::parse(&kind).unwrap_or(EntryKind::Note),
+            title,
+            body,
+            tags,
+            phase: self.text("phase")?,
+            progress: self.number("progress")?,
+        };
+        Ok(Call::AddItem(Box::new(input)))
+    }
+
+    fn update(self) -> Result<Call, Invalid> {
+        let patch = ItemPatch {
+            title: self.text("title")?,
+            body: self.text("body")?,
+            status: self.text("status")?,
+            tags: self.texts("tags")?,
+            phase: self.text("phase")?,
+            progress: self.number("progress")?,
+        };
+        if patch == ItemPatch::default() {
+            return Err(wrong(
+                "arguments",
+                "change nothing; give title, body, status, tags, phase or progress".to_owned(),
+            ));
+        }
+        Ok(Call::Update {
+            id: self.id()?,
+            patch: Box::new(patch),
+            expected_version: self.count("expected_version")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokens::{Tokens as _, Vocabulary};
+
+    #[test]
+    fn all_six_definitions_are_at_most_700_tokens() {
+        let sent: Vec<Value> = definitions()
+            .into_iter()
+            .map(|tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema}))
+            .collect();
+        let tokens = Vocabulary::O200k.count(&Value::Array(sent).to_string());
+        assert!(tokens <= 700, "{tokens}");
+    }
+
+    #[test]
+    fn a_wrong_argument_is_named_with_what_it_could_be() {
+        for (name, arguments, said) in [
+            (
+                "scratch_add",
+                json!({}),
+                "kind: is missing; it is one of note, todo, task, observation",
+            ),
+            (
+                "scratch_add",
+                json!({"kind": "memo"}),
+                "kind: \"memo\" is not one of note, todo, task, observation",
+            ),
+            (
+                "scratch_add",
+                json!({"kind": "note", "type": "alert"}),
+                "type: is nothing that a note has",
+            ),
+            (
+                "scratch_add",
+                json!({"kind": "note", "colour": 1}),
+                "colour: is nothing that scratch_add takes; it takes body, confidence, kind, page, phase, progress, tags, title, ttl_minutes, type",
+            ),
+            (
+                "scratch_add",
+                json!({"kind": "note", "tags": [1]}),
+                "tags: is a list of texts, not [1]",
+            ),
+            (
+                "scratch_pin",
+                json!({"id": "p7"}),
+                "id: \"p7\" is no handle of an entry, such as e42",
+            ),
+            ("scratch_pin", json!({}), "id: is missing; it is a handle such as e42"),
+            (
+                "scratch_update",
+                json!({"id": "e1"}),
+                "arguments: change nothing; give title, body, status, tags, phase or progress",
+            ),
+            (
+                "scratch_read",
+                json!({"budget": -1}),
+                "budget: is a whole number from 0 on, not -1",
+            ),
+            (
+                "scratch_read",
+                json!({"budget": 1e9}),
+                "budget: 1000000000 tokens are more than 20000; read on with cursor",
+            ),
+            ("scratch_read", json!([]), "arguments: are no object"),
+            (
+                "scratch_forget",
+                json!({}),
+                "tool: there is no \"scratch_forget\"; there are scratch_read, scratch_add, scratch_update, scratch_complete, scratch_pin, scratch_unpin",
+            ),
+        ] {
+            assert_eq!(Call::parse(name, &arguments).unwrap_err().to_string(), said);
+        }
+    }
+
+    #[test]
+    fn what_models_write_is_understood() {
+        let call = Call::parse(
+            "scratch_add",
+            &json!({"kind": "task", "title": "x", "progress": "0.5", "tags": "db", "phase": null}),
+        );
+        let Ok(Call::AddItem(input)) = call else {
+            panic!("{call:?}")
+        };
+        assert_eq!(
+            (input.progress, input.tags, input.phase),
+            (Some(0.5), vec!["db".to_owned()], None)
+        );
+        assert_eq!(
+            Call::parse("scratch_read", &Value::Null),
+            Ok(Call::Read(Read::default()))
+        );
+        let call = Call::parse("scratch_add", &json!({"kind": "observation", "title": "Only a title"}));
+        let Ok(Call::AddObservation(input)) = call else {
+            panic!("{call:?}")
+        };
+        assert_eq!((input.content.as_str(), input.title), ("Only a title", None));
+    }
+}

@@ -1,0 +1,175 @@
+//! The tools by which a model works on its scratchbook, over whatever transport they are called.
+
+mod read;
+
+use folio_memory::id::EntryRef;
+use folio_memory::roles::{Denied, Operation};
+use folio_memory::scratchbook::ScratchItem;
+use folio_memory::scratchbook::tools::Call;
+use folio_memory::tokens::Tokens;
+use folio_memory::view::candidate;
+use folio_memory::{Actor, Entry, EntryKind, Invalid, PageRole, ThreadKey, scratchbook};
+use serde_json::{Value, json};
+
+use super::{Workspace, WorkspaceError, Written};
+
+/// What a tool answers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScratchAnswer {
+    /// For the model: compact, with handles.
+    pub text: String,
+    /// For programs: the same as JSON.
+    pub structured: Value,
+}
+
+/// Who calls a tool, and where.
+#[derive(Debug, Clone)]
+pub struct ScratchCaller<'c> {
+    /// Who. What it may do, its role says.
+    pub actor: &'c Actor,
+    /// Whose scratchbook is meant.
+    pub thread: &'c ThreadKey,
+    /// How the tokens of its model are counted.
+    pub tokens: &'c dyn Tokens,
+    /// Names this call: made again with the same key, it adds nothing more.
+    pub idempotency_key: Option<String>,
+}
+
+impl Workspace {
+    /// Calls the tool `name` of the scratchbook of a thread with `arguments` as a model wrote them.
+    ///
+    /// An answer has at most 2,000 tokens unless more are asked for; what does not fit is reached by its cursor. Only items
+    /// of that scratchbook and what the caller may change besides are changed; all of the space can be read.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names the argument that is wrong and what it could be; `Refused` if scratchbooks are switched off, or for
+    /// something of another scratchbook; otherwise as the methods of [`Workspace`] that do the same.
+    pub async fn call_scratch_tool(
+        &self,
+        caller: &ScratchCaller<'_>,
+        name: &str,
+        arguments: &Value,
+    ) -> Result<ScratchAnswer, WorkspaceError> {
+        if !self.policy().await?.scratchbook.enabled {
+            let message = "scratchbooks are switched off by the policy of the space (scratchbook.enabled)";
+            return Err(Invalid::new("scratchbook_off", "tool", message).into());
+        }
+        let asked = self.asked_by(caller.actor).in_thread(caller.thread);
+        match Call::parse(name, arguments)? {
+            Call::Read(read) => asked.scratch_read(caller, read).await,
+            call => asked.scratch_write(caller, call).await,
+        }
+    }
+
+    async fn scratch_write(&self, caller: &ScratchCaller<'_>, call: Call) -> Result<ScratchAnswer, WorkspaceError> {
+        let (actor, thread) = (caller.actor, caller.thread);
+        let key = caller.idempotency_key.clone();
+        let written = match call {
+            Call::AddItem(input) => self.add_item(actor, thread, *input, key).await?,
+            Call::AddObservation(input) => self.add_observation(actor, *input, key).await?,
+            Call::Append {
+                page,
+                title,
+                body,
+                tags,
+            } => {
+                let page = page.parse().map_err(|_| {
+                    let message = format!("{page:?} is no handle of a page, such as p7");
+                    Invalid::new("arguments_invalid", "page", message)
+                })?;
+                self.append(actor, page, &title, body, &tags, key).await?
+            }
+            Call::Update {
+                id,
+                patch,
+                expected_version,
+            } => {
+                self.check_is_theirs(caller, id, Operation::PatchOthers).await?;
+                self.update_item(actor, id, *patch, expected_version).await?
+            }
+            Call::Complete(id) => {
+                self.check_is_theirs(caller, id, Operation::SetStatusOfOthers).await?;
+                self.complete_item(actor, id).await?
+            }
+            Call::Pin(id) => {
+                self.check_is_theirs(caller, id, Operation::Pin).await?;
+                self.pin_item(actor, id).await?
+            }
+            Call::Unpin(id) => {
+                self.check_is_theirs(caller, id, Operation::Pin).await?;
+                self.unpin_item(actor, id).await?
+            }
+            Call::Read(_) => return Err(Invalid::new("arguments_invalid", "tool", "reads only").into()),
+        };
+        Ok(answer_of(&written))
+    }
+
+    /// Items of another thread's scratchbook are not for who works in this one.
+    async fn check_is_theirs(
+        &self,
+        caller: &ScratchCaller<'_>,
+        entry: EntryRef,
+        operation: Operation,
+    ) -> Result<(), WorkspaceError> {
+        let entry = self.read_entry(entry).await?;
+        let (own, _) = scratchbook::page_of(self.space(), caller.thread);
+        if entry.page == own {
+            return Ok(());
+        }
+        let page = self.page(folio_memory::id::Ref::Id(entry.page)).await?;
+        if page.fields.role != PageRole::Scratchbook {
+            return Ok(());
+        }
+        let refused = WorkspaceError::Refused(Denied {
+            role: caller.actor.role,
+            operation,
+            what: format!("{}, which is of another thread's scratchbook", entry.handle),
+        });
+        self.note_refusal(caller.actor, "update", Some(&entry), &refused);
+        Err(refused)
+    }
+}
+
+fn answer_of(written: &Written) -> ScratchAnswer {
+    let entry = &written.entry;
+    let mut text = candidate(entry).lengths[1].clone();
+    if entry.fields.pin_rank.is_some() {
+        text.push_str(" (pinned)");
+    }
+    for warning in &written.warnings {
+        let line = format!(
+            "\nwarning: {} ({} became {})",
+            warning.message, warning.given, warning.used
+        );
+        text.push_str(&line);
+    }
+    let mut structured = shape_of(entry);
+    if let Value::Object(fields) = &mut structured {
+        fields.insert("warnings".to_owned(), json!(written.warnings));
+        fields.insert("replayed".to_owned(), json!(written.replayed));
+        // Who wrote it knows it.
+        fields.remove("body");
+        fields.remove("content");
+    }
+    ScratchAnswer { text, structured }
+}
+
+/// `entry` as programs get it: an item, an observation, or what else stands on pages.
+fn shape_of(entry: &Entry) -> Value {
+    let mut shape = json!(ScratchItem::of(entry));
+    let Value::Object(fields) = &mut shape else {
+        return shape;
+    };
+    if entry.kind == EntryKind::Observation {
+        let body = fields.remove("body").unwrap_or_default();
+        fields.insert("content".to_owned(), body);
+        fields.insert("observation_id".to_owned(), json!(entry.id));
+        fields.insert("type".to_owned(), json!(entry.fields.type_name));
+        fields.insert("confidence".to_owned(), json!(entry.fields.confidence));
+        fields.insert("expires_at".to_owned(), json!(entry.fields.lifetime.expires_at()));
+        fields.insert("owner".to_owned(), json!(entry.fields.owner));
+    }
+    fields.insert("trust".to_owned(), json!(entry.fields.trust));
+    shape
+}

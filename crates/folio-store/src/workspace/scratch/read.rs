@@ -1,0 +1,326 @@
+//! `scratch_read`: the view, one entry in parts, a search, a page, and the tree.
+
+use folio_memory::id::PageRef;
+use folio_memory::scratchbook::tools::{ANSWER_TOKENS, Read};
+use folio_memory::tokens::Tokens;
+use folio_memory::view::{Audience, candidate, one_line};
+use folio_memory::{Entry, EntryKind, EntryQuery, Invalid, Order, Tag, TextMatch, scratchbook};
+use serde_json::{Map, Value, json};
+
+use super::super::view::ViewRequest;
+use super::{ScratchAnswer, ScratchCaller, Workspace, WorkspaceError, shape_of};
+
+/// Lines that one answer has at most, however short they are.
+const LINES: u32 = 100;
+/// Tokens that the frame of an answer takes: how much there is, and where to go on.
+const FRAME: u32 = 120;
+/// The least that can be asked for and still say something.
+const LEAST: u32 = 200;
+
+impl Workspace {
+    pub(super) async fn scratch_read(
+        &self,
+        caller: &ScratchCaller<'_>,
+        read: Read,
+    ) -> Result<ScratchAnswer, WorkspaceError> {
+        let budget = read.budget.unwrap_or(ANSWER_TOKENS);
+        let asks_for_list = read.query.is_some() || !read.tags.is_empty();
+        match (read.id.as_deref(), read.page.as_deref()) {
+            (Some(id), _) if id.trim().starts_with('p') => {
+                let page = id.trim().to_owned();
+                self.read_list(
+                    caller,
+                    &Read {
+                        id: None,
+                        page: Some(page),
+                        ..read
+                    },
+                    budget,
+                )
+                .await
+            }
+            (Some(id), _) => self.read_one(caller, id, read.cursor.as_deref(), budget).await,
+            (None, Some("tree")) => self.read_tree(caller, read.cursor.as_deref(), budget).await,
+            (None, None) if !asks_for_list && read.cursor.is_none() => self.read_view(caller, read.budget).await,
+            (None, _) => self.read_list(caller, &read, budget).await,
+        }
+    }
+
+    async fn read_view(
+        &self,
+        caller: &ScratchCaller<'_>,
+        budget: Option<u32>,
+    ) -> Result<ScratchAnswer, WorkspaceError> {
+        let request = ViewRequest {
+            view_token_limit: budget,
+            // An answer of a tool is no part of the system prompt.
+            audience: Some(Audience::Message),
+            ..ViewRequest::of(caller.thread.clone())
+        };
+        let view = self.view(request, caller.tokens).await?;
+        let receipt = &view.rendered.receipt;
+        let text = match view.rendered.text.as_str() {
+            "" if receipt.omitted() == 0 => "the scratchbook is empty".to_owned(),
+            "" => format!("{} entries; the budget is too small to show one", receipt.omitted()),
+            text => text.to_owned(),
+        };
+        let structured = json!({
+            "view": view.rendered.text,
+            "tokens": receipt.tokens,
+            "omitted": receipt.omitted(),
+            "hash": receipt.hash,
+            "as_of": view.as_of,
+        });
+        Ok(ScratchAnswer { text, structured })
+    }
+
+    /// One entry: its line, and its text from where the cursor says on.
+    async fn read_one(
+        &self,
+        caller: &ScratchCaller<'_>,
+        id: &str,
+        cursor: Option<&str>,
+        budget: u32,
+    ) -> Result<ScratchAnswer, WorkspaceError> {
+        let id = id.trim().parse().map_err(|_| {
+            Invalid::new(
+                "arguments_invalid",
+                "id",
+                format!("{id:?} is no handle, such as e42 or p7"),
+            )
+        })?;
+        let entry = self.entry(id).await?;
+        let whole = self.whole_text(&entry).await?;
+        let from = match cursor {
+            None => 0,
+            Some(cursor) => begin_of(cursor, &entry, &whole)?,
+        };
+        let line = candidate(&entry).lengths[1].clone();
+        let own = caller.tokens.count(&line).saturating_add(FRAME);
+        // It stands in the text and in what is structured.
+        let room = budget.max(LEAST).saturating_sub(own) / 2;
+        let part = part_of(&whole[from..], room, caller.tokens);
+        let end = from + part.len();
+        let next = (end < whole.len()).then(|| format!("{}@{end}", entry.version));
+        let mut text = if from == 0 {
+            line
+        } else {
+            format!("{} (continued)", entry.handle)
+        };
+        if !part.is_empty() {
+            text.push('\n');
+            text.push_str(part);
+        }
+        if let Some(next) = &next {
+            let left = whole.len() - end;
+            text.push_str(&format!("\n(+{left} bytes; go on with cursor {next:?})"));
+        }
+        let mut structured = shape_of(&entry);
+        if let Value::Object(fields) = &mut structured {
+            let field = if entry.kind == EntryKind::Observation {
+                "content"
+            } else {
+                "body"
+            };
+            fields.insert(field.to_owned(), json!(part));
+            fields.insert("next".to_owned(), json!(next));
+        }
+        Ok(ScratchAnswer { text, structured })
+    }
+
+    /// Entries that match, one line each: of a page, of the scratchbook with what is done, of the scratch page, or anywhere.
+    async fn read_list(
+        &self,
+        caller: &ScratchCaller<'_>,
+        read: &Read,
+        budget: u32,
+    ) -> Result<ScratchAnswer, WorkspaceError> {
+        let mut query = EntryQuery {
+            tags: Tag::parse_all(read.tags.iter().map(String::as_str))?,
+            text: read.query.clone(),
+            text_match: TextMatch::Any,
+            cursor: read.cursor.clone(),
+            limit: LINES,
+            ..EntryQuery::default()
+        };
+        let mut heading = String::new();
+        match read.page.as_deref() {
+            Some("book") => query.page = Some(scratchbook::page_of(self.space(), caller.thread).0),
+            Some("observations") => query.kinds = vec![EntryKind::Observation],
+            Some(name) => {
+                let page: PageRef = name.trim().parse().map_err(|_| {
+                    let message = format!("{name:?} is not p7 or another handle of a page, book, observations or tree");
+                    Invalid::new("arguments_invalid", "page", message)
+                })?;
+                let page = self.page(page).await?;
+                heading = format!(
+                    "{} [{}/{}] {}\n",
+                    page.handle,
+                    page.fields.role,
+                    page.fields.status,
+                    one_line(&page.fields.title)
+                );
+                query.page = Some(page.id);
+                if query.text.is_none() {
+                    query.order = Order::Oldest;
+                }
+            }
+            None => {}
+        }
+        let mut answer = self.entries(&query).await?;
+        let lines: Vec<String> = answer
+            .items
+            .iter()
+            .map(|entry| candidate(entry).lengths[1].clone())
+            .collect();
+        let room = budget.max(LEAST).saturating_sub(FRAME + caller.tokens.count(&heading));
+        let fitting = fitting(&lines, room, caller.tokens);
+        if fitting < answer.items.len() {
+            // The cursor stands behind the last line that is shown.
+            query.limit = u32::try_from(fitting).unwrap_or(LINES);
+            answer = self.entries(&query).await?;
+        }
+        let mut text = heading;
+        lines.iter().take(answer.items.len()).for_each(|line| {
+            text.push_str(line);
+            text.push('\n');
+        });
+        match &answer.next {
+            _ if answer.items.is_empty() => text.push_str("nothing matches"),
+            None => text.push_str(&format!("{} in all", answer.total)),
+            Some(next) => text.push_str(&format!(
+                "{} of {}; go on with cursor {next:?}",
+                answer.returned, answer.total
+            )),
+        }
+        let items: Vec<Value> = answer.items.iter().map(brief).collect();
+        let tokens = caller.tokens.count(&text);
+        let structured = json!({
+            "items": items,
+            "returned": answer.returned,
+            "total": answer.total,
+            "next": answer.next,
+            "as_of": answer.as_of,
+            "tokens": tokens,
+        });
+        Ok(ScratchAnswer { text, structured })
+    }
+
+    /// The tree of pages, one line each; the cursor is how many lines came before.
+    async fn read_tree(
+        &self,
+        caller: &ScratchCaller<'_>,
+        cursor: Option<&str>,
+        budget: u32,
+    ) -> Result<ScratchAnswer, WorkspaceError> {
+        let before: usize = match cursor {
+            None => 0,
+            Some(text) => text.parse().map_err(|_| no_cursor(text))?,
+        };
+        let tree = self.tree(None).await?;
+        let all = tree
+            .iter()
+            .skip(before)
+            .take(usize::try_from(LINES).unwrap_or(usize::MAX));
+        let (lines, pages): (Vec<String>, Vec<Value>) = all
+            .map(|node| {
+                let (page, fields) = (&node.page, &node.page.fields);
+                let title = one_line(&fields.title);
+                let indent = "  ".repeat(node.depth.min(8));
+                let line = format!("{indent}{} [{}/{}] {title}", page.handle, fields.role, fields.status);
+                (
+                    line,
+                    json!({"handle": page.handle, "role": fields.role, "depth": node.depth}),
+                )
+            })
+            .unzip();
+        let fitting = fitting(&lines, budget.max(LEAST).saturating_sub(FRAME), caller.tokens);
+        let end = before + fitting;
+        let next = (end < tree.len()).then(|| end.to_string());
+        let mut text = lines[..fitting].join("\n");
+        match &next {
+            None => text.push_str(&format!("\n{} in all", tree.len())),
+            Some(next) => text.push_str(&format!("\n{end} of {}; go on with cursor {next:?}", tree.len())),
+        }
+        let structured = json!({
+            "items": pages[..fitting],
+            "returned": fitting,
+            "total": tree.len(),
+            "next": next,
+            "as_of": self.head().await?,
+            "tokens": caller.tokens.count(&text),
+        });
+        Ok(ScratchAnswer { text, structured })
+    }
+}
+
+/// What of an entry stands in a list besides its line, which is in the text.
+fn brief(entry: &Entry) -> Value {
+    let mut brief = Map::new();
+    brief.insert("handle".to_owned(), json!(entry.handle));
+    brief.insert("kind".to_owned(), json!(entry.kind));
+    brief.insert("status".to_owned(), json!(entry.fields.status));
+    brief.insert("version".to_owned(), json!(entry.version));
+    Value::Object(brief)
+}
+
+/// How many of `lines`, with what stands for them in JSON, fit into `room` tokens; at least one.
+fn fitting(lines: &[String], room: u32, tokens: &dyn Tokens) -> usize {
+    /// Tokens of an entry in what is structured.
+    const BRIEF: u32 = 30;
+    let mut used = 0_u32;
+    let fits = |line: &&String| {
+        used = used
+            .saturating_add(tokens.count(&format!("{line}\n")))
+            .saturating_add(BRIEF);
+        used <= room
+    };
+    lines.iter().take_while(fits).count().max(1).min(lines.len())
+}
+
+/// The beginning of `text` that costs at most `room` tokens, ending with a line where there is one.
+fn part_of<'t>(text: &'t str, room: u32, tokens: &dyn Tokens) -> &'t str {
+    // Few texts have more than eight bytes a token; what is longer is cut down from there.
+    let mut end = text.floor_char_boundary(usize::try_from(room).unwrap_or(usize::MAX).saturating_mul(8));
+    loop {
+        let cost = tokens.count(&text[..end]);
+        if cost <= room || end == 0 {
+            break;
+        }
+        let share = u64::from(room) * 95 / 100 * u64::try_from(end).unwrap_or(u64::MAX) / u64::from(cost);
+        let less = text.floor_char_boundary(usize::try_from(share).unwrap_or(0));
+        end = if less < end {
+            less
+        } else {
+            text.floor_char_boundary(end - 1)
+        };
+    }
+    if end == text.len() {
+        return text;
+    }
+    let line = text[..end].rfind('\n').map(|at| at + 1).filter(|at| *at > end / 2);
+    let end = line.unwrap_or(end);
+    // Something has to be read, or there is no end to it.
+    let first = text.chars().next().map_or(0, char::len_utf8);
+    &text[..end.max(first)]
+}
+
+/// Where a text goes on.
+fn begin_of(cursor: &str, entry: &Entry, whole: &str) -> Result<usize, Invalid> {
+    let parts = cursor
+        .split_once('@')
+        .and_then(|(version, at)| Some((version.parse::<u32>().ok()?, at.parse::<usize>().ok()?)));
+    let Some((version, at)) = parts.filter(|(_, at)| whole.is_char_boundary(*at)) else {
+        return Err(no_cursor(cursor));
+    };
+    if version != entry.version {
+        let message = format!("{} has changed since; read it again without a cursor", entry.handle);
+        return Err(Invalid::new("arguments_invalid", "cursor", message));
+    }
+    Ok(at)
+}
+
+fn no_cursor(text: &str) -> Invalid {
+    let message = format!("{text:?} is not what `next` of an answer with the same other arguments was");
+    Invalid::new("arguments_invalid", "cursor", message)
+}

@@ -1,0 +1,404 @@
+//! What models read of scratchbooks and do to them (seed 003; M7.8).
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod house;
+
+use std::time::Duration;
+
+use folio_memory::id::Ref;
+use folio_memory::observation::TypeRegistry;
+use folio_memory::tokens::{Estimate, Tokens as _, Vocabulary};
+use folio_memory::view::{Audience, Render, render, sections_of};
+use folio_memory::{Actor, Entry, EntryQuery, Role, ThreadKey, scratchbook};
+use folio_store::workspace::{ScratchAnswer, ScratchCaller, TurnInput, ViewRequest};
+use folio_store::{Workspace, WorkspaceError};
+use house::House;
+use serde_json::{Value, json};
+
+fn model() -> Actor {
+    Actor::new(Role::Client, "model")
+}
+
+fn thread(name: &str) -> ThreadKey {
+    ThreadKey(name.to_owned())
+}
+
+async fn try_call(space: &Workspace, name: &str, arguments: Value) -> Result<ScratchAnswer, WorkspaceError> {
+    call_in(space, &thread("main"), name, arguments).await
+}
+
+async fn call_in(
+    space: &Workspace,
+    thread: &ThreadKey,
+    name: &str,
+    arguments: Value,
+) -> Result<ScratchAnswer, WorkspaceError> {
+    let (actor, tokens) = (model(), Vocabulary::O200k);
+    let caller = ScratchCaller {
+        actor: &actor,
+        thread,
+        tokens: &tokens,
+        idempotency_key: None,
+    };
+    space.call_scratch_tool(&caller, name, &arguments).await
+}
+
+/// What a tool answers, which is never too much.
+async fn call(space: &Workspace, name: &str, arguments: Value) -> ScratchAnswer {
+    let answer = try_call(space, name, arguments.clone()).await.unwrap();
+    for said in [answer.text.clone(), answer.structured.to_string()] {
+        let tokens = Vocabulary::O200k.count(&said);
+        assert!(tokens <= 2_000, "{name} {arguments}: {tokens} tokens");
+    }
+    answer
+}
+
+#[tokio::test]
+async fn a_model_keeps_its_scratchbook_with_six_tools() {
+    let house = House::new();
+    let space = &house.space;
+    let text = call(space, "scratch_add", json!({"kind": "task", "title": "Move the house", "body": "Boxes first.", "tags": ["home"], "phase": "packing"})).await.text;
+    assert_eq!(text, "e1 [task/open] Move the house (packing) — Boxes first. #home");
+    call(
+        space,
+        "scratch_add",
+        json!({"kind": "note", "body": "The key is under the mat"}),
+    )
+    .await;
+    let warned = call(
+        space,
+        "scratch_add",
+        json!({"kind": "observation", "type": "risk_alert", "body": "It rains", "confidence": 7}),
+    )
+    .await;
+    assert!(
+        warned
+            .text
+            .contains("\nwarning: confidence is a number from 0 to 1 (7 became 1)"),
+        "{}",
+        warned.text
+    );
+    let changed = call(
+        space,
+        "scratch_update",
+        json!({"id": "e1", "status": "in_progress", "progress": 0.5}),
+    )
+    .await;
+    assert_eq!(changed.structured["status"], "in_progress");
+    assert_eq!(changed.structured["version"], 2);
+    assert_eq!(
+        call(space, "scratch_pin", json!({"id": "e2"})).await.structured["pinned"],
+        true
+    );
+    let view = call(space, "scratch_read", json!({})).await;
+    let lines: Vec<&str> = view.text.lines().skip(1).collect();
+    assert_eq!(
+        lines,
+        [
+            "Pinned:",
+            "e2 [note/active] The key is under the mat",
+            "Alerts:",
+            "e3 [risk_alert/active] (100% sure) It rains",
+            "Tasks:",
+            "e1 [task/in_progress] Move the house (packing, 50%) — Boxes first. #home",
+        ]
+    );
+    call(space, "scratch_unpin", json!({"id": "e2"})).await;
+    assert_eq!(
+        call(space, "scratch_complete", json!({"id": "e1"})).await.structured["progress"],
+        1.0
+    );
+    let found = call(space, "scratch_read", json!({"query": "house"})).await;
+    assert!(
+        found.text.starts_with("e1 [task/done] Move the house"),
+        "{}",
+        found.text
+    );
+    assert_eq!(found.structured["total"], 1);
+    let tagged = call(space, "scratch_read", json!({"tags": ["home"], "page": "book"})).await;
+    assert_eq!(tagged.structured["items"][0]["handle"], "e1");
+    let tree = call(space, "scratch_read", json!({"page": "tree"})).await;
+    assert!(
+        tree.text.contains("p1 [scratchbook/open] Scratchbook of main"),
+        "{}",
+        tree.text
+    );
+    let page = call(space, "scratch_read", json!({"id": "p1"})).await;
+    assert_eq!(page.structured["returned"], 2);
+}
+
+#[tokio::test]
+async fn everything_that_a_view_cut_can_be_reached_m7_8_v7() {
+    let house = House::new();
+    let space = &house.space;
+    let body: String = (0..3_000)
+        .map(|n| format!("Line {n} of a long text, größer 今日\n"))
+        .collect();
+    call(
+        space,
+        "scratch_add",
+        json!({"kind": "note", "title": "Long", "body": body}),
+    )
+    .await;
+    let (mut read, mut arguments, mut parts) = (String::new(), json!({"id": "e1"}), 0);
+    loop {
+        let answer = call(space, "scratch_read", arguments.clone()).await;
+        read.push_str(answer.structured["body"].as_str().unwrap());
+        parts += 1;
+        match &answer.structured["next"] {
+            Value::Null => break,
+            next => arguments["cursor"] = next.clone(),
+        }
+    }
+    assert_eq!(read, body);
+    assert!(parts > 10, "{parts}");
+    for n in 0..150 {
+        call(
+            space,
+            "scratch_add",
+            json!({"kind": "todo", "title": format!("Todo number {n} with some more words to it")}),
+        )
+        .await;
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    let mut arguments = json!({"page": "book"});
+    loop {
+        let answer = call(space, "scratch_read", arguments.clone()).await;
+        for item in answer.structured["items"].as_array().unwrap() {
+            assert!(seen.insert(item["handle"].as_str().unwrap().to_owned()), "twice");
+        }
+        match &answer.structured["next"] {
+            Value::Null => break,
+            next => arguments["cursor"] = next.clone(),
+        }
+    }
+    assert_eq!(seen.len(), 151);
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_said_and_another_threads_items_are_left_alone() {
+    let house = House::new();
+    let space = &house.space;
+    call(space, "scratch_add", json!({"kind": "todo", "title": "Mine"})).await;
+    let other = thread("other");
+    for (name, arguments) in [
+        ("scratch_update", json!({"id": "e1", "title": "Theirs"})),
+        ("scratch_complete", json!({"id": "e1"})),
+        ("scratch_pin", json!({"id": "e1"})),
+        ("scratch_unpin", json!({"id": "e1"})),
+    ] {
+        let refused = call_in(space, &other, name, arguments).await.unwrap_err();
+        assert!(matches!(refused, WorkspaceError::Refused(_)), "{refused}");
+    }
+    for (name, arguments, said) in [
+        (
+            "scratch_complete",
+            json!({"id": "e9"}),
+            "there is no entry e9 in this space",
+        ),
+        (
+            "scratch_add",
+            json!({"kind": "todo", "title": "x", "progress": 0.5}),
+            "phase: only a task has phase and progress, this is a todo",
+        ),
+        (
+            "scratch_update",
+            json!({"id": "e1", "status": "resolved"}),
+            "status: a todo cannot be \"resolved\"",
+        ),
+        (
+            "scratch_read",
+            json!({"id": "e1", "cursor": "nonsense"}),
+            "cursor: \"nonsense\" is not what `next` of an answer with the same other arguments was",
+        ),
+    ] {
+        assert_eq!(try_call(space, name, arguments).await.unwrap_err().to_string(), said);
+    }
+    house.set_policy(json!({"scratchbook": {"enabled": false}})).await;
+    assert_eq!(
+        try_call(space, "scratch_read", json!({}))
+            .await
+            .unwrap_err()
+            .to_string(),
+        "tool: scratchbooks are switched off by the policy of the space (scratchbook.enabled)"
+    );
+    let view = space.view(ViewRequest::of(thread("main")), &Estimate).await.unwrap();
+    assert_eq!(view.rendered.text, "");
+}
+
+/// The view of the thread `main`, and what the rules make of all its entries.
+async fn both(space: &Workspace, budget: u32, max: u32) -> (String, String) {
+    let request = ViewRequest {
+        view_token_limit: Some(budget),
+        max_rendered_items: Some(max),
+        audience: Some(Audience::Message),
+        ..ViewRequest::of(thread("main"))
+    };
+    let asked = space.view(request, &Estimate).await.unwrap();
+    let all = |query: EntryQuery| async move {
+        let query = EntryQuery { limit: 1_000, ..query };
+        space.entries(&query).await.unwrap().items
+    };
+    let page = Some(scratchbook::page_of(space.space(), &thread("main")).0);
+    let book = all(EntryQuery {
+        page,
+        ..EntryQuery::default()
+    })
+    .await;
+    let observations: Vec<Entry> = space
+        .observations(EntryQuery {
+            limit: 1_000,
+            ..EntryQuery::default()
+        })
+        .await
+        .unwrap()
+        .items;
+    let sections = sections_of(&book, &observations, Vec::new(), &TypeRegistry::default(), space.now());
+    let how = Render {
+        budget,
+        max_rendered_items: usize::try_from(max).unwrap(),
+        audience: Audience::Message,
+    };
+    (asked.rendered.text.clone(), render(sections, how, &Estimate).text)
+}
+
+#[tokio::test]
+async fn a_view_that_is_asked_for_is_what_the_rules_make_of_all_entries_m7_8_v2() {
+    let house = House::new();
+    let space = &house.space;
+    for n in 0..60_u64 {
+        let kind = ["note", "todo", "task", "observation"][usize::try_from(n % 4).unwrap()];
+        let mut item = json!({"kind": kind, "title": format!("Item {n}"), "body": format!("Text of {}", n / 8)});
+        if kind == "observation" {
+            item["type"] =
+                json!(["risk_alert", "observation", "pending_confirmation"][usize::try_from(n % 3).unwrap()]);
+            item["confidence"] = json!(n % 10);
+        }
+        call(space, "scratch_add", item).await;
+        let id = format!("e{}", n + 1);
+        match n % 7 {
+            0 => drop(call(space, "scratch_pin", json!({"id": id})).await),
+            1 if kind != "observation" => drop(call(space, "scratch_complete", json!({"id": id})).await),
+            2 if kind == "task" => {
+                drop(call(space, "scratch_update", json!({"id": id, "status": "in_progress"})).await);
+            }
+            3 if kind == "todo" => drop(call(space, "scratch_update", json!({"id": id, "status": "blocked"})).await),
+            _ => {}
+        }
+        if n % 6 == 0 {
+            for budget in [60, 300, 800, 5_000] {
+                for max in [1, 3, 40] {
+                    let (asked, ruled) = both(space, budget, max).await;
+                    assert_eq!(asked, ruled, "after {n}, budget {budget}, {max} lines");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_view_is_the_same_until_something_changes_or_ends_m7_8_v5() {
+    let house = House::new();
+    let space = &house.space;
+    call(space, "scratch_add", json!({"kind": "note", "title": "Stays"})).await;
+    call(
+        space,
+        "scratch_add",
+        json!({"kind": "observation", "body": "Holds an hour", "ttl_minutes": 60}),
+    )
+    .await;
+    let view = || async { space.view(ViewRequest::of(thread("main")), &Estimate).await.unwrap() };
+    let first = view().await;
+    house.clock.advance(Duration::from_secs(3_599));
+    let again = view().await;
+    assert!(std::sync::Arc::ptr_eq(&first.rendered, &again.rendered), "made once");
+    house.clock.advance(Duration::from_secs(1));
+    assert!(
+        !view().await.rendered.text.contains("Holds an hour"),
+        "its time is past"
+    );
+    call(space, "scratch_add", json!({"kind": "todo", "title": "New"})).await;
+    assert!(view().await.rendered.text.contains("New"));
+}
+
+#[tokio::test]
+async fn the_trace_tells_what_was_shown_in_a_turn_and_why_not_m7_8() {
+    let house = House::new();
+    let space = &house.space;
+    for n in 0..30 {
+        call(
+            space,
+            "scratch_add",
+            json!({"kind": "todo", "title": format!("Todo number {n} of many")}),
+        )
+        .await;
+    }
+    let input = TurnInput {
+        thread: thread("main"),
+        input: "go on".to_owned(),
+        run: None,
+        background: false,
+    };
+    let turn = Ref::Id(
+        space
+            .begin_turn(&Actor::new(Role::Human, "ada"), input)
+            .await
+            .unwrap()
+            .turn
+            .begun
+            .id,
+    );
+    let request = ViewRequest {
+        turn: Some(turn),
+        view_token_limit: Some(120),
+        max_rendered_items: Some(20),
+        ..ViewRequest::of(thread("main"))
+    };
+    for _ in 0..3 {
+        space.view(request.clone(), &Vocabulary::O200k).await.unwrap();
+    }
+    let receipts = space.receipts(turn).await.unwrap();
+    assert_eq!(receipts.len(), 1, "an unchanged view is noted once");
+    assert_eq!(
+        (receipts[0].of, receipts[0].receipt.counted.as_str()),
+        ("view", "o200k_base")
+    );
+    let fate = |name: &'static str| async move {
+        let shown = space.shown(name.parse().unwrap(), turn).await.unwrap();
+        shown[0].1.clone()
+    };
+    assert_eq!(fate("e1").await, "shown (todos)");
+    assert_eq!(fate("e20").await, "left out: budget (todos)");
+    assert_eq!(
+        fate("e30").await,
+        "not among what could be shown: others come first, or it is of another thread"
+    );
+    call(space, "scratch_add", json!({"kind": "todo", "title": "Later"})).await;
+    assert_eq!(fate("e31").await, "not among what could be shown: it was added later");
+    let as_model = space.asked_by(&model());
+    assert!(
+        as_model.receipts(turn).await.is_err(),
+        "a model does not read the trace"
+    );
+}
+
+#[tokio::test]
+async fn items_have_instants_of_their_own_though_the_clock_stands_still() {
+    let house = House::new();
+    let space = &house.space;
+    let mut last = i64::MIN;
+    for n in 0..5 {
+        let added = call(
+            space,
+            "scratch_add",
+            json!({"kind": "note", "title": format!("Note {n}")}),
+        )
+        .await;
+        let at = added.structured["created_at_nanoseconds"].as_i64().unwrap();
+        assert!(at > last, "{at} is not after {last}");
+        last = at;
+    }
+    let changed = call(space, "scratch_update", json!({"id": "e1", "title": "Other"})).await;
+    assert!(changed.structured["updated_at_nanoseconds"].as_i64().unwrap() > last);
+}
