@@ -7,7 +7,7 @@ use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 
 use crate::commands::{
     archive, bench, blob, book, cancel, completions, context, doctor, episodes, evict, forget, goals, observe, page,
-    patterns, plan, policy, resume, run, runs, search, serve, show, tidy, tool, trace, tree, turn, watch, why,
+    patterns, plan, policy, resume, run, runs, search, serve, show, tidy, tokens, tool, trace, tree, turn, watch, why,
 };
 
 const FIRST_STEPS: &str = "\
@@ -124,6 +124,8 @@ pub(crate) enum Command {
     Goals(goals::Goals),
     /// Show what of memory goes into a prompt
     Context(context::ContextArguments),
+    /// What memory costs a model: each section of the view, and the dearest entries
+    Tokens(tokens::TokensArguments),
     /// Earlier turns as they are remembered
     Episodes(episodes::Episodes),
     /// What was noticed again and again

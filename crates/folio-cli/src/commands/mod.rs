@@ -25,6 +25,7 @@ pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod tidy;
+pub(crate) mod tokens;
 pub(crate) mod tool;
 pub(crate) mod trace;
 pub(crate) mod tree;
@@ -153,6 +154,7 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Why(why) => why::run(context, why).await,
         Command::Goals(goals) => goals::run(context, goals).await,
         Command::Context(arguments) => context::run(context, arguments).await,
+        Command::Tokens(arguments) => tokens::run(context, arguments).await,
         Command::Episodes(episodes) => episodes::run(context, episodes).await,
         Command::Patterns(patterns) => patterns::run(context, patterns).await,
         Command::Calibration(_) => patterns::calibration(context).await,

@@ -5,10 +5,12 @@ use folio::memory::PageRole;
 use folio::memory::id::PageRef;
 use folio::store::workspace::PageInput;
 
+use super::context::ModelArgument;
 use super::{Context, text_or_stdin};
 use crate::arguments::page_ref;
 use crate::error::{Exit, Failure};
 use crate::report::page::{EntryShape, PageInFull, PageShape};
+use crate::report::view::RollupShape;
 use crate::report::written::Written;
 
 /// `folio page`.
@@ -16,6 +18,8 @@ use crate::report::written::Written;
 pub(crate) enum Page {
     /// Show a page as markdown
     Show(Show),
+    /// Show what the pages that it contains have come to, within a budget of tokens
+    Rollup(Rollup),
     /// Add a page
     New(New),
     /// Add a block to a page; what is on it is never rewritten
@@ -34,6 +38,19 @@ pub(crate) struct Show {
     /// Long texts in whole, too; without it, their beginning
     #[arg(long)]
     whole: bool,
+}
+
+/// `folio page rollup`.
+#[derive(Debug, Args)]
+pub(crate) struct Rollup {
+    /// Which page: p7 or page_…
+    #[arg(value_parser = page_ref)]
+    page: PageRef,
+    /// Tokens that it may have
+    #[arg(long, default_value_t = 800, value_name = "TOKENS")]
+    budget: u32,
+    #[command(flatten)]
+    model: ModelArgument,
 }
 
 /// `folio page new`.
@@ -105,6 +122,18 @@ pub(crate) async fn run(context: &Context<'_>, page: Page) -> Result<Exit, Failu
             context
                 .output
                 .report(&PageInFull::of(&page, &entries, &children, markdown))?;
+        }
+        Page::Rollup(rollup) => {
+            let tokens = rollup.model.counter(context);
+            let rendered = workspace.rollup(rollup.page, rollup.budget, &tokens).await?;
+            let omitted = rendered.receipt.omitted();
+            if omitted > 0 {
+                let of = rendered.receipt.tokens;
+                context
+                    .output
+                    .note(format_args!("{of} tokens; {omitted} left out, --json says which"));
+            }
+            context.output.report(&RollupShape::of(rendered))?;
         }
         Page::New(new) => {
             let input = PageInput {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use folio::Entry;
-use folio::memory::view::{Placement, Receipt};
+use folio::memory::view::{Placement, Receipt, Rendered};
 use folio::store::workspace::View;
 use serde::Serialize;
 
@@ -45,6 +45,33 @@ impl Report for ViewShape {
         if !self.view.is_empty() && !self.view.ends_with('\n') {
             out.push('\n');
         }
+        Ok(())
+    }
+}
+
+/// What pages have come to.
+#[derive(Debug, Serialize)]
+pub(crate) struct RollupShape {
+    rollup: String,
+    tokens: u32,
+    receipt: Receipt,
+}
+
+impl RollupShape {
+    /// `rendered` in its wire form.
+    pub(crate) fn of(rendered: Rendered) -> Self {
+        Self {
+            rollup: rendered.text,
+            tokens: rendered.receipt.tokens,
+            receipt: rendered.receipt,
+        }
+    }
+}
+
+impl Report for RollupShape {
+    /// The text as a model gets it.
+    fn text(&self, out: &mut String, _: Style) -> fmt::Result {
+        out.push_str(&printable(&self.rollup));
         Ok(())
     }
 }

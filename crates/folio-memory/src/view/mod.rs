@@ -7,6 +7,7 @@ mod book;
 mod fit;
 mod line;
 mod place;
+mod prompt;
 mod receipt;
 mod rollup;
 
@@ -14,6 +15,7 @@ pub use book::{BookSections, Offer, Render, Shown, ViewSection, folded, parts_of
 pub use fit::{Part, fit};
 pub use line::{Audience, Candidate, candidate, candidate_for, is_untrusted, one_line};
 pub use place::{Message, Placement, Request, Speaker, place};
+pub use prompt::{executor_block, planner_block};
 pub use receipt::{Folded, Omitted, Receipt, Rendered, SectionReceipt};
 pub use rollup::{PageTail, rollup};
 

@@ -98,10 +98,16 @@ pub fn rollup(pages: &[PageTail], budget: u32, tokens: &dyn Tokens) -> Rendered 
         *shown = Some(Vec::new());
     }
     // Newest first: the page that changed last tells its news first.
-    let mut newest: Vec<usize> = (0..pages.len()).filter(|at| shown[*at].is_some()).collect();
+    let all_have_lines = shown.iter().all(Option::is_some);
+    let mut newest: Vec<usize> = (0..pages.len()).filter(|_| all_have_lines).collect();
     newest.sort_by_key(|at| std::cmp::Reverse((pages[*at].tail.last().map(|entry| entry.handle), *at)));
+    // Nothing older is told of a page whose newest did not fit.
+    let mut is_full = vec![false; pages.len()];
     for is_more in [false, true] {
         for &at in &newest {
+            if is_full[at] {
+                continue;
+            }
             let first = pages[at].standing_for_it();
             let wanted: Vec<usize> = if is_more {
                 (0..pages[at].tail.len())
@@ -114,6 +120,7 @@ pub fn rollup(pages: &[PageTail], budget: u32, tokens: &dyn Tokens) -> Rendered 
             for entry in wanted {
                 let line = cost(&format!("  {}", entry_line(&pages[at].tail[entry])));
                 if used.saturating_add(line) > budget {
+                    is_full[at] = true;
                     break;
                 }
                 used += line;
@@ -231,3 +238,6 @@ fn receipted(
     };
     Rendered { text, receipt }
 }
+
+#[cfg(test)]
+mod tests;

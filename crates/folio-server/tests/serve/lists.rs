@@ -1,6 +1,7 @@
 //! Lists: filters, limits, cursors.
 
 use folio::ObservationInput;
+use folio::memory::ThreadKey;
 use serde_json::{Value, json};
 
 use crate::house::{ECHO, House, SLOW, person};
@@ -122,4 +123,32 @@ async fn an_entry_of_another_kind_is_no_observation() {
     let house = House::new().await;
     house.submit(SLOW).await;
     house.refuses("/observations/e1", 404, "not_found").await;
+}
+
+#[tokio::test]
+async fn the_view_of_a_scratchbook_is_what_a_model_reads_m7_8() {
+    let house = House::new().await;
+    let thread = ThreadKey("a/b".to_owned());
+    for title in ["First", "Second"] {
+        let item = serde_json::from_value(json!({"kind": "todo", "title": title})).unwrap();
+        house
+            .workspace()
+            .add_item(&person(), &thread, item, None)
+            .await
+            .unwrap();
+    }
+    let shown = house.get("/threads/a%2Fb/scratchbook?model=gpt-5").await.json();
+    let text = shown["view"].as_str().unwrap();
+    assert!(
+        text.ends_with("Todos:\ne1 [todo/open] First\ne2 [todo/open] Second\n"),
+        "{text}"
+    );
+    assert_eq!(shown["receipt"]["counted"], "o200k_base");
+    let path = "/threads/a%2Fb/scratchbook?view_token_limit=4000&max_rendered_items=1";
+    let less = house.get(path).await.json();
+    assert!(less["view"].as_str().unwrap().ends_with("+1 more\n"), "{less}");
+    house
+        .refuses("/threads/a%2Fb/scratchbook?view_token_limit=x", 400, "query_invalid")
+        .await;
+    assert_eq!(house.get("/threads/a_b/scratchbook").await.json()["view"], "");
 }

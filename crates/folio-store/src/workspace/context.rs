@@ -2,12 +2,12 @@
 
 use folio_memory::context::{Content, Offered, Section, assemble, by_relevance};
 use folio_memory::entry::Status;
-use folio_memory::id::{Ref, TurnRef};
+use folio_memory::id::{PageRef, Ref, TurnRef};
 use folio_memory::patterns::{self, FACT};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::tokens::Tokens;
 use folio_memory::turn::TurnQuery;
-use folio_memory::view::{Audience, Candidate, Offer, PageTail, Rendered, Shown, candidate, folded};
+use folio_memory::view::{Audience, Candidate, Offer, PageTail, Rendered, Shown, candidate, folded, rollup};
 use folio_memory::{Entry, EntryQuery, Page, PageQuery, RunId, ThreadKey, TraceNote, Turn};
 use serde_json::json;
 
@@ -18,6 +18,8 @@ use crate::store::RunQuery;
 const PAGES: usize = 20;
 /// Entries at the end of a page that stand for it.
 const TAIL: u32 = 4;
+/// Entries at the end of a page that a roll-up can show.
+const ROLLUP_TAIL: u32 = 20;
 /// The operation under which a context is noted.
 pub(super) const ASSEMBLE_CONTEXT: &str = "assemble_context";
 /// Earlier turns that are offered.
@@ -123,7 +125,7 @@ impl Workspace {
         pages.reverse();
         let total = u64::try_from(pages.len()).unwrap_or(u64::MAX);
         pages.truncate(max.min(PAGES));
-        let lines = self.tails(pages).await?;
+        let lines = self.tails(pages, TAIL).await?;
         Ok(Offer {
             shown: lines.iter().map(|page| Shown::Line(page.candidate())).collect(),
             total,
@@ -147,17 +149,31 @@ impl Workspace {
         }
         pages.reverse();
         pages.truncate(PAGES);
-        Ok(self.tails(pages).await?.iter().map(PageTail::candidate).collect())
+        Ok(self.tails(pages, TAIL).await?.iter().map(PageTail::candidate).collect())
     }
 
-    /// `pages` with the ends of what is on them.
-    pub(super) async fn tails(&self, pages: Vec<Page>) -> Result<Vec<PageTail>, WorkspaceError> {
+    /// `pages` with the last `entries` of what is on them.
+    pub(super) async fn tails(&self, pages: Vec<Page>, entries: u32) -> Result<Vec<PageTail>, WorkspaceError> {
         let mut tails = Vec::with_capacity(pages.len());
         for page in pages {
-            let tail = self.tail(Ref::Id(page.id), TAIL).await?;
+            let tail = self.tail(Ref::Id(page.id), entries).await?;
             tails.push(PageTail { page, tail });
         }
         Ok(tails)
+    }
+
+    /// What the pages that `page` contains have come to, within a budget, or the page itself if it contains none: a line for
+    /// each, then what is newest on each, then more of their tails.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no such page; `Unavailable` or `Corrupt`.
+    pub async fn rollup(&self, page: PageRef, budget: u32, tokens: &dyn Tokens) -> Result<Rendered, WorkspaceError> {
+        let page = self.page(page).await?;
+        let children = self.children(page.id).await?;
+        let pages = if children.is_empty() { vec![page] } else { children };
+        let tails = self.tails(pages, ROLLUP_TAIL).await?;
+        Ok(rollup(&tails, budget, tokens))
     }
 
     /// The pages of a thread, but for its scratchbook.

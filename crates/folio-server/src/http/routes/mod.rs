@@ -4,6 +4,7 @@ mod health;
 mod observations;
 mod pages;
 mod runs;
+mod threads;
 
 use axum::Router;
 
@@ -11,6 +12,9 @@ use super::app::App;
 
 /// Every path but those of the page for people.
 pub(super) fn all() -> Router<App> {
-    let space = runs::routes().merge(pages::routes()).merge(observations::routes());
+    let space = runs::routes()
+        .merge(pages::routes())
+        .merge(observations::routes())
+        .merge(threads::routes());
     health::routes().nest("/v1/spaces/{space}", space)
 }

@@ -5,6 +5,7 @@ pub(crate) mod list;
 pub(crate) mod observation;
 pub(crate) mod page;
 pub(crate) mod run;
+pub(crate) mod view;
 
 use folio::Timestamp;
 

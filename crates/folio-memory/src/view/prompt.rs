@@ -1,0 +1,67 @@
+//! What planners and executors are told of the pages of their run (seed 000, "Prompting Changes").
+
+use super::rollup::{PageTail, rollup};
+use crate::page::Page;
+use crate::tokens::Tokens;
+
+const PLANNER: &str = "If assigning executor tasks, ensure each has a linked executor scratchpad. Do not repeat identical \
+                       actions; update plan and branch notes.\n";
+const EXECUTOR: &str =
+    "Log results to your executor scratchpad; if you create docs, link under workspace or your branch.\n";
+
+/// Per cent of a planner's room that the main scratchpad has before the branches.
+const MAIN_SHARE: u64 = 40;
+
+/// What a planner is told: the tail of the main scratchpad, what each executor's scratchpad has come to, and what to mind.
+///
+/// Within `budget` tokens; nothing if even the frame does not fit. The same pages give the same bytes.
+#[must_use]
+pub fn planner_block(main: &PageTail, executors: &[PageTail], budget: u32, tokens: &dyn Tokens) -> String {
+    fitted(budget, tokens, |room| {
+        let share = u32::try_from(u64::from(room) * MAIN_SHARE / 100).unwrap_or(u32::MAX);
+        let tail = rollup(std::slice::from_ref(main), share, tokens).text;
+        let rest = room.saturating_sub(tokens.count(&tail));
+        let branches = rollup(executors, rest, tokens).text;
+        let branches = if executors.is_empty() {
+            "none yet\n".to_owned()
+        } else {
+            branches
+        };
+        format!("Main scratchpad:\n{tail}Executor scratchpads:\n{branches}{PLANNER}")
+    })
+}
+
+/// What an executor is told: the tail of its branch, where it belongs, and what to mind. As [`planner_block`].
+#[must_use]
+pub fn executor_block(branch: &PageTail, workspace: &Page, budget: u32, tokens: &dyn Tokens) -> String {
+    let run = workspace
+        .fields
+        .run
+        .map(|run| format!(", run {run}"))
+        .unwrap_or_default();
+    fitted(budget, tokens, |room| {
+        let tail = rollup(std::slice::from_ref(branch), room, tokens).text;
+        format!(
+            "Your scratchpad:\n{tail}Workspace {}{run}\n{EXECUTOR}",
+            workspace.handle
+        )
+    })
+}
+
+/// The text that `made` makes of as much room as `budget` tokens leave.
+fn fitted(budget: u32, tokens: &dyn Tokens, made: impl Fn(u32) -> String) -> String {
+    let frame = tokens.count(&made(0));
+    if frame > budget {
+        return String::new();
+    }
+    let mut room = budget - frame;
+    loop {
+        let text = made(room);
+        let over = tokens.count(&text).saturating_sub(budget);
+        if over == 0 {
+            return text;
+        }
+        // Parts cost less than the whole now and then; without any room the frame is left, which fits.
+        room = room.saturating_sub(over);
+    }
+}

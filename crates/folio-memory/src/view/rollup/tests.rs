@@ -1,0 +1,157 @@
+//! What pages have come to, and what planners and executors are told of it.
+
+use super::super::prompt::{executor_block, planner_block};
+use super::*;
+use crate::actor::Trust;
+use crate::change::{NewEntry, NewPage};
+use crate::entry::{EntryFields, Owner};
+use crate::id::{EntryHandle, EntryId, PageHandle, PageId, RunId, Seq};
+use crate::page::{PageFields, PageRole};
+use crate::time::Timestamp;
+use crate::tokens::{Estimate, Vocabulary};
+
+const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+fn page(handle: u64, role: PageRole, title: &str, status: &str) -> Page {
+    let mut fields = PageFields::new(role, title, Owner::executor());
+    status.clone_into(&mut fields.status);
+    fields.branch_id = (role == PageRole::ScratchpadExec).then(|| title.to_lowercase().replace(' ', "-"));
+    fields.run = Some(RunId::derived(&["run"]));
+    let id = PageId::derived(&[&handle.to_string()]);
+    Page::added(NewPage { id, fields }, PageHandle(handle), Seq(handle), NOW)
+}
+
+fn tail(page: Page, entries: &[(u64, EntryKind, &str, &str)]) -> PageTail {
+    let tail = entries.iter().map(|(handle, kind, title, body)| {
+        let mut fields = EntryFields::new(*kind, Owner::executor(), Trust::Model);
+        (fields.title, fields.body) = ((*title).to_owned(), (*body).to_owned());
+        let id = EntryId::derived(&[&handle.to_string()]);
+        let new = NewEntry {
+            id,
+            page: page.id,
+            kind: *kind,
+            fields,
+        };
+        Entry::added(new, EntryHandle(*handle), Seq(*handle), NOW)
+    });
+    PageTail {
+        tail: tail.collect(),
+        page,
+    }
+}
+
+fn some_pages() -> Vec<PageTail> {
+    let exec = PageRole::ScratchpadExec;
+    vec![
+        tail(
+            page(3, exec, "List files", "ok"),
+            &[
+                (5, EntryKind::Log, "Began", ""),
+                (
+                    6,
+                    EntryKind::Log,
+                    "Result",
+                    "412 files in 31 folders\nmost of them Rust",
+                ),
+                (9, EntryKind::Log, "Ended", "ok after 2 s"),
+            ],
+        ),
+        tail(
+            page(4, exec, "Read the hot files", "open"),
+            &[
+                (7, EntryKind::Log, "Began", ""),
+                (8, EntryKind::Summary, "", "Three files change with every release"),
+                (10, EntryKind::Log, "Called read", "src/lib.rs"),
+            ],
+        ),
+        tail(page(5, exec, "Write the report", "open"), &[]),
+    ]
+}
+
+#[test]
+fn every_page_has_its_line_then_what_is_newest_then_more_of_tails_m7_8_v10() {
+    insta::assert_snapshot!(rollup(&some_pages(), 400, &Vocabulary::O200k).text, @r"
+    p3 [scratchpad_exec/ok] List files (list-files; last change e9)
+      e5 Began
+      e6 Result: 412 files in 31 folders most of them Rust
+      e9 Ended: ok after 2 s
+    p4 [scratchpad_exec/open] Read the hot files (read-the-hot-files; last change e10)
+      e7 Began
+      e8 Three files change with every release
+      e10 Called read: src/lib.rs
+    p5 [scratchpad_exec/open] Write the report (write-the-report)
+    ");
+}
+
+#[test]
+fn a_roll_up_keeps_its_budget_with_whole_lines_and_says_what_is_missing_m7_8_v10() {
+    let pages = some_pages();
+    let whole: Vec<String> = rollup(&pages, 10_000, &Estimate)
+        .text
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    for budget in 0..400 {
+        let rendered = rollup(&pages, budget, &Estimate);
+        assert!(Estimate.count(&rendered.text) <= budget, "{budget}");
+        let lines: Vec<&str> = rendered.text.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            let is_notice = at + 1 == lines.len() && line.starts_with('+');
+            assert!(is_notice || whole.iter().any(|known| known == line), "{line:?} is cut");
+        }
+        let receipt = &rendered.receipt.sections[0];
+        assert_eq!(receipt.shown.len() + receipt.omitted.len(), 3 + 6, "each once");
+        let names = lines.iter().filter(|line| line.starts_with('p')).count();
+        let has_entries = lines.iter().any(|line| line.starts_with("  "));
+        assert!(
+            names == 3 || !has_entries,
+            "first a line for each page: {}",
+            rendered.text
+        );
+    }
+}
+
+#[test]
+fn what_a_planner_is_told_seed_000() {
+    let main = tail(
+        page(2, PageRole::ScratchpadRoot, "Review", "open"),
+        &[
+            (4, EntryKind::Log, "Plan", "three steps"),
+            (11, EntryKind::Log, "Next", "the report"),
+        ],
+    );
+    insta::assert_snapshot!(planner_block(&main, &some_pages()[..2], 170, &Vocabulary::O200k), @r"
+    Main scratchpad:
+    p2 [scratchpad_root/open] Review (last change e11)
+      e4 Plan: three steps
+      e11 Next: the report
+    Executor scratchpads:
+    p3 [scratchpad_exec/ok] List files (list-files; last change e9)
+      e6 Result: 412 files in 31 folders most of them Rust
+      e9 Ended: ok after 2 s
+    p4 [scratchpad_exec/open] Read the hot files (read-the-hot-files; last change e10)
+      e8 Three files change with every release
+      e10 Called read: src/lib.rs
+    +2 more entries
+    If assigning executor tasks, ensure each has a linked executor scratchpad. Do not repeat identical actions; update plan and branch notes.
+    ");
+    assert_eq!(planner_block(&main, &[], 10, &Vocabulary::O200k), "");
+    for budget in 0..400 {
+        let told = planner_block(&main, &some_pages(), budget, &Vocabulary::O200k);
+        assert!(Vocabulary::O200k.count(&told) <= budget);
+    }
+}
+
+#[test]
+fn what_an_executor_is_told_seed_000() {
+    let workspace = page(1, PageRole::Workspace, "Review", "open");
+    insta::assert_snapshot!(executor_block(&some_pages()[0], &workspace, 200, &Vocabulary::O200k), @r"
+    Your scratchpad:
+    p3 [scratchpad_exec/ok] List files (list-files; last change e9)
+      e5 Began
+      e6 Result: 412 files in 31 folders most of them Rust
+      e9 Ended: ok after 2 s
+    Workspace p1, run run_3RYHA79YDN4Q8RMGVMF5D44JA0
+    Log results to your executor scratchpad; if you create docs, link under workspace or your branch.
+    ");
+}
