@@ -59,7 +59,7 @@ pub use goals::GoalState;
 pub use ingest::{IngestContext, Ingested};
 pub use notes::NotesState;
 pub use observations::{DraftedObservation, MAX_ACTIVE};
-pub use outbox::Delivered;
+pub use outbox::{Delivered, OUTBOX_SUFFIX};
 pub use pages::{PageInput, TreeNode};
 pub use patch::Guard;
 pub use policy::PolicyInForce;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use folio_store::sqlite::{OpenOptions, SqliteStore};
+use folio_store::workspace::OUTBOX_SUFFIX;
 use folio_store::{Store, StoreError};
 
 /// Why a store could not be opened. Names the scheme only: the rest of a URL may hold a password.
@@ -41,7 +42,7 @@ fn unknown(scheme: &str) -> String {
 pub(crate) fn outbox_of(url: &str) -> Option<PathBuf> {
     let path = url.strip_prefix("sqlite:")?;
     let path = path.strip_prefix("//").unwrap_or(path);
-    (!path.is_empty()).then(|| PathBuf::from(format!("{path}-outbox.jsonl")))
+    (!path.is_empty()).then(|| PathBuf::from(format!("{path}{OUTBOX_SUFFIX}")))
 }
 
 pub(crate) fn open(url: &str) -> Result<Arc<dyn Store>, OpenError> {

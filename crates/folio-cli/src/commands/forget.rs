@@ -60,6 +60,8 @@ pub(crate) struct Forget {
 struct Answer {
     dry_run: bool,
     forgotten: Vec<Named>,
+    /// Items of tools that are no entries yet.
+    waiting: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     residue: Option<Residue>,
 }
@@ -101,6 +103,9 @@ impl Report for Answer {
             let sort = type_name.clone().unwrap_or_else(|| kind.to_string());
             writeln!(out, "{verb} {handle} [{sort}] of {created_at}")?;
         }
+        if self.waiting > 0 {
+            writeln!(out, "{verb} {} that waited for the store", self.waiting)?;
+        }
         let Some(residue) = &self.residue else { return Ok(()) };
         for place in &residue.found {
             writeln!(out, "{} {place}", style.bad("still said in"))?;
@@ -112,7 +117,7 @@ impl Report for Answer {
                 style.warning("copy")
             )?;
         }
-        if residue.found.is_empty() && !self.forgotten.is_empty() {
+        if residue.found.is_empty() && !(self.forgotten.is_empty() && self.waiting == 0) {
             writeln!(out, "searched {} places: nothing of it is left", residue.searched.len())?;
         }
         Ok(())
@@ -125,24 +130,28 @@ pub(crate) async fn run(context: &Context<'_>, forget: Forget) -> Result<Exit, F
     let filter = filter(forget)?;
     let workspace = context.workspace().await?;
     let found = workspace.to_forget(&filter).await?;
-    if dry_run || found.is_empty() {
-        if found.is_empty() {
+    let waiting = workspace.waiting_to_forget(&filter).await?;
+    let is_nothing = found.is_empty() && waiting == 0;
+    if dry_run || is_nothing {
+        if is_nothing {
             context.output.note("nothing fits");
         }
         context.output.report(&Answer {
             dry_run,
             forgotten: found.iter().map(Named::of).collect(),
+            waiting,
             residue: None,
         })?;
         return Ok(Exit::Done);
     }
     if !yes {
-        confirm(context, &found)?;
+        confirm(context, &found, waiting)?;
     }
     let forgotten = workspace.forget(&context.actor(), &filter, &reason).await?;
     context.output.report(&Answer {
         dry_run,
         forgotten: forgotten.entries.iter().map(Named::of).collect(),
+        waiting: forgotten.waiting,
         residue: Some(forgotten.residue),
     })?;
     Ok(Exit::Done)
@@ -190,7 +199,7 @@ fn filter(forget: Forget) -> Result<ForgetFilter, Failure> {
 }
 
 /// Asks whoever sits before the terminal.
-fn confirm(context: &Context<'_>, found: &[Entry]) -> Result<(), Failure> {
+fn confirm(context: &Context<'_>, found: &[Entry], waiting: usize) -> Result<(), Failure> {
     let refused = |message: &str| Failure::new(Exit::Refused, "not_confirmed", message.to_owned());
     if !std::io::stdin().is_terminal() || context.output.is_json() {
         return Err(refused(
@@ -206,8 +215,12 @@ fn confirm(context: &Context<'_>, found: &[Entry]) -> Result<(), Failure> {
         let line = said.lines().next().unwrap_or_default();
         context.output.note(format_args!("{} {line}", entry.handle));
     }
+    let more = match waiting {
+        0 => String::new(),
+        waiting => format!(" and {waiting} that wait for the store"),
+    };
     context.output.note(format_args!(
-        "forget these {} for good? This cannot be undone. [y/N]",
+        "forget these {}{more} for good? This cannot be undone. [y/N]",
         found.len()
     ));
     let mut answer = String::new();

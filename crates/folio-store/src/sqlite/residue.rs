@@ -19,6 +19,7 @@ use super::place::{Place, SpaceId, from_column};
 use super::{blob, migrate};
 use crate::error::StoreError;
 use crate::upkeep::Residue;
+use crate::workspace::OUTBOX_SUFFIX;
 
 /// Bytes of a text below which finding it says nothing.
 const LEAST: usize = 6;
@@ -210,7 +211,11 @@ fn files_of(file: &Path) -> Vec<PathBuf> {
     };
     let beside = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<_> = beside
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&name))
+        .filter(|entry| {
+            let beside = entry.file_name().to_string_lossy().into_owned();
+            // What waits there is of many spaces, line by line, and for whoever delivers it.
+            beside.starts_with(&name) && !beside[name.len()..].starts_with(OUTBOX_SUFFIX)
+        })
         .map(|entry| entry.path())
         .filter(|path| path.is_file())
         .collect();

@@ -9,6 +9,7 @@ use folio_memory::roles::Operation;
 use folio_memory::{Actor, Change, Entry, EntryFields, EntryQuery};
 use serde_json::Value;
 
+use super::outbox::Unwanted;
 use super::{Workspace, WorkspaceError, Write};
 use crate::error::StoreError;
 use crate::upkeep::Residue;
@@ -39,6 +40,8 @@ pub struct ForgetFilter {
 pub struct Forgotten {
     /// The entries as they are now: their tombstones.
     pub entries: Vec<Entry>,
+    /// How many items of tools went that waited for the store and are no entries yet.
+    pub waiting: usize,
     /// What is left of their texts in everything that belongs to the store.
     pub residue: Residue,
 }
@@ -97,20 +100,28 @@ impl Workspace {
         Ok(found)
     }
 
+    /// How many items that wait for the store [`Workspace::forget`] would take away because of `filter`.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if the outbox cannot be read.
+    pub async fn waiting_to_forget(&self, filter: &ForgetFilter) -> Result<usize, WorkspaceError> {
+        let unwanted = Unwanted::of(self.space(), filter, Vec::new(), &BTreeSet::new(), self.now());
+        self.forget_waiting(unwanted, false).await
+    }
+
     /// Whether `entry` says `text`, or ever did.
     async fn says(&self, entry: &Entry, text: &str) -> Result<bool, WorkspaceError> {
         let text = text.to_lowercase();
         let says = |texts: &BTreeSet<String>| texts.iter().any(|said| said.to_lowercase().contains(&text));
-        let mut said = BTreeSet::new();
-        collect(&entry.fields, &mut said);
-        if says(&said) {
+        if says(&texts_of(&entry.fields)) {
             return Ok(true);
         }
         if entry.version == 1 && entry.fields.body_ref.is_none() {
             return Ok(false);
         }
-        let (said, bodies) = self.ever_said(entry).await?;
-        if says(&said) {
+        let Said { texts, bodies, .. } = self.ever_said(entry).await?;
+        if says(&texts) {
             return Ok(true);
         }
         for body in &bodies {
@@ -129,32 +140,28 @@ impl Workspace {
         }
     }
 
-    /// Every text that stood in `entry` in any of its versions, and where those are that were too long to stand there.
-    async fn ever_said(&self, entry: &Entry) -> Result<(BTreeSet<String>, Vec<BodyRef>), WorkspaceError> {
-        let mut said = BTreeSet::new();
-        let mut bodies = Vec::new();
+    /// What `entry` said in any of its versions.
+    async fn ever_said(&self, entry: &Entry) -> Result<Said, WorkspaceError> {
+        let mut said = Said::default();
         for revision in self.inner.store.history(self.space(), entry.id).await? {
             match revision.change {
-                Change::AddEntry(new) => {
-                    collect(&new.fields, &mut said);
-                    bodies.extend(new.fields.body_ref);
-                }
+                Change::AddEntry(new) => said.take_in(&new.fields),
                 Change::PatchEntry { fields, .. } => {
                     // The fields that a patch sets are those of an entry that has no others.
                     let mut set = EntryFields::new(entry.kind, entry.fields.owner.clone(), entry.fields.trust);
                     set.set(&fields);
-                    collect(&set, &mut said);
-                    bodies.extend(set.body_ref);
+                    said.take_in(&set);
                 }
                 _ => {}
             }
         }
-        Ok((said, bodies))
+        Ok(said)
     }
 
     /// Takes the content of what `filter` finds out of everything: the entries, all their revisions in the log, what they
     /// are found by, bodies that nothing else refers to, and the free space of the files. What is left is that there was
-    /// something, when, by whom, and `reason`.
+    /// something, when, by whom, and `reason`. Of what waits in the outbox, and of what was put aside there, all goes that
+    /// `filter` would find, or that has the title or the text of an entry that goes.
     ///
     /// Each batch is there or is not; whoever is interrupted asks again. In the end everything that belongs to the store is
     /// searched for what the entries said, and the answer tells where it still stands: in another entry, in a run's
@@ -171,27 +178,49 @@ impl Workspace {
     ) -> Result<Forgotten, WorkspaceError> {
         self.authorise(actor, Operation::Forget, "what entries say", ("memory", "forget"))?;
         let found = self.to_forget(filter).await?;
-        let mut said = BTreeSet::new();
+        let (mut said, mut written) = (BTreeSet::new(), BTreeSet::new());
         for entry in &found {
-            let (texts, bodies) = self.ever_said(entry).await?;
-            said.extend(texts);
-            for body in &bodies {
-                said.extend(parts_of(&self.kept_text(body).await?));
+            let ever = self.ever_said(entry).await?;
+            said.extend(ever.texts);
+            written.extend(ever.written);
+            for body in &ever.bodies {
+                let text = self.kept_text(body).await?;
+                said.extend(parts_of(&text));
+                written.insert(text);
             }
         }
         said.extend(filter.text.clone());
+        written.retain(|text| text.trim().len() >= LOOKED_FOR);
+        // Before the entries: afterwards nobody would know what they said.
+        let ids: Vec<_> = found.iter().map(|entry| entry.id).collect();
+        let unwanted = Unwanted::of(self.space(), filter, ids, &written, self.now());
+        let waiting = self.forget_waiting(unwanted, true).await?;
         for batch in found.chunks(BATCH) {
             self.erase(actor, batch, reason).await?;
         }
         said.retain(|text| text.trim().len() >= LOOKED_FOR || filter.text.as_ref() == Some(text));
         // What was noted and not yet written would be written behind our back.
         self.flush_trace().await?;
-        let residue = self.inner.store.scrub(self.space(), said.into_iter().collect()).await?;
+        let texts = said.iter().cloned().collect();
+        let mut residue = self.inner.store.scrub(self.space(), texts).await?;
+        if let Some(outbox) = self.outbox() {
+            let name = outbox.display().to_string();
+            let saying = Unwanted::saying(self.space(), &said, self.now());
+            let left = self.forget_waiting(saying, false).await?;
+            residue
+                .found
+                .extend((left > 0).then(|| format!("{left} items that wait in {name}")));
+            residue.searched.push(name);
+        }
         let mut entries = Vec::with_capacity(found.len());
         for entry in found {
             entries.push(self.entry(Ref::Id(entry.id)).await?);
         }
-        Ok(Forgotten { entries, residue })
+        Ok(Forgotten {
+            entries,
+            waiting,
+            residue,
+        })
     }
 
     async fn erase(&self, actor: &Actor, entries: &[Entry], reason: &str) -> Result<(), WorkspaceError> {
@@ -223,7 +252,32 @@ fn parts_of(text: &str) -> Vec<String> {
     starts.map(part).collect()
 }
 
+/// What an entry said in any of its versions.
+#[derive(Debug, Default)]
+struct Said {
+    /// Every text.
+    texts: BTreeSet<String>,
+    /// Titles and bodies among them: what no other entry has by chance.
+    written: BTreeSet<String>,
+    /// Where those are that were too long to stand in the entry.
+    bodies: Vec<BodyRef>,
+}
+
+impl Said {
+    fn take_in(&mut self, fields: &EntryFields) {
+        collect(fields, &mut self.texts);
+        self.written.extend([fields.title.clone(), fields.body.clone()]);
+        self.bodies.extend(fields.body_ref.clone());
+    }
+}
+
 /// Every text of `fields` that somebody wrote.
+pub(super) fn texts_of(fields: &EntryFields) -> BTreeSet<String> {
+    let mut texts = BTreeSet::new();
+    collect(fields, &mut texts);
+    texts
+}
+
 fn collect(fields: &EntryFields, said: &mut BTreeSet<String>) {
     let texts = [Some(&fields.title), Some(&fields.body), fields.phase.as_ref()];
     said.extend(texts.into_iter().flatten().filter(|text| !text.is_empty()).cloned());

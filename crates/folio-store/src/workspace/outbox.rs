@@ -4,6 +4,8 @@
 //! line twice, because the process died before the file was emptied, adds nothing. A file that is being read or written
 //! is locked. It is emptied only when all of it is delivered.
 
+mod forgetting;
+
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -17,10 +19,15 @@ use serde_json::json;
 use super::ingest::Ready;
 use super::{Workspace, WorkspaceError, redact};
 
+pub(super) use forgetting::Unwanted;
+
 /// The version of a line.
 const FORMAT: u32 = 1;
 /// Bytes that may wait. Beyond, the store is gone for longer than a file beside it is the answer.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// What the name of a store's file gets for that of its outbox.
+pub const OUTBOX_SUFFIX: &str = "-outbox.jsonl";
 
 /// One answer that waits.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -113,7 +120,7 @@ impl Workspace {
         };
         let mode = self.redaction_in_trouble();
         for item in &mut spooled.items {
-            redact::clean_new(&mut item.new, mode);
+            redact::clean_new(&mut item.new, item.registers.as_mut(), mode);
         }
         let line = serde_json::to_string(&spooled).map_err(|error| error.to_string())?;
         let written = tokio::task::spawn_blocking(move || append(&file, &line));
@@ -200,6 +207,17 @@ impl Workspace {
         Ok(delivered)
     }
 
+    /// Takes what is `unwanted` out of the outbox and of what was put aside from it; counts only, if it `changes` nothing.
+    /// Gives how many items and lines there were.
+    pub(super) async fn forget_waiting(&self, unwanted: Unwanted, changes: bool) -> Result<usize, WorkspaceError> {
+        let Some(path) = self.outbox().map(Path::to_owned) else {
+            return Ok(0);
+        };
+        let done = tokio::task::spawn_blocking(move || forgetting::forget(&path, &unwanted, changes)).await;
+        let done = done.map_err(io::Error::other).and_then(|done| done);
+        done.map_err(|error| self.outbox_failed("clean", error))
+    }
+
     fn outbox_failed(&self, doing: &'static str, error: io::Error) -> WorkspaceError {
         let location = self.outbox().map(|file| file.display().to_string()).unwrap_or_default();
         let store = crate::error::StoreError::Unavailable {
@@ -264,12 +282,17 @@ fn take(path: &Path) -> io::Result<Option<(File, Vec<u8>)>> {
     Ok(Some((file, bytes)))
 }
 
+/// Where lines of the outbox at `path` are put that cannot be read.
+fn beside(path: &Path) -> PathBuf {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".damaged");
+    aside.into()
+}
+
 /// Empties the locked file, after what could not be read was put aside.
 fn empty(file: &File, path: &Path, damaged: &[u8]) -> io::Result<()> {
     if !damaged.is_empty() {
-        let mut aside = path.as_os_str().to_owned();
-        aside.push(".damaged");
-        let mut aside = File::options().append(true).create(true).open(aside)?;
+        let mut aside = File::options().append(true).create(true).open(beside(path))?;
         aside.write_all(damaged)?;
         aside.sync_all()?;
     }

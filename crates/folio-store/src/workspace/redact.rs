@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use folio_memory::keeping::Redaction;
-use folio_memory::{NewEntry, Pii, Tag, TraceNote, Warning};
+use folio_memory::{Change, NewEntry, Pii, Tag, TraceNote, Warning};
 use leakguard::{Kind, Match, Redactor};
 use regex::Regex;
 use serde_json::Value;
@@ -220,6 +220,13 @@ impl Cleaner {
         }
     }
 
+    /// Cleans the name of a type. It stays one: a placeholder is none.
+    pub(crate) fn type_name(&mut self, name: &mut String) {
+        if self.cleaned(name, "type").is_some() {
+            "redacted".clone_into(name);
+        }
+    }
+
     /// Cleans the keys and texts of a JSON value. A text whose key says that it is a secret is
     /// judged as if the two stood in one line.
     pub(crate) fn value(&mut self, value: &mut Value, field: &str) {
@@ -289,9 +296,13 @@ impl Cleaner {
     }
 }
 
-/// Takes out of an entry to be what `mode` says.
-pub(crate) fn clean_new(new: &mut NewEntry, mode: Redaction) {
-    commit::clean_fields(&mut Cleaner::new(mode), &mut new.fields, "content");
+/// Takes out of an entry to be, and of what registers its type, what `mode` says.
+pub(crate) fn clean_new(new: &mut NewEntry, registers: Option<&mut Change>, mode: Redaction) {
+    let mut cleaner = Cleaner::new(mode);
+    commit::clean_fields(&mut cleaner, &mut new.fields, "content");
+    if let Some(registers) = registers {
+        commit::clean_change(&mut cleaner, registers);
+    }
 }
 
 /// Takes out of a note what `mode` says.

@@ -91,7 +91,7 @@ pub(super) fn clean_change(cleaner: &mut Cleaner, change: &mut Change) {
             }
         }
         Change::SetPolicy { policy, .. } => clean_policy(cleaner, policy),
-        Change::RegisterType { name, .. } => cleaner.text(name, "type"),
+        Change::RegisterType { name, .. } => cleaner.type_name(name),
         // A link has ids at its ends. A change that is new in the model has to be added here.
         _ => {}
     }
@@ -124,6 +124,9 @@ pub(super) fn clean_fields(cleaner: &mut Cleaner, fields: &mut EntryFields, body
     cleaner.text(&mut fields.title, "title");
     cleaner.text(&mut fields.body, body);
     cleaner.tags(&mut fields.tags);
+    if let Some(name) = &mut fields.type_name {
+        cleaner.type_name(name);
+    }
     if let Some(phase) = &mut fields.phase {
         cleaner.text(phase, "phase");
     }

@@ -1,0 +1,216 @@
+//! What waits in the outbox is as private as what is stored: redacted before it waits, and forgotten with the rest
+//! (M7.3.26, M7.6.50).
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod house;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use folio_memory::id::Ref;
+use folio_memory::{Actor, EntryQuery, Role, SpaceName, Tag};
+use folio_store::Workspace;
+use folio_store::workspace::{ForgetFilter, Forgotten};
+use folio_testkit::Fault;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use house::{House, answer, contents, turn};
+
+const WORDS: &str = "the wedding is on the fourth of june in the old mill";
+
+/// A token of a known shape that is well-formed as the name of a type, too.
+const SECRET: &str = "ghp_012345678901234567890123456789012345";
+
+fn file(folder: &TempDir) -> PathBuf {
+    folder.path().join("outbox.jsonl")
+}
+
+fn damaged(folder: &TempDir) -> PathBuf {
+    folder.path().join("outbox.jsonl.damaged")
+}
+
+fn said(path: &PathBuf) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
+fn with_text(text: &str) -> ForgetFilter {
+    ForgetFilter {
+        text: Some(text.to_owned()),
+        ..ForgetFilter::default()
+    }
+}
+
+async fn forget(space: &Workspace, filter: &ForgetFilter) -> Forgotten {
+    let person = Actor::new(Role::Human, "ada");
+    space.forget(&person, filter, "asked").await.unwrap()
+}
+
+impl House {
+    /// Has `observations` wait, as one answer.
+    async fn wait(&self, number: u32, observations: Value) {
+        self.store.fail_next(Fault::Gone);
+        let ingested = self.ingest_in(turn(number), answer(observations)).await;
+        assert!(ingested.spooled > 0, "{ingested:?}");
+        self.store.heal();
+    }
+
+    fn other_space(&self, folder: &TempDir) -> Workspace {
+        let (store, clock, ids) = (self.space.store(), self.space.clock(), self.space.ids());
+        let name = SpaceName::parse("other").unwrap();
+        Workspace::new(Arc::clone(store), Arc::clone(clock), Arc::clone(ids), name).with_outbox(file(folder))
+    }
+}
+
+#[tokio::test]
+async fn no_field_of_what_waits_has_a_secret_m7_3_26() {
+    let folder = tempfile::tempdir().unwrap();
+    let house = House::in_folder(folder.path());
+    house
+        .set_policy(json!({"strict_types": "nobody", "manifests": {"wine_search": {"observes": ["*", SECRET]}}}))
+        .await;
+    house.space.policy().await.unwrap();
+    let with_secrets = json!({
+        "content": SECRET, "title": SECRET, "tags": [SECRET], "type": SECRET, "context": {SECRET: SECRET},
+        "metadata": {"token": SECRET},
+    });
+    house.wait(1, json!([with_secrets])).await;
+    let waits = said(&file(&folder));
+    assert!(!waits.contains(SECRET), "{waits}");
+    assert_eq!(house.space.deliver_outbox().await.unwrap().items, 1);
+    let entry = house.all().await.remove(0);
+    assert!(!format!("{entry:?}").contains(SECRET), "{entry:?}");
+    let policy = house.space.policy().await.unwrap();
+    assert!(!format!("{policy:?}").contains(SECRET), "{policy:?}");
+}
+
+#[tokio::test]
+async fn a_type_that_is_a_secret_is_stored_under_another_name_m7_6_48() {
+    let house = House::new();
+    let person = Actor::new(Role::Human, "ada");
+    let input = serde_json::from_value(json!({"content": "x", "type": SECRET})).unwrap();
+    let written = house.space.add_observation(&person, input, None).await.unwrap();
+    assert_eq!(written.entry.fields.type_name.as_deref(), Some("redacted"));
+    let log = house
+        .space
+        .store()
+        .changes(house.space.space(), folio_memory::Seq(0), 100)
+        .await;
+    assert!(!format!("{:?}", log.unwrap()).contains(SECRET));
+    let policy = house.space.policy().await.unwrap();
+    assert!(policy.types().get("redacted").is_some() && !format!("{policy:?}").contains(SECRET));
+}
+
+#[tokio::test]
+async fn what_is_forgotten_waits_no_more_and_the_rest_does_m7_6_50() {
+    let folder = tempfile::tempdir().unwrap();
+    let house = House::in_folder(folder.path());
+    house.wait(1, json!([{"content": WORDS}, {"content": "a"}])).await;
+    house.wait(2, json!([{"content": "b"}])).await;
+    house
+        .wait(3, json!([{"content": "c", "context": {"where": "The OLD Mill"}}]))
+        .await;
+    assert_eq!(house.space.waiting_to_forget(&with_text("old mill")).await.unwrap(), 2);
+    assert!(said(&file(&folder)).contains(WORDS), "a look changes nothing");
+    let forgotten = forget(&house.space, &with_text("old mill")).await;
+    assert_eq!((forgotten.entries.len(), forgotten.waiting), (0, 2));
+    assert_eq!(forgotten.residue.found, Vec::<String>::new());
+    let waits = said(&file(&folder)).to_lowercase();
+    assert!(!waits.contains("old mill"), "{waits}");
+    let delivered = house.space.deliver_outbox().await.unwrap();
+    assert_eq!((delivered.items, delivered.damaged), (3 - 1, 0));
+    assert_eq!(contents(&house.all().await), ["a", "b"]);
+}
+
+#[tokio::test]
+async fn an_entry_that_is_forgotten_takes_with_it_what_waits_and_says_the_same_m7_6_50() {
+    let folder = tempfile::tempdir().unwrap();
+    let house = House::in_folder(folder.path());
+    let entry = house
+        .observed(json!([{"content": WORDS, "tags": ["of-the-family"]}]))
+        .await
+        .remove(0);
+    house
+        .wait(2, json!([{"content": format!("I heard that {WORDS}")}]))
+        .await;
+    house
+        .wait(3, json!([{"content": "another", "tags": ["of-the-family"]}]))
+        .await;
+    let filter = ForgetFilter {
+        entries: vec![Ref::Id(entry.id)],
+        ..ForgetFilter::default()
+    };
+    let forgotten = forget(&house.space, &filter).await;
+    assert_eq!((forgotten.entries.len(), forgotten.waiting), (1, 1));
+    assert!(!said(&file(&folder)).contains("mill"));
+    let told = &forgotten.residue.found;
+    assert!(
+        told.len() == 1 && told[0].starts_with("1 items that wait in "),
+        "the tag is told: {told:?}"
+    );
+    assert_eq!(house.space.deliver_outbox().await.unwrap().items, 1);
+}
+
+#[tokio::test]
+async fn an_item_goes_only_if_it_is_all_that_was_said_m7_6_50() {
+    let folder = tempfile::tempdir().unwrap();
+    let house = House::in_folder(folder.path());
+    house
+        .wait(1, json!([{"content": WORDS, "tags": ["x"]}, {"content": WORDS}]))
+        .await;
+    let filter = ForgetFilter {
+        query: EntryQuery {
+            tags: vec![Tag::parse("x").unwrap()],
+            ..EntryQuery::default()
+        },
+        ..ForgetFilter::default()
+    };
+    assert_eq!(house.space.waiting_to_forget(&filter).await.unwrap(), 1);
+    assert_eq!(forget(&house.space, &filter).await.waiting, 1);
+    assert_eq!(house.space.deliver_outbox().await.unwrap().items, 1);
+    assert!(house.all().await[0].fields.tags.is_empty());
+}
+
+#[tokio::test]
+async fn torn_lines_and_what_was_put_aside_are_forgotten_m7_6_50() {
+    let folder = tempfile::tempdir().unwrap();
+    let house = House::in_folder(folder.path());
+    house.wait(1, json!([{"content": WORDS}])).await;
+    let line = said(&file(&folder));
+    let torn = &line[..line.find("mill").unwrap() + 4];
+    std::fs::write(file(&folder), torn).unwrap();
+    let theirs = torn.replace("\"space\":\"main\"", "\"space\":\"other\"");
+    std::fs::write(damaged(&folder), format!("{torn}\nharmless\n{theirs}\n")).unwrap();
+    let forgotten = forget(&house.space, &with_text("old mill")).await;
+    assert_eq!(forgotten.waiting, 2);
+    assert_eq!(said(&file(&folder)), "", "nothing is left, so it is empty");
+    let aside = said(&damaged(&folder));
+    let lines: Vec<_> = aside.lines().filter(|line| !line.is_empty()).collect();
+    assert_eq!(lines, ["harmless", &theirs]);
+}
+
+#[tokio::test]
+async fn what_waits_for_another_space_is_neither_told_nor_touched_m7_6_51() {
+    let folder = tempfile::tempdir().unwrap();
+    let house = House::in_folder(folder.path());
+    house.wait(1, json!([{"content": WORDS}])).await;
+    let before = std::fs::read(file(&folder)).unwrap();
+    let forgotten = forget(&house.other_space(&folder), &with_text("old mill")).await;
+    assert_eq!((forgotten.waiting, forgotten.residue.found.len()), (0, 0));
+    assert_eq!(std::fs::read(file(&folder)).unwrap(), before);
+}
+
+#[tokio::test]
+async fn an_outbox_beside_the_file_of_the_store_is_no_free_space_of_it_m7_6_51() {
+    let folder = tempfile::tempdir().unwrap();
+    let house = House::in_folder(folder.path());
+    let beside = folder
+        .path()
+        .join(format!("folio.db{}", folio_store::workspace::OUTBOX_SUFFIX));
+    house.wait(1, json!([{"content": WORDS}])).await;
+    std::fs::rename(file(&folder), &beside).unwrap();
+    let other = house.other_space(&folder);
+    let forgotten = forget(&other, &with_text("old mill")).await;
+    assert_eq!(forgotten.residue.found, Vec::<String>::new());
+}
