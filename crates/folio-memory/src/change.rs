@@ -131,7 +131,13 @@ impl FieldChange {
             }
             Self::BodyRef(body_ref) => fields.body_ref = body_ref,
             Self::Parts(parts) => fields.parts = parts,
-            Self::Status(status) => fields.status = status,
+            Self::Status(status) => {
+                fields.status = status;
+                if status == Status::Archived {
+                    // Whoever has another reason than that somebody wants it says so next.
+                    fields.archived_for = None;
+                }
+            }
             Self::Restored(status) => {
                 fields.status = status;
                 fields.archived_for = None;

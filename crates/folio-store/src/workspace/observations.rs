@@ -258,7 +258,8 @@ impl Workspace {
             .await
     }
 
-    /// Puts an entry of any kind away for good. Archiving twice is archiving once.
+    /// Puts an entry of any kind away for good. Archiving twice is archiving once; what was put away by itself is kept from
+    /// then on, as anything that somebody put away.
     ///
     /// # Errors
     ///
@@ -270,8 +271,10 @@ impl Workspace {
         reason: Option<String>,
     ) -> Result<Written, WorkspaceError> {
         let changes = |current: &Entry| {
-            let archived = current.fields.status == Status::Archived;
-            let change = (!archived).then_some(FieldChange::Status(Status::Archived));
+            let fields = &current.fields;
+            let is_kept = fields.status == Status::Archived && fields.archived_for.is_none();
+            // Of what was erased nothing is left to be kept.
+            let change = (!is_kept && fields.erased.is_none()).then_some(FieldChange::Status(Status::Archived));
             Ok((change.into_iter().collect(), Vec::new()))
         };
         self.patch(actor, entry, None, reason, changes).await

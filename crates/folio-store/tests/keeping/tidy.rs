@@ -1,6 +1,7 @@
 use folio_memory::entry::Status;
 use folio_memory::keeping::{ArchivedFor, ErasedFor};
-use folio_memory::{EntryQuery, State};
+use folio_memory::{Entry, EntryQuery, State};
+use folio_store::workspace::Guard;
 use serde_json::json;
 
 use crate::house::{DAY, HOUR, House, human};
@@ -54,6 +55,43 @@ async fn a_resolved_observation_is_archived_after_a_day_and_a_pinned_one_is_not_
     house.clock.advance(DAY);
     assert_eq!(house.tidy().await.archived[&ArchivedFor::Resolved], 1);
     assert_eq!(house.get(&entry).await.fields.archived_for, Some(ArchivedFor::Resolved));
+    house.is_sound().await;
+}
+
+#[tokio::test]
+async fn what_somebody_puts_away_is_kept_whatever_became_of_it_before_m7_6_45() {
+    let house = House::new();
+    let of = |name: &'static str| json!({"content": name, "ttl_minutes": 60});
+    let (restored, kept, ended) = (
+        house.add(of("r")).await,
+        house.add(of("k")).await,
+        house.add(of("e")).await,
+    );
+    house.clock.advance(8 * DAY);
+    assert_eq!(house.tidy().await.archived[&ArchivedFor::Age], 3);
+    let (person, id) = (human(), |entry: &Entry| folio_memory::id::Ref::Id(entry.id));
+    let archive = async |entry| house.workspace.archive(&person, id(entry), None).await.unwrap().entry;
+    let back = house
+        .workspace
+        .restore(&person, id(&restored), Guard::default())
+        .await
+        .unwrap();
+    assert_eq!(back.entry.fields.archived_for, None);
+    for (entry, version) in [(&restored, 4), (&kept, 3)] {
+        let by_hand = archive(entry).await;
+        assert_eq!((by_hand.fields.archived_for, by_hand.version), (None, version));
+        assert_eq!(archive(entry).await.version, version, "twice is once");
+    }
+    house.clock.advance(100 * DAY);
+    house.tidy().await;
+    assert!(house.get(&ended).await.fields.erased.is_some(), "nobody put this away");
+    for entry in [&restored, &kept] {
+        assert_eq!(house.get(entry).await.fields.erased, None);
+    }
+    assert_eq!(
+        archive(&ended).await.fields.archived_for,
+        house.get(&ended).await.fields.archived_for
+    );
     house.is_sound().await;
 }
 
