@@ -8,7 +8,7 @@ use folio_memory::query::MAX_LIMIT;
 use folio_memory::tokens::Tokens;
 use folio_memory::turn::TurnQuery;
 use folio_memory::view::{Audience, Candidate, Offer, PageTail, Rendered, Shown, candidate, folded, rollup};
-use folio_memory::{Entry, EntryQuery, Page, PageQuery, RunId, ThreadKey, TraceNote, Turn};
+use folio_memory::{Entry, EntryKind, EntryQuery, Page, PageQuery, RunId, ThreadKey, TraceNote, Turn};
 use serde_json::json;
 
 use super::{Workspace, WorkspaceError};
@@ -234,6 +234,7 @@ impl Workspace {
     /// Facts, and patterns of which no fact follows yet.
     async fn offer_knowledge(&self, prompt: &str, max: usize) -> Result<Content, WorkspaceError> {
         let known = EntryQuery {
+            kinds: vec![EntryKind::Observation],
             types: vec![FACT.to_owned(), patterns::PATTERN.to_owned()],
             status: vec![Status::Active],
             limit: MAX_LIMIT,
