@@ -6,8 +6,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 
 use crate::commands::{
-    archive, bench, blob, book, cancel, completions, context, doctor, episodes, evict, forget, goals, observe, page,
-    patterns, plan, policy, resume, run, runs, search, serve, show, tidy, tokens, tool, trace, tree, turn, watch, why,
+    archive, bench, blob, book, cancel, completions, context, doctor, episodes, evict, forget, goals, observe, offload,
+    page, patterns, plan, policy, resume, run, runs, search, serve, show, tidy, tokens, tool, trace, tree, turn, watch,
+    why,
 };
 
 const FIRST_STEPS: &str = "\
@@ -145,6 +146,10 @@ pub(crate) enum Command {
     /// Plan files: schema, check
     #[command(subcommand)]
     Plan(plan::Plan),
+    /// Put the older messages of a conversation away that outgrows its window, and print it as it goes on
+    Offload(offload::Offload),
+    /// Read what was said in a thread and was put away
+    History(offload::History),
     /// Put a result away that is too large for a prompt, and show what stands for it
     Evict(evict::Evict),
     /// Read a part of a result that was put away, or of any entry

@@ -12,6 +12,7 @@
 //! - [`policy`]: what holds in a space beyond what is built in
 //! - [`turn`], [`goals`], [`patterns`], [`calibration`]: what a turn decides, and what is learned from turns
 //! - [`view`], [`context`], [`tokens`]: what of all this a model reads, within a budget
+//! - [`offload`]: what becomes of a conversation that is longer than a window allows
 //! - [`evict`], [`passage`]: what stands in a prompt for a result that is too large for it, and how parts of it are read
 //! - [`tool_exchange`]: what tools are asked and what they answer, item by item
 //! - [`query`]: what may be asked
@@ -36,6 +37,7 @@ pub mod lifecycle;
 pub mod link;
 pub mod markdown;
 pub mod observation;
+pub mod offload;
 pub mod page;
 pub mod passage;
 pub mod patterns;

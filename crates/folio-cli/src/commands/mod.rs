@@ -14,6 +14,7 @@ pub(crate) mod forget;
 pub(crate) mod goals;
 pub(crate) mod life;
 pub(crate) mod observe;
+pub(crate) mod offload;
 pub(crate) mod page;
 pub(crate) mod patterns;
 pub(crate) mod plan;
@@ -166,6 +167,8 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Archive(archive) => archive::run(context, archive).await,
         Command::Tidy(tidy) => tidy::run(context, tidy).await,
         Command::Forget(forget) => forget::run(context, forget).await,
+        Command::Offload(offload) => offload::offload(context, offload).await,
+        Command::History(history) => offload::history(context, history).await,
         Command::Evict(evict) => evict::run(context, evict).await,
         Command::Blob(blob) => blob::run(context, blob).await,
         Command::Doctor(doctor) => doctor::run(context, doctor).await,

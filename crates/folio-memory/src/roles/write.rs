@@ -11,6 +11,7 @@ use crate::id::{EntryId, PageId};
 use crate::keeping::ErasedFor;
 use crate::link::{Link, Relation};
 use crate::observation::{self, Class, TypeRegistry};
+use crate::offload;
 use crate::page::{PageFields, PageRole};
 use crate::scratchbook;
 use crate::space::{SpaceName, ThreadKey};
@@ -174,6 +175,10 @@ impl Judged<'_> {
                 new.id == scratchbook::page_of(self.space, &thread).0
             }
             PageRole::ToolResults => new.id == evict::page_of(self.space).0,
+            PageRole::History => {
+                let thread = new.fields.thread.clone().unwrap_or_else(ThreadKey::main);
+                new.id == offload::page_of(self.space, &thread).0
+            }
             _ => false,
         }
     }
@@ -185,6 +190,8 @@ impl Judged<'_> {
             (Role::Clarifier, EntryKind::PendingAction) | (Role::Reflector | Role::Cleaner, EntryKind::Summary) => true,
             (Role::Clarifier, EntryKind::Observation) => class() == Class::PendingConfirmation,
             (Role::Reflector | Role::Cleaner, _) => self.derived.contains(new.id.to_string().as_str()),
+            // What it puts away goes onto the page for that.
+            (Role::Compactor, EntryKind::Log) => self.is_history(new.page),
             (Role::Compactor, EntryKind::Summary | EntryKind::Note | EntryKind::Todo) => self.is_own_page(new.page),
             _ => false,
         };
@@ -245,6 +252,11 @@ impl Judged<'_> {
             return Ok(());
         }
         may(actor, Operation::PatchOthers, false, &link.src)
+    }
+
+    fn is_history(&self, page: PageId) -> bool {
+        self.fields_of(page)
+            .is_some_and(|fields| fields.role == PageRole::History)
     }
 
     fn is_own_page(&self, page: PageId) -> bool {

@@ -1,0 +1,191 @@
+//! `folio offload` and `folio history`: conversations that outgrow their window.
+
+use std::fmt::{self, Write as _};
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use folio::store::workspace::{Block, Offload as How, Offloaded};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::context::ModelArgument;
+use super::{Context, MAX_INPUT_BYTES, evict::source};
+use crate::error::{Exit, Failure};
+use crate::output::{Report, Style};
+
+/// `folio offload`.
+#[derive(Debug, Args)]
+pub(crate) struct Offload {
+    /// The file with the messages as JSON: in the form of OpenAI, of Anthropic, or of both; - reads standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Tokens of the window
+    #[arg(long, value_name = "TOKENS", default_value_t = 128_000)]
+    window: u32,
+    /// From which share of the window on something is put away, from 0 to 1
+    #[arg(long, value_name = "NUMBER", default_value_t = 0.8)]
+    share: f64,
+    /// Messages at the end that always stay
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    keep: usize,
+    /// Tokens of the message that stands for what was put away
+    #[arg(long, value_name = "TOKENS", default_value_t = 1_200)]
+    summary: u32,
+    /// Put away whatever need not stay, however little there is
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    model: ModelArgument,
+}
+
+/// `folio history`.
+#[derive(Debug, Args)]
+pub(crate) struct History {
+    /// Messages by their numbers, counted from 1: 10:20, 10: or 10
+    #[arg(long, value_name = "A:B", default_value = "1:", value_parser = range)]
+    range: (u64, u64),
+}
+
+fn range(text: &str) -> Result<(u64, u64), String> {
+    match folio::memory::passage::Part::lines(text) {
+        Some(folio::memory::passage::Part::Lines { from, to }) => Ok((from, to)),
+        _ => Err("not as 10:20, 10: or 10".to_owned()),
+    }
+}
+
+/// The conversation as it goes on.
+#[derive(Debug, Serialize)]
+struct Answer {
+    messages: Vec<Value>,
+    receipt: Receipt,
+}
+
+#[derive(Debug, Serialize)]
+struct Receipt {
+    offloaded: u64,
+    tokens_before: u32,
+    tokens_after: u32,
+    /// The numbers in the history of the first and the last message that was put away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_actions: Option<String>,
+    replayed: bool,
+}
+
+impl Answer {
+    fn of(offloaded: Offloaded) -> Self {
+        let block: Option<Block> = offloaded.block;
+        let of = |block: &Block| json!({"from": block.from, "to": block.to, "ref": block.handle.to_string()});
+        Self {
+            receipt: Receipt {
+                offloaded: block.as_ref().map_or(0, |block| block.to + 1 - block.from),
+                tokens_before: offloaded.tokens.0,
+                tokens_after: offloaded.tokens.1,
+                history: block.as_ref().map(of),
+                summary: block.as_ref().map(|block| block.summary.to_string()),
+                next_actions: block.as_ref().map(|block| block.next_actions.to_string()),
+                replayed: block.is_some_and(|block| block.replayed),
+            },
+            messages: offloaded.messages,
+        }
+    }
+}
+
+impl Report for Answer {
+    /// The messages as JSON, one in a line: what goes on is data also for people.
+    fn text(&self, out: &mut String, _: Style) -> fmt::Result {
+        writeln!(out, "[")?;
+        for (at, message) in self.messages.iter().enumerate() {
+            let comma = if at + 1 < self.messages.len() { "," } else { "" };
+            writeln!(out, "{message}{comma}")?;
+        }
+        writeln!(out, "]")
+    }
+}
+
+/// What was said.
+#[derive(Debug, Serialize)]
+struct SaidAnswer {
+    messages: Vec<Numbered>,
+    total: u64,
+    next: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Numbered {
+    number: u64,
+    message: Value,
+}
+
+impl Report for SaidAnswer {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        for Numbered { number, message } in &self.messages {
+            writeln!(out, "{} {message}", style.faint(format_args!("{number}:")))?;
+        }
+        Ok(())
+    }
+}
+
+/// Carries out `folio offload`.
+pub(crate) async fn offload(context: &Context<'_>, offload: Offload) -> Result<Exit, Failure> {
+    let mut bytes = Vec::new();
+    let read = source(&offload.file)?.take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Failure::file("read", &offload.file, &error))?;
+    if bytes.len() as u64 > MAX_INPUT_BYTES {
+        let message = format!("{} has more than {MAX_INPUT_BYTES} bytes", offload.file.display());
+        return Err(Failure::usage("input_too_large", message));
+    }
+    let list: Value = serde_json::from_slice(&bytes).map_err(|error| {
+        let message = format!("{} is not JSON: {error}", offload.file.display());
+        Failure::usage("input_not_json", message)
+    })?;
+    let how = How {
+        window_tokens: offload.window,
+        share: offload.share,
+        keep_last: offload.keep,
+        summary_tokens: offload.summary,
+        force: offload.force,
+        tokens: Arc::new(offload.model.counter(context)),
+        compactor: None,
+    };
+    let workspace = context.workspace().await?;
+    let thread = &context.settings.thread;
+    let offloaded = workspace.offload(&context.actor(), thread, &list, &how).await?;
+    context.output.warnings(&offloaded.warnings);
+    let answer = Answer::of(offloaded);
+    let receipt = &answer.receipt;
+    context.output.note(format_args!(
+        "{} messages put away; {} tokens before, {} after",
+        receipt.offloaded, receipt.tokens_before, receipt.tokens_after
+    ));
+    context.output.report(&answer)?;
+    Ok(Exit::Done)
+}
+
+/// Carries out `folio history`.
+pub(crate) async fn history(context: &Context<'_>, history: History) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    let (from, to) = history.range;
+    let said = workspace.said(&context.settings.thread, from, to).await?;
+    let numbered = |(number, message)| Numbered { number, message };
+    let answer = SaidAnswer {
+        messages: said.messages.into_iter().map(numbered).collect(),
+        total: said.total,
+        next: said.next,
+    };
+    context.output.report(&answer)?;
+    if answer.messages.is_empty() {
+        context
+            .output
+            .note(format_args!("nothing there; the history has {} messages", answer.total));
+    }
+    if let Some(next) = answer.next {
+        context.output.note(format_args!("there is more: --range {next}:"));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,196 @@
+//! What a stretch of conversation comes to, found without a model (M7.8 V8).
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use unicode_segmentation::UnicodeSegmentation as _;
+
+use super::{Message, Speaker};
+
+/// Characters of a request, an error or a sentence that are kept.
+const CHARS: usize = 400;
+/// Files and addresses that are named.
+const TOUCHED: usize = 20;
+/// Sentences that are kept.
+const SENTENCES: usize = 12;
+
+/// Words by which a sentence says that something is to be done or to be kept to.
+const OBLIGATIONS: [&str; 24] = [
+    "must",
+    "have to",
+    "has to",
+    "need to",
+    "needs to",
+    "don't forget",
+    "do not",
+    "don't ",
+    "never ",
+    "always ",
+    "make sure",
+    "remember to",
+    "todo",
+    "fixme",
+    "next step",
+    "i will ",
+    "i'll ",
+    "should ",
+    "muss",
+    "nicht vergessen",
+    "必须",
+    "不要",
+    "なければ",
+    "해야",
+];
+/// Words by which a line of a result says that something failed.
+const ERRORS: [&str; 6] = ["error", "panicked", "exception", "traceback", "failed", "fatal"];
+/// Arguments that name files, folders and addresses.
+const PLACES: [&str; 9] = [
+    "path",
+    "file",
+    "file_path",
+    "filename",
+    "url",
+    "uri",
+    "folder",
+    "dir",
+    "directory",
+];
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Extract {
+    /// The last thing that the user asked for.
+    pub request: Option<String>,
+    /// The last thing that went wrong.
+    pub error: Option<String>,
+    /// Files and addresses, the last touched last.
+    pub touched: Vec<String>,
+    /// Sentences that say what is to be done or kept to, in order, the last ones if there are many.
+    pub obligations: Vec<String>,
+}
+
+/// Looks through `messages`. The same messages give the same.
+#[must_use]
+pub fn extract(messages: &[Message]) -> Extract {
+    let mut found = Extract::default();
+    for message in messages {
+        let text = message.content.trim();
+        if message.role == Speaker::User && !text.is_empty() {
+            found.request = Some(shortened(text));
+        }
+        if matches!(message.role, Speaker::User | Speaker::Assistant) {
+            for sentence in sentences(text) {
+                let lower = sentence.to_lowercase();
+                if OBLIGATIONS.iter().any(|word| lower.contains(word)) {
+                    push_last(&mut found.obligations, shortened(sentence), SENTENCES);
+                }
+            }
+        }
+        for call in &message.calls {
+            places(&call.arguments, &mut found.touched);
+        }
+        for word in text.split_whitespace() {
+            if let Some(at) = word.find("https://").or_else(|| word.find("http://")) {
+                let address = word[at..].trim_end_matches(['.', ',', ')', ']', '>', '"', '\'', ';', ':']);
+                push_last(&mut found.touched, shortened(address), TOUCHED);
+            }
+        }
+        for result in &message.results {
+            let line = result.content.lines().rev().find(|line| {
+                let lower = line.to_lowercase();
+                ERRORS.iter().any(|word| lower.contains(word))
+            });
+            let line = line.or_else(|| {
+                result
+                    .content
+                    .lines()
+                    .find(|line| !line.trim().is_empty() && result.is_error)
+            });
+            if let Some(line) = line {
+                found.error = Some(shortened(line.trim()));
+            }
+        }
+    }
+    found
+}
+
+impl Extract {
+    /// The text of the summary: what was asked, what went wrong, what was touched.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        if let Some(request) = &self.request {
+            let _infallible = writeln!(text, "Last request: {request}");
+        }
+        if let Some(error) = &self.error {
+            let _infallible = writeln!(text, "Last error: {error}");
+        }
+        if !self.touched.is_empty() {
+            let _infallible = writeln!(text, "Touched: {}", self.touched.join(", "));
+        }
+        if !self.obligations.is_empty() {
+            let _infallible = writeln!(text, "Said:");
+            for sentence in &self.obligations {
+                let _infallible = writeln!(text, "- {sentence}");
+            }
+        }
+        text
+    }
+
+    /// What is to be done next, a line for each: work that is open (`open`), what went wrong last, what was asked last.
+    #[must_use]
+    pub fn next_actions(&self, open: &[String]) -> Vec<String> {
+        let mut actions: Vec<String> = open.iter().map(|item| shortened(item)).collect();
+        actions.extend(self.error.iter().map(|error| format!("See to: {error}")));
+        actions.extend(self.request.iter().map(|request| format!("Go on with: {request}")));
+        actions
+    }
+}
+
+/// Adds `item`, behind the others also if it is among them, and gives up the first beyond `most`.
+fn push_last(list: &mut Vec<String>, item: String, most: usize) {
+    if item.is_empty() {
+        return;
+    }
+    list.retain(|known| *known != item);
+    list.push(item);
+    if list.len() > most {
+        list.remove(0);
+    }
+}
+
+/// What arguments of a call name as files, folders and addresses.
+fn places(arguments: &Value, touched: &mut Vec<String>) {
+    match arguments {
+        Value::Object(map) => {
+            for (key, value) in map {
+                match value {
+                    Value::String(text) if PLACES.contains(&key.as_str()) => {
+                        push_last(touched, shortened(text), TOUCHED);
+                    }
+                    Value::Object(_) | Value::Array(_) => places(value, touched),
+                    _ => {}
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| places(item, touched)),
+        _ => {}
+    }
+}
+
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    text.lines()
+        .flat_map(|line| line.split_inclusive(['.', '!', '?', '。', '！', '？']))
+        .map(str::trim)
+        .filter(|sentence| !sentence.is_empty())
+}
+
+/// One line of at most so many characters, cut between what people see as characters.
+fn shortened(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.grapheme_indices(true).nth(CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
