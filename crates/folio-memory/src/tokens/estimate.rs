@@ -7,7 +7,7 @@ use super::Tokens;
 
 /// An estimate by script that errs on the high side: a budget that it keeps, a model keeps.
 ///
-/// Needs no vocabulary. English prose comes to about half as much again as a vocabulary of today makes of it, other
+/// Needs no vocabulary. English prose and code come to about twice what a vocabulary of today makes of them, other
 /// scripts to one token a letter, ideographs and what is rare to two or three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Estimate;
