@@ -171,10 +171,7 @@ impl Workspace {
                 Ok(committed) => break committed,
             }
         };
-        self.inner.notebook.saw(committed.seq);
-        let nanos = committed.at.as_nanos();
-        self.inner.latest.fetch_max(nanos, Ordering::Relaxed);
-        self.inner.committed_at.fetch_max(nanos, Ordering::Relaxed);
+        self.saw_commit(&committed);
         for change in &record.changes {
             if let Change::EnsurePage(page) = change {
                 self.remember(page.id);
@@ -189,6 +186,14 @@ impl Workspace {
             record,
             warnings,
         })
+    }
+
+    /// Takes in how far the space has come, in commits and in time.
+    fn saw_commit(&self, committed: &Committed) {
+        self.inner.notebook.saw(committed.seq);
+        let nanos = committed.at.as_nanos();
+        self.inner.latest.fetch_max(nanos, Ordering::Relaxed);
+        self.inner.committed_at.fetch_max(nanos, Ordering::Relaxed);
     }
 
     /// The policy by which `write` is judged and cleaned. The one that is known is good enough: the commit finds out whether
@@ -243,8 +248,7 @@ impl Workspace {
         let added = observations_in(&commit.record.changes);
         let actor = (!warnings.is_empty()).then(|| commit.actor.clone());
         let committed = self.inner.store.commit(commit).await?;
-        self.inner.notebook.saw(committed.seq);
-        self.inner.latest.fetch_max(committed.at.as_nanos(), Ordering::Relaxed);
+        self.saw_commit(&committed);
         if let Some(actor) = actor {
             let note = TraceNote::new(committed.at, &actor, "memory", "commit");
             self.note(note.with_warnings(&warnings));
