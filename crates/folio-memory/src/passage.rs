@@ -393,7 +393,8 @@ fn character_start(bytes: &[u8], from: usize) -> usize {
 }
 
 /// How many of `bytes` there are without a character that is cut off at the end.
-pub(crate) fn whole_characters(bytes: &[u8]) -> usize {
+#[must_use]
+pub fn whole_characters(bytes: &[u8]) -> usize {
     // A character has at most four bytes, and the last of an unfinished one may be the fourth missing.
     for back in 1..=bytes.len().min(3) {
         let at = bytes.len() - back;

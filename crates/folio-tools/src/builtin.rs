@@ -27,6 +27,7 @@ mod write;
 
 use std::sync::Arc;
 
+use folio_memory::passage::{newlines, whole_characters};
 use serde::{Deserialize, Deserializer};
 
 use crate::tool::Tool;
@@ -69,11 +70,6 @@ impl<'de> Deserialize<'de> for Texts {
     }
 }
 
-/// Ends of lines in a piece of text.
-fn newlines(bytes: &[u8]) -> u64 {
-    bytes.iter().filter(|byte| **byte == b'\n').count() as u64
-}
-
 /// Whether a file that begins with these bytes holds something other than text, by git's rule.
 fn looks_binary(start: &[u8]) -> bool {
     start[..start.len().min(BINARY_LOOK_BYTES)].contains(&0)
@@ -81,23 +77,3 @@ fn looks_binary(start: &[u8]) -> bool {
 
 /// How far into a file the rule looks.
 const BINARY_LOOK_BYTES: usize = 8_000;
-
-/// Bytes without a character that is cut off at the end.
-fn whole_characters(bytes: &[u8]) -> usize {
-    // A character has at most four bytes, and the last of an unfinished one may be the fourth missing.
-    for back in 1..=bytes.len().min(3) {
-        let at = bytes.len() - back;
-        let byte = bytes[at];
-        if byte & 0b1100_0000 == 0b1000_0000 {
-            continue;
-        }
-        let wanted = match byte {
-            0xf0..=0xf7 => 4,
-            0xe0..=0xef => 3,
-            0xc0..=0xdf => 2,
-            _ => 1,
-        };
-        return if wanted > back { at } else { bytes.len() };
-    }
-    bytes.len()
-}

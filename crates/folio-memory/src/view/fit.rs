@@ -2,11 +2,10 @@
 
 use std::cell::Cell;
 
-use sha2::{Digest, Sha256};
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::line::Candidate;
-use super::receipt::{Folded, Omitted, Receipt, Rendered, SectionReceipt};
+use super::receipt::{Folded, Omitted, Receipt, Rendered, SectionReceipt, hash_of};
 use crate::tokens::Tokens;
 
 /// One section of a text to be.
@@ -107,11 +106,6 @@ fn alone(all: &mut [Filled<'_>], budget: u32, tokens: &dyn Tokens) -> Option<(St
         }
     }
     None
-}
-
-fn hash_of(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Whether the heading of its group stands above the part at `at`, if that has lines.

@@ -1,6 +1,7 @@
 //! What was shown, shortened and left out.
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 /// What was left out, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,4 +119,10 @@ pub struct Rendered {
     pub text: String,
     /// What it holds and what not.
     pub receipt: Receipt,
+}
+
+/// The SHA-256 of what is read, as 64 hexadecimal digits.
+pub(super) fn hash_of(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,10 +1,8 @@
 //! What pages have come to, within a budget (M7.8 V10): first one line for each page, then what is newest on each, then
 //! more of their tails. Entry by entry: nothing ends within a line.
 
-use sha2::{Digest, Sha256};
-
 use super::line::{Candidate, cut, is_untrusted, one_line};
-use super::receipt::{Omitted, Receipt, Rendered, SectionReceipt};
+use super::receipt::{Omitted, Receipt, Rendered, SectionReceipt, hash_of};
 use crate::entry::{Entry, EntryKind};
 use crate::page::Page;
 use crate::tokens::Tokens;
@@ -217,7 +215,6 @@ fn receipted(
             }
         }
     }
-    let digest = Sha256::digest(text.as_bytes());
     let section = SectionReceipt {
         section: "rollup".to_owned(),
         share: 100,
@@ -230,7 +227,7 @@ fn receipted(
         beyond: 0,
     };
     let receipt = Receipt {
-        hash: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+        hash: hash_of(&text),
         budget,
         tokens: total,
         counted: tokens.method(),

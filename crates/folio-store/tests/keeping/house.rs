@@ -86,6 +86,12 @@ impl House {
         self.workspace.observations(query).await.unwrap().total
     }
 
+    /// Writes the file anew without its free space.
+    pub(crate) async fn scrub(&self) {
+        let store = self.workspace.store();
+        store.scrub(&SpaceName::main(), Vec::new()).await.unwrap();
+    }
+
     /// Whether the rows still follow from the log.
     pub(crate) async fn is_sound(&self) {
         let checkup = self.workspace.store().check().await.unwrap();

@@ -29,12 +29,7 @@ async fn an_old_observation_is_archived_then_erased_then_only_its_number_is_left
         ("", Some(ErasedFor::Expired))
     );
     assert_eq!(erased.created_at, entry.created_at);
-    house
-        .workspace
-        .store()
-        .scrub(&folio_memory::SpaceName::main(), Vec::new())
-        .await
-        .unwrap();
+    house.scrub().await;
     assert!(!house.holds("the build is slow"));
     house.is_sound().await;
     assert_eq!(house.get(&kept).await.state(house.now()), State::Live);
@@ -194,12 +189,7 @@ async fn what_names_a_person_goes_after_its_time_pinned_or_not_m7_6_49() {
     house.clock.advance(30 * DAY);
     assert_eq!(house.tidy().await.erased[&ErasedFor::Pii], 1);
     assert_eq!(house.get(&entry).await.fields.body, "");
-    house
-        .workspace
-        .store()
-        .scrub(&folio_memory::SpaceName::main(), Vec::new())
-        .await
-        .unwrap();
+    house.scrub().await;
     assert!(!house.holds("jane.doe@example.org"));
     house.is_sound().await;
 }
