@@ -14,14 +14,17 @@ pub enum Provider {
     Gemini,
     /// A local Ollama.
     Ollama,
+    /// Nobody: a file that says what is answered.
+    Scripted,
 }
 
 impl Provider {
-    const ALL: [(&'static str, Self); 4] = [
+    const ALL: [(&'static str, Self); 5] = [
         ("anthropic", Self::Anthropic),
         ("openai", Self::OpenAi),
         ("gemini", Self::Gemini),
         ("ollama", Self::Ollama),
+        ("scripted", Self::Scripted),
     ];
 
     /// The name as it is written.
@@ -35,21 +38,21 @@ impl Provider {
 }
 
 /// A model: `anthropic:NAME`, `openai:NAME`, `gemini:NAME`, `ollama:NAME`, or one at an address of its own,
-/// `openai+http://HOST/v1:NAME`.
+/// `openai+http://HOST/v1:NAME`, or `scripted:PATH`, a file with a script.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ModelAddress {
     /// How it is spoken to.
     pub provider: Provider,
     /// Where; `None` for the provider's own address.
     pub base_url: Option<String>,
-    /// Which one.
+    /// Which one; the path of a script.
     pub name: String,
 }
 
 /// Text that does not name a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{given:?} does not name a model: {reason}; write PROVIDER:NAME or PROVIDER+http://HOST/PATH:NAME with a provider of anthropic, openai, gemini, ollama"
+    "{given:?} does not name a model: {reason}; write PROVIDER:NAME or PROVIDER+http://HOST/PATH:NAME with a provider of anthropic, openai, gemini, ollama; or scripted:FILE"
 )]
 pub struct AddressError {
     given: String,
@@ -70,6 +73,16 @@ impl FromStr for ModelAddress {
             .iter()
             .find_map(|(name, known)| (*name == provider).then_some(*known))
             .ok_or_else(|| error("the provider is not known"))?;
+        if provider == Provider::Scripted {
+            return match rest.strip_prefix(':') {
+                Some(path) if !path.is_empty() && !path.chars().any(char::is_control) => Ok(Self {
+                    provider,
+                    base_url: None,
+                    name: path.to_owned(),
+                }),
+                _ => Err(error("there is no path of a script after the ':'")),
+            };
+        }
         let (base_url, name) = match rest.strip_prefix('+') {
             None => (None, &rest[1..]),
             Some(address) => {
@@ -135,6 +148,12 @@ mod tests {
             Some("http://127.0.0.1:8080/v1"),
             "local",
         );
+        check(
+            "scripted:my tests/a:b.json",
+            Provider::Scripted,
+            None,
+            "my tests/a:b.json",
+        );
         check("openai+https://host:m", Provider::OpenAi, Some("https://host"), "m");
     }
 
@@ -149,6 +168,8 @@ mod tests {
             "openai+http://h:8080",
             "openai:a b",
             "openai+http://",
+            "scripted:",
+            "scripted+http://h/v1:x",
         ] {
             assert!(text.parse::<ModelAddress>().is_err(), "{text:?} was taken");
         }

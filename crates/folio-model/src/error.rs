@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// What the caller does next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ModelErrorKind {
     /// Put the key right; trying again cannot help.
@@ -18,10 +21,13 @@ pub enum ModelErrorKind {
     Unavailable,
     /// Ask again, with what was wrong: the answer could not be read.
     Malformed,
+    /// Put the request or the settings right: there is no such model, or it does not take what was asked.
+    Invalid,
 }
 
-/// Why a model did not answer. Never holds a prompt or a key.
-#[derive(Debug, thiserror::Error)]
+/// Why a model did not answer. Never holds a key, nor a prompt that anybody was asked: only what stands in for a model
+/// in tests tells the beginning of what it has no answer to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{model} did not answer: {message}")]
 pub struct ModelError {
     /// Which model, as people write it.

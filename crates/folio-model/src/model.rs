@@ -60,9 +60,49 @@ pub struct ToolDescription {
     pub args_schema: Value,
 }
 
+/// What a model is asked for. It decides which model is asked, where several are configured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Makes plans, and decides whether a task needs one.
+    Planner,
+    /// Does the work of a task.
+    #[default]
+    Executor,
+    /// Judges whether a criterion is met.
+    Judge,
+    /// Puts summaries.
+    Compactor,
+}
+
+impl Role {
+    /// All of them, in the order in which they are listed.
+    pub const ALL: [Self; 4] = [Self::Planner, Self::Executor, Self::Judge, Self::Compactor];
+
+    /// The name as it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Planner => "planner",
+            Self::Executor => "executor",
+            Self::Judge => "judge",
+            Self::Compactor => "compactor",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// What a model is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
+    /// What the model is asked for. Not sent to providers.
+    #[serde(default)]
+    pub role: Role,
     /// The conversation so far.
     pub messages: Vec<Message>,
     /// The tools that it may call.
@@ -73,6 +113,10 @@ pub struct Request {
     pub answer_schema: Option<Value>,
     /// The most tokens that it may answer with. Always set: it is what the budget reserves.
     pub tokens_max: u32,
+    /// How free the choice of words is, from 0; `None` for the provider's default. Models that do not know it are not
+    /// told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f32>,
     /// The same for a repeated request, so that a provider that knows it does not charge twice.
     pub idempotency_key: String,
 }
@@ -107,9 +151,13 @@ pub struct Usage {
     /// Read.
     pub tokens_in: u64,
     /// Of these, read from the provider's cache.
+    #[serde(default)]
     pub tokens_cached: u64,
-    /// Written.
+    /// Written, with those it thought.
     pub tokens_out: u64,
+    /// Of these, thought; 0 if the provider does not tell.
+    #[serde(default)]
+    pub tokens_reasoning: u64,
 }
 
 /// What a model answered.

@@ -1,0 +1,215 @@
+//! A model for tests: it answers what its script says, and nothing else.
+//!
+//! A script is a list of cues. Each says what a request must be like, and what is answered then. Requests may come in any
+//! order and at the same time: the first cue that matches and is not used up answers. A request without a cue is an error
+//! that tells what was asked and what the script waits for; [`ScriptedModel::finish`] is one if something was never asked.
+//!
+//! ```
+//! use folio_model::{Role, ScriptedModel, When};
+//! use serde_json::json;
+//!
+//! let model = ScriptedModel::new([
+//!     When::role(Role::Planner).contains("look at the house").json(&json!({"steps": []})),
+//!     When::contains_all(["count", "windows"]).calls([("grep", json!({"pattern": "window"}))]),
+//!     When::any().text("There are four.").times(2),
+//! ]);
+//! assert!(model.finish().is_err(), "nobody asked");
+//! ```
+
+mod cue;
+mod file;
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+pub use cue::{Answer, Cue, Uses, When};
+pub use file::ScriptError;
+
+use crate::error::{ModelError, ModelErrorKind};
+use crate::model::{Delta, Model, Reply, Request};
+
+/// Requests that are remembered, so that a test can look at them.
+const ASKED_MAX: usize = 10_000;
+/// Characters of the last message that an error tells.
+const TOLD_MAX: usize = 200;
+/// Cues that an error lists.
+const LISTED_MAX: usize = 20;
+
+/// A model that answers what its script says.
+#[derive(Debug)]
+pub struct ScriptedModel {
+    name: String,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    cues: Vec<Cue>,
+    /// How often each cue has answered.
+    used: Vec<u32>,
+    asked: Vec<Request>,
+}
+
+/// Cues that have not answered as often as their script says.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the script was not used up: {}", listed(.0))]
+pub struct UnusedCues(pub Vec<String>);
+
+fn listed(cues: &[String]) -> String {
+    let mut list = cues.iter().take(LISTED_MAX).cloned().collect::<Vec<_>>().join("; ");
+    if cues.len() > LISTED_MAX {
+        let _infallible = write!(list, "; and {} more", cues.len() - LISTED_MAX);
+    }
+    list
+}
+
+impl ScriptedModel {
+    /// A model that answers by `cues`.
+    #[must_use]
+    pub fn new(cues: impl IntoIterator<Item = Cue>) -> Self {
+        let cues: Vec<Cue> = cues.into_iter().collect();
+        Self {
+            name: "scripted".to_owned(),
+            state: Mutex::new(State {
+                used: vec![0; cues.len()],
+                cues,
+                asked: Vec::new(),
+            }),
+        }
+    }
+
+    /// A model that answers by the script in a file (docs/models.md, "Scripts").
+    ///
+    /// # Errors
+    ///
+    /// With the path, and what is wrong with the file.
+    pub fn read(path: &Path) -> Result<Self, ScriptError> {
+        let mut model = Self::new(file::read(path)?);
+        model.name = format!("scripted:{}", path.display());
+        Ok(model)
+    }
+
+    /// What was asked, in order, also that which no cue answered. The first 10,000 requests.
+    #[must_use]
+    pub fn asked(&self) -> Vec<Request> {
+        self.state().asked.clone()
+    }
+
+    /// Whether everything was asked that the script waits for.
+    ///
+    /// # Errors
+    ///
+    /// With the cues that were not used, or not often enough.
+    pub fn finish(&self) -> Result<(), UnusedCues> {
+        let state = self.state();
+        let unused = state.unused(|cue, used| matches!(cue.uses, Uses::Times(times) if used < times));
+        if unused.is_empty() {
+            Ok(())
+        } else {
+            Err(UnusedCues(unused))
+        }
+    }
+
+    /// Nothing panics while it is locked in a way that leaves it half changed.
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn error(&self, kind: ModelErrorKind, message: String, retry_after: Option<Duration>) -> ModelError {
+        ModelError {
+            model: self.name.clone(),
+            kind,
+            message,
+            retry_after,
+        }
+    }
+}
+
+impl State {
+    /// The cues that `is_unused`, each in one line with its number.
+    fn unused(&self, is_unused: impl Fn(&Cue, u32) -> bool) -> Vec<String> {
+        let numbered = self.cues.iter().zip(&self.used).enumerate();
+        numbered
+            .filter(|(_, (cue, used))| is_unused(cue, **used))
+            .map(|(at, (cue, used))| match (used, cue.uses) {
+                (0, _) | (_, Uses::Always) => format!("cue {} ({})", at + 1, cue.when),
+                (used, Uses::Times(times)) => format!("cue {} ({}; {used} of {times})", at + 1, cue.when),
+            })
+            .collect()
+    }
+
+    /// The cue that answers `request`, which is used once more now.
+    fn take(&mut self, request: &Request) -> Option<Cue> {
+        let at = self.cues.iter().zip(&self.used).position(|(cue, used)| {
+            let is_left = match cue.uses {
+                Uses::Times(times) => *used < times,
+                Uses::Always => true,
+            };
+            is_left && cue.when.matches(request)
+        })?;
+        self.used[at] = self.used[at].saturating_add(1);
+        Some(self.cues[at].clone())
+    }
+
+    fn nothing_answers(&self, request: &Request) -> String {
+        let last = request.messages.last().map_or("", |message| message.text.as_str());
+        let told: String = last.chars().take(TOLD_MAX).collect();
+        let left = self.unused(|cue, used| match cue.uses {
+            Uses::Times(times) => used < times,
+            Uses::Always => true,
+        });
+        let left = if left.is_empty() {
+            "nothing".to_owned()
+        } else {
+            listed(&left)
+        };
+        format!(
+            "no cue of the script answers {told:?}, asked of the {}; left in it: {left}",
+            request.role
+        )
+    }
+}
+
+#[async_trait]
+impl Model for ScriptedModel {
+    async fn reply(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
+        let cue = {
+            let mut state = self.state();
+            if state.asked.len() < ASKED_MAX {
+                state.asked.push(request.clone());
+            }
+            match state.take(request) {
+                Some(cue) => cue,
+                None => return Err(self.error(ModelErrorKind::Invalid, state.nothing_answers(request), None)),
+            }
+        };
+        if !cue.latency.is_zero() {
+            tokio::time::sleep(cue.latency).await;
+        }
+        let (text, tool_calls) = match cue.answer {
+            Answer::Error {
+                kind,
+                message,
+                retry_after,
+            } => return Err(self.error(kind, message, retry_after)),
+            Answer::Reply { text, tool_calls } => (text, tool_calls),
+        };
+        // Word by word, so that who shows pieces has some to show.
+        for piece in text.split_inclusive(' ') {
+            pieces(Delta::Text(piece.to_owned()));
+        }
+        Ok(Reply {
+            stop: cue.stop,
+            text,
+            tool_calls,
+            usage: cue.usage,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

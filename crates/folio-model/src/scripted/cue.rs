@@ -1,0 +1,221 @@
+//! What a request must be like, and what is answered then.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::error::ModelErrorKind;
+use crate::model::{Request, Role, StopCause, ToolCall, Usage};
+
+/// What a request must be like.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct When {
+    pub(super) role: Option<Role>,
+    pub(super) contains: Vec<String>,
+}
+
+impl When {
+    /// Any request.
+    #[must_use]
+    pub fn any() -> Self {
+        Self::default()
+    }
+
+    /// A request in this role.
+    #[must_use]
+    pub fn role(role: Role) -> Self {
+        Self {
+            role: Some(role),
+            contains: Vec::new(),
+        }
+    }
+
+    /// A request whose messages have each of `parts` somewhere.
+    #[must_use]
+    pub fn contains_all<T: Into<String>>(parts: impl IntoIterator<Item = T>) -> Self {
+        Self {
+            role: None,
+            contains: parts.into_iter().map(Into::into).collect(),
+        }
+    }
+
+    /// Besides, one of its messages has `part`: in its text, or in the arguments of a call.
+    #[must_use]
+    pub fn contains(mut self, part: impl Into<String>) -> Self {
+        self.contains.push(part.into());
+        self
+    }
+
+    /// Answers with a text.
+    #[must_use]
+    pub fn text(self, text: impl Into<String>) -> Cue {
+        self.answers(Answer::Reply {
+            text: text.into(),
+            tool_calls: Vec::new(),
+        })
+    }
+
+    /// Answers with a JSON value, as text.
+    #[must_use]
+    pub fn json(self, value: &Value) -> Cue {
+        self.text(value.to_string())
+    }
+
+    /// Answers with calls of tools: names and arguments. Their ids are `call_1`, `call_2` and so on.
+    #[must_use]
+    pub fn calls<T: Into<String>>(self, calls: impl IntoIterator<Item = (T, Value)>) -> Cue {
+        let numbered = calls.into_iter().zip(1_usize..);
+        let tool_calls = numbered.map(|((tool, args), number)| ToolCall {
+            id: format!("call_{number}"),
+            tool: tool.into(),
+            args,
+        });
+        let tool_calls = tool_calls.collect();
+        self.answers(Answer::Reply {
+            text: String::new(),
+            tool_calls,
+        })
+    }
+
+    /// Does not answer.
+    #[must_use]
+    pub fn error(self, kind: ModelErrorKind) -> Cue {
+        self.answers(Answer::Error {
+            kind,
+            message: "its script says so".to_owned(),
+            retry_after: None,
+        })
+    }
+
+    pub(super) fn answers(self, answer: Answer) -> Cue {
+        let stop = match &answer {
+            Answer::Reply { tool_calls, .. } if !tool_calls.is_empty() => StopCause::ToolCalls,
+            _ => StopCause::Done,
+        };
+        Cue {
+            when: self,
+            answer,
+            stop,
+            usage: None,
+            latency: Duration::ZERO,
+            uses: Uses::Times(1),
+        }
+    }
+
+    pub(super) fn matches(&self, request: &Request) -> bool {
+        let has = |part: &str| {
+            request.messages.iter().any(|message| {
+                let in_calls = || {
+                    message
+                        .tool_calls
+                        .iter()
+                        .any(|call| call.args.to_string().contains(part))
+                };
+                message.text.contains(part) || in_calls()
+            })
+        };
+        self.role.is_none_or(|role| role == request.role) && self.contains.iter().all(|part| has(part))
+    }
+}
+
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.role {
+            Some(role) => write!(f, "{role}")?,
+            None => f.write_str("any role")?,
+        }
+        for (at, part) in self.contains.iter().enumerate() {
+            let part: String = part.chars().take(80).collect();
+            write!(f, "{} {part:?}", if at == 0 { ", with" } else { " and" })?;
+        }
+        Ok(())
+    }
+}
+
+/// What is answered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// A text, calls of tools, or both.
+    Reply {
+        /// The text.
+        text: String,
+        /// The calls.
+        tool_calls: Vec<ToolCall>,
+    },
+    /// Nothing.
+    Error {
+        /// What the caller does next.
+        kind: ModelErrorKind,
+        /// Why, in words.
+        message: String,
+        /// How long the model wants to be left alone.
+        retry_after: Option<Duration>,
+    },
+}
+
+/// How often a cue answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Uses {
+    /// So many times, and it has to.
+    Times(u32),
+    /// As often as it is asked, which may be never.
+    Always,
+}
+
+/// One cue of a script: what a request must be like, and what is answered then.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cue {
+    pub(super) when: When,
+    pub(super) answer: Answer,
+    pub(super) stop: StopCause,
+    pub(super) usage: Option<Usage>,
+    pub(super) latency: Duration,
+    pub(super) uses: Uses,
+}
+
+impl Cue {
+    /// Answers `times` times. 0 never answers.
+    #[must_use]
+    pub fn times(mut self, times: u32) -> Self {
+        self.uses = Uses::Times(times);
+        self
+    }
+
+    /// Answers as often as it is asked, which may be never.
+    #[must_use]
+    pub fn always(mut self) -> Self {
+        self.uses = Uses::Always;
+        self
+    }
+
+    /// Says what it cost. Without, the provider did not say.
+    #[must_use]
+    pub fn usage(mut self, usage: Usage) -> Self {
+        self.usage = Some(usage);
+        self
+    }
+
+    /// Takes its time. Under a paused clock of tokio that costs none.
+    #[must_use]
+    pub fn latency(mut self, latency: Duration) -> Self {
+        self.latency = latency;
+        self
+    }
+
+    /// Says why it stopped, for what is cut by length or is a refusal. Without, it is done, or wants its calls made.
+    #[must_use]
+    pub fn stop(mut self, stop: StopCause) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    /// Says how long it wants to be left alone. For errors; others have nothing of it.
+    #[must_use]
+    pub fn retry_after(mut self, wait: Duration) -> Self {
+        if let Answer::Error { retry_after, .. } = &mut self.answer {
+            *retry_after = Some(wait);
+        }
+        self
+    }
+}
