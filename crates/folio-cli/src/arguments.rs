@@ -6,9 +6,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 
 use crate::commands::{
-    archive, bench, blob, book, cancel, completions, context, doctor, episodes, evict, forget, goals, observe, offload,
-    page, patterns, plan, policy, resume, run, runs, search, serve, show, tidy, tokens, tool, trace, tree, turn, watch,
-    why,
+    archive, bench, blob, book, cancel, completions, context, doctor, episodes, evict, forget, goals, mcp, observe,
+    offload, page, patterns, plan, policy, resume, run, runs, search, serve, show, tidy, tokens, tool, trace, tree,
+    turn, watch, why,
 };
 
 const FIRST_STEPS: &str = "\
@@ -164,6 +164,8 @@ pub(crate) enum Command {
     Doctor(doctor::Doctor),
     /// Show runs and pages in the browser, and go on with runs whose process is gone
     Serve(serve::Serve),
+    /// Be the memory of a model: the Model Context Protocol over standard input and output
+    Mcp(Box<mcp::McpArguments>),
     /// Measure what durable work costs on this machine
     Bench(bench::Bench),
     /// Print completions for a shell

@@ -42,6 +42,8 @@ pub(crate) struct Settings {
     pub(crate) color: Color,
     /// In which role the program acts.
     pub(crate) role: Role,
+    /// Whether somebody said so.
+    pub(crate) names_role: bool,
     /// Who sits before the terminal.
     pub(crate) user: String,
     /// The folder that the program was called in.
@@ -146,6 +148,7 @@ impl Settings {
             around.text("LOGNAME")?,
         ];
         let for_tools = |name: &&str| Some(((*name).to_owned(), (around.variable)(name)?.into_string().ok()?));
+        let role = role(flags, around)?;
         Ok(Self {
             current: around.current.clone(),
             run_folders: around.run_folders(&store),
@@ -157,7 +160,8 @@ impl Settings {
             turn,
             turn_flag: flags.turn,
             names_thread: flags.thread.is_some(),
-            role: role(flags, around)?,
+            role: role.unwrap_or(Role::Human),
+            names_role: role.is_some(),
             model: around.text("FOLIO_MODEL")?.or(from_file.model),
             color,
             user: user.into_iter().flatten().next().unwrap_or_default(),
@@ -232,19 +236,20 @@ impl Surroundings<'_> {
     }
 }
 
-/// The role that was asked for; a person's if none was.
-fn role(flags: &Global, around: &Surroundings<'_>) -> Result<Role, Failure> {
+/// The role that was asked for.
+fn role(flags: &Global, around: &Surroundings<'_>) -> Result<Option<Role>, Failure> {
     let asked = match &flags.role {
         Some(role) => Some(role.clone()),
         None => around.text("FOLIO_ROLE")?,
     };
     let Some(asked) = asked else {
-        return Ok(Role::Human);
+        return Ok(None);
     };
-    Role::parse(&asked).ok_or_else(|| {
+    let role = Role::parse(&asked).ok_or_else(|| {
         let roles: Vec<_> = Role::ALL.into_iter().map(Role::as_str).collect();
         Failure::usage("role_invalid", format!("{asked:?} is not a role")).hint(format!("one of {}", roles.join(", ")))
-    })
+    })?;
+    Ok(Some(role))
 }
 
 fn repeated(flags: &Global) -> String {

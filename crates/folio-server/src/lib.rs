@@ -1,10 +1,11 @@
-//! Folio over HTTP: a JSON interface under `/v1`, runs as they happen, and a small page to watch them.
+//! Folio as a service. Over HTTP: a JSON interface under `/v1`, runs as they happen, and a small page to watch them.
 //!
 //! Parses, checks who may ask, and presents; it holds no rules and converts to wire types of its own. It prints
 //! nothing and reads no environment: who starts it says where it listens and when it stops.
 //!
 //! - [`server`]: bind, serve, stop
 //! - `http`: routes, wire types, problems, the guard before them all
+//! - [`mcp`]: the tools of a model's memory, over the Model Context Protocol
 //! - `ui`: the page, embedded
 //!
 //! ```no_run
@@ -18,7 +19,9 @@
 //! ```
 
 mod http;
+pub mod mcp;
 pub mod server;
 mod ui;
 
+pub use mcp::{Mcp, McpError, McpOptions, ToolSet};
 pub use server::{ServeError, ServeOptions, Server};

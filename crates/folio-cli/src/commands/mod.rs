@@ -13,6 +13,7 @@ pub(crate) mod evict;
 pub(crate) mod forget;
 pub(crate) mod goals;
 pub(crate) mod life;
+pub(crate) mod mcp;
 pub(crate) mod observe;
 pub(crate) mod offload;
 pub(crate) mod page;
@@ -42,6 +43,7 @@ use std::sync::OnceLock;
 use folio::memory::TurnId;
 use folio::{Actor, Folio, Workspace};
 use serde::de::DeserializeOwned;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::Command;
 use crate::error::{Exit, Failure};
@@ -173,9 +175,23 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Blob(blob) => blob::run(context, blob).await,
         Command::Doctor(doctor) => doctor::run(context, doctor).await,
         Command::Serve(serve) => serve::run(context, serve).await,
+        Command::Mcp(arguments) => mcp::run(context, *arguments).await,
         Command::Bench(bench) => bench::run(context, bench).await,
         Command::Completions(completions) => completions::run(context, &completions),
     }
+}
+
+/// What is ready when somebody presses Ctrl-C, or the system asks the program to end.
+pub(crate) fn interrupted() -> Result<impl Future<Output = ()> + Send + 'static, Failure> {
+    let cannot = |error| Failure::cannot("listen for", "Ctrl-C", error);
+    let mut interrupts = signal(SignalKind::interrupt()).map_err(cannot)?;
+    let mut terminations = signal(SignalKind::terminate()).map_err(cannot)?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupts.recv() => {}
+            _ = terminations.recv() => {}
+        }
+    })
 }
 
 /// The text that was given, or standard input if it is `-`.

@@ -6,10 +6,9 @@ use std::time::Duration;
 use clap::Args;
 use folio::Workspace;
 use folio_server::{ServeError, ServeOptions, Server};
-use tokio::signal::unix::{SignalKind, signal};
 
-use super::Context;
 use super::run::Driving;
+use super::{Context, interrupted};
 use crate::error::{Exit, Failure};
 use crate::leftovers::Leftovers;
 
@@ -41,16 +40,7 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
         Leftovers::take_up(&runner, context.output).await?
     };
     context.output.text(&format!("{}\n", server.url()))?;
-    let cannot = |error| Failure::cannot("listen for", "Ctrl-C", error);
-    let mut interrupts = signal(SignalKind::interrupt()).map_err(cannot)?;
-    let mut terminations = signal(SignalKind::terminate()).map_err(cannot)?;
-    let stop = async move {
-        tokio::select! {
-            _ = interrupts.recv() => {}
-            _ = terminations.recv() => {}
-        }
-    };
-    let serving = server.run(stop);
+    let serving = server.run(interrupted()?);
     tokio::pin!(serving);
     let keeping = async {
         tokio::join!(

@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "every test file uses a part of it")]
 #![allow(clippy::allow_attributes, reason = "an unused part cannot be expected in every file")]
 
+pub(crate) mod mcp;
+
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -48,14 +50,20 @@ impl Folio {
         command
     }
 
-    /// The same as a process that goes on while the test does something else.
-    pub(crate) fn spawn(&self, arguments: &[&str]) -> Running {
+    /// The same for a process that is talked with.
+    pub(crate) fn process(&self, arguments: &[&str]) -> std::process::Command {
         let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("folio"));
         command
             .env_clear()
             .current_dir(self.path())
             .args(arguments)
             .env("HOME", self.path().join("home"));
+        command
+    }
+
+    /// The same as a process that goes on while the test does something else.
+    pub(crate) fn spawn(&self, arguments: &[&str]) -> Running {
+        let mut command = self.process(arguments);
         let (stdout, stderr) = (Stdio::piped(), Stdio::piped());
         Running {
             child: command

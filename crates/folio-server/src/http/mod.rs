@@ -9,11 +9,11 @@
 
 mod app;
 mod guard;
-mod problem;
+pub(crate) mod problem;
 mod query;
 mod routes;
 mod sse;
-mod wire;
+pub(crate) mod wire;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;

@@ -1,10 +1,12 @@
 //! Every answer that is no success, as RFC 9457 has it.
 
+use std::borrow::Cow;
 use std::error::Error as StdError;
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use folio::memory::Invalid;
 use folio::memory::id::IdError;
 use folio::runner::RunnerError;
 use folio::store::{ErrorKind, StoreError, WorkspaceError};
@@ -17,14 +19,15 @@ pub(crate) struct Problem {
     about: String,
     title: &'static str,
     status: u16,
-    code: &'static str,
+    code: Cow<'static, str>,
     detail: String,
     hints: Vec<String>,
 }
 
 impl Problem {
     /// A problem that answers with `status`.
-    pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, detail: impl Into<String>) -> Self {
+        let code = code.into();
         let about = format!("docs/errors/{code}.md");
         let title = status.canonical_reason().unwrap_or("Problem");
         Self {
@@ -51,6 +54,12 @@ impl Problem {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
+    }
+
+    /// The code, what went wrong, and what to try, a line each: how a model reads it.
+    pub(crate) fn text(&self) -> String {
+        let hints = self.hints.iter().map(|hint| format!("\nhint: {hint}"));
+        format!("{}: {}{}", self.code, self.detail, hints.collect::<String>())
     }
 
     /// Appends what caused it, each cause once.
@@ -124,8 +133,16 @@ impl From<WorkspaceError> for Problem {
             WorkspaceError::Stale { source, .. } => source.into(),
             WorkspaceError::Taken(taken) => Self::new(StatusCode::CONFLICT, "claimed", taken.to_string()),
             WorkspaceError::Refused(_) => Self::new(StatusCode::FORBIDDEN, "role_denied", error.to_string()),
+            WorkspaceError::Invalid(invalid) => invalid.into(),
             error => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", error.to_string()),
         }
+    }
+}
+
+impl From<Invalid> for Problem {
+    fn from(invalid: Invalid) -> Self {
+        let detail = invalid.to_string();
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, invalid.code, detail)
     }
 }
 

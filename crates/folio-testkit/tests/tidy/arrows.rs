@@ -20,7 +20,7 @@ const LAYERS: [(&str, u8); 9] = [
 const TESTKIT: &str = "folio-testkit";
 
 /// What only one crate may use: each is a door to the outside.
-const DOORS: [(&str, &str); 11] = [
+const DOORS: [(&str, &str); 12] = [
     ("rusqlite", "folio-store"),
     ("zstd", "folio-store"),
     ("leakguard", "folio-store"),
@@ -28,6 +28,7 @@ const DOORS: [(&str, &str); 11] = [
     ("cap-std", "folio-tools"),
     ("ignore", "folio-tools"),
     ("axum", "folio-server"),
+    ("rmcp", "folio-server"),
     ("clap", "folio-cli"),
     ("crossterm", "folio-cli"),
     ("etcetera", "folio-cli"),

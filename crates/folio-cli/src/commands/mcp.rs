@@ -1,0 +1,64 @@
+//! `folio mcp`: a model's memory over standard input and output, by the Model Context Protocol.
+
+use clap::Args;
+use folio::Role;
+use folio_server::{Mcp, McpError, McpOptions, ToolSet};
+
+use super::context::ModelArgument;
+use super::run::Driving;
+use super::{Context, interrupted};
+use crate::error::{Exit, Failure};
+
+/// `folio mcp`.
+#[derive(Debug, Args)]
+pub(crate) struct McpArguments {
+    #[command(flatten)]
+    offer: Offer,
+    #[command(flatten)]
+    model: ModelArgument,
+    #[command(flatten)]
+    driving: Driving,
+}
+
+/// What models are offered.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Offer {
+    /// More sets of tools for models, besides the six of the scratchbook
+    #[arg(long, value_name = "SETS", value_delimiter = ',')]
+    tools: Vec<ToolSet>,
+}
+
+impl Offer {
+    /// What is offered to models in the thread that the settings name: to clients, unless `--role` says otherwise.
+    pub(crate) fn options(&self, context: &Context<'_>) -> McpOptions {
+        let settings = &context.settings;
+        let mut options = McpOptions::of(settings.thread.clone());
+        options.is_bound = settings.names_thread;
+        options.role = if settings.names_role {
+            settings.role
+        } else {
+            Role::Client
+        };
+        options.turn = context.actor().turn;
+        options.tokens = super::context::counter(context);
+        options.sets.clone_from(&self.tools);
+        options.folder = Some(settings.current.clone());
+        options
+    }
+}
+
+/// Carries out `folio mcp`: until the client closes standard input, or Ctrl-C.
+pub(crate) async fn run(context: &Context<'_>, arguments: McpArguments) -> Result<Exit, Failure> {
+    let runner = arguments.driving.runner(context).await?;
+    let mut options = arguments.offer.options(context);
+    options.tokens = arguments.model.counter(context);
+    let stop = interrupted()?;
+    let server = Mcp::new(runner, options);
+    match server.converse(tokio::io::stdin(), tokio::io::stdout(), stop).await {
+        Ok(()) => Ok(Exit::Done),
+        Err(error @ McpError::Begin(_)) => Err(Failure::usage("mcp_refused", error.to_string())
+            .caused_by(&error)
+            .hint("a program that speaks the Model Context Protocol starts `folio mcp`; docs/mcp.md says how")),
+        Err(error) => Err(Failure::new(Exit::Unavailable, "mcp_broken", error.to_string()).caused_by(&error)),
+    }
+}

@@ -1,0 +1,139 @@
+//! Folio as a server of the Model Context Protocol: a model's working memory, over whatever carries the messages.
+//!
+//! - [`tools`]: what a model can call, one file a set
+//! - [`handler`]: from a message of the protocol to one of these, and back
+//! - [`answer`]: what a call comes to, within its limit of tokens
+//!
+//! Both generations of the protocol are spoken, the one with sessions and the one without; which one, the client says.
+
+mod answer;
+mod handler;
+mod options;
+mod tools;
+
+use std::sync::Arc;
+
+use folio::memory::tokens::Counter;
+use folio::runner::Runner;
+use folio::{Actor, ThreadKey, Workspace};
+use rmcp::ServiceExt as _;
+use rmcp::service::QuitReason;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+pub use self::options::{McpOptions, ToolSet};
+
+/// Requests of one server that are worked on at the same time; others wait.
+const AT_ONCE: usize = 64;
+/// Bytes of one message, at most. What is longer is passed over.
+const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
+/// Bytes of a client's name that are kept.
+const MAX_NAME_BYTES: usize = 64;
+
+/// Why a conversation ended that should have gone on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum McpError {
+    /// The client did not begin as the protocol has it.
+    #[error("the client did not begin as the Model Context Protocol has it")]
+    Begin(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// It broke off.
+    #[error("the conversation broke off")]
+    Broken(#[source] tokio::task::JoinError),
+}
+
+/// A server of the protocol for one space. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Mcp {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    runner: Runner,
+    options: McpOptions,
+    at_once: Semaphore,
+}
+
+/// Who asks for something, and where.
+#[derive(Debug, Clone)]
+struct Caller {
+    actor: Actor,
+    thread: ThreadKey,
+    tokens: Counter,
+    /// The space as the caller sees it.
+    workspace: Workspace,
+}
+
+impl Mcp {
+    /// Serves the space that `runner` works in.
+    #[must_use]
+    pub fn new(runner: Runner, options: McpOptions) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                runner,
+                options,
+                at_once: Semaphore::new(AT_ONCE),
+            }),
+        }
+    }
+
+    /// Has one conversation: reads messages from `read`, a line each, and writes nothing but messages to `write`, until the
+    /// client is gone or `stop` is ready. What was being answered when the client went is answered or dropped.
+    ///
+    /// # Errors
+    ///
+    /// `Begin` if the first message is none that the protocol begins with; `Broken` if this side failed.
+    pub async fn converse<R, W, F>(self, read: R, write: W, stop: F) -> Result<(), McpError>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+        F: Future<Output = ()> + Send,
+    {
+        let token = CancellationToken::new();
+        let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(MAX_MESSAGE_BYTES);
+        let conversation = async {
+            let running = match self.serve_with_ct(transport, token.clone()).await {
+                Ok(running) => running,
+                // Whoever asks for nothing and leaves has made no mistake.
+                Err(error) if has_left(&error) => return Ok(()),
+                Err(error) => return Err(McpError::Begin(Box::new(error))),
+            };
+            match running.waiting().await {
+                Ok(QuitReason::JoinError(error)) | Err(error) => Err(McpError::Broken(error)),
+                Ok(_) => Ok(()),
+            }
+        };
+        tokio::pin!(conversation);
+        tokio::select! {
+            ended = &mut conversation => ended,
+            () = stop => {
+                token.cancel();
+                conversation.await
+            }
+        }
+    }
+
+    /// Who asks, by the name that the client gives itself, in `thread` or where the server stands.
+    fn caller(&self, client: Option<&str>, thread: Option<&str>) -> Result<Caller, folio::memory::Invalid> {
+        let options = &self.shared.options;
+        let actor = options.actor(client.unwrap_or_default());
+        let thread = options.thread_of(thread)?;
+        let workspace = self.shared.runner.workspace().asked_by(&actor).in_thread(&thread);
+        Ok(Caller {
+            actor,
+            thread,
+            tokens: options.tokens,
+            workspace,
+        })
+    }
+}
+
+fn has_left(error: &rmcp::service::ServerInitializeError) -> bool {
+    matches!(
+        error,
+        rmcp::service::ServerInitializeError::ConnectionClosed(_) | rmcp::service::ServerInitializeError::Cancelled
+    )
+}

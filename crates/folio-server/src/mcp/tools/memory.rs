@@ -1,0 +1,203 @@
+//! All of memory: search, what goes into a prompt, and pages.
+
+use folio::memory::context::DEFAULT_BUDGET;
+use folio::memory::id::PageRef;
+use folio::memory::scratchbook::tools::{ANSWER_TOKENS, MAX_ANSWER_TOKENS};
+use folio::memory::tokens::Tokens;
+use folio::memory::{EntryKind, Tag, TextMatch};
+use folio::store::workspace::ContextRequest;
+use folio::{EntryQuery, memory};
+use rmcp::model::Tool;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Call, Does, list, read, tool, with_thread, wrong};
+use crate::http::problem::Problem;
+use crate::mcp::McpOptions;
+use crate::mcp::answer::{Answer, beginning};
+
+/// Tokens of an answer that are for what stands around a text.
+const FRAME: u32 = 100;
+
+pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
+    let search = json!({
+        "type": "object",
+        "properties": {
+            "query": {"type": "string"},
+            "kind": {"type": "string", "enum": ["observation", "note", "todo", "task", "goal", "pending_action", "summary"]},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "limit": {"type": "integer"},
+            "cursor": {"type": "string"},
+        },
+        "required": ["query"],
+    });
+    let context = json!({
+        "type": "object",
+        "properties": {
+            "prompt": {"type": "string", "description": "what it is for"},
+            "budget": {"type": "integer", "description": "tokens"},
+        },
+    });
+    let page = json!({
+        "type": "object",
+        "properties": {
+            "id": {"type": "string", "description": "p7"},
+            "cursor": {"type": "string"},
+            "budget": {"type": "integer", "description": "tokens"},
+        },
+        "required": ["id"],
+    });
+    vec![
+        tool(
+            "memory_search",
+            "Find anything that is remembered by its words, best match first.",
+            search,
+            Does::Read,
+        ),
+        tool(
+            "memory_context",
+            "What of memory matters for a prompt: observations, scratchbook, pages, earlier turns, facts.",
+            with_thread(context, options),
+            Does::Read,
+        ),
+        tool("memory_page", "Read a page as markdown.", page, Does::Read),
+    ]
+}
+
+pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
+    match call.name {
+        "memory_search" => search(call).await,
+        "memory_context" => context(call).await,
+        _ => page(call).await,
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Search {
+    query: String,
+    kind: Option<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+    limit: Option<u32>,
+    cursor: Option<String>,
+}
+
+async fn search(call: Call<'_>) -> Result<Answer, Problem> {
+    let asked: Search = read(&call.arguments)?;
+    let kinds = match asked.kind.as_deref() {
+        None => Vec::new(),
+        Some(name) => {
+            vec![EntryKind::parse(name).ok_or_else(|| wrong("kind", format!("{name:?} is no kind of entry")))?]
+        }
+    };
+    let mut query = EntryQuery {
+        kinds,
+        tags: Tag::parse_all(asked.tags.iter().map(String::as_str))?,
+        text: Some(asked.query),
+        limit: asked.limit.unwrap_or(20).clamp(1, list::LINES),
+        cursor: asked.cursor,
+        ..EntryQuery::default()
+    };
+    let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
+    let (mut answer, mut used) = workspace.search(&query).await?;
+    let fitting = list::fitting(&answer.items, ANSWER_TOKENS, tokens);
+    if fitting < answer.items.len() {
+        query.limit = u32::try_from(fitting).unwrap_or(list::LINES);
+        (answer, used) = workspace.search(&query).await?;
+    }
+    let remark = match used {
+        TextMatch::Any => "nothing has all of the words; this has some of them: ",
+        TextMatch::All => "",
+    };
+    Ok(list::answer(&answer, remark, tokens))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Context {
+    prompt: String,
+    budget: Option<u32>,
+}
+
+async fn context(call: Call<'_>) -> Result<Answer, Problem> {
+    let asked: Context = read(&call.arguments)?;
+    let caller = &call.caller;
+    let request = ContextRequest {
+        thread: caller.thread.clone(),
+        turn: caller.actor.turn.map(memory::id::Ref::Id),
+        prompt: asked.prompt,
+        budget: within(asked.budget, DEFAULT_BUDGET.min(ANSWER_TOKENS - FRAME))?,
+        sections: Vec::new(),
+    };
+    let assembled = caller.workspace.assemble_context(request, &caller.tokens).await?;
+    let receipt = &assembled.receipt;
+    let structured = json!({"tokens": receipt.tokens, "omitted": receipt.omitted(), "hash": receipt.hash});
+    let text = match assembled.text.as_str() {
+        "" => "nothing is remembered that fits".to_owned(),
+        text => text.to_owned(),
+    };
+    Ok(Answer {
+        limit: MAX_ANSWER_TOKENS + FRAME,
+        ..Answer::new(text, structured)
+    })
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Page {
+    id: String,
+    cursor: Option<String>,
+    budget: Option<u32>,
+}
+
+async fn page(call: Call<'_>) -> Result<Answer, Problem> {
+    let asked: Page = read(&call.arguments)?;
+    let id: PageRef = asked
+        .id
+        .trim()
+        .parse()
+        .map_err(|_| wrong("id", format!("{:?} is no handle of a page, such as p7", asked.id)))?;
+    let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
+    let markdown = workspace.page_markdown(id).await?;
+    let from = match asked.cursor.as_deref() {
+        None => 0,
+        Some(cursor) => cursor
+            .parse()
+            .ok()
+            .filter(|at| markdown.is_char_boundary(*at))
+            .ok_or_else(|| {
+                wrong(
+                    "cursor",
+                    format!("{cursor:?} is not what `next` of an earlier answer was"),
+                )
+            })?,
+    };
+    let room = within(asked.budget, ANSWER_TOKENS)?.max(2 * FRAME) - FRAME;
+    let part = beginning(&markdown[from..], room, tokens);
+    let end = from + part.len();
+    let next = (end < markdown.len()).then(|| end.to_string());
+    let mut text = part.to_owned();
+    if let Some(next) = &next {
+        let left = markdown.len() - end;
+        text.push_str(&format!("\n(+{left} bytes; go on with cursor {next:?})"));
+    }
+    let structured = json!({"page": asked.id.trim(), "next": next, "tokens": tokens.count(&text)});
+    Ok(Answer {
+        limit: MAX_ANSWER_TOKENS + FRAME,
+        ..Answer::new(text, structured)
+    })
+}
+
+/// The budget that was asked for, or `usual`.
+fn within(asked: Option<u32>, usual: u32) -> Result<u32, Problem> {
+    match asked {
+        None => Ok(usual),
+        Some(budget) if budget <= MAX_ANSWER_TOKENS => Ok(budget),
+        Some(budget) => Err(wrong(
+            "budget",
+            format!("{budget} tokens are more than {MAX_ANSWER_TOKENS}; read on with cursor"),
+        )
+        .into()),
+    }
+}

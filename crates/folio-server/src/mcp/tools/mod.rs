@@ -1,0 +1,93 @@
+//! What a model can call: one file for each set of tools.
+
+mod list;
+mod memory;
+mod observe;
+mod scratch;
+
+use std::sync::Arc;
+
+use folio::memory::Invalid;
+use rmcp::model::{Tool, ToolAnnotations};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::{Caller, McpOptions, ToolSet};
+use crate::http::problem::Problem;
+
+/// A call of a tool that is offered.
+#[derive(Debug)]
+pub(super) struct Call<'c> {
+    pub(super) caller: Caller,
+    pub(super) name: &'c str,
+    /// An object, without the thread.
+    pub(super) arguments: Value,
+    pub(super) idempotency_key: Option<String>,
+}
+
+/// The tools that are offered, in the order in which a model is told of them.
+pub(super) fn offered(options: &McpOptions) -> Vec<Tool> {
+    let mut tools = scratch::tools(options);
+    for set in ToolSet::ALL {
+        if options.sets.contains(&set) {
+            tools.extend(match set {
+                ToolSet::Memory => memory::tools(options),
+                ToolSet::Observe => observe::tools(),
+            });
+        }
+    }
+    tools
+}
+
+/// Calls the tool.
+pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
+    match call.name.split('_').next() {
+        Some("memory") => memory::call(call).await,
+        Some("observe") => observe::call(call).await,
+        _ => scratch::call(call).await,
+    }
+}
+
+/// What `arguments` say.
+fn read<T: DeserializeOwned>(arguments: &Value) -> Result<T, Invalid> {
+    T::deserialize(arguments).map_err(|error| wrong("arguments", error.to_string()))
+}
+
+/// An argument that cannot be used.
+pub(super) fn wrong(field: &str, message: impl Into<String>) -> Invalid {
+    Invalid::new("arguments_invalid", field, message)
+}
+
+/// What a tool does to memory, as hosts ask before they let it be called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Does {
+    /// It reads.
+    Read,
+    /// It adds, and adds again when it is called again.
+    Add,
+    /// It changes something, and changes nothing more when it is called again.
+    Settle,
+}
+
+/// A tool as hosts are told of it: nothing that is there is lost by any of them, and none reaches beyond memory.
+fn tool(name: &'static str, description: &'static str, schema: Value, does: Does) -> Tool {
+    let Value::Object(schema) = schema else {
+        return Tool::default();
+    };
+    let hints = ToolAnnotations::new();
+    let hints = match does {
+        Does::Read => hints.read_only(true),
+        Does::Add => hints.destructive(false),
+        Does::Settle => hints.destructive(false).idempotent(true),
+    };
+    Tool::new(name, description, Arc::new(schema)).with_annotations(hints)
+}
+
+/// `schema` with the argument that says which thread is meant, where a call may say it.
+fn with_thread(mut schema: Value, options: &McpOptions) -> Value {
+    if !options.is_bound {
+        schema["properties"]["thread"] = json!({"type": "string"});
+    }
+    schema
+}

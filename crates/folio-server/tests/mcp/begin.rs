@@ -1,0 +1,75 @@
+//! How a conversation begins and ends.
+
+use folio_server::{Mcp, McpError};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+
+use crate::pair::{Era, Pair, options, runner};
+
+#[tokio::test]
+async fn both_generations_of_the_protocol_are_spoken() {
+    for (era, version) in [(Era::Sessions, "2025-11-25"), (Era::Requests, "2026-07-28")] {
+        let pair = Pair::new(era, options()).await;
+        let server = pair.client.peer_info().unwrap();
+        assert_eq!(server.protocol_version.as_str(), version);
+        assert_eq!(server.server_info.as_ref().unwrap().name, "folio");
+        let instructions = server.instructions.clone().unwrap();
+        assert!(
+            instructions.contains("scratch_read") && instructions.len() < 800,
+            "{instructions}"
+        );
+        pair.end().await;
+    }
+}
+
+#[tokio::test]
+async fn every_line_that_is_written_is_a_message() {
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    let (read, write) = tokio::io::split(theirs);
+    let server = Mcp::new(runner().await, options());
+    let served = tokio::spawn(server.converse(read, write, std::future::pending()));
+    let (ours, mut out) = tokio::io::split(ours);
+    for line in [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
+            "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}})
+        .to_string(),
+        "this is no message".to_owned(),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string(),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "no/such/method"}).to_string(),
+        json!({"jsonrpc": "2.0", "id": 3, "method": "ping"}).to_string(),
+    ] {
+        out.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+    let mut lines = BufReader::new(ours).lines();
+    loop {
+        let line = lines.next_line().await.unwrap().unwrap();
+        let message: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(message["jsonrpc"], "2.0", "{line}");
+        match message["id"].as_u64() {
+            Some(2) => assert_eq!(message["error"]["code"], -32601),
+            Some(3) => break,
+            _ => {}
+        }
+    }
+    out.shutdown().await.unwrap();
+    served.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn who_leaves_at_once_has_made_no_mistake_and_who_begins_wrongly_has() {
+    let converse = async |said: &'static [u8]| {
+        let server = Mcp::new(runner().await, options());
+        server.converse(said, tokio::io::sink(), std::future::pending()).await
+    };
+    converse(b"").await.unwrap();
+    let result = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
+    assert!(matches!(converse(result).await, Err(McpError::Begin(_))));
+}
+
+#[tokio::test]
+async fn it_stops_when_it_is_told_to() {
+    let server = Mcp::new(runner().await, options());
+    let (_ours, theirs) = tokio::io::duplex(1024);
+    let (read, write) = tokio::io::split(theirs);
+    server.converse(read, write, std::future::ready(())).await.unwrap();
+}

@@ -1,0 +1,8 @@
+//! The server of the Model Context Protocol, as the official client sees it, over a pipe.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod begin;
+mod pair;
+mod sets;
+mod tools;

@@ -1,0 +1,178 @@
+//! The sets of tools besides those of the scratchbook.
+
+use folio::memory::tokens::{Tokens as _, Vocabulary};
+use folio_server::{McpOptions, ToolSet};
+use serde_json::json;
+
+use crate::pair::{Era, Pair, options};
+
+fn with(sets: &[ToolSet]) -> McpOptions {
+    let mut options = options();
+    options.sets = sets.to_vec();
+    options
+}
+
+#[test]
+fn a_set_that_is_not_there_is_refused_by_name_with_what_there_is() {
+    assert_eq!("observe".parse(), Ok(ToolSet::Observe));
+    let refused = "plan".parse::<ToolSet>().unwrap_err();
+    assert!(
+        refused.contains("\"plan\"") && refused.contains("memory, observe"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn a_set_adds_its_tools_and_none_is_long() {
+    let all = Pair::new(Era::Sessions, with(&ToolSet::ALL)).await;
+    let tools = all.client.list_all_tools().await.unwrap();
+    for set in ToolSet::ALL {
+        let of = tools
+            .iter()
+            .filter(|tool| tool.name.starts_with(&format!("{}_", set.as_str())));
+        let tokens: Vec<_> = of
+            .map(|tool| Vocabulary::O200k.count(&json!(tool).to_string()))
+            .collect();
+        assert!(
+            !tokens.is_empty() && tokens.iter().sum::<u32>() <= 450,
+            "{set:?}: {tokens:?}"
+        );
+    }
+    all.end().await;
+}
+
+#[tokio::test]
+async fn observations_are_added_listed_and_changed() {
+    let pair = Pair::new(Era::Requests, with(&[ToolSet::Observe])).await;
+    let (text, added) = pair
+        .call(
+            "observe_add",
+            json!({"content": "The tests need a database", "tags": ["tests"], "confidence": 1.5}),
+        )
+        .await;
+    assert!(
+        text.starts_with("e1 [observation/active]") && text.contains("warning: "),
+        "{text}"
+    );
+    assert_eq!(
+        (&added["handle"], &added["warnings"][0]["code"]),
+        (&json!("e1"), &json!("confidence_clamped"))
+    );
+    pair.call(
+        "observe_add",
+        json!({"content": "The key is checked in", "type": "security_alert"}),
+    )
+    .await;
+    let (text, list) = pair.call("observe_list", json!({"tags": ["tests"]})).await;
+    assert!(text.starts_with("e1 ") && text.ends_with("1 in all"), "{text}");
+    assert_eq!(
+        list["items"],
+        json!([{"handle": "e1", "kind": "observation", "status": "active", "version": 1}])
+    );
+    let (text, _) = pair
+        .call("observe_list", json!({"since": list["as_of"], "text": "key"}))
+        .await;
+    assert_eq!(text, "nothing matches");
+    let (text, changed) = pair
+        .call(
+            "observe_update",
+            json!({"id": "e1", "status": "resolved", "expected_version": 1}),
+        )
+        .await;
+    assert!(text.starts_with("e1 [observation/resolved]"), "{text}");
+    assert_eq!(changed["version"], 2);
+    let (_, code) = pair
+        .refused(
+            "observe_update",
+            json!({"id": "e1", "title": "x", "expected_version": 1}),
+        )
+        .await;
+    assert_eq!(code, "stale_version");
+    let (_, code) = pair
+        .refused("observe_update", json!({"id": "e1", "type": "fact"}))
+        .await;
+    assert_eq!(code, "field_immutable");
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn a_list_is_read_to_its_end_within_its_limit() {
+    let pair = Pair::new(Era::Requests, with(&[ToolSet::Observe])).await;
+    for n in 0..90 {
+        let content = format!(
+            "Observation number {n}: {}",
+            "about the long way of invoices ".repeat(8)
+        );
+        pair.call("observe_add", json!({"content": content})).await;
+    }
+    let mut seen = Vec::new();
+    let mut arguments = json!({"limit": 100});
+    loop {
+        let (text, list) = pair.call("observe_list", arguments.clone()).await;
+        let tokens = Vocabulary::O200k.count(&text) + Vocabulary::O200k.count(&list.to_string());
+        assert!(tokens <= 2_000, "{tokens}");
+        seen.extend(
+            list["items"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|item| item["handle"].to_string()),
+        );
+        match list["next"].as_str() {
+            Some(next) => arguments["cursor"] = json!(next),
+            None => break,
+        }
+    }
+    let expected: Vec<_> = (1..=90).rev().map(|n| format!("\"e{n}\"")).collect();
+    assert_eq!(seen, expected);
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn memory_is_searched_and_read() {
+    let pair = Pair::new(Era::Requests, with(&[ToolSet::Memory])).await;
+    let body = "A line about migrations that is not short.\n".repeat(400);
+    pair.call(
+        "scratch_add",
+        json!({"kind": "note", "title": "Migration of billing", "body": body}),
+    )
+    .await;
+    pair.call("scratch_add", json!({"kind": "todo", "title": "Migrate the rest"}))
+        .await;
+    let (text, list) = pair
+        .call("memory_search", json!({"query": "migrating", "kind": "todo"}))
+        .await;
+    assert!(text.starts_with("e2 [todo/open]"), "{text}");
+    assert_eq!(list["total"], 1);
+    let (text, _) = pair.call("memory_search", json!({"query": "billing penguins"})).await;
+    assert!(text.contains("some of them") && text.contains("e1 "), "{text}");
+    let (text, _) = pair.call("memory_context", json!({"prompt": "billing"})).await;
+    assert!(text.contains("e1 ") && text.contains("e2 "), "{text}");
+    let (tree, _) = pair.call("scratch_read", json!({"page": "tree"})).await;
+    let page = tree.split_whitespace().next().unwrap();
+    let mut markdown = String::new();
+    let mut arguments = json!({"id": page});
+    loop {
+        let (text, read) = pair.call("memory_page", arguments.clone()).await;
+        assert!(Vocabulary::O200k.count(&text) <= 2_000);
+        match read["next"].as_str() {
+            Some(next) => {
+                markdown.push_str(text.rsplit_once("\n(+").unwrap().0);
+                arguments["cursor"] = json!(next);
+            }
+            None => {
+                markdown.push_str(&text);
+                break;
+            }
+        }
+    }
+    assert_eq!(
+        markdown,
+        pair.workspace.page_markdown(page.parse().unwrap()).await.unwrap()
+    );
+    let (_, code) = pair.refused("memory_page", json!({"id": "e1"})).await;
+    assert_eq!(code, "arguments_invalid");
+    let (_, code) = pair.refused("memory_context", json!({"budget": 1_000_000})).await;
+    assert_eq!(code, "arguments_invalid");
+    pair.end().await;
+}

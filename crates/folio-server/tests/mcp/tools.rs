@@ -1,0 +1,242 @@
+//! The six tools of the scratchbook.
+
+use folio::memory::tokens::{Tokens as _, Vocabulary};
+use folio::{Actor, Role, ThreadKey};
+use folio_server::McpOptions;
+use serde_json::{Value, json};
+
+use crate::pair::{Era, Pair, options, runner};
+
+const SIX: [&str; 6] = [
+    "scratch_read",
+    "scratch_add",
+    "scratch_update",
+    "scratch_complete",
+    "scratch_pin",
+    "scratch_unpin",
+];
+
+#[tokio::test]
+async fn the_usual_tools_are_exactly_six_and_at_most_700_tokens_as_they_are_sent() {
+    for era in Era::BOTH {
+        let pair = Pair::new(era, options()).await;
+        let tools = pair.client.list_all_tools().await.unwrap();
+        let names: Vec<_> = tools.iter().map(|tool| tool.name.to_string()).collect();
+        assert_eq!(names, SIX);
+        let sent = json!(tools).to_string();
+        let tokens = Vocabulary::O200k.count(&sent);
+        assert!(tokens <= 700, "{tokens}: {sent}");
+        pair.end().await;
+    }
+}
+
+#[tokio::test]
+async fn hosts_are_told_what_a_tool_does_to_memory() {
+    let pair = Pair::new(Era::Sessions, options()).await;
+    for tool in pair.client.list_all_tools().await.unwrap() {
+        let hints = tool.annotations.unwrap();
+        let reads = tool.name == "scratch_read";
+        assert_eq!(hints.read_only_hint.unwrap_or(false), reads, "{}", tool.name);
+        assert!(reads || hints.destructive_hint == Some(false), "{}", tool.name);
+        let again = !reads && tool.name != "scratch_add";
+        assert_eq!(hints.idempotent_hint.unwrap_or(false), again, "{}", tool.name);
+    }
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn a_scratchbook_is_kept_with_them() {
+    for era in Era::BOTH {
+        let pair = Pair::new(era, options()).await;
+        let (text, item) = pair
+            .call(
+                "scratch_add",
+                json!({"kind": "task", "title": "Move the tables", "phase": "draft"}),
+            )
+            .await;
+        assert_eq!(text, "e1 [task/open] Move the tables (draft)");
+        assert_eq!((&item["handle"], &item["trust"]), (&json!("e1"), &json!("model")));
+        pair.call(
+            "scratch_add",
+            json!({"kind": "note", "title": "The invoices come last"}),
+        )
+        .await;
+        pair.call("scratch_update", json!({"id": "e1", "status": "in_progress"}))
+            .await;
+        pair.call("scratch_pin", json!({"id": "e2"})).await;
+        let (text, _) = pair.call("scratch_pin", json!({"id": "e2"})).await;
+        assert_eq!(text, "e2 [note/active] The invoices come last (pinned)");
+        let (view, shown) = pair.call("scratch_read", json!({})).await;
+        assert!(
+            view.contains("e1 [task/in_progress]") && view.contains("Pinned:\ne2"),
+            "{view}"
+        );
+        assert_eq!(shown["view"], view);
+        pair.call("scratch_unpin", json!({"id": "e2"})).await;
+        pair.call("scratch_complete", json!({"id": "e1"})).await;
+        let (view, _) = pair.call("scratch_read", json!({})).await;
+        assert!(!view.contains("Pinned") && !view.contains("Move the tables"), "{view}");
+        let (found, list) = pair.call("scratch_read", json!({"query": "tables"})).await;
+        assert!(found.starts_with("e1 [task/done]"), "{found}");
+        assert_eq!((&list["total"], &list["items"][0]["handle"]), (&json!(1), &json!("e1")));
+        pair.end().await;
+    }
+}
+
+#[tokio::test]
+async fn an_error_says_what_to_do_and_is_content_that_the_model_reads() {
+    let pair = Pair::new(Era::Requests, options()).await;
+    for (name, arguments, code, said) in [
+        ("scratch_pin", json!({"id": "e9"}), "not_found", "there is no entry e9"),
+        (
+            "scratch_add",
+            json!({"kind": "memo"}),
+            "arguments_invalid",
+            "note, todo, task",
+        ),
+        ("scratch_add", json!({"kind": "note"}), "title_empty", "title"),
+        ("scratch_read", json!({"thread": 7}), "arguments_invalid", "thread"),
+        ("scratch_read", json!({"thread": ""}), "thread_invalid", "empty"),
+    ] {
+        let (text, got) = pair.refused(name, arguments.clone()).await;
+        assert!(
+            text.starts_with(&format!("{code}: ")) && text.contains(said),
+            "{arguments}: {text}"
+        );
+        assert_eq!(got, code);
+    }
+    let error = pair
+        .try_call("scratch_forget", json!({}))
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("there are scratch_read, scratch_add"), "{error}");
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn an_answer_has_at_most_2000_tokens_and_a_cursor() {
+    let pair = Pair::new(Era::Requests, options()).await;
+    let long = "Every second line of it is about invoices.\n".repeat(600);
+    pair.call("scratch_add", json!({"kind": "note", "title": "Long", "body": long}))
+        .await;
+    for n in 0..150 {
+        let title = format!("Number {n} of those that are many");
+        pair.call(
+            "scratch_add",
+            json!({"kind": "note", "title": title, "body": "word ".repeat(40)}),
+        )
+        .await;
+    }
+    let mut whole = String::new();
+    for arguments in [
+        json!({}),
+        json!({"id": "e1"}),
+        json!({"page": "book"}),
+        json!({"query": "many"}),
+        json!({"page": "tree"}),
+    ] {
+        let mut arguments = arguments;
+        for _ in 0..40 {
+            let result = pair.try_call("scratch_read", arguments.clone()).await.unwrap();
+            let text = crate::pair::text(&result);
+            let structured = result.structured_content.map_or(Value::Null, |content| content);
+            let tokens = Vocabulary::O200k.count(&text) + Vocabulary::O200k.count(&structured.to_string());
+            assert!(tokens <= 2_000, "{arguments}: {tokens}");
+            if arguments["id"] == "e1" {
+                let (_, part) = text.split_once('\n').unwrap();
+                whole.push_str(part.rsplit_once("\n(+").map_or(part, |(part, _)| part));
+            }
+            let Some(next) = structured["next"].as_str() else { break };
+            arguments["cursor"] = json!(next);
+        }
+    }
+    assert_eq!(whole.trim_end(), long.trim_end());
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn a_call_says_which_thread_it_means_unless_the_connection_did() {
+    let pair = Pair::new(Era::Requests, options()).await;
+    pair.call("scratch_add", json!({"kind": "todo", "title": "Here"})).await;
+    pair.call(
+        "scratch_add",
+        json!({"kind": "todo", "title": "There", "thread": "other"}),
+    )
+    .await;
+    let (here, _) = pair.call("scratch_read", json!({})).await;
+    let (there, _) = pair.call("scratch_read", json!({"thread": "other"})).await;
+    assert!(here.contains("Here") && !here.contains("There"), "{here}");
+    assert!(there.contains("There") && !there.contains("Here"), "{there}");
+    // What belongs to one is not changed from the other.
+    let (_, code) = pair.refused("scratch_complete", json!({"id": "e2"})).await;
+    assert_eq!(code, "role_denied");
+    pair.end().await;
+
+    let mut bound = options();
+    bound.is_bound = true;
+    let pair = Pair::new(Era::Requests, bound).await;
+    let (_, code) = pair.refused("scratch_read", json!({"thread": "other"})).await;
+    assert_eq!(code, "thread_invalid");
+    let tools = pair.client.list_all_tools().await.unwrap();
+    assert!(tools.iter().all(|tool| {
+        !tool.input_schema["properties"]
+            .as_object()
+            .unwrap()
+            .contains_key("thread")
+    }));
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn a_client_does_what_its_role_allows_m7_7() {
+    let mut tool = options();
+    tool.role = Role::Tool;
+    let runner = runner().await;
+    let person = Actor::new(Role::Human, "ada");
+    let note = folio::ItemInput {
+        kind: folio::memory::EntryKind::Note,
+        title: Some("Of a person".to_owned()),
+        body: String::new(),
+        tags: Vec::new(),
+        phase: None,
+        progress: None,
+    };
+    let workspace = runner.workspace();
+    workspace
+        .add_item(&person, &ThreadKey::main(), note, None)
+        .await
+        .unwrap();
+    let pair = Pair::of(Era::Requests, tool, &runner, crate::pair::Plain).await;
+    let (_, code) = pair.refused("scratch_pin", json!({"id": "e1"})).await;
+    assert_eq!(code, "role_denied");
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn who_wrote_is_stamped_from_the_connection_m7_3_31() {
+    for era in Era::BOTH {
+        let pair = Pair::new(era, McpOptions::of(ThreadKey::main())).await;
+        pair.call("scratch_add", json!({"kind": "note", "title": "x"})).await;
+        let entry = pair.workspace.entry("e1".parse().unwrap()).await.unwrap();
+        assert_eq!(entry.fields.source.principal.as_deref(), Some("client:testclient1"));
+        pair.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_with_the_same_key_adds_nothing_more() {
+    let pair = Pair::new(Era::Requests, options()).await;
+    for replayed in [false, true] {
+        let arguments = json!({"kind": "note", "title": "Once"});
+        let mut request = rmcp::model::CallToolRequestParams::new("scratch_add")
+            .with_arguments(arguments.as_object().unwrap().clone());
+        let mut meta = rmcp::model::RequestMetaObject::new();
+        meta.insert("folio/idempotencyKey".to_owned(), json!("k1"));
+        request.meta = Some(meta);
+        let result = pair.client.call_tool(request).await.unwrap();
+        let item = result.structured_content.unwrap();
+        assert_eq!((&item["handle"], &item["replayed"]), (&json!("e1"), &json!(replayed)));
+    }
+    pair.end().await;
+}
