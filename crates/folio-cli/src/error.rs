@@ -155,8 +155,8 @@ impl Failure {
         self
     }
 
-    /// Says which plan it is about.
-    pub(crate) fn about_plan(mut self, plan: &str) -> Self {
+    /// Says which plan, or which file, it is about.
+    pub(crate) fn about_file(mut self, plan: &str) -> Self {
         self.told.message = format!("{plan}: {}", self.told.message);
         self
     }
@@ -288,6 +288,7 @@ impl From<WorkspaceError> for Failure {
                 "file_unusable",
                 format!("cannot read what is to be kept: {}", in_words(&error)),
             ),
+            WorkspaceError::Output(error) => Self::cannot("write", "what was asked for", error),
             error => Self::new(exit, "role_denied", error.to_string()),
         }
     }

@@ -3,6 +3,7 @@
 mod arguments;
 mod bench;
 mod commands;
+mod counting;
 mod error;
 mod follow;
 mod leftovers;

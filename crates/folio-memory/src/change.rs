@@ -6,7 +6,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::entry::{BodyRef, Confidence, Entry, EntryFields, EntryKind, Lifetime, Outcome, Owner, Pii, Status, Tag};
+use crate::entry::{
+    BodyRef, Brought, Confidence, Entry, EntryFields, EntryKind, Lifetime, Outcome, Owner, Pii, Status, Tag,
+};
 use crate::id::{EntryHandle, EntryId, PageHandle, PageId, Seq, TurnId};
 use crate::keeping::{ArchivedFor, ErasedFor};
 use crate::link::Link;
@@ -247,14 +249,15 @@ impl Entry {
     /// The entry that `new` becomes.
     #[must_use]
     pub fn added(new: NewEntry, handle: EntryHandle, seq: Seq, at: Timestamp) -> Self {
+        let (created_at, updated_at) = Brought::times(new.fields.brought, at);
         Self {
             id: new.id,
             handle,
             page: new.page,
             kind: new.kind,
             version: 1,
-            created_at: at,
-            updated_at: at,
+            created_at,
+            updated_at,
             created_seq: seq,
             updated_seq: seq,
             fields: new.fields,
@@ -299,12 +302,13 @@ impl Page {
     /// The page that `new` becomes.
     #[must_use]
     pub fn added(new: NewPage, handle: PageHandle, seq: Seq, at: Timestamp) -> Self {
+        let (created_at, updated_at) = Brought::times(new.fields.brought, at);
         Self {
             id: new.id,
             handle,
             version: 1,
-            created_at: at,
-            updated_at: at,
+            created_at,
+            updated_at,
             created_seq: seq,
             fields: new.fields,
         }

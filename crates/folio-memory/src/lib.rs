@@ -22,6 +22,7 @@
 //! - [`roles`]: who may do what
 //! - [`markdown`]: a page as people read it
 //! - [`trace`]: what happened besides the log
+//! - [`transfer`]: a space as lines that another store reads
 
 pub mod actor;
 pub mod calibration;
@@ -52,6 +53,7 @@ pub mod time;
 pub mod tokens;
 pub mod tool_exchange;
 pub mod trace;
+pub mod transfer;
 pub mod turn;
 #[cfg(test)]
 mod turn_testing;

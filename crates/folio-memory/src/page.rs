@@ -5,10 +5,11 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::entry::{Owner, Tag};
+use crate::entry::{Brought, Owner, Tag};
 use crate::id::{PageHandle, PageId, RunId, Seq};
-use crate::space::ThreadKey;
+use crate::space::{SpaceName, ThreadKey};
 use crate::time::Timestamp;
+use crate::{evict, observation, offload, scratchbook};
 
 /// What a page is for. Seed 000 calls it `doc_role`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -108,6 +109,19 @@ impl fmt::Display for PageRole {
     }
 }
 
+/// The page of `role` that `space`, or its thread `thread`, has one of; none for roles of which there can be any number.
+#[must_use]
+pub fn standing(space: &SpaceName, role: PageRole, thread: Option<&ThreadKey>) -> Option<(PageId, PageFields)> {
+    let of_thread = || thread.cloned().unwrap_or_default();
+    match role {
+        PageRole::ScratchPage => Some(observation::page_of(space)),
+        PageRole::Scratchbook => Some(scratchbook::page_of(space, &of_thread())),
+        PageRole::ToolResults => Some(evict::page_of(space)),
+        PageRole::History => Some(offload::page_of(space, &of_thread())),
+        _ => None,
+    }
+}
+
 /// What a page carries besides its identity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PageFields {
@@ -140,6 +154,9 @@ pub struct PageFields {
     /// Anything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub props: Option<Value>,
+    /// Its times in the place that it was brought from; nothing for what was made here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brought: Option<Brought>,
 }
 
 impl PageFields {
@@ -158,6 +175,7 @@ impl PageFields {
             tags: Vec::new(),
             status: "open".to_owned(),
             props: None,
+            brought: None,
         }
     }
 }

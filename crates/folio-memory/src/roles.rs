@@ -44,11 +44,13 @@ pub enum Operation {
     SetPolicy,
     /// Read what happened besides the log.
     ReadTrace,
+    /// Bring in what was made elsewhere, with its own times and its own word on where it comes from.
+    Import,
 }
 
 impl Operation {
     /// Every operation, in the order of the table.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Read,
         Self::Add,
         Self::SettleOwn,
@@ -63,6 +65,7 @@ impl Operation {
         Self::Pages,
         Self::SetPolicy,
         Self::ReadTrace,
+        Self::Import,
     ];
 
     /// What it is, after "may not".
@@ -82,6 +85,7 @@ impl Operation {
             Self::Forget => "forget",
             Self::Pages => "add, link or set the status of",
             Self::SetPolicy => "set",
+            Self::Import => "bring in",
         }
     }
 }
@@ -101,24 +105,26 @@ pub enum Reach {
 #[must_use]
 pub fn reach(role: Role, operation: Operation) -> Reach {
     use Reach::{No, Within, Yes};
-    //  read, add, settle own, patch own, status of others, others, confirm, pin, archive, restore, forget, pages, policy, trace
+    //  read, add, settle own, patch own, status of others, others, confirm, pin, archive, restore, forget, pages, policy, trace, import
     let row = match role {
-        Role::Tool => [Within, Yes, Yes, No, No, No, No, No, No, No, No, No, No, No],
+        Role::Tool => [Within, Yes, Yes, No, No, No, No, No, No, No, No, No, No, No, No],
         Role::Executor => [
-            Within, Yes, Yes, Yes, Within, No, Yes, Within, No, No, No, Within, No, No,
+            Within, Yes, Yes, Yes, Within, No, Yes, Within, No, No, No, Within, No, No, No,
         ],
         Role::Planner => [
-            Within, Yes, Yes, Yes, Within, Within, Yes, Yes, Within, No, No, Yes, No, No,
+            Within, Yes, Yes, Yes, Within, Within, Yes, Yes, Within, No, No, Yes, No, No, No,
         ],
-        Role::Router => [Yes, Yes, Yes, Yes, No, No, Yes, No, No, No, No, No, No, No],
-        Role::Clarifier => [Yes, Within, Yes, Yes, No, No, Yes, No, No, No, No, No, No, No],
-        Role::Evaluator => [Yes, Yes, Yes, Yes, Yes, No, Yes, No, No, No, No, No, No, No],
-        Role::Reflector | Role::Cleaner => [Yes, Within, Yes, Yes, No, No, Yes, No, Yes, No, No, Within, No, No],
-        Role::Compactor => [Within, Within, Yes, Yes, No, No, Yes, No, No, No, No, Within, No, No],
+        Role::Router => [Yes, Yes, Yes, Yes, No, No, Yes, No, No, No, No, No, No, No, No],
+        Role::Clarifier => [Yes, Within, Yes, Yes, No, No, Yes, No, No, No, No, No, No, No, No],
+        Role::Evaluator => [Yes, Yes, Yes, Yes, Yes, No, Yes, No, No, No, No, No, No, No, No],
+        Role::Reflector | Role::Cleaner => [Yes, Within, Yes, Yes, No, No, Yes, No, Yes, No, No, Within, No, No, No],
+        Role::Compactor => [
+            Within, Within, Yes, Yes, No, No, Yes, No, No, No, No, Within, No, No, No,
+        ],
         Role::Client => [
-            Yes, Yes, Yes, Yes, Within, Within, Yes, Yes, Within, No, No, Within, No, No,
+            Yes, Yes, Yes, Yes, Within, Within, Yes, Yes, Within, No, No, Within, No, No, No,
         ],
-        Role::Human => [Yes; 14],
+        Role::Human => [Yes; 15],
     };
     let column = Operation::ALL.iter().position(|known| *known == operation);
     column.map_or(No, |column| row[column])
@@ -299,18 +305,18 @@ mod tests {
 
     /// The table as people read it: y, - or w for within what is theirs.
     const TABLE: &str = "\
-        role       read add settle own others_status others confirm pin archive restore forget pages policy trace
-        tool       w    y   y      -   -             -      -       -   -       -       -      -     -      -
-        executor   w    y   y      y   w             -      y       w   -       -       -      w     -      -
-        planner    w    y   y      y   w             w      y       y   w       -       -      y     -      -
-        router     y    y   y      y   -             -      y       -   -       -       -      -     -      -
-        clarifier  y    w   y      y   -             -      y       -   -       -       -      -     -      -
-        evaluator  y    y   y      y   y             -      y       -   -       -       -      -     -      -
-        reflector  y    w   y      y   -             -      y       -   y       -       -      w     -      -
-        cleaner    y    w   y      y   -             -      y       -   y       -       -      w     -      -
-        compactor  w    w   y      y   -             -      y       -   -       -       -      w     -      -
-        client     y    y   y      y   w             w      y       y   w       -       -      w     -      -
-        human      y    y   y      y   y             y      y       y   y       y       y      y     y      y";
+        role       read add settle own others_status others confirm pin archive restore forget pages policy trace import
+        tool       w    y   y      -   -             -      -       -   -       -       -      -     -      -     -
+        executor   w    y   y      y   w             -      y       w   -       -       -      w     -      -     -
+        planner    w    y   y      y   w             w      y       y   w       -       -      y     -      -     -
+        router     y    y   y      y   -             -      y       -   -       -       -      -     -      -     -
+        clarifier  y    w   y      y   -             -      y       -   -       -       -      -     -      -     -
+        evaluator  y    y   y      y   y             -      y       -   -       -       -      -     -      -     -
+        reflector  y    w   y      y   -             -      y       -   y       -       -      w     -      -     -
+        cleaner    y    w   y      y   -             -      y       -   y       -       -      w     -      -     -
+        compactor  w    w   y      y   -             -      y       -   -       -       -      w     -      -     -
+        client     y    y   y      y   w             w      y       y   w       -       -      w     -      -     -
+        human      y    y   y      y   y             y      y       y   y       y       y      y     y      y     y";
 
     #[test]
     fn every_role_and_operation_is_as_the_table_says_m7_7() {

@@ -34,6 +34,7 @@ mod sight;
 mod tidy;
 mod tool_context;
 mod trace;
+mod transfer;
 mod turn;
 mod view;
 
@@ -70,6 +71,7 @@ pub use record::{Recorded, Write};
 pub use scratch::{ScratchAnswer, ScratchCaller};
 pub use tidy::Tidied;
 pub use trace::{TraceEntry, TraceQuery};
+pub use transfer::{Fate, ImportOptions, Imported, Outgoing, Remark};
 pub use turn::{Begun, DraftedTurn, Ended, Episode, EpisodeQuery, Exported, TurnInput};
 pub use view::{View, ViewRequest};
 

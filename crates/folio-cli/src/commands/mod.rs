@@ -10,8 +10,10 @@ pub(crate) mod context;
 pub(crate) mod doctor;
 pub(crate) mod episodes;
 pub(crate) mod evict;
+pub(crate) mod export;
 pub(crate) mod forget;
 pub(crate) mod goals;
+pub(crate) mod import;
 pub(crate) mod life;
 pub(crate) mod mcp;
 pub(crate) mod observe;
@@ -173,6 +175,8 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::History(history) => offload::history(context, history).await,
         Command::Evict(evict) => evict::run(context, evict).await,
         Command::Blob(blob) => blob::run(context, blob).await,
+        Command::Export(export) => export::run(context, export).await,
+        Command::Import(import) => import::run(context, import).await,
         Command::Doctor(doctor) => doctor::run(context, doctor).await,
         Command::Serve(serve) => serve::run(context, serve).await,
         Command::Mcp(arguments) => mcp::run(context, *arguments).await,

@@ -99,7 +99,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     let (id, handle) = runner
         .submit(new)
         .await
-        .map_err(|error| Failure::from(error).about_plan(&name))?;
+        .map_err(|error| Failure::from(error).about_file(&name))?;
     context.output.detail(format_args!("run: {handle} ({id})"));
     let ended = follow::drive(context, &runner, id).await?;
     if ended != Exit::Cancelled {

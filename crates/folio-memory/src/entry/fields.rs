@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::body::BodyRef;
-use super::{Confidence, EntryKind, Lifetime, Outcome, Owner, Pii, State, Status, Tag};
+use super::{Brought, Confidence, EntryKind, Lifetime, Outcome, Owner, Pii, State, Status, Tag};
 use crate::actor::{Source, Trust};
 use crate::id::{EntryHandle, EntryId, PageId, Seq};
 use crate::keeping::{ArchivedFor, ErasedFor};
@@ -91,6 +91,9 @@ pub struct EntryFields {
     /// Why its content is gone. What is left says that there was something, when, from whom and why it went.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased: Option<ErasedFor>,
+    /// Its times in the place that it was brought from; nothing for what was made here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brought: Option<Brought>,
 }
 
 impl EntryFields {
@@ -128,6 +131,7 @@ impl EntryFields {
             pii: Vec::new(),
             archived_for: None,
             erased: None,
+            brought: None,
         }
     }
 }

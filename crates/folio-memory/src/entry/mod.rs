@@ -1,6 +1,7 @@
 //! The only unit of content.
 
 mod body;
+mod brought;
 mod confidence;
 mod fields;
 mod kind;
@@ -12,6 +13,7 @@ mod status;
 mod tag;
 
 pub use body::{BodyPiece, BodyRef, MAX_INLINE_BYTES, MAX_TEXT_BYTES, check_text, preview_of};
+pub use brought::Brought;
 pub use confidence::Confidence;
 pub use fields::{Entry, EntryFields};
 pub use kind::EntryKind;

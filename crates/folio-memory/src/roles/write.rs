@@ -6,13 +6,11 @@ use super::{Denied, Operation, Reach, is_own, is_within, may, may_patch, reach};
 use crate::actor::{Actor, Role};
 use crate::change::{Change, FieldChange, NewEntry, NewPage};
 use crate::entry::{Entry, EntryKind};
-use crate::evict;
 use crate::id::{EntryId, PageId};
 use crate::keeping::ErasedFor;
 use crate::link::{Link, Relation};
-use crate::observation::{self, Class, TypeRegistry};
-use crate::offload;
-use crate::page::{PageFields, PageRole};
+use crate::observation::{Class, TypeRegistry};
+use crate::page::{self, PageFields, PageRole};
 use crate::scratchbook;
 use crate::space::{SpaceName, ThreadKey};
 
@@ -158,29 +156,21 @@ impl Judged<'_> {
     }
 
     fn judge_page(&self, new: &NewPage) -> Result<(), Denied> {
+        let what = format!("the {} page {:?}", new.fields.role, new.fields.title);
+        if new.fields.brought.is_some() {
+            may(self.actor, Operation::Import, false, &what)?;
+        }
         // The scratch page and the books begin to exist with what is added to them.
         if self.is_standing(new) {
             return Ok(());
         }
         let within = self.is_own_fields(&new.fields);
-        let what = format!("the {} page {:?}", new.fields.role, new.fields.title);
         may(self.actor, Operation::Pages, within, &what)
     }
 
     fn is_standing(&self, new: &NewPage) -> bool {
-        match new.fields.role {
-            PageRole::ScratchPage => new.id == observation::page_of(self.space).0,
-            PageRole::Scratchbook => {
-                let thread = new.fields.thread.clone().unwrap_or_else(ThreadKey::main);
-                new.id == scratchbook::page_of(self.space, &thread).0
-            }
-            PageRole::ToolResults => new.id == evict::page_of(self.space).0,
-            PageRole::History => {
-                let thread = new.fields.thread.clone().unwrap_or_else(ThreadKey::main);
-                new.id == offload::page_of(self.space, &thread).0
-            }
-            _ => false,
-        }
+        let standing = page::standing(self.space, new.fields.role, new.fields.thread.as_ref());
+        standing.is_some_and(|(id, _)| id == new.id)
     }
 
     fn judge_add(&self, new: &NewEntry) -> Result<(), Denied> {
@@ -200,6 +190,9 @@ impl Judged<'_> {
             None => format!("an entry of kind {}", new.kind),
         };
         may(actor, Operation::Add, within, &what)?;
+        if new.fields.brought.is_some() {
+            may(actor, Operation::Import, false, &what)?;
+        }
         // What a compactor leaves behind is pinned until the next does so.
         if new.fields.pin_rank.is_some() && actor.role != Role::Compactor {
             may(actor, Operation::Pin, actor.run.is_some(), "what it adds")?;

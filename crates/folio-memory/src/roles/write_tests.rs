@@ -2,6 +2,7 @@ use super::*;
 use crate::actor::Trust;
 use crate::entry::{EntryFields, Owner, Status};
 use crate::id::{EntryHandle, RunId, Seq};
+use crate::observation;
 use crate::policy::SpacePolicy;
 use crate::time::Timestamp;
 

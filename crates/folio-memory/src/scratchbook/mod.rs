@@ -1,5 +1,6 @@
 //! Notes, todos and tasks of a thread (seed 003).
 
+pub mod colony;
 mod item;
 mod order;
 pub mod tools;

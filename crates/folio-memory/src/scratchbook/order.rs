@@ -15,7 +15,12 @@ pub fn by_urgency(now: Timestamp, a: &Entry, b: &Entry) -> Ordering {
             // Work is done in the order in which it was thought of.
             Urgency::Pinned(_) | Urgency::Task(_) | Urgency::Todo(_) => a.handle.cmp(&b.handle),
             Urgency::Note => b.handle.cmp(&a.handle),
-            Urgency::Settled => b.updated_seq.cmp(&a.updated_seq).then_with(|| b.handle.cmp(&a.handle)),
+            // By the instant, which goes with an item to another store, and not by the number of the commit.
+            Urgency::Settled => b
+                .updated_at
+                .cmp(&a.updated_at)
+                .then_with(|| b.updated_seq.cmp(&a.updated_seq))
+                .then_with(|| b.handle.cmp(&a.handle)),
         })
 }
 

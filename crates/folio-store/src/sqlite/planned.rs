@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use folio_memory::entry::Brought;
 use folio_memory::keeping::{Watched, watched, watched_of};
 use folio_memory::{Entry, NewEntry, NewPage, Page, PageHandle, Seq, Timestamp};
 use rusqlite::Connection;
@@ -92,21 +93,23 @@ impl PlannedEntry<'_> {
     pub(super) fn write(&self, conn: &Connection, seq: Seq, at: Timestamp) -> Result<(), Failure> {
         match (self.new, &self.entry) {
             (Some((new, fields_json, page)), None) => {
+                let (created_at, updated_at) = Brought::times(new.fields.brought, at);
                 let row = EntryRow {
                     place: self.place,
                     id: new.id,
                     page,
                     kind: new.kind,
                     version: 1,
-                    created_at: at,
-                    updated_at: at,
+                    created_at,
+                    updated_at,
                     created_seq: seq,
                     updated_seq: seq,
                     fields: &new.fields,
                     fields_json,
                 };
                 entry::insert(conn, &row)?;
-                watch::update(conn, self.place, &[], &watched_of(new.kind, &new.fields, at, at))
+                let watched = watched_of(new.kind, &new.fields, created_at, updated_at);
+                watch::update(conn, self.place, &[], &watched)
             }
             (Some((.., page)), Some(entry)) => {
                 let fields_json = entry_fields_json(&entry.fields)?;

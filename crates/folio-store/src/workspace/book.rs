@@ -6,7 +6,7 @@ use folio_memory::lifecycle;
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::scratchbook::{self, ItemInput, ItemPatch, by_urgency};
 use folio_memory::{
-    Actor, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, ListAnswer, NewEntry, Tag, ThreadKey,
+    Actor, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, ListAnswer, NewEntry, PageId, Tag, ThreadKey,
 };
 
 use super::notes::Stopwatch;
@@ -160,10 +160,8 @@ impl Workspace {
     ///
     /// `Conflict` if it is archived or not the actor's to change; `NotFound`.
     pub async fn pin_item(&self, actor: &Actor, item: EntryRef) -> Result<Written, WorkspaceError> {
-        let head = self.head().await?;
-        // The log's number grows with every pin, so a later pin has a higher rank without a look at
-        // the others.
-        let rank = u32::try_from(head.0.saturating_add(1)).unwrap_or(u32::MAX);
+        let page = self.read_entry(item).await?.page;
+        let rank = self.next_pin(page).await?;
         let changes = |current: &Entry| {
             check_not_archived(current)?;
             let change = current
@@ -174,6 +172,24 @@ impl Workspace {
             Ok((change.into_iter().collect(), Vec::new()))
         };
         self.patch(actor, item, None, None, changes).await
+    }
+
+    /// The rank of a pin on `page` that comes after all that are there.
+    pub(super) async fn next_pin(&self, page: PageId) -> Result<u32, WorkspaceError> {
+        let query = EntryQuery {
+            page: Some(page),
+            pinned: Some(true),
+            status: Status::ALL.to_vec(),
+            include_superseded: true,
+            limit: MAX_LIMIT,
+            ..EntryQuery::default()
+        };
+        let pinned = self.read_entries(&query).await?.items;
+        let last = pinned.iter().filter_map(|entry| entry.fields.pin_rank).max();
+        // The log's number grows with every pin, so that two who pin at the same time seldom give the same rank; what was
+        // brought in from a longer log may have higher ones.
+        let head = u32::try_from(self.head().await?.0).unwrap_or(u32::MAX);
+        Ok(head.max(last.unwrap_or(0)).saturating_add(1))
     }
 
     /// Takes a pin away. What is not pinned stays as it is.

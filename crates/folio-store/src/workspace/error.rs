@@ -30,6 +30,9 @@ pub enum WorkspaceError {
     /// What was handed over cannot be read.
     #[error("cannot read what is to be kept: {0}")]
     Input(#[source] std::io::Error),
+    /// What was asked for cannot be handed over.
+    #[error("cannot write what was asked for: {0}")]
+    Output(#[source] std::io::Error),
     /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -42,6 +45,7 @@ impl WorkspaceError {
         match self {
             Self::Invalid(invalid) if invalid.code == "archived" => ErrorKind::Conflict,
             Self::Invalid(_) | Self::Input(_) => ErrorKind::Invalid,
+            Self::Output(_) => ErrorKind::Unavailable,
             Self::Refused(_) | Self::Taken(_) | Self::Stale { .. } => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),
         }

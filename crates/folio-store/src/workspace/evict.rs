@@ -245,6 +245,20 @@ impl Workspace {
         Ok(taken)
     }
 
+    /// Keeps the text that `source` gives, in pieces, without its secrets: the last of them go with whatever names it.
+    pub(super) async fn keep_text(
+        &self,
+        actor: &Actor,
+        source: impl Read + Send + 'static,
+        limit: u32,
+    ) -> Result<Stored, WorkspaceError> {
+        match self.take_in(actor, source, limit, None).await? {
+            Taken::Stored(stored) => Ok(stored),
+            // Nobody counts, so nothing fits.
+            Taken::Fits(..) => Err(WorkspaceError::Input(io::Error::other("it was counted"))),
+        }
+    }
+
     /// Reads a part of a text that is kept beside its entry, or of any entry's text: at most `max_bytes` of it, and what reads on.
     ///
     /// `name` is a handle (`e42`), an id, the hash of a text, or the path of a result (`/large_tool_results/e42`).

@@ -280,7 +280,9 @@ impl Workspace {
                             WorkspaceError::Refused(_) => "role_denied".to_owned(),
                             WorkspaceError::Taken(_) => "claimed".to_owned(),
                             WorkspaceError::Stale { .. } => "stale_version".to_owned(),
-                            WorkspaceError::Store(_) | WorkspaceError::Input(_) => "not_accepted".to_owned(),
+                            WorkspaceError::Store(_) | WorkspaceError::Input(_) | WorkspaceError::Output(_) => {
+                                "not_accepted".to_owned()
+                            }
                         };
                         let rejection = Rejection::new(item.channel, item.index, &code, error.to_string());
                         batch.rejected.push(rejection);

@@ -1,7 +1,7 @@
 //! Texts that are too long to stand in an entry: kept beside it as bodies, read as one (M7.3.29).
 
 use folio_memory::entry::{BodyRef, MAX_TEXT_BYTES, preview_of};
-use folio_memory::{Change, Entry, FieldChange};
+use folio_memory::{Change, Entry, EntryFields, FieldChange};
 
 use super::{Workspace, WorkspaceError};
 use crate::commit::{Blob, BlobHash, Commit};
@@ -31,6 +31,14 @@ pub(super) fn move_out(commit: &mut Commit) {
             }
             _ => {}
         }
+    }
+}
+
+/// `fields` as they are kept: without a text that is too long to stand in them.
+pub(super) fn shorten(fields: &mut EntryFields) {
+    let mut unwritten = Vec::new();
+    if let Some((preview, body)) = split(&fields.body, &mut unwritten) {
+        (fields.body, fields.body_ref) = (preview, Some(body));
     }
 }
 

@@ -236,7 +236,7 @@ impl Workspace {
         Ok(tree)
     }
 
-    async fn all_pages(&self, query: PageQuery) -> Result<Vec<Page>, WorkspaceError> {
+    pub(super) async fn all_pages(&self, query: PageQuery) -> Result<Vec<Page>, WorkspaceError> {
         let mut query = PageQuery {
             limit: MAX_LIMIT,
             ..query

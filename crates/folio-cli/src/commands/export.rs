@@ -1,0 +1,188 @@
+//! `folio export`: a space, or its scratchbooks, as files.
+
+use std::fmt::{self, Write as _};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use folio::memory::scratchbook::colony::{MAX_THREAD_BYTES, file_name};
+use serde::Serialize;
+
+use super::Context;
+use crate::counting::Counting;
+use crate::error::{Exit, Failure};
+use crate::output::{Report, Style};
+
+/// `folio export`.
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// In which form: folio, the whole space as lines of JSON; colony, a file of JSON for each scratchbook (with --thread only
+    /// that thread's)
+    #[arg(long, value_name = "FORM", default_value = "folio", hide_possible_values = true)]
+    format: Form,
+    /// The file, of colony the folder; without it, standard output
+    #[arg(long, value_name = "FILE", required_if_eq("format", "colony"))]
+    out: Option<PathBuf>,
+}
+
+/// Forms that others read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// Folio's own.
+    Folio,
+    /// That of seed 003.
+    Colony,
+}
+
+/// What was written.
+#[derive(Debug, Default, Serialize)]
+struct Answer {
+    format: &'static str,
+    files: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pages: Option<u64>,
+    entries: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    links: Option<u64>,
+    /// What the form has no place for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<u64>,
+}
+
+impl Report for Answer {
+    fn text(&self, out: &mut String, _: Style) -> fmt::Result {
+        let what = match (self.pages, self.links) {
+            (Some(pages), Some(links)) => amounts(self.entries, pages, links),
+            _ => amount(self.entries, "entry", "entries"),
+        };
+        writeln!(out, "{what} in {}", amount(self.files.len() as u64, "file", "files"))?;
+        for file in &self.files {
+            writeln!(out, "  {file}")?;
+        }
+        if let Some(left_out) = self.left_out.filter(|left_out| *left_out > 0) {
+            writeln!(
+                out,
+                "left out {left_out}: goals, pending actions, and what was forgotten"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// How many, in words.
+fn amount(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// How much of a space.
+pub(super) fn amounts(entries: u64, pages: u64, links: u64) -> String {
+    let (entries, pages) = (amount(entries, "entry", "entries"), amount(pages, "page", "pages"));
+    format!("{entries}, {pages} and {}", amount(links, "link", "links"))
+}
+
+/// Carries out `folio export`.
+pub(crate) async fn run(context: &Context<'_>, export: Export) -> Result<Exit, Failure> {
+    match (export.format, export.out) {
+        (Form::Colony, Some(folder)) => books(context, &folder).await,
+        (_, Some(file)) if file != Path::new("-") => space_to(context, &file).await,
+        _ => {
+            let workspace = context.workspace().await?;
+            let mut out = BufWriter::new(std::io::stdout());
+            workspace.export_space(&mut out, &mut |_| {}).await?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+async fn space_to(context: &Context<'_>, file: &Path) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    let mut counting = Counting::new(context.output);
+    let mut progress = move |so_far: folio::store::workspace::Outgoing| {
+        counting.show(0, None, &format!("{} entries, {} links", so_far.entries, so_far.links));
+    };
+    // Whoever is interrupted leaves the file that was there.
+    let partial = beside(file);
+    let opened = File::create(&partial).map_err(|error| Failure::file("write", &partial, &error))?;
+    let mut out = BufWriter::new(opened);
+    let written = workspace.export_space(&mut out, &mut progress).await;
+    drop(progress);
+    let written = match written {
+        Ok(written) => written,
+        Err(error) => {
+            drop(out);
+            // What is half of it is of no use to anybody; that it cannot be removed is not what went wrong.
+            let _left = std::fs::remove_file(&partial);
+            return Err(error.into());
+        }
+    };
+    let done = out
+        .into_inner()
+        .map_err(std::io::IntoInnerError::into_error)
+        .and_then(|file| file.sync_all())
+        .and_then(|()| std::fs::rename(&partial, file));
+    done.map_err(|error| Failure::file("write", file, &error))?;
+    context.output.report(&Answer {
+        format: "folio",
+        files: vec![file.display().to_string()],
+        pages: Some(written.pages),
+        entries: written.entries,
+        links: Some(written.links),
+        left_out: None,
+    })?;
+    Ok(Exit::Done)
+}
+
+/// The name under which a file is written before it is whole.
+fn beside(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".partial");
+    PathBuf::from(name)
+}
+
+async fn books(context: &Context<'_>, folder: &Path) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    let threads = if context.settings.names_thread {
+        vec![context.settings.thread.clone()]
+    } else {
+        workspace.book_threads().await?
+    };
+    let policy = workspace.policy().await?;
+    let folder = folder.join(policy.scratchbook.path_prefix.trim_start_matches('/'));
+    let mut counting = Counting::new(context.output);
+    let mut answer = Answer {
+        format: "colony",
+        left_out: Some(0),
+        ..Answer::default()
+    };
+    let whole = threads.len() as u64;
+    for (thread, done) in threads.iter().zip(0..) {
+        counting.show(done, Some(whole), &format!("{done} scratchbooks"));
+        let name = file_name(thread).ok_or_else(|| {
+            let message =
+                format!("the name of a thread has more than {MAX_THREAD_BYTES} bytes, too many for a file: {thread}");
+            Failure::usage("thread_invalid", message)
+        })?;
+        let (book, left_out) = workspace.export_book(thread).await?;
+        let file = folder.join(name);
+        write_whole(&file, book.to_json().as_bytes()).map_err(|error| Failure::file("write", &file, &error))?;
+        answer.files.push(file.display().to_string());
+        answer.entries += book.items.len() as u64;
+        answer.left_out = answer.left_out.map(|before| before + left_out);
+    }
+    drop(counting);
+    context.output.report(&answer)?;
+    Ok(Exit::Done)
+}
+
+/// Writes `file` with all folders that it is in: as a whole, or not at all.
+fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let partial = beside(file);
+    let mut opened = File::create(&partial)?;
+    opened.write_all(bytes)?;
+    opened.sync_all()?;
+    std::fs::rename(&partial, file)
+}

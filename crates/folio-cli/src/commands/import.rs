@@ -1,0 +1,203 @@
+//! `folio import`: memory from files.
+
+use std::fmt::{self, Write as _};
+use std::fs::File;
+use std::io::{BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use clap::Args;
+use folio::memory::scratchbook::colony::thread_of;
+use folio::store::workspace::{Fate, ImportOptions, Imported};
+use folio::{ThreadKey, Workspace};
+use serde::Serialize;
+
+use super::export::{Form, amounts};
+use super::{Context, evict::source};
+use crate::counting::{Counted, Counting};
+use crate::error::{Exit, Failure};
+use crate::output::{Report, Style};
+
+/// Bytes of the longest file of a scratchbook.
+const BOOK_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Folders that the name of one file goes through.
+const DEPTH_MAX: u32 = 8;
+
+/// `folio import`. What is there already stays as it is.
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// In which form: folio, what `folio export` wrote; colony, a scratchbook or a folder of them
+    #[arg(long, value_name = "FORM", hide_possible_values = true)]
+    from: Form,
+    /// The file, - for standard input, or of colony a folder
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    /// Only say what would become of it
+    #[arg(long)]
+    dry_run: bool,
+    /// Take what the file says of its trust for nothing: all of it counts as imported, as what comes from colony does anyway
+    #[arg(long)]
+    distrust: bool,
+}
+
+/// What was, or would be, brought in.
+#[derive(Debug, Serialize)]
+struct Answer {
+    dry_run: bool,
+    #[serde(flatten)]
+    imported: Imported,
+}
+
+impl Report for Answer {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        let imported = &self.imported;
+        let verb = if self.dry_run { "would add" } else { "added" };
+        let Imported {
+            entries, pages, links, ..
+        } = imported;
+        let what = amounts(*entries, *pages, *links);
+        writeln!(out, "{verb} {what}")?;
+        if imported.policy {
+            writeln!(
+                out,
+                "{} the policy",
+                if self.dry_run { "would take over" } else { "took over" }
+            )?;
+        }
+        for (count, what) in [
+            (imported.present, "there already"),
+            (imported.changed, "put right"),
+            (imported.differs, "there otherwise, and left so"),
+            (imported.refused, "not taken in"),
+        ] {
+            if count > 0 {
+                writeln!(out, "{count} {what}")?;
+            }
+        }
+        for remark in &imported.remarks {
+            let fate = match remark.fate {
+                Fate::Refused => style.bad(remark.fate.as_str()),
+                fate => style.warning(fate.as_str()),
+            };
+            writeln!(out, "{fate} {}: {} [{}]", remark.item, remark.message, remark.code)?;
+        }
+        let told = imported.changed + imported.differs + imported.refused;
+        if imported.remarks.len() as u64 >= 1_000 && told > 1_000 {
+            writeln!(out, "… and more")?;
+        }
+        Ok(())
+    }
+}
+
+/// Carries out `folio import`. Ends with 1 if something was not taken in.
+pub(crate) async fn run(context: &Context<'_>, import: Import) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    let imported = match import.from {
+        Form::Folio => space(context, &workspace, &import).await?,
+        Form::Colony => books(context, &workspace, &import).await?,
+    };
+    let exit = if imported.refused > 0 {
+        Exit::RunNotOk
+    } else {
+        Exit::Done
+    };
+    context.output.report(&Answer {
+        dry_run: import.dry_run,
+        imported,
+    })?;
+    Ok(exit)
+}
+
+async fn space(context: &Context<'_>, workspace: &Workspace, import: &Import) -> Result<Imported, Failure> {
+    let opened = source(&import.path)?;
+    let whole = std::fs::metadata(&import.path).ok().map(|file| file.len());
+    let (counted, read) = Counted::new(opened);
+    let mut counting = Counting::new(context.output);
+    let mut progress = |so_far: &Imported| {
+        let what = format!("{} entries", so_far.entries + so_far.present);
+        counting.show(read.load(Ordering::Relaxed), whole, &what);
+    };
+    let options = ImportOptions {
+        dry_run: import.dry_run,
+        distrusted: import.distrust,
+    };
+    let source = BufReader::with_capacity(1 << 16, counted);
+    Ok(workspace
+        .import_space(&context.actor(), source, options, &mut progress)
+        .await?)
+}
+
+async fn books(context: &Context<'_>, workspace: &Workspace, import: &Import) -> Result<Imported, Failure> {
+    let files = if import.path.is_dir() {
+        let prefix = workspace.policy().await?.scratchbook.path_prefix.clone();
+        let inner = import.path.join(prefix.trim_start_matches('/'));
+        let folder = if inner.is_dir() { inner } else { import.path.clone() };
+        let mut files = Vec::new();
+        find(&folder, "", DEPTH_MAX, &mut files)?;
+        if context.settings.names_thread {
+            files.retain(|(thread, _)| *thread == context.settings.thread);
+        }
+        files.sort();
+        files
+    } else {
+        vec![(thread_for(context, &import.path)?, import.path.clone())]
+    };
+    let mut counting = Counting::new(context.output);
+    let mut imported = Imported::default();
+    for ((thread, file), done) in files.iter().zip(0..) {
+        counting.show(done, Some(files.len() as u64), &format!("{} entries", imported.entries));
+        let text = text_of(file)?;
+        let one = workspace
+            .import_book(&context.actor(), thread, &text, import.dry_run)
+            .await
+            .map_err(|error| Failure::from(error).about_file(&file.display().to_string()))?;
+        imported.add(one);
+    }
+    Ok(imported)
+}
+
+/// The thread of one file: the one that is named, or the one that the file is named after.
+fn thread_for(context: &Context<'_>, file: &Path) -> Result<ThreadKey, Failure> {
+    if context.settings.names_thread {
+        return Ok(context.settings.thread.clone());
+    }
+    let name = file.file_name().and_then(|name| name.to_str());
+    name.and_then(thread_of).ok_or_else(|| {
+        let message = format!("{} does not say by its name which thread it is of", file.display());
+        Failure::usage("thread_invalid", message).hint("--thread names it")
+    })
+}
+
+/// The files of scratchbooks below `folder`, whose names there begin with `start`.
+fn find(folder: &Path, start: &str, depth: u32, files: &mut Vec<(ThreadKey, PathBuf)>) -> Result<(), Failure> {
+    let unreadable = |error: std::io::Error| Failure::file("read", folder, &error);
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let Some(name) = entry.file_name().to_str().map(str::to_owned) else {
+            continue;
+        };
+        let is_folder = entry.file_type().map_err(unreadable)?.is_dir();
+        if is_folder && name.ends_with('%') && depth > 0 {
+            find(&entry.path(), &format!("{start}{name}/"), depth - 1, files)?;
+        } else if !is_folder && let Some(thread) = thread_of(&format!("{start}{name}")) {
+            files.push((thread, entry.path()));
+        }
+    }
+    Ok(())
+}
+
+fn text_of(file: &Path) -> Result<String, Failure> {
+    let unreadable = |error: std::io::Error| Failure::file("read", file, &error);
+    let opened = File::open(file).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    opened
+        .take(BOOK_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    if bytes.len() as u64 > BOOK_BYTES_MAX {
+        let message = format!("{} has more than {BOOK_BYTES_MAX} bytes", file.display());
+        return Err(Failure::usage("input_too_large", message));
+    }
+    String::from_utf8(bytes)
+        .map_err(|_| Failure::usage("input_not_text", format!("{} is not valid UTF-8", file.display())))
+}

@@ -1,0 +1,112 @@
+//! How far a long command is: one line on a terminal that is written over, nothing elsewhere.
+
+use std::io::{IsTerminal as _, Read, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crossterm::QueueableCommand as _;
+use crossterm::cursor::MoveToColumn;
+use crossterm::terminal::{Clear, ClearType};
+use tokio::time::Instant;
+
+use crate::output::Output;
+
+/// How often the line is written anew.
+const EVERY: Duration = Duration::from_millis(100);
+/// Characters of the bar.
+const BAR: usize = 24;
+
+/// The line.
+#[derive(Debug)]
+pub(crate) struct Counting {
+    is_shown: bool,
+    last: Option<Instant>,
+}
+
+impl Counting {
+    /// One that is shown if somebody can see it and wants to.
+    pub(crate) fn new(output: &Output) -> Self {
+        Self {
+            is_shown: std::io::stderr().is_terminal() && !output.is_quiet() && !output.is_json(),
+            last: None,
+        }
+    }
+
+    /// Says that `done` of `whole` are done, if it is known how much that is, and what that comes to.
+    pub(crate) fn show(&mut self, done: u64, whole: Option<u64>, what: &str) {
+        let is_due = self.last.is_none_or(|last| last.elapsed() >= EVERY);
+        if !self.is_shown || !is_due {
+            return;
+        }
+        self.last = Some(Instant::now());
+        let line = match whole.filter(|whole| *whole > 0) {
+            Some(whole) => format!("{} {what}", bar(done, whole)),
+            None => what.to_owned(),
+        };
+        let mut terminal = std::io::stderr().lock();
+        // If the terminal is gone, the work still goes on.
+        let _undrawn = terminal
+            .queue(MoveToColumn(0))
+            .and_then(|terminal| terminal.queue(Clear(ClearType::UntilNewLine)))
+            .and_then(|terminal| write!(terminal, "{line}"))
+            .and_then(|()| terminal.flush());
+    }
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        if self.last.is_some() {
+            let mut terminal = std::io::stderr().lock();
+            let _undrawn = terminal
+                .queue(MoveToColumn(0))
+                .and_then(|terminal| terminal.queue(Clear(ClearType::UntilNewLine)))
+                .and_then(std::io::Write::flush);
+        }
+    }
+}
+
+fn bar(done: u64, whole: u64) -> String {
+    let percent = done.min(whole).saturating_mul(100) / whole;
+    let full = usize::try_from(percent).unwrap_or(100) * BAR / 100;
+    format!("[{}{}] {percent:>3} %", "=".repeat(full), " ".repeat(BAR - full))
+}
+
+/// Something that is read, and how much of it was.
+#[derive(Debug)]
+pub(crate) struct Counted<R> {
+    source: R,
+    read: Arc<AtomicU64>,
+}
+
+impl<R> Counted<R> {
+    /// Counts what is read of `source` in the number that comes with it.
+    pub(crate) fn new(source: R) -> (Self, Arc<AtomicU64>) {
+        let read = Arc::new(AtomicU64::new(0));
+        let counted = Self {
+            source,
+            read: Arc::clone(&read),
+        };
+        (counted, read)
+    }
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.source.read(into)?;
+        self.read.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bar;
+
+    #[test]
+    fn a_bar_is_as_long_as_what_is_done() {
+        assert_eq!(bar(0, 3), format!("[{}]   0 %", " ".repeat(24)));
+        assert_eq!(bar(1, 2), format!("[{}{}]  50 %", "=".repeat(12), " ".repeat(12)));
+        assert_eq!(bar(9, 3), format!("[{}] 100 %", "=".repeat(24)));
+    }
+}

@@ -1,0 +1,151 @@
+//! Memory that goes out as files and comes in again, as a person and as a program see it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod support;
+
+use support::{Folio, session};
+
+#[test]
+fn scratchbooks_go_to_another_program_and_come_back() {
+    let folio = Folio::new();
+    let seen = session(
+        &folio,
+        &[
+            "--thread a/b book add task 'Mend the test' --tag tests",
+            "--thread a_b book add note 'Kim knows'",
+            "--thread 線程 book add todo 'Ask'",
+            "export --format colony --out there",
+            "import --from colony there --dry-run",
+            "--space other import --from colony there",
+            "--space other import --from colony there",
+            "--space other --thread a/b book list",
+            "--space third import --from colony there/scratchbook/a_b.json",
+            "--space third import --from colony there/notes",
+        ],
+    );
+    insta::assert_snapshot!(seen, @r"
+    $ folio --thread a/b book add task 'Mend the test' --tag tests
+    e1 [task/open] Mend the test #tests
+    $ folio --thread a_b book add note 'Kim knows'
+    e2 [note/active] Kim knows
+    $ folio --thread 線程 book add todo 'Ask'
+    e3 [todo/open] Ask
+    $ folio export --format colony --out there
+    3 entries in 3 files
+      there/scratchbook/a%2Fb.json
+      there/scratchbook/a_b.json
+      there/scratchbook/%E7%B7%9A%E7%A8%8B.json
+    $ folio import --from colony there --dry-run
+    would add 0 entries, 0 pages and 0 links
+    3 there already
+    $ folio --space other import --from colony there
+    added 3 entries, 3 pages and 0 links
+    $ folio --space other import --from colony there
+    added 0 entries, 0 pages and 0 links
+    3 there already
+    $ folio --space other --thread a/b book list
+    e1 [task/open] Mend the test #tests
+    $ folio --space third import --from colony there/scratchbook/a_b.json
+    added 1 entry, 1 page and 0 links
+    $ folio --space third import --from colony there/notes
+    ! error: there/notes does not say by its name which thread it is of
+    !   hint: --thread names it
+    = 2
+    ");
+    let one = std::fs::read_to_string(folio.path().join("there/scratchbook/a%2Fb.json")).unwrap();
+    assert!(
+        one.starts_with(r#"{"items":[{"body":"","createdAtNanoseconds":"#),
+        "{one}"
+    );
+    folio.file("odd.json", r#"{"items":[{"id":"x"}],"pinnedItemIDs":[]}"#);
+    let odd = folio.call(&["--thread", "t", "import", "--from", "colony", "odd.json"]);
+    assert_eq!(odd.code, 1, "{odd}");
+    folio.file("no.json", "[]");
+    let no = folio.call(&["import", "--from", "colony", "no.json", "--json"]);
+    assert!(no.code == 2 && no.stderr.contains("\"book_malformed\""), "{no}");
+}
+
+#[test]
+fn a_space_goes_into_another_store_as_it_is() {
+    let folio = Folio::new();
+    let seen = session(
+        &folio,
+        &[
+            "observe add 'The oak is old' --tag tree --type risk_alert",
+            "page new Findings",
+            "page append p2 'It is.'",
+            "export --out memory.jsonl",
+            "--store sqlite:other.db import --from folio memory.jsonl --dry-run",
+            "--store sqlite:other.db import --from folio memory.jsonl",
+            "--store sqlite:other.db import --from folio memory.jsonl",
+            "--store sqlite:other.db observe list",
+            "--store sqlite:other.db page show p2",
+            "--store sqlite:other.db doctor --quiet",
+            "--role client import --from folio memory.jsonl",
+            "import --from folio nothing.jsonl",
+        ],
+    );
+    insta::assert_snapshot!(seen, @r"
+    $ folio observe add 'The oak is old' --tag tree --type risk_alert
+    e1 [risk_alert/active 0.5] The oak is old #tree
+    $ folio page new Findings
+    p2 Findings note open
+    $ folio page append p2 'It is.'
+    e2 [log] It is.
+    $ folio export --out memory.jsonl
+    2 entries, 2 pages and 0 links in 1 file
+      memory.jsonl
+    $ folio --store sqlite:other.db import --from folio memory.jsonl --dry-run
+    would add 2 entries, 2 pages and 0 links
+    $ folio --store sqlite:other.db import --from folio memory.jsonl
+    added 2 entries, 2 pages and 0 links
+    $ folio --store sqlite:other.db import --from folio memory.jsonl
+    added 0 entries, 0 pages and 0 links
+    4 there already
+    $ folio --store sqlite:other.db observe list
+    e1 [risk_alert/active 0.5] The oak is old #tree
+    $ folio --store sqlite:other.db page show p2
+    # Findings
+
+    <!-- p2 note · user · open -->
+
+    It is.
+    $ folio --store sqlite:other.db doctor --quiet
+    other.db
+      looked at the pages and indexes of the file
+      looked at 1 spaces
+      looked at 1 commits, made again from the log
+      looked at 2 entries, made again from the log
+      looked at 2 pages, made again from the log
+      looked at 0 runs, made again from the log
+      looked at 0 turns, made again from the log
+      looked at 1 words that entries are found by, made again from the log
+      looked at 1 watches, made again from the log
+      looked at 0 indexes of words
+      looked at 0 bodies against their hashes
+      nothing is wrong
+    $ folio --role client import --from folio memory.jsonl
+    ! error: a client may not bring in a space; human may
+    = 4
+    $ folio import --from folio nothing.jsonl
+    ! error: cannot read nothing.jsonl: no such file or directory
+    = 3
+    ");
+    let out = folio.ok(&["export"]);
+    assert_eq!(out, std::fs::read_to_string(folio.path().join("memory.jsonl")).unwrap());
+    folio.file("cut.jsonl", out.lines().take(3).collect::<Vec<_>>().join("\n"));
+    let cut = folio.call(&[
+        "--store",
+        "sqlite:third.db",
+        "import",
+        "--from",
+        "folio",
+        "cut.jsonl",
+        "--json",
+    ]);
+    assert!(cut.code == 1 && cut.stdout.contains("\"file_incomplete\""), "{cut}");
+    folio.file("newer.jsonl", out.replacen("\"format\":1", "\"format\":2", 1));
+    let newer = folio.call(&["import", "--from", "folio", "newer.jsonl"]);
+    assert!(newer.code == 2 && newer.stderr.contains("reads up to 1"), "{newer}");
+}

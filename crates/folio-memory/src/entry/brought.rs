@@ -1,0 +1,46 @@
+//! The times of what was made elsewhere.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Timestamp;
+
+/// When something was made, and last changed, in the place that it was brought from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Brought {
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+impl Brought {
+    /// When something was made and last changed that is added at `at`: then, or at its times in the place that it was `brought`
+    /// from. Nothing comes from later than now, and nothing changed before it was made.
+    #[must_use]
+    pub fn times(brought: Option<Self>, at: Timestamp) -> (Timestamp, Timestamp) {
+        let Some(brought) = brought else { return (at, at) };
+        let created = brought.created_at.min(at);
+        (created, brought.updated_at.min(at).max(created))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_brought_keeps_its_times_as_far_as_they_can_be_true() {
+        let at = Timestamp::from_nanos;
+        let times = |created, updated| {
+            let brought = Brought {
+                created_at: at(created),
+                updated_at: at(updated),
+            };
+            Brought::times(Some(brought), at(100))
+        };
+        assert_eq!(Brought::times(None, at(100)), (at(100), at(100)));
+        assert_eq!(times(3, 7), (at(3), at(7)));
+        assert_eq!(times(7, 3), (at(7), at(7)));
+        assert_eq!(times(200, 300), (at(100), at(100)));
+    }
+}

@@ -1,0 +1,161 @@
+//! A scratchbook as seed 003 keeps it: a file of JSON for each thread, with sorted keys and instants in nanoseconds.
+//!
+//! What the form cannot say is left out on the way there; what a scratchbook cannot hold as it stands is put right on the way
+//! here, told, and kept beside the item, so that it goes back as it came while nobody changes it.
+
+mod file_name;
+mod item;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+pub use file_name::{MAX_THREAD_BYTES, file_name, thread_of};
+pub use item::{Incoming, item_of, take_in};
+
+use crate::entry::{Entry, EntryKind};
+use crate::warning::Invalid;
+
+/// A scratchbook in the form of seed 003. The fields stand in the order of their names, and so does what is written.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Book {
+    /// The items, in the order in which they were added.
+    pub items: Vec<Item>,
+    /// Those that are pinned, in the order of their pins.
+    #[serde(rename = "pinnedItemIDs")]
+    pub pinned: Vec<String>,
+}
+
+/// An item in the form of seed 003.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Item {
+    /// The text.
+    pub body: String,
+    /// When it was made, in nanoseconds since 1970.
+    pub created_at_nanoseconds: u64,
+    /// Its name in the book: opaque, unique.
+    pub id: String,
+    /// `note`, `todo` or `task`.
+    pub kind: String,
+    /// The stage of a task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// How far a task is, from 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<f64>,
+    /// `open`, `in_progress`, `blocked`, `done` or `archived`, whatever the kind.
+    pub status: String,
+    /// Words to find it by.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// One line.
+    pub title: String,
+    /// When it last changed, in nanoseconds since 1970.
+    pub updated_at_nanoseconds: u64,
+}
+
+/// The keys of an item.
+const KEYS: [&str; 10] = [
+    "body",
+    "createdAtNanoseconds",
+    "id",
+    "kind",
+    "phase",
+    "progress",
+    "status",
+    "tags",
+    "title",
+    "updatedAtNanoseconds",
+];
+
+/// One item of a file, as it could be read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Read {
+    /// What it is called; its place, `#3`, if it says nothing of that.
+    pub name: String,
+    /// The item, or why it is none.
+    pub item: Result<Item, Invalid>,
+    /// Its place among the pins, if it is pinned.
+    pub pin: Option<u32>,
+    /// Keys that nothing reads.
+    pub unknown: Vec<String>,
+}
+
+impl Book {
+    /// The book as the file of a thread has it: JSON with sorted keys, without white space between them.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads the file of a thread item by item: what is wrong with one takes nothing away from the others. Gives, beside the
+    /// items, the pins that name none.
+    ///
+    /// # Errors
+    ///
+    /// `book_malformed` if it is not JSON with a list of items.
+    pub fn read(text: &str) -> Result<(Vec<Read>, Vec<String>), Invalid> {
+        let malformed = |why: String| Invalid::new("book_malformed", "items", why);
+        let book: Map<String, Value> = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
+        let Some(Value::Array(items)) = book.get("items") else {
+            return Err(malformed("there is no list of items".to_owned()));
+        };
+        let pinned = book.get("pinnedItemIDs").and_then(Value::as_array);
+        let pinned = pinned.into_iter().flatten().filter_map(Value::as_str);
+        let mut pins: BTreeMap<&str, u32> = BTreeMap::new();
+        for (id, place) in pinned.zip(0..) {
+            pins.entry(id).or_insert(place);
+        }
+        let mut seen = HashSet::new();
+        let mut read = Vec::with_capacity(items.len());
+        for (at, value) in items.iter().enumerate() {
+            let id = value.get("id").and_then(Value::as_str);
+            let mut item = serde_json::from_value::<Item>(value.clone())
+                .map_err(|error| Invalid::new("item_malformed", "items", error.to_string()));
+            if id.is_some_and(|id| !seen.insert(id)) {
+                item = Err(Invalid::new("item_twice", "id", "an item before it has the same id"));
+            }
+            let keys = value.as_object().into_iter().flat_map(Map::keys);
+            read.push(Read {
+                name: id.map_or_else(|| format!("#{}", at + 1), str::to_owned),
+                pin: id.and_then(|id| pins.get(id).copied()),
+                item,
+                unknown: keys.filter(|key| !KEYS.contains(&key.as_str())).cloned().collect(),
+            });
+        }
+        pins.retain(|id, _| !seen.contains(id));
+        Ok((read, pins.into_keys().map(str::to_owned).collect()))
+    }
+
+    /// The book of `entries`, each with its whole text, in the order of their handles. What is no note, todo or task, or has no
+    /// content any more, has no place in it.
+    #[must_use]
+    pub fn of(entries: &[Entry], now: crate::Timestamp) -> Self {
+        let mut items: Vec<(&Entry, Item)> = entries
+            .iter()
+            .filter(|entry| has_place(entry))
+            .map(|entry| (entry, item_of(entry, now)))
+            .collect();
+        items.sort_by_key(|(entry, _)| entry.handle);
+        let mut pinned: Vec<_> = items
+            .iter()
+            .filter_map(|(entry, item)| Some((entry.fields.pin_rank?, entry.handle, item.id.clone())))
+            .collect();
+        pinned.sort();
+        Self {
+            items: items.into_iter().map(|(_, item)| item).collect(),
+            pinned: pinned.into_iter().map(|(.., id)| id).collect(),
+        }
+    }
+}
+
+/// Whether the form has a place for `entry`.
+#[must_use]
+pub fn has_place(entry: &Entry) -> bool {
+    let is_item = matches!(entry.kind, EntryKind::Note | EntryKind::Todo | EntryKind::Task);
+    is_item && entry.fields.erased.is_none()
+}

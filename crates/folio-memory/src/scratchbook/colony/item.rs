@@ -1,0 +1,294 @@
+//! One item, there and here.
+
+use serde_json::{Map, Value, json};
+
+use super::super::{MAX_TITLE_BYTES, page_of};
+use super::Item;
+use crate::actor::{Source, Trust};
+use crate::change::NewEntry;
+use crate::entry::{Brought, Entry, EntryFields, EntryKind, Owner, State, Status, Tag, check_text};
+use crate::id::EntryId;
+use crate::space::{SpaceName, ThreadKey};
+use crate::time::Timestamp;
+use crate::warning::{Invalid, Warning};
+
+/// The key of `claimed_source` under which an entry keeps what it was in the form of the seed.
+const ORIGIN: &str = "scratchbook_item";
+
+/// Bytes of a value that is kept beside the item because a scratchbook cannot hold it as it stands.
+const GIVEN_BYTES: usize = 16 * 1024;
+
+/// An item that was read, as a scratchbook holds it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Incoming {
+    /// The entry to be. It is not pinned yet.
+    pub new: NewEntry,
+    /// What was put right.
+    pub changed: Vec<Warning>,
+}
+
+/// Makes an entry of `item`, for the scratchbook of `thread`, as it is at `now`. The same item gives the same id.
+///
+/// # Errors
+///
+/// The first field that cannot be put right: an unknown kind or status, nothing in it, an empty id, too long a text.
+pub fn take_in(
+    item: &Item,
+    space: &SpaceName,
+    thread: &ThreadKey,
+    source: &Source,
+    now: Timestamp,
+) -> Result<Incoming, Invalid> {
+    if item.id.is_empty() {
+        return Err(Invalid::new("item_malformed", "id", "is empty"));
+    }
+    let kind = match item.kind.as_str() {
+        "note" => EntryKind::Note,
+        "todo" => EntryKind::Todo,
+        "task" => EntryKind::Task,
+        other => {
+            let message = format!("{other:?} is not note, todo or task");
+            return Err(Invalid::new("kind_invalid", "kind", message));
+        }
+    };
+    let mut fields = EntryFields::new(kind, Owner::agent(), Trust::Imported);
+    let mut changed = Changed::default();
+    check_text(&item.body, "body")?;
+    fields.body.clone_from(&item.body);
+    fields.title = changed.title(item)?;
+    fields.status = changed.status(item, kind)?;
+    fields.tags = changed.tags(&item.tags);
+    if kind == EntryKind::Task {
+        fields.phase = changed.phase(item.phase.as_deref());
+        fields.progress = changed.progress(item.progress);
+    } else if item.phase.is_some() || item.progress.is_some() {
+        changed.note("phase", &item.phase, &Value::Null, "only a task has phase and progress");
+        changed.note("progress", &item.progress, &Value::Null, "");
+    }
+    fields.brought = Some(changed.times(item, now));
+    fields.source = source.clone();
+    let (page, _) = page_of(space, thread);
+    let id = match item.id.parse::<EntryId>() {
+        Ok(own) if own.to_string() == item.id => own,
+        _ => EntryId::derived(&["scratchbook_item", space.as_str(), &thread.0, &item.id]),
+    };
+    if id.to_string() != item.id || !changed.given.is_empty() {
+        let mut origin = Map::from_iter([("id".to_owned(), json!(item.id))]);
+        if !changed.given.is_empty() {
+            origin.insert("given".to_owned(), Value::Object(changed.given));
+        }
+        fields.claimed_source = Some(json!({ORIGIN: origin}));
+    }
+    let new = NewEntry { id, page, kind, fields };
+    let changed = changed.warnings;
+    Ok(Incoming { new, changed })
+}
+
+/// `entry`, which has its whole text in it, in the form of the seed, as it is at `now`. What it came as goes back as it came
+/// unless it was changed here.
+#[must_use]
+pub fn item_of(entry: &Entry, now: Timestamp) -> Item {
+    let fields = &entry.fields;
+    let is_task = entry.kind == EntryKind::Task;
+    let origin = fields.claimed_source.as_ref().and_then(|claimed| claimed.get(ORIGIN));
+    let id = origin.and_then(|origin| origin.get("id")).and_then(Value::as_str);
+    let nanos = |at: Timestamp| u64::try_from(at.as_nanos()).unwrap_or(0);
+    let item = Item {
+        body: fields.body.clone(),
+        created_at_nanoseconds: nanos(entry.created_at),
+        id: id.map_or_else(|| entry.id.to_string(), str::to_owned),
+        kind: entry.kind.as_str().to_owned(),
+        phase: fields.phase.clone().filter(|_| is_task),
+        progress: fields.progress.filter(|_| is_task),
+        status: status_there(entry, now).to_owned(),
+        tags: fields.tags.iter().map(ToString::to_string).collect(),
+        title: fields.title.clone(),
+        updated_at_nanoseconds: nanos(entry.updated_at),
+    };
+    match origin.and_then(|origin| origin.get("given")).and_then(Value::as_object) {
+        Some(given) => as_it_came(item, given, entry, now),
+        None => item,
+    }
+}
+
+/// `item` with each value that was `given`, if what became of it is what still stands in `entry`.
+fn as_it_came(item: Item, given: &Map<String, Value>, entry: &Entry, now: Timestamp) -> Item {
+    let Ok(Value::Object(mut values)) = serde_json::to_value(&item) else {
+        return item;
+    };
+    // Whose book it is makes no difference to its fields.
+    let (space, thread, source) = (SpaceName::main(), ThreadKey::main(), Source::default());
+    for (key, value) in given {
+        let before = values.insert(key.clone(), value.clone());
+        let came = serde_json::from_value::<Item>(Value::Object(values.clone())).ok();
+        let became = came.and_then(|came| take_in(&came, &space, &thread, &source, now).ok());
+        let stands = became.is_some_and(|became| is_same(key, &became.new.fields, entry));
+        if !stands {
+            match before {
+                Some(before) => drop(values.insert(key.clone(), before)),
+                None => drop(values.remove(key)),
+            }
+        }
+    }
+    serde_json::from_value(Value::Object(values)).unwrap_or(item)
+}
+
+/// Whether the field `key` of `entry` is what it was made at first.
+fn is_same(key: &str, at_first: &EntryFields, entry: &Entry) -> bool {
+    let fields = &entry.fields;
+    match key {
+        "title" => at_first.title == fields.title,
+        "status" => at_first.status == fields.status && fields.superseded_by.is_none(),
+        "tags" => at_first.tags == fields.tags,
+        "phase" => at_first.phase == fields.phase,
+        "progress" => at_first.progress == fields.progress,
+        "createdAtNanoseconds" => true,
+        "updatedAtNanoseconds" => entry.version == 1,
+        _ => false,
+    }
+}
+
+/// What the seed calls where `entry` stands. What something else took the place of is archived there: it has no other word for
+/// what no view shows.
+fn status_there(entry: &Entry, now: Timestamp) -> &'static str {
+    if entry.fields.superseded_by.is_some() || entry.state(now) == State::Expired {
+        return "archived";
+    }
+    match entry.fields.status {
+        Status::Active | Status::Open => "open",
+        Status::PendingReview | Status::InProgress => "in_progress",
+        Status::Blocked => "blocked",
+        Status::Resolved | Status::Done => "done",
+        Status::Archived => "archived",
+    }
+}
+
+/// What was put right, and what it was.
+#[derive(Default)]
+struct Changed {
+    given: Map<String, Value>,
+    warnings: Vec<Warning>,
+}
+
+impl Changed {
+    fn note(&mut self, key: &str, given: &impl serde::Serialize, used: &impl serde::Serialize, why: &str) {
+        let (given, used) = (json!(given), json!(used));
+        if given == used {
+            return;
+        }
+        if !why.is_empty() {
+            self.warnings.push(Warning::new(
+                "item_adapted",
+                format!("{key}: {why}"),
+                short(&given),
+                short(&used),
+            ));
+        }
+        if given.to_string().len() <= GIVEN_BYTES {
+            self.given.insert(key.to_owned(), given);
+        }
+    }
+
+    fn title(&mut self, item: &Item) -> Result<String, Invalid> {
+        let line = item.title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let first = || {
+            item.body
+                .lines()
+                .find(|line| !line.trim().is_empty())
+                .unwrap_or_default()
+        };
+        let given = if line.is_empty() { first() } else { &line };
+        let title = super::super::checked_title(given)?;
+        let why = match () {
+            () if line.is_empty() => "is empty, the first line of the text serves".to_owned(),
+            () if line.len() > MAX_TITLE_BYTES => format!("has more than {MAX_TITLE_BYTES} bytes"),
+            () => "is one line here".to_owned(),
+        };
+        self.note("title", &item.title, &title, &why);
+        Ok(title)
+    }
+
+    fn status(&mut self, item: &Item, kind: EntryKind) -> Result<Status, Invalid> {
+        let is_note = kind == EntryKind::Note;
+        Ok(match (item.status.as_str(), is_note) {
+            ("open", false) => Status::Open,
+            ("in_progress", false) => Status::InProgress,
+            ("blocked", false) => Status::Blocked,
+            ("done", false) => Status::Done,
+            ("open", true) => Status::Active,
+            ("in_progress", true) => Status::PendingReview,
+            ("blocked", true) => {
+                self.note("status", &"blocked", &"open", "nothing blocks a note");
+                Status::Active
+            }
+            ("done", true) => Status::Resolved,
+            ("archived", _) => Status::Archived,
+            (other, _) => {
+                let message = format!("{other:?} is not open, in_progress, blocked, done or archived");
+                return Err(Invalid::new("status_invalid", "status", message));
+            }
+        })
+    }
+
+    fn tags(&mut self, given: &[String]) -> Vec<Tag> {
+        let mut tags: Vec<Tag> = Vec::new();
+        let mut refused = None;
+        for text in given {
+            match Tag::parse(text) {
+                Ok(tag) if tags.contains(&tag) || tags.len() >= Tag::MAX_PER_ENTRY => {}
+                Ok(tag) => tags.push(tag),
+                Err(invalid) => refused = refused.or(Some(invalid.message)),
+            }
+        }
+        let why = refused.unwrap_or_else(|| "are short words here, each once, 32 at most".to_owned());
+        self.note("tags", &given, &tags, &why);
+        tags
+    }
+
+    fn phase(&mut self, given: Option<&str>) -> Option<String> {
+        let phase = given.filter(|phase| !phase.is_empty()).map(str::to_owned);
+        self.note("phase", &given, &phase, "is empty");
+        phase
+    }
+
+    fn progress(&mut self, given: Option<f64>) -> Option<f64> {
+        let progress = given.map(|given| given.clamp(0.0, 1.0));
+        self.note("progress", &given, &progress, "is not from 0 to 1");
+        progress
+    }
+
+    fn times(&mut self, item: &Item, now: Timestamp) -> Brought {
+        let at = |nanos: u64| Timestamp::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX));
+        let brought = Brought {
+            created_at: at(item.created_at_nanoseconds),
+            updated_at: at(item.updated_at_nanoseconds),
+        };
+        let (created, updated) = Brought::times(Some(brought), now);
+        let of = |at: Timestamp| u64::try_from(at.as_nanos()).unwrap_or(0);
+        self.note(
+            "createdAtNanoseconds",
+            &item.created_at_nanoseconds,
+            &of(created),
+            "is later than now",
+        );
+        self.note(
+            "updatedAtNanoseconds",
+            &item.updated_at_nanoseconds,
+            &of(updated),
+            "is later than now, or before it was made",
+        );
+        Brought {
+            created_at: created,
+            updated_at: updated,
+        }
+    }
+}
+
+/// A value as a report shows it.
+fn short(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(80) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

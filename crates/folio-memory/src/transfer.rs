@@ -1,0 +1,237 @@
+//! A space as lines of JSON that another store reads: `folio export`, `folio import --from folio`.
+//!
+//! The first line says which form it is and which space, then come the policy, the pages, the entries as they stand with their
+//! long texts behind them, the links, and at the end how many there were. Pages and entries come in the order of their handles, so
+//! that a store with nothing in it gives them the same ones. How entries came to be what they are, runs and turns stay behind.
+
+use serde::{Deserialize, Serialize};
+
+use crate::change::{NewEntry, NewPage};
+use crate::entry::{Brought, Entry, EntryFields, EntryKind};
+use crate::id::{EntryHandle, EntryId, PageHandle, PageId, Seq};
+use crate::link::Link;
+use crate::page::{Page, PageFields};
+use crate::policy::SpacePolicy;
+use crate::space::SpaceName;
+use crate::time::Timestamp;
+use crate::warning::Invalid;
+
+/// The version of the form that this build writes, and the last one that it reads.
+pub const FORMAT: u32 = 1;
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum Line {
+    /// The first line.
+    Space {
+        /// The version of the form.
+        format: u32,
+        /// Whose memory it was.
+        space: SpaceName,
+        /// The last commit when it was written.
+        as_of: Seq,
+    },
+    /// What held in the space, if anybody had set it.
+    Policy {
+        /// The whole document.
+        policy: Box<SpacePolicy>,
+    },
+    /// A page. Its parent stands before it.
+    Page(Box<PageLine>),
+    /// An entry. Its page stands before it. One with a `body_ref` is followed by the pieces of its text.
+    Entry(Box<EntryLine>),
+    /// A piece of a text that is kept beside its entry: of the one before it.
+    Piece(PieceLine),
+    /// A link. Both of its ends stand before it.
+    Link(Link),
+    /// The last line: without it the file is not whole.
+    End {
+        /// How many pages there were.
+        pages: u64,
+        /// How many entries.
+        entries: u64,
+        /// How many links.
+        links: u64,
+    },
+}
+
+/// A page as it stood.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PageLine {
+    /// Its id.
+    pub id: PageId,
+    /// What it was called there.
+    pub handle: PageHandle,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// What it carries.
+    #[serde(flatten)]
+    pub fields: PageFields,
+}
+
+/// An entry as it stood.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EntryLine {
+    /// Its id.
+    pub id: EntryId,
+    /// What it was called there.
+    pub handle: EntryHandle,
+    /// The page that it stands on.
+    pub page: PageId,
+    /// What sort of content it holds.
+    pub kind: EntryKind,
+    /// How many revisions it had had.
+    pub version: u32,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// What it carries.
+    #[serde(flatten)]
+    pub fields: EntryFields,
+}
+
+/// A piece of a long text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PieceLine {
+    /// The entry.
+    pub of: EntryId,
+    /// Which piece, from 1.
+    pub number: u64,
+    /// What it says, if it is text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The bytes otherwise, in base 64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base64: Option<String>,
+}
+
+impl Line {
+    /// Reads one line.
+    ///
+    /// # Errors
+    ///
+    /// `line_malformed` with the reason; `transfer_unknown` for a first line of a newer form.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let line =
+            serde_json::from_str(text).map_err(|error| Invalid::new("line_malformed", "line", error.to_string()))?;
+        match line {
+            Self::Space { format, .. } if format > FORMAT => {
+                let message = format!("is of form {format}, and this program reads up to {FORMAT}");
+                Err(Invalid::new("transfer_unknown", "format", message))
+            }
+            line => Ok(line),
+        }
+    }
+
+    /// As JSON, without an end of line.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl PageLine {
+    /// `page` as it stands.
+    #[must_use]
+    pub fn of(page: Page) -> Self {
+        Self {
+            id: page.id,
+            handle: page.handle,
+            created_at: page.created_at,
+            updated_at: page.updated_at,
+            fields: PageFields {
+                brought: None,
+                ..page.fields
+            },
+        }
+    }
+
+    /// The page to be.
+    #[must_use]
+    pub fn into_new(self) -> NewPage {
+        let brought = Some(Brought {
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        });
+        NewPage {
+            id: self.id,
+            fields: PageFields { brought, ..self.fields },
+        }
+    }
+}
+
+impl EntryLine {
+    /// `entry` as it stands.
+    #[must_use]
+    pub fn of(entry: Entry) -> Self {
+        Self {
+            id: entry.id,
+            handle: entry.handle,
+            page: entry.page,
+            kind: entry.kind,
+            version: entry.version,
+            created_at: entry.created_at,
+            updated_at: entry.updated_at,
+            fields: EntryFields {
+                brought: None,
+                ..entry.fields
+            },
+        }
+    }
+
+    /// How many lines with pieces of its text follow.
+    #[must_use]
+    pub fn pieces(&self) -> u64 {
+        let body = self.fields.body_ref.as_ref();
+        body.map_or(0, |body| body.pieces.len().max(1) as u64)
+    }
+
+    /// The entry to be, onto `page`.
+    #[must_use]
+    pub fn into_new(self, page: PageId) -> NewEntry {
+        let brought = Some(Brought {
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        });
+        NewEntry {
+            id: self.id,
+            page,
+            kind: self.kind,
+            fields: EntryFields { brought, ..self.fields },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::actor::Trust;
+    use crate::entry::Owner;
+
+    #[test]
+    fn a_line_reads_back_and_a_newer_form_is_refused_by_its_number() {
+        let mut fields = EntryFields::new(EntryKind::Note, Owner::user(), Trust::User);
+        fields.title = "one".to_owned();
+        let new = NewEntry {
+            id: EntryId::derived(&["e"]),
+            page: PageId::derived(&["p"]),
+            kind: EntryKind::Note,
+            fields,
+        };
+        let entry = Entry::added(new, EntryHandle(7), Seq(9), Timestamp::from_millis(1_700_000_000_000));
+        let line = Line::Entry(Box::new(EntryLine::of(entry)));
+        insta::assert_snapshot!(line.to_json(), @r#"{"record":"entry","id":"obs_7Q70XZ187WJ474EBCEZ9VMYKTM","handle":"e7","page":"page_5TP4YSA1T2Y75YWAQ768W18JQ4","kind":"note","version":1,"created_at":"2023-11-14T22:13:20Z","updated_at":"2023-11-14T22:13:20Z","title":"one","status":"active","owner":"user","trust":"user"}"#);
+        assert_eq!(Line::parse(&line.to_json()), Ok(line));
+        let newer = Line::Space {
+            format: FORMAT + 1,
+            space: SpaceName::main(),
+            as_of: Seq(1),
+        };
+        assert_eq!(Line::parse(&newer.to_json()).unwrap_err().code, "transfer_unknown");
+        assert_eq!(Line::parse("{}").unwrap_err().code, "line_malformed");
+    }
+}

@@ -1,0 +1,320 @@
+//! Scratchbooks in the form of seed 003, there and back.
+
+use std::collections::HashMap;
+
+use folio_memory::id::Ref;
+use folio_memory::roles::Operation;
+use folio_memory::scratchbook::colony::{Book, Incoming, Item, Read, has_place, item_of, take_in};
+use folio_memory::{
+    Actor, Change, Entry, EntryId, EntryQuery, NewEntry, Order, PageQuery, PageRole, Status, ThreadKey, query,
+    scratchbook,
+};
+
+use super::super::{Workspace, WorkspaceError, Write, long_text, redact, source_of};
+use super::report::{Fate, Imported};
+use crate::error::StoreError;
+
+/// Items that one commit adds.
+const BATCH: usize = 200;
+/// Bytes of texts that one commit adds, about.
+const BATCH_BYTES: usize = 4 * 1024 * 1024;
+
+/// An item that is to be added, with its name in the file.
+struct Waiting {
+    name: String,
+    new: NewEntry,
+}
+
+impl Workspace {
+    /// The threads that have a scratchbook, in the order in which they began to.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn book_threads(&self) -> Result<Vec<ThreadKey>, WorkspaceError> {
+        let query = PageQuery {
+            roles: vec![PageRole::Scratchbook],
+            ..PageQuery::default()
+        };
+        let pages = self.all_pages(query).await?;
+        Ok(pages
+            .into_iter()
+            .map(|page| page.fields.thread.unwrap_or_default())
+            .collect())
+    }
+
+    /// The scratchbook of `thread` in the form of seed 003, and how much of it has no place in that: goals, pending actions, and
+    /// what was forgotten. A book that nobody has written to is empty.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` for those who may not read all of the space; `Unavailable` or `Corrupt`.
+    pub async fn export_book(&self, thread: &ThreadKey) -> Result<(Book, u64), WorkspaceError> {
+        self.needs_the_space("a scratchbook as a file")?;
+        let (page, _) = scratchbook::page_of(self.space(), thread);
+        let mut query = EntryQuery {
+            page: Some(page),
+            status: Status::ALL.to_vec(),
+            include_expired: true,
+            include_superseded: true,
+            order: Order::Oldest,
+            limit: query::MAX_LIMIT,
+            ..EntryQuery::default()
+        };
+        let (mut entries, mut left_out) = (Vec::new(), 0);
+        loop {
+            let answer = self.read_entries(&query).await?;
+            for entry in answer.items {
+                if has_place(&entry) {
+                    entries.push(self.in_whole(entry).await?);
+                } else {
+                    left_out += 1;
+                }
+            }
+            match answer.next {
+                Some(next) => query.cursor = Some(next),
+                None => return Ok((Book::of(&entries, self.now()), left_out)),
+            }
+        }
+    }
+
+    /// Brings the scratchbook of `thread` in from the text of its file, in the form of seed 003. What is there already, by its
+    /// id, stays as it is. Every item is judged by itself, and what becomes of it is told; those that can be taken in are
+    /// written in batches, so that whoever is interrupted brings the same file in again. With `dry_run` nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the text is no such file; `Refused` if the actor is no person; otherwise as [`Workspace::record`].
+    pub async fn import_book(
+        &self,
+        actor: &Actor,
+        thread: &ThreadKey,
+        text: &str,
+        dry_run: bool,
+    ) -> Result<Imported, WorkspaceError> {
+        self.authorise(actor, Operation::Import, "a scratchbook", ("transfer", "import"))?;
+        let (read, lost_pins) = Book::read(text)?;
+        let mut report = Imported {
+            threads: 1,
+            ..Imported::default()
+        };
+        let named = |name: &str| format!("{thread}: {name}");
+        for id in lost_pins {
+            let message = "is pinned in the file, and there is no such item";
+            report.remark(Fate::Refused, &named(&id), "pin_without_item", message);
+        }
+        // After the pins that are there, as every later pin.
+        let first_pin = self.next_pin(scratchbook::page_of(self.space(), thread).0).await?;
+        let source = source_of(actor);
+        let mut waiting: Vec<Waiting> = Vec::new();
+        let mut bytes = 0;
+        for Read {
+            name,
+            item,
+            pin,
+            unknown,
+        } in read
+        {
+            let name = named(&name);
+            let taken = item.and_then(|item| take_in(&item, self.space(), thread, &source, self.now()));
+            let Incoming { mut new, changed } = match taken {
+                Ok(taken) => taken,
+                Err(invalid) => {
+                    report.refuse(&name, &invalid);
+                    continue;
+                }
+            };
+            new.fields.pin_rank = pin.map(|place| first_pin.saturating_add(place));
+            if let Some(there) = self.if_there(new.id).await? {
+                let by = async |new: &NewEntry, there: &Entry| {
+                    let came = Entry::added(new.clone(), there.handle, there.created_seq, self.now());
+                    let there = self.in_whole(there.clone()).await?;
+                    Ok(items_differ(
+                        &item_of(&came, self.now()),
+                        &item_of(&there, self.now()),
+                        new,
+                        &there,
+                    ))
+                };
+                self.compare(&name, new, &there, &mut report, by).await?;
+                continue;
+            }
+            report.adapted(&name, &changed);
+            if !unknown.is_empty() {
+                let message = format!("nothing reads {}", unknown.join(", "));
+                report.remark(Fate::Changed, &name, "key_unknown", message);
+            }
+            bytes += new.fields.body.len();
+            waiting.push(Waiting { name, new });
+            if waiting.len() >= BATCH || bytes >= BATCH_BYTES {
+                bytes = 0;
+                let batch = std::mem::take(&mut waiting);
+                self.add_items(actor, thread, batch, dry_run, &mut report).await?;
+            }
+        }
+        self.add_items(actor, thread, waiting, dry_run, &mut report).await?;
+        Ok(report)
+    }
+
+    /// The entry `id`, if there is one, as it is stored.
+    pub(super) async fn if_there(&self, id: EntryId) -> Result<Option<Entry>, WorkspaceError> {
+        match self.inner.store.entry(self.space(), Ref::Id(id)).await {
+            Ok(entry) => Ok(Some(entry)),
+            Err(StoreError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Says of `new`, as it would be stored, whether it is what is `there` by its id: whether `by` finds no difference.
+    pub(super) async fn compare(
+        &self,
+        name: &str,
+        mut new: NewEntry,
+        there: &Entry,
+        report: &mut Imported,
+        by: impl AsyncFn(&NewEntry, &Entry) -> Result<Vec<&'static str>, WorkspaceError>,
+    ) -> Result<(), WorkspaceError> {
+        if there.fields.erased.is_some() && new.fields.erased.is_none() {
+            let message = format!("was forgotten here, as {}", there.handle);
+            report.remark(Fate::Refused, name, "forgotten", message);
+            return Ok(());
+        }
+        if there.page != new.page || there.kind != new.kind {
+            let message = format!("{} has this id, and is something else", there.handle);
+            report.remark(Fate::Refused, name, "id_taken", message);
+            return Ok(());
+        }
+        redact::clean_new(&mut new, None, self.redaction().await?);
+        let fields = by(&new, there).await?;
+        if fields.is_empty() {
+            report.present += 1;
+        } else {
+            let message = format!("{} stays as it is: {}", there.handle, fields.join(", "));
+            report.remark(Fate::Differs, name, "differs", message);
+        }
+        Ok(())
+    }
+
+    async fn add_items(
+        &self,
+        actor: &Actor,
+        thread: &ThreadKey,
+        batch: Vec<Waiting>,
+        dry_run: bool,
+        report: &mut Imported,
+    ) -> Result<(), WorkspaceError> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let names: HashMap<EntryId, String> = batch
+            .iter()
+            .map(|waiting| (waiting.new.id, waiting.name.clone()))
+            .collect();
+        let (page, fields) = scratchbook::page_of(self.space(), thread);
+        let page = self.ensured(page, || fields).await?;
+        report.pages += u64::from(page.is_some() && !(dry_run && report.pages > 0));
+        let items = batch.into_iter().map(|waiting| waiting.new);
+        let changes = page.into_iter().chain(items.map(|new| Change::AddEntry(Box::new(new))));
+        self.bring_in(actor, changes.collect(), dry_run, &names, report).await
+    }
+
+    /// Writes `changes`, but for entries that somebody else brings in meanwhile.
+    pub(super) async fn bring_in(
+        &self,
+        actor: &Actor,
+        mut changes: Vec<Change>,
+        dry_run: bool,
+        names: &HashMap<EntryId, String>,
+        report: &mut Imported,
+    ) -> Result<(), WorkspaceError> {
+        let added = |changes: &[Change]| {
+            let is_added = |change: &&Change| matches!(change, Change::AddEntry(_));
+            changes.iter().filter(is_added).count() as u64
+        };
+        if dry_run {
+            report.entries += added(&changes);
+            return Ok(());
+        }
+        let mut attempt = 1;
+        loop {
+            let write = Write {
+                reason: Some("brought in from a file".to_owned()),
+                ..Write::of(changes.clone())
+            };
+            match self.record(actor, write).await {
+                Ok(recorded) => {
+                    report.entries += added(&changes);
+                    let name_of = |id: &EntryId| names.get(id).cloned().unwrap_or_else(|| id.to_string());
+                    for change in &recorded.record.changes {
+                        if let Change::AddEntry(new) = change {
+                            let was = changes.iter().find_map(|change| match change {
+                                Change::AddEntry(before) if before.id == new.id => Some(before),
+                                _ => None,
+                            });
+                            if was.is_some_and(|was| has_lost_something(was, new)) {
+                                let message = "secrets, or what the space does not keep of persons, were taken out";
+                                report.remark(Fate::Changed, &name_of(&new.id), "redacted", message);
+                            }
+                        }
+                    }
+                    return Ok(());
+                }
+                Err(WorkspaceError::Store(StoreError::Invalid(message))) if attempt < ATTEMPTS => {
+                    attempt += 1;
+                    let before = changes.len();
+                    let mut left = Vec::with_capacity(before);
+                    for change in changes {
+                        match &change {
+                            Change::AddEntry(new) if self.if_there(new.id).await?.is_some() => report.present += 1,
+                            _ => left.push(change),
+                        }
+                    }
+                    if left.len() == before {
+                        return Err(StoreError::Invalid(message).into());
+                    }
+                    changes = left;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// In what an item that `came` differs from the one that is there, in the form in which it came. When it last changed is no
+/// difference.
+fn items_differ(came: &Item, is: &Item, new: &NewEntry, there: &Entry) -> Vec<&'static str> {
+    let pairs = [
+        ("title", came.title == is.title),
+        ("body", came.body == is.body),
+        ("status", came.status == is.status),
+        ("tags", came.tags == is.tags),
+        ("phase", came.phase == is.phase),
+        ("progress", came.progress == is.progress),
+        ("pin", new.fields.pin_rank.is_some() == there.fields.pin_rank.is_some()),
+    ];
+    let different = pairs.into_iter().filter(|(_, is_same)| !is_same);
+    different.map(|(name, _)| name).collect()
+}
+
+/// How often a batch is tried again because others bring the same in.
+const ATTEMPTS: u32 = 8;
+
+/// Whether something was taken out of `before` on the way to `after`.
+fn has_lost_something(before: &NewEntry, after: &NewEntry) -> bool {
+    let (was, is) = (&before.fields, &after.fields);
+    let body_is_same = match &is.body_ref {
+        Some(_) if was.body_ref.is_none() => {
+            let mut kept = was.clone();
+            long_text::shorten(&mut kept);
+            kept.body_ref == is.body_ref
+        }
+        _ => was.body == is.body,
+    };
+    !body_is_same
+        || was.title != is.title
+        || was.tags != is.tags
+        || was.context != is.context
+        || was.metadata != is.metadata
+        || was.parts != is.parts
+        || was.phase != is.phase
+}

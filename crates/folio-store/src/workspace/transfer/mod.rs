@@ -1,0 +1,12 @@
+//! Memory as files that other stores and other programs read, and back.
+
+mod books;
+mod difference;
+mod incoming;
+mod outgoing;
+mod pieces;
+mod report;
+
+pub use incoming::ImportOptions;
+pub use outgoing::Outgoing;
+pub use report::{Fate, Imported, Remark};

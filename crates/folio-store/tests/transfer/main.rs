@@ -1,0 +1,8 @@
+//! Memory as files: scratchbooks in the form of seed 003, and whole spaces as lines.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod books;
+#[path = "../house/mod.rs"]
+mod house;
+mod spaces;
