@@ -23,9 +23,11 @@
 //! - [`markdown`]: a page as people read it
 //! - [`trace`]: what happened besides the log
 //! - [`transfer`]: a space as lines that another store reads
+//! - [`canonical`]: JSON whose bytes do not depend on the order of keys
 
 pub mod actor;
 pub mod calibration;
+pub mod canonical;
 pub mod change;
 pub mod context;
 pub mod entry;
@@ -61,6 +63,7 @@ pub mod view;
 pub mod warning;
 
 pub use actor::{Actor, Role, Source, Trust};
+pub use canonical::{canonical, canonical_json};
 pub use change::{Change, FieldChange, NewEntry, NewPage};
 pub use entry::{Confidence, Entry, EntryFields, EntryKind, Lifetime, Owner, Pii, State, Status, Tag};
 pub use id::{EntryHandle, EntryId, IdSource, PageHandle, PageId, RunId, Seq, TurnId};

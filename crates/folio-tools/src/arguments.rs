@@ -1,5 +1,7 @@
 //! Checks arguments against the description of a tool, and reads them into a tool's own type.
 
+use std::collections::BTreeMap;
+
 use serde::de::DeserializeOwned;
 use serde_json::{Number, Value};
 
@@ -29,7 +31,8 @@ pub(crate) fn check(spec: &ToolSpec, args: &Value) -> Result<Option<Value>, Tool
 
     let mut wrong = Vec::new();
     let mut converted = Vec::new();
-    for (name, value) in given {
+    // In the order of their names, whatever the order in which they were given.
+    for (name, value) in given.iter().collect::<BTreeMap<_, _>>() {
         let Some(arg) = spec.args.iter().find(|arg| arg.name == *name) else {
             let names = spec.args.iter().map(|arg| arg.name.as_str());
             let near = nearest(name, names.clone());

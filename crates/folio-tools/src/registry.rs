@@ -192,6 +192,8 @@ fn checked(mut response: ToolResponse, request: &ToolRequest, effect: Effect, li
     }
     let outputs_bytes = json_bytes(&response.outputs);
     let values_bytes: u64 = values.iter().map(|value| json_bytes(value)).sum();
+    // What is made of it, in pages, templates and files, does not depend on how the tool put it together.
+    response.outputs.sort_all_objects();
     let pages_bytes: usize = response
         .page_appends
         .iter()

@@ -114,7 +114,8 @@ pub fn check_inputs(plan: &Plan, given: &BTreeMap<String, Value>) -> Result<Map<
             }
         };
         match value {
-            Some(value) => {
+            Some(mut value) => {
+                value.sort_all_objects();
                 inputs.insert(name.clone(), value);
             }
             None => errors.push(InputError::WrongType {

@@ -55,7 +55,9 @@ impl Node {
             Tree::List(items) => items.iter().map(Self::to_json).collect(),
             Tree::Object(entries) => {
                 let entries = entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json()));
-                Value::Object(entries.collect::<Map<_, _>>())
+                let mut entries: Map<_, _> = entries.collect();
+                entries.sort_keys();
+                Value::Object(entries)
             }
         }
     }

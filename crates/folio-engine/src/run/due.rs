@@ -1,5 +1,7 @@
 //! What a run is owed now: derived from its state, never stored.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use folio_memory::Timestamp;
 use serde_json::Value;
 
@@ -68,6 +70,8 @@ impl CallAction {
         let args = match &self.args {
             Value::Object(map) => map
                 .iter()
+                .collect::<BTreeMap<_, _>>()
+                .into_iter()
                 .map(|(name, value)| {
                     let text = value
                         .as_str()
@@ -89,7 +93,17 @@ fn shortened_json(value: &Value) -> String {
         Value::Array(items) if items.iter().any(|i| i.is_array() || i.is_object()) => {
             format!("[{} items]", items.len())
         }
-        Value::Object(map) => format!("{{{}}}", map.keys().take(8).cloned().collect::<Vec<_>>().join(", ")),
+        Value::Object(map) => format!(
+            "{{{}}}",
+            Vec::from_iter(
+                map.keys()
+                    .map(String::as_str)
+                    .collect::<BTreeSet<_>>()
+                    .into_iter()
+                    .take(8)
+            )
+            .join(", ")
+        ),
         other => shortened(&other.to_string(), 80),
     }
 }

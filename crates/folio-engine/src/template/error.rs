@@ -1,5 +1,6 @@
 //! Why a template could not be filled in.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use minijinja::ErrorKind;
@@ -159,7 +160,7 @@ impl TemplateError {
             hint: match found {
                 Value::Object(entries) => Some(format!(
                     "it has {}",
-                    some_of(&entries.keys().cloned().collect::<Vec<_>>())
+                    some_of(&Vec::from_iter(entries.keys().cloned().collect::<BTreeSet<_>>()))
                 )),
                 _ => None,
             },
@@ -268,8 +269,8 @@ struct Missing {
     hint: Option<String>,
 }
 
-fn there_is<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
-    let names: Vec<String> = names.map(str::to_owned).collect();
+fn there_is<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
     if names.is_empty() {
         Some("nothing is there".to_owned())
     } else {
@@ -322,7 +323,10 @@ fn first_missing(path: &[String], scope: &Scope) -> Option<Missing> {
     };
     for name in below {
         let (found, hint) = match value {
-            Value::Object(entries) => (entries.get(name), there_is(entries.keys().map(String::as_str))),
+            Value::Object(entries) => (
+                entries.get(name),
+                there_is(entries.keys().map(String::as_str).collect::<BTreeSet<_>>()),
+            ),
             Value::Array(items) => {
                 let found = name.parse::<usize>().ok().and_then(|at| items.get(at));
                 (found, Some(format!("it is a list of {}", items.len())))

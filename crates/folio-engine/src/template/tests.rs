@@ -198,6 +198,30 @@ fn the_same_scope_gives_the_same_bytes() {
 }
 
 #[test]
+fn the_order_in_which_values_were_written_down_makes_no_difference() {
+    let scope = |json: &str| Scope {
+        inputs: Arc::new(serde_json::from_str(json).unwrap()),
+        ..Scope::default()
+    };
+    let one = scope(r#"{"b": {"y": 1, "x": 2}, "a": 3}"#);
+    let other = scope(r#"{"a": 3, "b": {"x": 2, "y": 1}}"#);
+    let templates = Templates::new();
+    for template in [
+        "{{ inputs }}",
+        "{{ inputs.b }}",
+        "{% for k in inputs %}{{ k }}{% endfor %}",
+        "{{ inputs.c }}",
+    ] {
+        let of = |scope| {
+            templates
+                .render_text(template, scope)
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(of(&one), of(&other), "{template}");
+    }
+}
+
+#[test]
 fn references_are_what_a_template_reads_and_does_not_define() {
     let read = references(&json!({
         "a": "{{ inputs.repo }} {{ results.list-files.output }} {{ results['other'].notes }}",

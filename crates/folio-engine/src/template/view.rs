@@ -1,6 +1,6 @@
 //! JSON values as the template language sees them, and back, without copying what is not read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use minijinja::value::{Enumerator, Object, ObjectRepr, Value as Seen, ValueKind};
@@ -144,7 +144,11 @@ impl Object for Branch {
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         match self.here() {
             Value::Array(items) => Enumerator::Seq(items.len()),
-            Value::Object(entries) => Enumerator::Values(entries.keys().map(|key| Seen::from(key.as_str())).collect()),
+            // Sorted: what a template writes does not depend on who wrote its values down, and how.
+            Value::Object(entries) => {
+                let names = entries.keys().collect::<BTreeSet<_>>();
+                Enumerator::Values(names.into_iter().map(|key| Seen::from(key.as_str())).collect())
+            }
             _ => Enumerator::NonEnumerable,
         }
     }
@@ -175,7 +179,9 @@ pub(super) fn to_json(seen: &Seen, room: &mut usize, depth_left: usize) -> Resul
     if let Some(branch) = seen.downcast_object_ref::<Branch>() {
         let value = branch.here();
         *room = room.checked_sub(json_bytes(value)).ok_or_else(too_large)?;
-        return Ok(value.clone());
+        let mut value = value.clone();
+        value.sort_all_objects();
+        return Ok(value);
     }
     let depth_left = depth_left
         .checked_sub(1)
@@ -202,6 +208,7 @@ pub(super) fn to_json(seen: &Seen, room: &mut usize, depth_left: usize) -> Resul
                 *room = room.checked_sub(key.len() + 4).ok_or_else(too_large)?;
                 entries.insert(key, entry);
             }
+            entries.sort_keys();
             return Ok(Value::Object(entries));
         }
         ValueKind::Invalid => {

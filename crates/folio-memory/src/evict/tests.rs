@@ -1,3 +1,4 @@
+use crate::canonical::canonical;
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -187,8 +188,8 @@ fn json_keeps_its_keys_the_length_of_lists_and_first_and_last_items_m7_8_v9() {
     let rows: Vec<Value> = (0..5_000)
         .map(|id| serde_json::json!({"id": id, "name": format!("row {id}"), "tags": ["a", "b"]}))
         .collect();
-    let text = serde_json::json!({"total": 5_000, "rows": rows, "note": "x".repeat(900)}).to_string();
-    let preview = shown(&text, 200);
+    let whole = serde_json::json!({"total": 5_000, "rows": rows, "note": "x".repeat(900)});
+    let preview = shown(&canonical(whole).to_string(), 200);
     assert_eq!(
         preview.text,
         "[e42: 233713 bytes in one line were put away. Its structure follows; result_read {\"node\": \"e42\", \"lines\": \"1-50\"} reads \

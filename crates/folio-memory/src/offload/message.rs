@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::canonical::canonical;
 use crate::warning::Invalid;
 
 /// Who says something.
@@ -44,7 +45,7 @@ pub struct CallResult {
     pub is_error: bool,
 }
 
-/// One message. It is kept as it was given; the rest is what Folio understands of it.
+/// One message. It is kept as it was given, with sorted keys; the rest is what Folio understands of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
     /// Who speaks.
@@ -58,7 +59,7 @@ pub struct Message {
     /// Results of tools.
     #[serde(default, rename = "tool_results", skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<CallResult>,
-    /// The message as it was given.
+    /// The message as it was given, with sorted keys.
     #[serde(skip)]
     pub given: Value,
 }
@@ -99,7 +100,7 @@ impl Message {
             content: String::new(),
             calls: Vec::new(),
             results: Vec::new(),
-            given: given.clone(),
+            given: canonical(given.clone()),
         };
         match fields.get("content") {
             None | Some(Value::Null) => {}

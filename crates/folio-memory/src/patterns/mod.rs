@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use self::shingles::{Clusters, Sketch};
 use crate::actor::{Source, Trust};
+use crate::canonical::canonical;
 use crate::entry::{Confidence, Entry, EntryFields, EntryKind, Owner, Status, Tag};
 use crate::observation::{Class, TypeRegistry};
 use crate::time::Timestamp;
@@ -240,7 +241,7 @@ fn group_of(entry: &Entry, types: &TypeRegistry) -> String {
     let class = types.class_of(entry.fields.type_name.as_deref());
     let tags: Vec<_> = sorted_tags(entry).iter().map(ToString::to_string).collect();
     let content = json!([format!("{class:?}"), tags, common_context(entry)]);
-    digest(&content.to_string())
+    digest(&canonical(content).to_string())
 }
 
 fn sorted_tags(entry: &Entry) -> Vec<Tag> {

@@ -3,6 +3,8 @@
 //!
 //! Their definitions are sent with every request, so they are short: all six together are at most 700 tokens.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::{ItemInput, ItemPatch};
@@ -206,11 +208,15 @@ impl Given {
             _ => return Err(wrong("arguments", "are no object".to_owned())),
         };
         let known = tool.schema["properties"].as_object();
-        let known: Vec<&str> = known.into_iter().flat_map(Map::keys).map(String::as_str).collect();
-        match fields.keys().find(|name| !known.contains(&name.as_str())) {
+        let known: BTreeSet<&str> = known.into_iter().flat_map(Map::keys).map(String::as_str).collect();
+        match fields.keys().filter(|name| !known.contains(name.as_str())).min() {
             Some(name) => Err(wrong(
                 name,
-                format!("is nothing that {} takes; it takes {}", tool.name, known.join(", ")),
+                format!(
+                    "is nothing that {} takes; it takes {}",
+                    tool.name,
+                    Vec::from_iter(known).join(", ")
+                ),
             )),
             None => Ok(Self(fields)),
         }

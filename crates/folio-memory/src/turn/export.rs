@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::canonical::canonical;
 use crate::entry::{Entry, EntryKind};
 use crate::id::{EntryHandle, EntryId, Seq, TurnId};
 use crate::time::Timestamp;
@@ -200,7 +201,7 @@ pub fn hash_of(entry: &Entry) -> String {
         "created_at": entry.created_at,
         "fields": entry.fields,
     });
-    let digest = Sha256::digest(content.to_string().as_bytes());
+    let digest = Sha256::digest(canonical(content).to_string().as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -269,3 +269,16 @@ fn resolved_ones_are_put_away_and_pinned_ones_stay_m7_5_42() {
     assert_eq!(reflection.reasons, ["1 resolved: e1", "e3 could be a goal"]);
     assert!(reflection.used.contains(&Used::of(&sure)));
 }
+
+#[test]
+fn the_hash_of_an_entry_does_not_depend_on_the_order_of_keys() {
+    let of = |context: &str| {
+        let mut entry = observation(1, "observation", "x").build();
+        entry.fields.context = Some(serde_json::from_str(context).unwrap());
+        export::hash_of(&entry)
+    };
+    assert_eq!(
+        of(r#"{"b": {"y": 1, "x": 2}, "a": 3}"#),
+        of(r#"{"a": 3, "b": {"x": 2, "y": 1}}"#)
+    );
+}

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use folio_memory::canonical_json;
 use folio_memory::{Confidence, Entry, EntryQuery, Order, Seq, SpaceName};
 use sha2::{Digest, Sha256};
 
@@ -95,10 +96,30 @@ pub(super) fn binding(name: &SpaceName, query: &EntryQuery) -> Result<String, St
         limit: 0,
         ..query.clone()
     };
-    let text = serde_json::to_string(&(name, query)).map_err(|error| StoreError::Invalid(error.to_string()))?;
+    let text = canonical_json(&(name, query)).map_err(|error| StoreError::Invalid(error.to_string()))?;
     let mut binding = String::with_capacity(16);
     for byte in Sha256::digest(text.as_bytes()).iter().take(8) {
         write!(binding, "{byte:02x}").expect("a string can be written to");
     }
     Ok(binding)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_query_is_the_same_query_in_any_order_of_its_keys() {
+        let of = |text: &str| {
+            let context: Value = serde_json::from_str(text).unwrap();
+            let query = EntryQuery {
+                context: vec![("a".to_owned(), context)],
+                ..EntryQuery::default()
+            };
+            binding(&SpaceName::main(), &query).unwrap()
+        };
+        assert_eq!(of(r#"{"b": 1, "a": 2}"#), of(r#"{"a": 2, "b": 1}"#));
+    }
 }

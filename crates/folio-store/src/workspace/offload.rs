@@ -163,7 +163,7 @@ impl Workspace {
         let stands_for = self.standing_for(thread, &block, how).await?;
         let mut goes_on: Vec<Value> = given().take(from).collect();
         if !stands_for.is_empty() {
-            goes_on.push(json!({"role": "user", "content": stands_for}));
+            goes_on.push(json!({"content": stands_for, "role": "user"}));
         }
         goes_on.extend(given().skip(to));
         Ok(Offloaded {

@@ -240,6 +240,8 @@ impl Cleaner {
                         .map(|(key, inner)| (self.cleaned(&key, field).unwrap_or(key), inner))
                         .collect();
                 }
+                // What is stored does not depend on the order in which somebody wrote it down.
+                map.sort_keys();
                 for (key, inner) in map.iter_mut() {
                     self.value(inner, field);
                     if let Value::String(text) = inner

@@ -363,3 +363,15 @@ fn what_is_found_of_persons_is_noted_on_the_entry_and_never_by_whoever_wrote_it_
     assert_eq!(new.fields.pii, [Pii::Email]);
     assert_eq!(fields[1], folio_memory::FieldChange::PiiFound(vec![Pii::Phone]));
 }
+
+#[test]
+fn what_is_stored_does_not_depend_on_the_order_of_keys() {
+    let stored = |text: &str| {
+        let mut value: Value = serde_json::from_str(text).unwrap();
+        Cleaner::default().value(&mut value, "context");
+        value.to_string()
+    };
+    let one = stored(r#"{"b": [{"y": 1, "x": 2}], "a": {"d": 1, "c": 2}}"#);
+    assert_eq!(one, stored(r#"{"a": {"c": 2, "d": 1}, "b": [{"x": 2, "y": 1}]}"#));
+    assert_eq!(one, r#"{"a":{"c":2,"d":1},"b":[{"x":2,"y":1}]}"#);
+}

@@ -1,0 +1,38 @@
+//! JSON whose bytes depend on what it says and not on the order in which that was written down.
+//!
+//! Whether a map of `serde_json` keeps the order of its keys is decided for the whole build, by any crate in it. So
+//! everything that is hashed, stored or compared as text goes through here, or has had its maps sorted
+//! (`Value::sort_all_objects`).
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// `value` as JSON text without white space, with the keys of all maps and the fields of all structs in byte order.
+///
+/// # Errors
+///
+/// If it has no form in JSON: a map whose keys are not texts.
+pub fn canonical_json(value: &impl Serialize) -> Result<String, serde_json::Error> {
+    Ok(canonical(serde_json::to_value(value)?).to_string())
+}
+
+/// `value` with the keys of all maps in byte order.
+#[must_use]
+pub fn canonical(mut value: Value) -> Value {
+    value.sort_all_objects();
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_keys_makes_no_difference_at_any_depth() {
+        let one: Value = serde_json::from_str(r#"{"b": [{"y": 1, "x": 2}], "a": {"d": 1, "c": 2}}"#).unwrap();
+        let other: Value = serde_json::from_str(r#"{"a": {"c": 2, "d": 1}, "b": [{"x": 2, "y": 1}]}"#).unwrap();
+        let text = r#"{"a":{"c":2,"d":1},"b":[{"x":2,"y":1}]}"#;
+        assert_eq!(canonical_json(&one).unwrap(), text);
+        assert_eq!(canonical_json(&other).unwrap(), text);
+    }
+}
