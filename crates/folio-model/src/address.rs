@@ -10,6 +10,8 @@ pub enum Provider {
     Anthropic,
     /// OpenAI's Chat Completions, or anything that speaks them.
     OpenAi,
+    /// OpenAI's Responses.
+    OpenAiResponses,
     /// Google's Gemini.
     Gemini,
     /// A local Ollama.
@@ -19,9 +21,10 @@ pub enum Provider {
 }
 
 impl Provider {
-    const ALL: [(&'static str, Self); 5] = [
+    const ALL: [(&'static str, Self); 6] = [
         ("anthropic", Self::Anthropic),
         ("openai", Self::OpenAi),
+        ("openai-responses", Self::OpenAiResponses),
         ("gemini", Self::Gemini),
         ("ollama", Self::Ollama),
         ("scripted", Self::Scripted),
@@ -37,7 +40,7 @@ impl Provider {
     }
 }
 
-/// A model: `anthropic:NAME`, `openai:NAME`, `gemini:NAME`, `ollama:NAME`, or one at an address of its own,
+/// A model: `anthropic:NAME`, `openai:NAME`, `openai-responses:NAME`, `gemini:NAME`, `ollama:NAME`, or one at an address of its own,
 /// `openai+http://HOST/v1:NAME`, or `scripted:PATH`, a file with a script.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ModelAddress {
@@ -52,7 +55,7 @@ pub struct ModelAddress {
 /// Text that does not name a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{given:?} does not name a model: {reason}; write PROVIDER:NAME or PROVIDER+http://HOST/PATH:NAME with a provider of anthropic, openai, gemini, ollama; or scripted:FILE"
+    "{given:?} does not name a model: {reason}; write PROVIDER:NAME or PROVIDER+http://HOST/PATH:NAME with a provider of anthropic, openai, openai-responses, gemini, ollama; or scripted:FILE"
 )]
 pub struct AddressError {
     given: String,
@@ -95,6 +98,12 @@ impl FromStr for ModelAddress {
                     .ok_or_else(|| error("the address has no http:// or https://"))?;
                 if !matches!(scheme, "http" | "https") || host.is_empty() {
                     return Err(error("the address is not http:// or https:// and a host"));
+                }
+                if host.split('/').next().is_some_and(|host| host.contains('@')) {
+                    return Err(AddressError {
+                        given: format!("{}+{scheme}://…@…", provider.as_str()),
+                        reason: "the address holds a name or a password; a key is given apart from it",
+                    });
                 }
                 if host.split('/').count() == 1 && name.bytes().all(|b| b.is_ascii_digit() || b == b'/') {
                     return Err(error("there is no ':' before the name"));
@@ -155,6 +164,12 @@ mod tests {
             "my tests/a:b.json",
         );
         check("openai+https://host:m", Provider::OpenAi, Some("https://host"), "m");
+    }
+
+    #[test]
+    fn a_password_in_an_address_is_refused_and_not_repeated() {
+        let error = "openai+http://me:hunter2@h/v1:m".parse::<ModelAddress>().unwrap_err();
+        assert!(!error.to_string().contains("hunter2"), "{error}");
     }
 
     #[test]

@@ -153,6 +153,9 @@ pub struct Usage {
     /// Of these, read from the provider's cache.
     #[serde(default)]
     pub tokens_cached: u64,
+    /// Of these, put into the provider's cache; 0 if the provider does not tell.
+    #[serde(default)]
+    pub tokens_cache_written: u64,
     /// Written, with those it thought.
     pub tokens_out: u64,
     /// Of these, thought; 0 if the provider does not tell.

@@ -20,11 +20,14 @@ const LAYERS: [(&str, u8); 9] = [
 const TESTKIT: &str = "folio-testkit";
 
 /// What only one crate may use: each is a door to the outside.
-const DOORS: [(&str, &str); 12] = [
+const DOORS: [(&str, &str); 15] = [
     ("rusqlite", "folio-store"),
     ("zstd", "folio-store"),
     ("leakguard", "folio-store"),
     ("getrandom", "folio-store"),
+    ("genai", "folio-model"),
+    ("reqwest", "folio-model"),
+    ("rustls", "folio-model"),
     ("cap-std", "folio-tools"),
     ("ignore", "folio-tools"),
     ("axum", "folio-server"),

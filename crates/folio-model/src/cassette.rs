@@ -1,0 +1,248 @@
+//! Replies of a real model, kept in a file and given again.
+//!
+//! A reply is found by its request, without the key that makes repeating it harmless: the SHA-256 of its canonical JSON. What
+//! was asked more than once has its replies in order, and the last of them for ever. A request that was never recorded is an
+//! error that tells which one is nearest, and where they first differ.
+//!
+//! The file holds what was said and answered, word for word, and no keys: those are no part of a request. Whoever passes it
+//! on passes on what was said.
+
+mod difference;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use folio_memory::{canonical, canonical_json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::error::{ModelError, ModelErrorKind};
+use crate::model::{Delta, Model, Reply, Request};
+
+/// The version of the form.
+const VERSION: u32 = 1;
+/// Bytes that a cassette may have.
+const BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Replies by their requests.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Cassette {
+    /// By the hash of the request.
+    takes: BTreeMap<String, Take>,
+}
+
+/// One request and its replies.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Take {
+    request: Value,
+    replies: Vec<Reply>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    version: u32,
+    takes: BTreeMap<String, Take>,
+}
+
+/// Why a cassette cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the cassette {path} cannot be used: {reason}")]
+pub struct CassetteError {
+    path: PathBuf,
+    reason: String,
+}
+
+impl Cassette {
+    /// Reads a file that [`Cassette::write`] wrote.
+    ///
+    /// # Errors
+    ///
+    /// With the path and what is wrong with it; also if a request was changed by hand, so that it would not be found.
+    pub fn read(path: &Path) -> Result<Self, CassetteError> {
+        let error = |reason: String| CassetteError {
+            path: path.to_owned(),
+            reason,
+        };
+        let file = std::fs::File::open(path).map_err(|e| error(e.to_string()))?;
+        let mut bytes = Vec::new();
+        let read = file.take(BYTES_MAX + 1).read_to_end(&mut bytes);
+        read.map_err(|e| error(e.to_string()))?;
+        if bytes.len() as u64 > BYTES_MAX {
+            return Err(error(format!("it has more than {BYTES_MAX} bytes")));
+        }
+        let written: Written = serde_json::from_slice(&bytes).map_err(|e| error(e.to_string()))?;
+        if written.version != VERSION {
+            let reason = format!("its version is {}, and {VERSION} is known", written.version);
+            return Err(error(reason));
+        }
+        for (key, take) in &written.takes {
+            if take.replies.is_empty() || hash(&canonical(take.request.clone()).to_string()) != *key {
+                return Err(error(format!("the request under {key} is another; record it anew")));
+            }
+        }
+        Ok(Self { takes: written.takes })
+    }
+
+    /// Writes the file, whole or not at all. The same replies give the same bytes.
+    ///
+    /// # Errors
+    ///
+    /// With the path and why.
+    pub fn write(&self, path: &Path) -> Result<(), CassetteError> {
+        let error = |reason: String| CassetteError {
+            path: path.to_owned(),
+            reason,
+        };
+        let written = Written {
+            version: VERSION,
+            takes: self.takes.clone(),
+        };
+        let value = serde_json::to_value(&written).map_err(|e| error(e.to_string()))?;
+        let text = serde_json::to_string_pretty(&canonical(value)).map_err(|e| error(e.to_string()))?;
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".new");
+        let write = || {
+            let mut file = std::fs::File::create(&beside)?;
+            file.write_all(text.as_bytes())?;
+            file.write_all(b"\n")?;
+            file.sync_all()?;
+            std::fs::rename(&beside, path)
+        };
+        write().map_err(|e| error(e.to_string()))
+    }
+
+    /// Keeps `reply` as the next one to `request`.
+    fn add(&mut self, request: &Request, reply: Reply) {
+        let asked = asked(request);
+        let take = self.takes.entry(hash(&asked.to_string())).or_insert_with(|| Take {
+            request: asked,
+            replies: Vec::new(),
+        });
+        take.replies.push(reply);
+    }
+}
+
+/// A request as it is looked for.
+fn asked(request: &Request) -> Value {
+    let text = canonical_json(request).unwrap_or_default();
+    let mut value: Value = serde_json::from_str(&text).unwrap_or_default();
+    if let Value::Object(fields) = &mut value {
+        fields.retain(|name, _| name != "idempotency_key");
+    }
+    value
+}
+
+fn hash(text: &str) -> String {
+    Sha256::digest(text.as_bytes())
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// Asks another model and keeps what it answers. Errors are handed on and not kept.
+#[derive(Debug)]
+pub struct RecordingModel {
+    inner: Arc<dyn Model>,
+    cassette: Mutex<Cassette>,
+}
+
+impl RecordingModel {
+    /// Records `inner`.
+    #[must_use]
+    pub fn new(inner: Arc<dyn Model>) -> Self {
+        Self {
+            inner,
+            cassette: Mutex::default(),
+        }
+    }
+
+    /// What was recorded until now.
+    #[must_use]
+    pub fn cassette(&self) -> Cassette {
+        locked(&self.cassette).clone()
+    }
+}
+
+#[async_trait]
+impl Model for RecordingModel {
+    async fn reply(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
+        let reply = self.inner.reply(request, pieces).await?;
+        locked(&self.cassette).add(request, reply.clone());
+        Ok(reply)
+    }
+}
+
+/// Answers what a cassette holds.
+#[derive(Debug)]
+pub struct ReplayingModel {
+    cassette: Cassette,
+    /// How often each was asked.
+    used: Mutex<HashMap<String, usize>>,
+}
+
+impl ReplayingModel {
+    /// Replays `cassette` from its beginning.
+    #[must_use]
+    pub fn new(cassette: Cassette) -> Self {
+        Self {
+            cassette,
+            used: Mutex::default(),
+        }
+    }
+
+    fn not_recorded(&self, asked: &Value) -> ModelError {
+        let takes = self.cassette.takes.iter();
+        let nearest = takes
+            .map(|(key, take)| (difference::between(&take.request, asked), key))
+            .min_by_key(|(difference, _)| (difference.count, difference.chars));
+        let message = match nearest {
+            None => "nothing is recorded".to_owned(),
+            Some((difference, key)) => format!(
+                "this request is not recorded; the nearest one is {}, and they first differ at {}",
+                key.get(..12).unwrap_or(key),
+                difference.first
+            ),
+        };
+        ModelError {
+            model: "cassette".to_owned(),
+            kind: ModelErrorKind::Invalid,
+            message,
+            retry_after: None,
+        }
+    }
+}
+
+#[async_trait]
+impl Model for ReplayingModel {
+    async fn reply(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
+        let asked = asked(request);
+        let key = hash(&asked.to_string());
+        let Some(take) = self.cassette.takes.get(&key) else {
+            return Err(self.not_recorded(&asked));
+        };
+        let at = {
+            let mut used = locked(&self.used);
+            let count = used.entry(key).or_default();
+            *count += 1;
+            (*count - 1).min(take.replies.len() - 1)
+        };
+        let reply = take.replies[at].clone();
+        if !reply.text.is_empty() {
+            pieces(Delta::Text(reply.text.clone()));
+        }
+        Ok(reply)
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

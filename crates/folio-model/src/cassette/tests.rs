@@ -1,0 +1,143 @@
+use serde_json::json;
+
+use super::*;
+use crate::model::{Message, Role, Speaker, StopCause, ToolDescription, Usage};
+use crate::scripted::{ScriptedModel, When};
+
+fn request(text: &str) -> Request {
+    Request {
+        role: Role::Executor,
+        messages: vec![Message {
+            speaker: Speaker::User,
+            text: text.to_owned(),
+            tool_calls: Vec::new(),
+            answers: None,
+        }],
+        tools: Vec::new(),
+        answer_schema: None,
+        tokens_max: 100,
+        temperature: Some(0.2),
+        idempotency_key: "one".to_owned(),
+    }
+}
+
+async fn ask(model: &dyn Model, request: &Request) -> Result<Reply, ModelError> {
+    model.reply(request, &mut |_| {}).await
+}
+
+/// A cassette of two answers to one request and one to another.
+async fn recorded() -> Cassette {
+    let usage = Usage {
+        tokens_in: 3,
+        ..Usage::default()
+    };
+    let script = ScriptedModel::new([
+        When::any().contains("dice").text("six").usage(usage),
+        When::any().contains("dice").text("two"),
+        When::any().contains("coin").calls([("flip", json!({"b": 1, "a": 2}))]),
+        When::any().error(ModelErrorKind::Unavailable),
+    ]);
+    let recording = RecordingModel::new(Arc::new(script));
+    for text in ["roll the dice", "roll the dice", "flip a coin"] {
+        ask(&recording, &request(text)).await.unwrap();
+    }
+    assert!(
+        ask(&recording, &request("nothing")).await.is_err(),
+        "errors are not kept"
+    );
+    recording.cassette()
+}
+
+#[tokio::test]
+async fn what_was_recorded_is_given_again_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cassette.json");
+    let cassette = recorded().await;
+    cassette.write(&path).unwrap();
+    let once = std::fs::read(&path).unwrap();
+    cassette.write(&path).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), once, "the same bytes");
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().count(),
+        1,
+        "nothing is left beside it"
+    );
+
+    let read = Cassette::read(&path).unwrap();
+    assert_eq!(read, cassette);
+    let replaying = ReplayingModel::new(read);
+    let mut texts = Vec::new();
+    for _ in 0..3 {
+        // Another attempt has another key.
+        let mut again = request("roll the dice");
+        again.idempotency_key = format!("{}", texts.len());
+        texts.push(ask(&replaying, &again).await.unwrap().text);
+    }
+    assert_eq!(texts, ["six", "two", "two"]);
+    let flipped = ask(&replaying, &request("flip a coin")).await.unwrap();
+    assert_eq!(
+        (flipped.tool_calls[0].tool.as_str(), flipped.stop),
+        ("flip", StopCause::ToolCalls)
+    );
+}
+
+#[tokio::test]
+async fn a_request_that_is_not_recorded_is_told_with_the_nearest_one() {
+    let replaying = ReplayingModel::new(recorded().await);
+    let error = ask(&replaying, &request("roll the ball")).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Invalid);
+    let said = error.to_string();
+    assert!(
+        said.ends_with(
+            "they first differ at messages[0].text: recorded is \"roll the dice\", asked is \"roll the ball\""
+        ),
+        "{said}"
+    );
+    let mut other = request("roll the dice");
+    other.tokens_max = 7;
+    let said = ask(&replaying, &other).await.unwrap_err().to_string();
+    assert!(
+        said.ends_with("tokens_max: recorded is \"100\", asked is \"7\""),
+        "{said}"
+    );
+    let empty = ReplayingModel::new(Cassette::default());
+    assert!(
+        ask(&empty, &other)
+            .await
+            .unwrap_err()
+            .to_string()
+            .ends_with("nothing is recorded")
+    );
+}
+
+#[tokio::test]
+async fn a_cassette_that_was_changed_by_hand_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cassette.json");
+    recorded().await.write(&path).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("roll the dice", "roll the ball")).unwrap();
+    let error = Cassette::read(&path).unwrap_err().to_string();
+    assert!(error.contains("record it anew"), "{error}");
+}
+
+#[test]
+fn the_order_of_keys_makes_no_other_request() {
+    let with = |schema: &str| {
+        let mut request = request("x");
+        request.tools = vec![ToolDescription {
+            name: "t".to_owned(),
+            description: String::new(),
+            args_schema: serde_json::from_str(schema).unwrap(),
+        }];
+        request
+    };
+    let (one, other) = (with(r#"{"b": 1, "a": 2}"#), with(r#"{"a": 2, "b": 1}"#));
+    let as_it_is = |request: &Request| serde_json::to_string(request).unwrap();
+    assert_ne!(
+        as_it_is(&one),
+        as_it_is(&other),
+        "this build keeps the order of keys; were it otherwise, tests of order would show nothing"
+    );
+    assert_eq!(hash(&asked(&one).to_string()), hash(&asked(&other).to_string()));
+}

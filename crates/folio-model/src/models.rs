@@ -1,0 +1,266 @@
+//! Which model is asked for what.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::address::{ModelAddress, Provider};
+use crate::model::{Model, Role};
+use crate::open::ModelOptions;
+use crate::provider::{Patience, SchemaForm};
+use crate::secret::{ModelKeys, Secret};
+
+/// The models of a program, by role. A role without one of its own has that of another.
+#[derive(Debug, Clone)]
+pub struct Models {
+    usual: Arc<dyn Model>,
+    own: Vec<(Role, Arc<dyn Model>)>,
+}
+
+impl Models {
+    /// The same model for everything.
+    #[must_use]
+    pub fn one(model: Arc<dyn Model>) -> Self {
+        Self {
+            usual: model,
+            own: Vec::new(),
+        }
+    }
+
+    /// With another model for `role`.
+    #[must_use]
+    pub fn with(mut self, role: Role, model: Arc<dyn Model>) -> Self {
+        self.own.retain(|(known, _)| *known != role);
+        self.own.push((role, model));
+        self
+    }
+
+    /// The model that is asked in `role`.
+    #[must_use]
+    pub fn of(&self, role: Role) -> &Arc<dyn Model> {
+        let own = self.own.iter().find(|(known, _)| *known == role);
+        own.map_or(&self.usual, |(_, model)| model)
+    }
+
+    /// The models that a section names, each made by `open`. `None` if it names none.
+    ///
+    /// # Errors
+    ///
+    /// The first that `open` gives.
+    pub fn from_section<E>(
+        section: &ModelsSection,
+        mut open: impl FnMut(&ModelSettings) -> Result<Arc<dyn Model>, E>,
+    ) -> Result<Option<Self>, E> {
+        let Some(usual) = section.usual() else {
+            return Ok(None);
+        };
+        let mut models = Self::one(open(usual)?);
+        for role in Role::ALL {
+            if let Some(own) = section.own(role).filter(|own| *own != usual) {
+                models = models.with(role, open(own)?);
+            }
+        }
+        Ok(Some(models))
+    }
+}
+
+/// The section `[models]` of `folio.toml`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelsSection {
+    /// The model for every role that has none of its own.
+    pub default: Option<ModelSettings>,
+    /// Makes plans.
+    pub planner: Option<ModelSettings>,
+    /// Does tasks.
+    pub executor: Option<ModelSettings>,
+    /// Judges results.
+    pub judge: Option<ModelSettings>,
+    /// Puts summaries.
+    pub compactor: Option<ModelSettings>,
+    /// A file with prices of one's own.
+    pub prices: Option<PathBuf>,
+    /// The proxy that requests go through.
+    pub proxy: Option<String>,
+}
+
+impl ModelsSection {
+    fn own(&self, role: Role) -> Option<&ModelSettings> {
+        match role {
+            Role::Planner => self.planner.as_ref(),
+            Role::Executor => self.executor.as_ref(),
+            Role::Judge => self.judge.as_ref(),
+            Role::Compactor => self.compactor.as_ref(),
+        }
+    }
+
+    /// The model of roles that have none: the default, or that of the executor, or the first that there is.
+    fn usual(&self) -> Option<&ModelSettings> {
+        let first = || Role::ALL.into_iter().find_map(|role| self.own(role));
+        self.default.as_ref().or(self.executor.as_ref()).or_else(first)
+    }
+}
+
+/// One model of the section: its address alone, or a table with more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelSettings {
+    /// Which.
+    pub model: ModelAddress,
+    /// How it is held to a JSON schema.
+    pub schema: SchemaForm,
+    /// A file that holds the key for it, and nothing else. Whoever opens the model reads it.
+    pub key_file: Option<PathBuf>,
+    /// How long an answer may take.
+    pub patience: Patience,
+}
+
+impl ModelSettings {
+    /// The model at `model`, with nothing special.
+    #[must_use]
+    pub fn of(model: ModelAddress) -> Self {
+        Self {
+            model,
+            schema: SchemaForm::default(),
+            key_file: None,
+            patience: Patience::default(),
+        }
+    }
+
+    /// How the model is opened: with `key`, if its file holds one, and otherwise with `keys`.
+    #[must_use]
+    pub fn options(&self, mut keys: ModelKeys, key: Option<Secret>, proxy: Option<String>) -> ModelOptions {
+        if key.is_some() {
+            let place = match (&self.model.base_url, self.model.provider) {
+                (Some(_), _) | (None, Provider::Ollama | Provider::Scripted) => &mut keys.own,
+                (None, Provider::Anthropic) => &mut keys.anthropic,
+                (None, Provider::OpenAi | Provider::OpenAiResponses) => &mut keys.openai,
+                (None, Provider::Gemini) => &mut keys.gemini,
+            };
+            *place = key;
+        }
+        ModelOptions {
+            keys,
+            schema: self.schema,
+            patience: self.patience,
+            proxy,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    model: String,
+    #[serde(default)]
+    schema: SchemaForm,
+    key_file: Option<PathBuf>,
+    #[serde(default)]
+    patience: Patience,
+}
+
+impl<'de> Deserialize<'de> for ModelSettings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AddressOrTable;
+
+        impl<'de> Visitor<'de> for AddressOrTable {
+            type Value = ModelSettings;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the address of a model, or a table with `model`")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, address: &str) -> Result<ModelSettings, E> {
+                address.parse().map(ModelSettings::of).map_err(E::custom)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ModelSettings, A::Error> {
+                let table = Table::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(ModelSettings {
+                    model: table.model.parse().map_err(A::Error::custom)?,
+                    schema: table.schema,
+                    key_file: table.key_file,
+                    patience: table.patience,
+                })
+            }
+        }
+
+        deserializer.deserialize_any(AddressOrTable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted::{ScriptedModel, When};
+
+    fn section(text: &str) -> ModelsSection {
+        toml::from_str(text).unwrap()
+    }
+
+    /// The addresses that are opened, and which of them is asked in each role.
+    fn opened(text: &str) -> Option<(Vec<String>, [String; 4])> {
+        let mut all = Vec::new();
+        let open = |settings: &ModelSettings| -> Result<Arc<dyn Model>, ()> {
+            all.push(settings.model.name.clone());
+            Ok(Arc::new(ScriptedModel::new([When::any()
+                .contains(&settings.model.name)
+                .text("")])))
+        };
+        let models = Models::from_section(&section(text), open).unwrap()?;
+        let of = |role| {
+            let shown = format!("{:?}", models.of(role));
+            all.iter()
+                .find(|name| shown.contains(&format!("\"{name}\"")))
+                .cloned()
+                .unwrap_or_default()
+        };
+        let by_role = Role::ALL.map(of);
+        Some((all, by_role))
+    }
+
+    #[test]
+    fn a_role_without_a_model_has_the_default_or_the_executors() {
+        let text = "default = \"ollama:d\"\nplanner = \"openai:p\"";
+        let (all, by_role) = opened(text).unwrap();
+        assert_eq!(
+            (all.join(" "), by_role.join(" ")),
+            ("d p".to_owned(), "p d d d".to_owned())
+        );
+        let (_, by_role) = opened("judge = \"ollama:j\"\nexecutor = \"ollama:e\"").unwrap();
+        assert_eq!(by_role, ["e", "e", "j", "e"]);
+        assert_eq!(opened("judge = \"ollama:j\"").unwrap().1, ["j", "j", "j", "j"]);
+        assert!(opened("").is_none());
+    }
+
+    #[test]
+    fn a_model_is_an_address_or_a_table() {
+        let section = section(
+            "[planner]\nmodel = \"openai+https://gateway/v1:x\"\nschema = \"prompt\"\nkey_file = \"k\"\npatience = { whole_s = 60 }",
+        );
+        let planner = section.planner.unwrap();
+        assert_eq!((planner.schema, planner.patience.whole_s), (SchemaForm::Prompt, 60));
+        assert_eq!(planner.patience.connect_s, Patience::default().connect_s);
+        let options = planner.options(ModelKeys::default(), Some(Secret::new("s")), None);
+        assert!(options.keys.own.is_some() && options.keys.openai.is_none());
+        let official = ModelSettings::of("openai:x".parse().unwrap());
+        let options = official.options(ModelKeys::default(), Some(Secret::new("s")), None);
+        assert!(options.keys.openai.is_some());
+    }
+
+    #[test]
+    fn a_mistake_in_the_section_is_named() {
+        for (text, part) in [
+            ("default = \"gpt\"", "does not name a model"),
+            ("default = 1", "the address of a model"),
+            ("default = { modl = \"ollama:x\" }", "modl"),
+            ("defualt = \"ollama:x\"", "defualt"),
+        ] {
+            let error = toml::from_str::<ModelsSection>(text).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! What a request costs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::address::{ModelAddress, Provider};
+use crate::model::Usage;
+
+/// Millionths of a US dollar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MicroUsd(pub u64);
+
+impl fmt::Display for MicroUsd {
+    /// In dollars, with six digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "${}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}
+
+/// The price of a model: micro-USD for a million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Tokens that are read.
+    #[serde(rename = "in")]
+    pub input: u64,
+    /// Of these, tokens that come out of the provider's cache.
+    pub cached: u64,
+    /// Of these, tokens that are put into its cache; as `input` if it is not there.
+    pub written: Option<u64>,
+    /// Tokens that are written, with those that are thought.
+    #[serde(rename = "out")]
+    pub output: u64,
+    /// Above so many tokens that are read the price is another, which is not known.
+    pub up_to: Option<u64>,
+}
+
+impl Price {
+    /// What `usage` costs, rounded up. `None` above the tokens that the price is for, and where the sum does not fit into
+    /// 64 bits. Never less than it is: what an unknown price would be must not be taken for nothing.
+    #[must_use]
+    pub fn of(&self, usage: &Usage) -> Option<MicroUsd> {
+        if self.up_to.is_some_and(|up_to| usage.tokens_in > up_to) {
+            return None;
+        }
+        let fresh = usage
+            .tokens_in
+            .saturating_sub(usage.tokens_cached)
+            .saturating_sub(usage.tokens_cache_written);
+        let parts = [
+            (fresh, self.input),
+            (usage.tokens_cached, self.cached),
+            (usage.tokens_cache_written, self.written.unwrap_or(self.input)),
+            (usage.tokens_out, self.output),
+        ];
+        let sum: u128 = parts
+            .iter()
+            .map(|(tokens, price)| u128::from(*tokens) * u128::from(*price))
+            .sum();
+        u64::try_from(sum.div_ceil(1_000_000)).ok().map(MicroUsd)
+    }
+}
+
+/// Prices of models.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Prices {
+    /// By provider and name.
+    named: BTreeMap<(String, String), Price>,
+    /// By the whole address, as people write it.
+    whole: BTreeMap<String, Price>,
+}
+
+/// Text that holds no prices.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the prices cannot be read: {0}")]
+pub struct PricesError(String);
+
+/// A table for each provider; and, for models at an address of their own, one with whole addresses.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[derive(Default)]
+struct Written {
+    anthropic: BTreeMap<String, Price>,
+    openai: BTreeMap<String, Price>,
+    gemini: BTreeMap<String, Price>,
+    ollama: BTreeMap<String, Price>,
+    addresses: BTreeMap<String, Price>,
+}
+
+impl Prices {
+    /// Those that come with the program.
+    #[must_use]
+    pub fn built_in() -> Self {
+        Self::parse(include_str!("prices.toml")).unwrap_or_default()
+    }
+
+    /// Reads prices in the form of `prices.toml`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, with its place.
+    pub fn parse(text: &str) -> Result<Self, PricesError> {
+        let written: Written = toml::from_str(text).map_err(|error| PricesError(error.to_string()))?;
+        let mut prices = Self {
+            whole: written.addresses,
+            ..Self::default()
+        };
+        for (provider, table) in [
+            ("anthropic", written.anthropic),
+            ("openai", written.openai),
+            ("gemini", written.gemini),
+            ("ollama", written.ollama),
+        ] {
+            let named = table
+                .into_iter()
+                .map(|(name, price)| ((provider.to_owned(), name), price));
+            prices.named.extend(named);
+        }
+        Ok(prices)
+    }
+
+    /// These, and where `other` has a price, that one.
+    #[must_use]
+    pub fn overridden_by(mut self, other: Self) -> Self {
+        self.named.extend(other.named);
+        self.whole.extend(other.whole);
+        self
+    }
+
+    /// The price of the model at `address`: by its whole address; for one of its provider by its name, too, with or without
+    /// the date of a snapshot. `None` if it is not known.
+    #[must_use]
+    pub fn price(&self, address: &ModelAddress) -> Option<&Price> {
+        if let Some(price) = self.whole.get(&address.to_string()) {
+            return Some(price);
+        }
+        if address.base_url.is_some() {
+            return None;
+        }
+        let provider = match address.provider {
+            Provider::OpenAi | Provider::OpenAiResponses => Provider::OpenAi,
+            Provider::Anthropic | Provider::Gemini | Provider::Ollama => address.provider,
+            Provider::Scripted => return None,
+        };
+        let named = |name: &str| self.named.get(&(provider.as_str().to_owned(), name.to_owned()));
+        named(&address.name).or_else(|| named(without_date(&address.name)?))
+    }
+}
+
+/// The name before `-20260501` or `-2026-05-01`.
+fn without_date(name: &str) -> Option<&str> {
+    [9, 11].into_iter().find_map(|len| {
+        let (start, date) = name.split_at_checked(name.len().checked_sub(len)?)?;
+        let digits = date.bytes().filter(u8::is_ascii_digit).count();
+        let is_date = date.starts_with("-20") && digits == 8 && date.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+        is_date.then_some(start)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRICE: Price = Price {
+        input: 3_000_000,
+        cached: 300_000,
+        written: Some(3_750_000),
+        output: 15_000_000,
+        up_to: Some(200_000),
+    };
+
+    fn price_of(prices: &Prices, address: &str) -> Option<u64> {
+        prices.price(&address.parse().unwrap()).map(|price| price.input)
+    }
+
+    #[test]
+    fn what_is_cached_costs_less_and_what_is_put_there_more() {
+        let usage = Usage {
+            tokens_in: 1_000,
+            tokens_cached: 600,
+            tokens_cache_written: 300,
+            tokens_out: 10,
+            tokens_reasoning: 4,
+        };
+        // 100 at 3, 600 at 0.3, 300 at 3.75, 10 at 15.
+        assert_eq!(PRICE.of(&usage), Some(MicroUsd(300 + 180 + 1_125 + 150)));
+        assert_eq!(MicroUsd(1_755).to_string(), "$0.001755");
+    }
+
+    #[test]
+    fn a_part_of_a_micro_dollar_is_one_and_nothing_is_nothing() {
+        let usage = |tokens_in, tokens_cached| Usage {
+            tokens_in,
+            tokens_cached,
+            ..Usage::default()
+        };
+        assert_eq!(PRICE.of(&usage(1, 1)), Some(MicroUsd(1)));
+        assert_eq!(PRICE.of(&usage(0, 0)), Some(MicroUsd(0)));
+        assert_eq!(
+            PRICE.of(&usage(1, 5)),
+            Some(MicroUsd(2)),
+            "a provider that counts its cache apart"
+        );
+    }
+
+    #[test]
+    fn an_unknown_price_is_none_and_never_zero_e9_10() {
+        let prices = Prices::built_in();
+        for address in [
+            "openai:nobody-knows",
+            "ollama:qwen3",
+            "openai+http://h/v1:gpt-5",
+            "scripted:x",
+        ] {
+            assert_eq!(price_of(&prices, address), None, "{address}");
+        }
+        let long = Usage {
+            tokens_in: 200_001,
+            ..Usage::default()
+        };
+        assert_eq!(PRICE.of(&long), None);
+        let most = Usage {
+            tokens_out: u64::MAX,
+            ..Usage::default()
+        };
+        assert_eq!(PRICE.of(&most), None);
+    }
+
+    #[test]
+    fn prices_come_with_the_program_and_a_file_says_better() {
+        let prices = Prices::built_in();
+        assert!(prices.named.len() > 20);
+        assert!(
+            prices
+                .named
+                .values()
+                .all(|price| price.input > 0 && price.cached < price.input && price.output > price.input)
+        );
+        assert_eq!(price_of(&prices, "anthropic:claude-sonnet-4-5"), Some(3_000_000));
+        assert_eq!(
+            price_of(&prices, "anthropic:claude-sonnet-4-5-20250929"),
+            Some(3_000_000)
+        );
+        assert_eq!(price_of(&prices, "openai-responses:gpt-5-2025-08-07"), Some(1_250_000));
+        let own = "[openai]\ngpt-5 = { in = 7, cached = 1, out = 9 }\n\
+                   [addresses]\n\"ollama:qwen3\" = { in = 0, cached = 0, out = 0 }\n\
+                   \"openai+https://gateway/v1:x\" = { in = 5, cached = 5, out = 5 }";
+        let prices = prices.overridden_by(Prices::parse(own).unwrap());
+        assert_eq!(price_of(&prices, "openai:gpt-5"), Some(7));
+        assert_eq!(price_of(&prices, "ollama:qwen3"), Some(0), "said, and so known");
+        assert_eq!(price_of(&prices, "openai+https://gateway/v1:x"), Some(5));
+        assert_eq!(price_of(&prices, "anthropic:claude-haiku-4-5"), Some(1_000_000));
+        let error = Prices::parse("[openai]\nx = { in = 1 }").unwrap_err().to_string();
+        assert!(error.contains("cached"), "{error}");
+    }
+}

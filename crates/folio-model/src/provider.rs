@@ -1,0 +1,188 @@
+//! Models of real providers, through one library of adapters that nobody outside of this module sees.
+//!
+//! Every request says which adapter it is for, where it goes and what stands in its head: nothing is found out by the name
+//! of a model, and nothing is read from the environment. Answers are always streamed, so that limits of time can tell a
+//! model that works from one that is gone. A request is made once; retries are the caller's.
+
+mod answer;
+mod failure;
+mod request;
+mod schema;
+mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use genai::adapter::AdapterKind;
+use genai::resolver::{AuthData, Endpoint};
+use genai::{Client, ModelIden, ServiceTarget};
+use serde::{Deserialize, Serialize};
+
+pub use schema::SchemaForm;
+
+use crate::address::ModelAddress;
+use crate::error::{ModelError, ModelErrorKind};
+use crate::model::{Delta, Model, Reply, Request};
+use crate::secret::ModelKeys;
+use answer::Seen;
+use failure::Failures;
+use wire::{Target, Wire};
+
+/// How long an answer may take, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Patience {
+    /// Until there is a connection.
+    pub connect_s: u32,
+    /// From the request until the answer begins.
+    pub first_byte_s: u32,
+    /// Between two pieces of the answer.
+    pub between_s: u32,
+    /// For all of it.
+    pub whole_s: u32,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            connect_s: 10,
+            first_byte_s: 120,
+            between_s: 120,
+            whole_s: 600,
+        }
+    }
+}
+
+/// A model of a provider.
+#[derive(Debug)]
+pub(crate) struct ProviderModel {
+    /// As people write it.
+    address: String,
+    target: Target,
+    schema: SchemaForm,
+    patience: Patience,
+    client: Client,
+}
+
+impl ProviderModel {
+    /// A model at `address`; `None` if it is none of a provider.
+    ///
+    /// # Errors
+    ///
+    /// Why there can be no client.
+    pub(crate) fn new(
+        address: &ModelAddress,
+        keys: &ModelKeys,
+        schema: SchemaForm,
+        patience: Patience,
+        proxy: Option<&str>,
+    ) -> Result<Option<Self>, String> {
+        let Some(target) = Target::of(address, keys) else {
+            return Ok(None);
+        };
+        // Who embeds this may have chosen another one already; that is fine.
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            let _taken_meanwhile = rustls::crypto::ring::default_provider().install_default();
+        }
+        let mut builder = reqwest::Client::builder()
+            .user_agent(concat!("folio/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(seconds(patience.connect_s))
+            // A key must not follow to where somebody else points.
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy();
+        if target.url.starts_with("http://") {
+            // Needs no certificates, of which a small machine may have none.
+            builder = builder.tls_certs_only(std::iter::empty());
+        }
+        if let Some(proxy) = proxy {
+            let proxy = reqwest::Proxy::all(proxy).map_err(|_| "the address of the proxy cannot be used".to_owned())?;
+            builder = builder.proxy(proxy);
+        }
+        let client = builder
+            .build()
+            .map_err(|error| format!("there can be no connection: {}", innermost(&error)))?;
+        let client = Client::builder()
+            .with_reqwest(client)
+            .build()
+            .map_err(|_| "the library of adapters cannot be set up".to_owned())?;
+        Ok(Some(Self {
+            address: address.to_string(),
+            target,
+            schema,
+            patience,
+            client,
+        }))
+    }
+
+    fn service(&self, request: &Request) -> ServiceTarget {
+        let kind = match self.target.wire {
+            Wire::Chat => AdapterKind::OpenAI,
+            Wire::Responses => AdapterKind::OpenAIResp,
+            Wire::Messages => AdapterKind::Anthropic,
+            Wire::Gemini => AdapterKind::Gemini,
+        };
+        // With a sign at its end, the library finds no setting there; the name that is sent stands in the body or the URL.
+        let name = match self.target.name.rsplit_once('-') {
+            Some(_) => format!("{}-", self.target.name),
+            None => self.target.name.clone(),
+        };
+        ServiceTarget {
+            endpoint: Endpoint::from_owned(self.target.url.as_str()),
+            auth: AuthData::RequestOverride {
+                url: self.target.url.clone(),
+                headers: self.target.headers(&request.idempotency_key).into(),
+            },
+            model: ModelIden::new(kind, name),
+        }
+    }
+
+    async fn ask(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
+        let failures = self.failures(request);
+        let seen = Arc::new(Seen::default());
+        let looking = Arc::clone(&seen);
+        let options = request::options(request, &self.target, self.schema)
+            .with_stream_header_timeout(seconds(self.patience.first_byte_s))
+            .with_stream_read_timeout(seconds(self.patience.between_s))
+            .with_raw_frame_fn(move |_, frame| looking.look_at(frame));
+        let chat = request::chat_request(request, &self.target, self.schema);
+        let answer = self
+            .client
+            .exec_chat_stream(self.service(request), chat, Some(&options))
+            .await
+            .map_err(|error| failures.of(&error))?;
+        answer::read(answer.stream, &seen, failures, pieces).await
+    }
+
+    fn failures<'a>(&'a self, request: &'a Request) -> Failures<'a> {
+        Failures {
+            model: &self.address,
+            target: &self.target,
+            request,
+        }
+    }
+}
+
+fn seconds(count: u32) -> Duration {
+    Duration::from_secs(u64::from(count))
+}
+
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut inner = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
+}
+
+#[async_trait]
+impl Model for ProviderModel {
+    async fn reply(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
+        let whole = seconds(self.patience.whole_s);
+        let asked = tokio::time::timeout(whole, Box::pin(self.ask(request, pieces))).await;
+        asked.unwrap_or_else(|_| {
+            let message = format!("it was not done after {} s", self.patience.whole_s);
+            Err(self.failures(request).error(ModelErrorKind::Unavailable, message))
+        })
+    }
+}

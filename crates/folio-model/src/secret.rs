@@ -1,0 +1,75 @@
+//! What must not be read by anybody but the provider: it is handed on, and never printed, stored or compared.
+
+use std::fmt;
+
+/// A key. `Debug` and `Display` hide it.
+#[derive(Clone, Default)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Hides `value`, without white space around it: keys are often read from files that end with a new line.
+    #[must_use]
+    pub fn new(value: impl Into<String>) -> Self {
+        let value: String = value.into();
+        Self(value.trim().to_owned())
+    }
+
+    /// The value, for the one who sends it.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// `text` without the value.
+    pub(crate) fn taken_out_of(&self, text: &str) -> String {
+        if self.0.is_empty() {
+            text.to_owned()
+        } else {
+            text.replace(&self.0, "[key]")
+        }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[hidden]")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[hidden]")
+    }
+}
+
+/// Keys, by who gave them out. Whoever opens a model passes them in; nothing here reads the environment.
+#[derive(Debug, Clone, Default)]
+pub struct ModelKeys {
+    /// For Anthropic.
+    pub anthropic: Option<Secret>,
+    /// For OpenAI, its Chat Completions and its Responses.
+    pub openai: Option<Secret>,
+    /// For Gemini.
+    pub gemini: Option<Secret>,
+    /// For models at an address of their own. Without it these get the key of their provider, but never over plain http
+    /// to another machine.
+    pub own: Option<Secret>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_never_printed() {
+        let keys = ModelKeys {
+            openai: Some(Secret::new("sk-not-for-eyes\n")),
+            ..ModelKeys::default()
+        };
+        let key = keys.openai.clone().unwrap();
+        assert_eq!(key.reveal(), "sk-not-for-eyes");
+        for shown in [format!("{keys:?}"), format!("{keys:#?}"), format!("{key} {key:?}")] {
+            assert!(!shown.contains("not-for-eyes"), "{shown}");
+        }
+        assert_eq!(key.taken_out_of("no: sk-not-for-eyes."), "no: [key].");
+    }
+}

@@ -1,0 +1,163 @@
+//! What is made of an answer.
+
+use folio_model::{Delta, ModelErrorKind, StopCause, Usage};
+use serde_json::{Value, json};
+use wiremock::ResponseTemplate;
+
+use crate::house::{WIRES, ask, event_text, events, named, raw, request, sse};
+
+#[tokio::test]
+async fn text_comes_in_pieces_and_whole_and_with_what_it_cost() {
+    for wire in WIRES {
+        let asked = ask(wire, &request(), events(wire, "Hello")).await;
+        let reply = asked.reply();
+        assert_eq!((reply.text.as_str(), reply.stop), ("Hello", StopCause::Done), "{wire}");
+        let usage = Usage {
+            tokens_in: 20,
+            tokens_cached: 8,
+            tokens_cache_written: 0,
+            tokens_out: 5,
+            tokens_reasoning: if wire == "anthropic" {
+                reply.usage.unwrap().tokens_reasoning
+            } else {
+                2
+            },
+        };
+        assert_eq!(reply.usage, Some(usage), "{wire}");
+        let pieces = [Delta::Thought("Hm.".to_owned()), Delta::Text("Hello".to_owned())];
+        assert_eq!(asked.pieces, pieces, "{wire}");
+    }
+}
+
+/// An OpenAI answer with calls whose arguments are `args`, which ends as `finish`.
+fn calls(args: &[&str], finish: &str) -> ResponseTemplate {
+    let mut frames: Vec<Value> = Vec::new();
+    for (index, args) in args.iter().enumerate() {
+        let (one, two) = args.split_at(args.len() / 2);
+        let call = |id: Value, name: Value, args: &str| {
+            let function = json!({"name": name, "arguments": args});
+            json!({"choices": [{"delta": {"tool_calls": [{"index": index, "id": id, "function": function}]}}]})
+        };
+        frames.push(call(json!(format!("c{index}")), json!("grep"), one));
+        frames.push(call(Value::Null, Value::Null, two));
+    }
+    frames.push(json!({"choices": [{"delta": {}, "finish_reason": finish}]}));
+    raw(frames.iter().map(named).collect::<String>() + "data: [DONE]\n\n")
+}
+
+#[tokio::test]
+async fn what_the_model_stopped_for_is_told_by_the_calls() {
+    // Some say `stop` when they want tools.
+    for finish in ["tool_calls", "stop"] {
+        let asked = ask("openai", &request(), calls(&[r#"{"b": 1, "a": 2}"#, "", "{}"], finish)).await;
+        let reply = asked.reply();
+        assert_eq!(reply.stop, StopCause::ToolCalls);
+        let all: Vec<_> = reply
+            .tool_calls
+            .iter()
+            .map(|call| (call.id.as_str(), call.args.to_string()))
+            .collect();
+        let wanted = [("c0", r#"{"a":2,"b":1}"#), ("c1", "{}"), ("c2", "{}")];
+        assert_eq!(
+            all,
+            wanted.map(|(id, args)| (id, args.to_owned())),
+            "sorted, and never nothing"
+        );
+        assert_eq!(reply.usage, None, "nobody said");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_was_cut_off_is_none_and_one_that_cannot_be_read_is_told_as_it_came() {
+    let cut = ask("openai", &request(), calls(&["{}", r#"{"pattern": "x"#], "length")).await;
+    let reply = cut.reply();
+    assert_eq!((reply.stop, reply.tool_calls.len()), (StopCause::Length, 1));
+    let broken = ask("openai", &request(), calls(&["{pattern}"], "tool_calls")).await;
+    assert_eq!(broken.reply().tool_calls[0].args, json!("{pattern}"));
+}
+
+#[tokio::test]
+async fn calls_of_one_reply_have_ids_that_differ() {
+    // Gemini gives no ids, and each piece of its answer is counted from 0.
+    let call = json!({"functionCall": {"name": "grep", "args": {"pattern": "x"}}});
+    let piece = |finish: Value| json!({"candidates": [{"content": {"parts": [call]}, "finishReason": finish}]});
+    let asked = ask("gemini", &request(), sse([piece(Value::Null), piece(json!("STOP"))])).await;
+    let reply = asked.reply();
+    assert_eq!((reply.stop, reply.tool_calls.len()), (StopCause::ToolCalls, 2));
+    assert_ne!(reply.tool_calls[0].id, reply.tool_calls[1].id);
+}
+
+#[tokio::test]
+async fn a_refusal_is_told_from_an_answer() {
+    let stop = |reason: &str| json!({"choices": [{"delta": {}, "finish_reason": reason}]});
+    let done = |frames: &[Value]| raw(frames.iter().map(named).collect::<String>() + "data: [DONE]\n\n");
+    let refusal = json!({"choices": [{"delta": {"refusal": "I can't help with that."}}]});
+    let cases = [
+        ("openai", done(&[refusal, stop("stop")])),
+        ("openai", done(&[stop("content_filter")])),
+        (
+            "anthropic",
+            sse([
+                json!({"type": "message_delta", "delta": {"stop_reason": "refusal"}, "usage": {"output_tokens": 1}}),
+                json!({"type": "message_stop"}),
+            ]),
+        ),
+        ("gemini", sse([json!({"promptFeedback": {"blockReason": "SAFETY"}})])),
+        ("gemini", sse([json!({"candidates": [{"finishReason": "SAFETY"}]})])),
+        (
+            "openai-responses",
+            sse([
+                json!({"type": "response.incomplete", "response": {"id": "r", "model": "m", "status": "incomplete",
+                        "output": [], "incomplete_details": {"reason": "content_filter"}}}),
+            ]),
+        ),
+    ];
+    for (wire, answer) in cases {
+        let asked = ask(wire, &request(), answer).await;
+        assert_eq!(asked.reply().stop, StopCause::Refusal, "{wire}");
+    }
+    let mentioned = json!({"choices": [{"delta": {"content": "a refusal of a content_filter"}}]});
+    let asked = ask("openai", &request(), done(&[mentioned, stop("stop")])).await;
+    assert_eq!(asked.reply().stop, StopCause::Done);
+}
+
+#[tokio::test]
+async fn an_answer_that_ran_out_of_tokens_says_so() {
+    let cut = sse([json!({"candidates": [{"content": {"parts": [{"text": "Hel"}]}, "finishReason": "MAX_TOKENS"}]})]);
+    assert_eq!(ask("gemini", &request(), cut).await.reply().stop, StopCause::Length);
+    let cut = sse([
+        json!({"type": "response.incomplete", "response": {"id": "r", "model": "m", "status": "incomplete",
+                          "output": [], "incomplete_details": {"reason": "max_output_tokens"}}}),
+    ]);
+    assert_eq!(
+        ask("openai-responses", &request(), cut).await.reply().stop,
+        StopCause::Length
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_none() {
+    for wire in WIRES {
+        let text = event_text(wire, "Hello");
+        // Before the last event; and in the middle of it.
+        let last = text.trim_end().rfind("\n\n").unwrap() + 2;
+        let mut cuts = vec![last];
+        if wire != "openai" && wire != "ollama" {
+            cuts.push(last + 12);
+        }
+        for cut in cuts {
+            let asked = ask(wire, &request(), raw(text[..cut].to_owned())).await;
+            let kind = asked.result.as_ref().map_err(|error| error.kind);
+            assert_eq!(kind, Err(ModelErrorKind::Unavailable), "{wire} {cut}: {}", &text[..cut]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_answer_is_malformed() {
+    let asked = ask("openai", &request(), raw("data: {not json}\n\n".to_owned())).await;
+    assert_eq!(asked.error().kind, ModelErrorKind::Malformed);
+    let own = sse([json!({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]})]);
+    let asked = ask("gemini", &request(), own).await;
+    assert_eq!(asked.error().kind, ModelErrorKind::Malformed);
+}

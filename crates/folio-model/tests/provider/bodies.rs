@@ -1,0 +1,218 @@
+//! What is sent.
+
+use folio_model::SchemaForm;
+use serde_json::{Value, json};
+
+use crate::house::{KEY, WIRES, ask, ask_in, ask_with, events, options, request, with_tools};
+
+#[tokio::test]
+async fn the_key_stands_in_the_head_and_nowhere_else() {
+    for wire in WIRES {
+        let asked = ask(wire, &request(), events(wire, "Hello")).await;
+        asked.reply();
+        let (name, value) = match wire {
+            "anthropic" => ("x-api-key", KEY.to_owned()),
+            "gemini" => ("x-goog-api-key", KEY.to_owned()),
+            _ => ("authorization", format!("Bearer {KEY}")),
+        };
+        assert_eq!(asked.header(name), Some(value.as_str()), "{wire}");
+        let sent = &asked.requests[0];
+        let with_key = sent
+            .headers
+            .values()
+            .filter(|value| value.to_str().is_ok_and(|v| v.contains(KEY)));
+        assert_eq!(with_key.count(), 1, "{wire}");
+        let body = String::from_utf8_lossy(&sent.body);
+        assert!(!sent.url.as_str().contains(KEY) && !body.contains(KEY), "{wire}");
+        assert_eq!(
+            asked.header("user-agent").map(|agent| agent.starts_with("folio/")),
+            Some(true)
+        );
+        let same_key = (wire != "gemini").then_some("run_1-call_2");
+        assert_eq!(asked.header("idempotency-key"), same_key, "{wire}");
+    }
+}
+
+#[tokio::test]
+async fn the_most_tokens_are_always_sent_e9_10() {
+    for wire in WIRES {
+        let asked = ask(wire, &request(), events(wire, "Hello")).await;
+        let place = match wire {
+            "openai-responses" => "/max_output_tokens",
+            "gemini" => "/generationConfig/maxOutputTokens",
+            _ => "/max_tokens",
+        };
+        assert_eq!(asked.body().pointer(place), Some(&json!(777)), "{wire}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_is_sent_as_it_was_written() {
+    // The library reads a wish to think out of the end of such names.
+    for name in ["mistral-medium", "qwen-max", "some-model-none", "plain"] {
+        for wire in WIRES {
+            let asked = ask_with(wire, name, &request(), events(wire, "Hello"), &options()).await;
+            let body = asked.body();
+            match wire {
+                "gemini" => {
+                    let path = asked.requests[0].url.path().to_owned();
+                    assert_eq!(path, format!("/v1/models/{name}:streamGenerateContent"));
+                }
+                _ => assert_eq!(body["model"], json!(name), "{wire}"),
+            }
+            let text = body.to_string();
+            for setting in ["reasoning", "thinking", "effort"] {
+                assert!(!text.contains(setting), "{wire} {name}: {text}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_is_told_nothing_that_only_the_provider_knows() {
+    for name in ["gpt-5.6", "m"] {
+        for wire in ["openai", "openai-responses", "ollama"] {
+            let asked = ask_with(wire, name, &with_tools(), events(wire, "Hello"), &options()).await;
+            let text = asked.body().to_string();
+            assert!(!text.contains("cache"), "{wire}: {text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn anthropic_is_told_what_to_keep() {
+    let asked = ask("anthropic", &with_tools(), events("anthropic", "Hello")).await;
+    let body = asked.body();
+    let mark = json!({"type": "ephemeral"});
+    assert_eq!(
+        body["system"],
+        json!([{"type": "text", "text": "Be brief.", "cache_control": mark}])
+    );
+    let last = &body["messages"].as_array().unwrap().last().unwrap()["content"];
+    assert_eq!(last[1]["cache_control"], mark, "{last}");
+    assert_eq!(body.to_string().matches("cache_control").count(), 2);
+
+    let once = ask("anthropic", &request(), events("anthropic", "Hello")).await.body();
+    assert_eq!(
+        once.to_string().matches("cache_control").count(),
+        1,
+        "nothing more will be asked"
+    );
+
+    let mut without_rules = with_tools();
+    without_rules.messages.remove(0);
+    let body = ask("anthropic", &without_rules, events("anthropic", "Hello"))
+        .await
+        .body();
+    assert_eq!(body["tools"][0]["cache_control"], mark);
+}
+
+#[tokio::test]
+async fn answers_of_tools_go_back_to_the_calls_that_they_answer() {
+    let sent = async |wire: &str| ask(wire, &with_tools(), events(wire, "Hello")).await.body();
+    let unreadable = json!({"unreadable": "{\"patt"});
+
+    let body = sent("openai").await;
+    assert_eq!(body["tools"][0]["function"]["name"], "grep");
+    let said = body["messages"].as_array().unwrap();
+    assert_eq!(
+        said[2]["tool_calls"][1]["function"]["arguments"],
+        unreadable.to_string()
+    );
+    assert_eq!(
+        said[3],
+        json!({"role": "tool", "tool_call_id": "a", "content": "line 1"})
+    );
+
+    let body = sent("openai-responses").await;
+    let of_type = |name: &str| -> Vec<Value> {
+        let input = body["input"].as_array().unwrap().iter();
+        input.filter(|item| item["type"] == name).cloned().collect()
+    };
+    assert_eq!(of_type("function_call").len(), 2);
+    assert_eq!(of_type("function_call_output")[1]["call_id"], "b");
+    assert_eq!(body["store"], json!(false), "nothing is kept there");
+
+    let body = sent("anthropic").await;
+    let said = body["messages"].as_array().unwrap();
+    assert_eq!(said[1]["content"][1]["input"], unreadable);
+    assert_eq!(said.len(), 3, "both answers stand in one message");
+    assert_eq!(said[2]["content"][0]["tool_use_id"], "a");
+    assert_eq!(said[2]["content"][1]["tool_use_id"], "b");
+
+    let body = sent("gemini").await;
+    let parts = &body["contents"].as_array().unwrap().last().unwrap()["parts"];
+    assert_eq!(parts.as_array().unwrap().len(), 2);
+    assert_eq!(parts[1]["functionResponse"]["name"], "grep");
+    assert!(body["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"]["properties"]["pattern"].is_object());
+}
+
+#[tokio::test]
+async fn a_schema_is_held_to_by_the_means_of_the_provider_e9_13() {
+    let mut request = request();
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    request.answer_schema = Some(schema);
+    for (wire, place) in [
+        ("openai", "/response_format/json_schema/schema"),
+        ("openai-responses", "/text/format/schema"),
+        ("anthropic", "/output_config/format/schema"),
+        ("gemini", "/generationConfig/responseJsonSchema"),
+        ("ollama", "/response_format/json_schema/schema"),
+    ] {
+        let strict = ask_in(SchemaForm::Strict, wire, &request).await.body();
+        assert_eq!(
+            strict.pointer(place).unwrap()["properties"]["n"]["type"],
+            "integer",
+            "{wire}"
+        );
+        assert!(
+            !strict.to_string().contains("JSON Schema"),
+            "{wire}: nothing of it in the prompt"
+        );
+
+        let prompt = ask_in(SchemaForm::Prompt, wire, &request).await.body();
+        assert_eq!(prompt.pointer(place), None, "{wire}");
+        let text = prompt.to_string();
+        assert!(
+            text.contains("It must satisfy this JSON Schema") && !text.contains("strict"),
+            "{wire}: {text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_schema_that_strict_forms_would_narrow_stands_in_the_prompt() {
+    let mut request = request();
+    let args = json!({"type": "object", "properties": {"args": {"type": "object"}}, "required": ["args"]});
+    request.answer_schema = Some(args.clone());
+    let sent = async |wire: &str| ask_in(SchemaForm::Strict, wire, &request).await.body();
+    let body = sent("openai").await;
+    assert_eq!(body["response_format"], json!({"type": "json_object"}));
+    assert!(body.to_string().contains("It must satisfy this JSON Schema"));
+    assert_eq!(
+        sent("openai-responses").await["text"]["format"],
+        json!({"type": "json_object"})
+    );
+    let body = sent("anthropic").await;
+    assert!(body.get("output_config").is_none() && body.to_string().contains("It must satisfy this JSON Schema"));
+    assert_eq!(
+        sent("gemini").await["generationConfig"]["responseJsonSchema"],
+        args,
+        "Gemini takes any"
+    );
+}
+
+#[tokio::test]
+async fn a_temperature_is_sent_as_it_was_written() {
+    let mut request = request();
+    request.temperature = Some(0.2);
+    for wire in WIRES {
+        let body = ask(wire, &request, events(wire, "Hello")).await.body();
+        let place = if wire == "gemini" {
+            "/generationConfig/temperature"
+        } else {
+            "/temperature"
+        };
+        assert_eq!(body.pointer(place), Some(&json!(0.2)), "{wire}");
+    }
+}

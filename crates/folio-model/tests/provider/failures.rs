@@ -1,0 +1,213 @@
+//! Why a model did not answer.
+
+use std::time::Duration;
+
+use folio_model::{ModelErrorKind, ModelOptions, Patience, Speaker, open};
+use serde_json::{Value, json};
+use wiremock::ResponseTemplate;
+
+use crate::house::{KEY, TEST, WIRES, ask, options, raw, request, said, sse};
+
+fn says(status: u16, body: Value) -> ResponseTemplate {
+    ResponseTemplate::new(status).set_body_json(body)
+}
+
+#[tokio::test]
+async fn failures_are_sorted_by_what_to_do_next() {
+    use ModelErrorKind::{Invalid, RateLimited, Refused, TooLong, Unauthorised, Unavailable};
+    let error = |code: &str, message: &str| json!({"error": {"code": code, "message": message}});
+    let anthropic = |kind: &str, message: &str| json!({"type": "error", "error": {"type": kind, "message": message}});
+    let cases = [
+        (
+            "openai",
+            401,
+            error("invalid_api_key", "Incorrect API key provided"),
+            Unauthorised,
+        ),
+        ("anthropic", 403, anthropic("permission_error", "no"), Unauthorised),
+        ("openai", 429, error("insufficient_quota", "pay"), Unauthorised),
+        ("openai", 429, error("rate_limit_exceeded", "slow down"), RateLimited),
+        ("anthropic", 529, anthropic("overloaded_error", "busy"), RateLimited),
+        (
+            "gemini",
+            500,
+            json!([{"error": {"code": 500, "status": "INTERNAL"}}]),
+            Unavailable,
+        ),
+        ("openai", 408, json!({}), Unavailable),
+        ("ollama", 503, json!({}), Unavailable),
+        (
+            "openai",
+            400,
+            error("context_length_exceeded", "too many tokens"),
+            TooLong,
+        ),
+        (
+            "anthropic",
+            400,
+            anthropic("invalid_request_error", "prompt is too long: 9 tokens > 8 maximum"),
+            TooLong,
+        ),
+        ("anthropic", 413, anthropic("request_too_large", "no"), TooLong),
+        (
+            "gemini",
+            400,
+            json!({"error": {"status": "INVALID_ARGUMENT", "message": "The input token count (9) exceeds the maximum (8)"}}),
+            TooLong,
+        ),
+        ("openai", 400, error("content_policy_violation", "no"), Refused),
+        (
+            "openai",
+            404,
+            error("model_not_found", "The model does not exist"),
+            Invalid,
+        ),
+        ("openai", 400, error("invalid_value", "no"), Invalid),
+        ("openai-responses", 307, json!({}), Invalid),
+    ];
+    for (wire, status, body, kind) in cases {
+        let asked = ask(wire, &request(), says(status, body.clone())).await;
+        let error = asked.error();
+        assert_eq!(error.kind, kind, "{wire} {status} {body}: {error}");
+        assert!(error.to_string().contains(&status.to_string()), "{error}");
+        assert_eq!(asked.requests.len(), 1, "retries are the caller's");
+    }
+}
+
+#[tokio::test]
+async fn how_long_to_wait_is_handed_on() {
+    for wire in WIRES {
+        for (name, value, wait) in [
+            ("retry-after", "7", Some(Duration::from_secs(7))),
+            ("retry-after", "1.5", Some(Duration::from_millis(1500))),
+            ("retry-after-ms", "250", Some(Duration::from_millis(250))),
+            ("retry-after", "1e300", None),
+            ("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT", None),
+        ] {
+            let asked = ask(wire, &request(), says(429, json!({})).insert_header(name, value)).await;
+            assert_eq!(asked.error().retry_after, wait, "{wire} {name}: {value}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_error_never_tells_the_key_or_what_was_asked() {
+    let secret_words = "the merger with Initech closes on Friday";
+    let mut request = request();
+    request.messages.push(said(Speaker::User, secret_words));
+    let bodies = [
+        json!({"error": {"message": format!("cannot work with \"{secret_words}\""), "code": "bad"}}),
+        json!({"error": {"message": format!("key {KEY} is not known here"), "code": "bad"}}),
+        json!({"error": {"message": "x", "code": KEY}}),
+        json!({"echo": secret_words}),
+        json!(secret_words),
+    ];
+    for wire in WIRES {
+        for status in [200, 400, 401, 429, 500] {
+            for body in &bodies {
+                let answer = match status {
+                    200 => sse([body.clone()]),
+                    status => says(status, body.clone()),
+                };
+                let asked = ask(wire, &request, answer).await;
+                if let Err(error) = &asked.result {
+                    let told = format!("{error} {error:?}");
+                    assert!(
+                        !told.contains("Initech") && !told.contains("for-eyes"),
+                        "{wire} {status}: {told}"
+                    );
+                }
+            }
+        }
+    }
+    let said = "Unsupported parameter: 'max_tokens' is not supported";
+    let asked = ask("openai", &request, says(400, json!({"error": {"message": said}}))).await;
+    assert!(
+        asked.error().to_string().contains(said),
+        "what helps is told: {}",
+        asked.error()
+    );
+}
+
+#[tokio::test]
+async fn a_failure_in_the_middle_of_an_answer_is_one() {
+    let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}});
+    let failed = json!({"type": "response.failed", "response": {"id": "r", "model": "m", "status": "failed", "output": [],
+                        "error": {"code": "server_error", "message": "oh"}}});
+    for (wire, frame) in [
+        ("anthropic", overloaded),
+        ("openai", json!({"error": {"code": "server_error", "message": "oh"}})),
+        ("openai-responses", failed),
+        ("gemini", json!({"error": {"status": "UNAVAILABLE", "message": "oh"}})),
+    ] {
+        let asked = ask(wire, &request(), sse([frame])).await;
+        assert_eq!(
+            asked.error().kind,
+            ModelErrorKind::Unavailable,
+            "{wire}: {}",
+            asked.error()
+        );
+    }
+}
+
+/// What is said of a server that sends `head` and then nothing more.
+async fn of_silence(head: &'static str, patience: Patience) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect(TEST);
+    let port = listener.local_addr().expect(TEST).port();
+    let (done, wait) = std::sync::mpsc::channel::<()>();
+    let server = std::thread::spawn(move || {
+        use std::io::Write as _;
+        let (mut stream, _) = listener.accept().expect(TEST);
+        // Who asks may have gone already.
+        let _sent = stream.write_all(head.as_bytes());
+        assert!(wait.recv().is_err(), "the end of the test");
+    });
+    let options = ModelOptions { patience, ..options() };
+    let model = open(
+        &format!("openai+http://127.0.0.1:{port}/v1:m").parse().expect(TEST),
+        &options,
+    )
+    .expect(TEST);
+    let error = model.reply(&request(), &mut |_| {}).await.expect_err(TEST);
+    // The server is done when it has been asked, at the latest now.
+    drop(std::net::TcpStream::connect(("127.0.0.1", port)));
+    drop(done);
+    server.join().expect(TEST);
+    assert_eq!(error.kind, ModelErrorKind::Unavailable);
+    error.message
+}
+
+#[tokio::test]
+async fn nobody_waits_for_ever() {
+    let usual = Patience::default();
+    let first_byte_s = 0;
+    let said = of_silence("", Patience { first_byte_s, ..usual }).await;
+    assert_eq!(said, "it did not begin to answer in time");
+    let between_s = 0;
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+    let said = of_silence(head, Patience { between_s, ..usual }).await;
+    assert_eq!(said, "it stopped in the middle of its answer");
+    let whole_s = 0;
+    assert_eq!(
+        of_silence("", Patience { whole_s, ..usual }).await,
+        "it was not done after 0 s"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named() {
+    let model = open(&"openai+http://127.0.0.1:1/v1:m".parse().unwrap(), &options()).unwrap();
+    let error = model.reply(&request(), &mut |_| {}).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Unavailable);
+    assert!(
+        error.message.contains("there is no connection to 127.0.0.1:1"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn an_endless_line_is_given_up() {
+    // Not a word of an answer in it, and no end of an event.
+    let asked = ask("gemini", &request(), raw("data: ".to_owned() + &"x".repeat(100_000))).await;
+    assert_eq!(asked.error().kind, ModelErrorKind::Malformed, "{}", asked.error());
+}

@@ -1,0 +1,208 @@
+//! A server that answers what it is told to, and a model that asks it.
+
+use folio_model::{
+    Delta, Message, ModelError, ModelKeys, ModelOptions, Reply, Request, Role, SchemaForm, Secret, Speaker, ToolCall,
+    ToolDescription, open,
+};
+use serde_json::{Value, json};
+use wiremock::matchers::any;
+use wiremock::{Mock, MockServer, ResponseTemplate};
+
+/// The languages, as their addresses begin.
+pub(crate) const WIRES: [&str; 5] = ["openai", "openai-responses", "anthropic", "gemini", "ollama"];
+
+/// Why nothing is done about failures here.
+pub(crate) const TEST: &str = "a test fails by it";
+
+/// Not for eyes.
+pub(crate) const KEY: &str = "sk-test-not-for-eyes-4711";
+
+/// What was asked for, and what came of it.
+pub(crate) struct Asked {
+    pub(crate) result: Result<Reply, ModelError>,
+    pub(crate) pieces: Vec<Delta>,
+    /// The URL, the head and the body of each request.
+    pub(crate) requests: Vec<wiremock::Request>,
+}
+
+impl Asked {
+    /// The body of the only request.
+    pub(crate) fn body(&self) -> Value {
+        assert_eq!(self.requests.len(), 1, "{:?}", self.result);
+        self.requests[0].body_json().expect(TEST)
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.requests[0].headers.get(name)?.to_str().ok()
+    }
+
+    pub(crate) fn reply(&self) -> &Reply {
+        self.result.as_ref().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    pub(crate) fn error(&self) -> &ModelError {
+        self.result.as_ref().expect_err("it answered")
+    }
+}
+
+pub(crate) fn options() -> ModelOptions {
+    ModelOptions {
+        keys: ModelKeys {
+            own: Some(Secret::new(KEY)),
+            ..ModelKeys::default()
+        },
+        ..ModelOptions::default()
+    }
+}
+
+/// Asks a model of `wire` with the name `m`, whose server answers `answer`.
+pub(crate) async fn ask(wire: &str, request: &Request, answer: ResponseTemplate) -> Asked {
+    ask_with(wire, "m", request, answer, &options()).await
+}
+
+pub(crate) async fn ask_in(form: SchemaForm, wire: &str, request: &Request) -> Asked {
+    let options = ModelOptions {
+        schema: form,
+        ..options()
+    };
+    ask_with(wire, "m", request, events(wire, "Hello"), &options).await
+}
+
+pub(crate) async fn ask_with(
+    wire: &str,
+    name: &str,
+    request: &Request,
+    answer: ResponseTemplate,
+    options: &ModelOptions,
+) -> Asked {
+    let server = MockServer::start().await;
+    Mock::given(any()).respond_with(answer).mount(&server).await;
+    let address = format!("{wire}+{}/v1:{name}", server.uri()).parse().expect(TEST);
+    let model = open(&address, options).expect(TEST);
+    let mut pieces = Vec::new();
+    let result = model.reply(request, &mut |piece| pieces.push(piece)).await;
+    Asked {
+        result,
+        pieces,
+        requests: server.received_requests().await.expect(TEST),
+    }
+}
+
+pub(crate) fn said(speaker: Speaker, text: &str) -> Message {
+    Message {
+        speaker,
+        text: text.to_owned(),
+        tool_calls: Vec::new(),
+        answers: None,
+    }
+}
+
+/// Rules and one thing that is asked.
+pub(crate) fn request() -> Request {
+    Request {
+        role: Role::Executor,
+        messages: vec![
+            said(Speaker::System, "Be brief."),
+            said(Speaker::User, "Good day to you all"),
+        ],
+        tools: Vec::new(),
+        answer_schema: None,
+        tokens_max: 777,
+        temperature: None,
+        idempotency_key: "run_1-call_2".to_owned(),
+    }
+}
+
+/// A conversation in which a model has called a tool twice.
+pub(crate) fn with_tools() -> Request {
+    let mut request = request();
+    request.tools = vec![ToolDescription {
+        name: "grep".to_owned(),
+        description: "Finds lines.".to_owned(),
+        args_schema: json!({"type": "object", "properties": {"pattern": {"type": "string"}}}),
+    }];
+    let call = |id: &str, args| ToolCall {
+        id: id.to_owned(),
+        tool: "grep".to_owned(),
+        args,
+    };
+    request.messages.push(Message {
+        tool_calls: vec![call("a", json!({"pattern": "x"})), call("b", json!("{\"patt"))],
+        ..said(Speaker::Assistant, "")
+    });
+    for (id, text) in [("a", "line 1"), ("b", "not readable")] {
+        request.messages.push(Message {
+            answers: Some(id.to_owned()),
+            ..said(Speaker::Tool, text)
+        });
+    }
+    request
+}
+
+pub(crate) fn sse(frames: impl IntoIterator<Item = Value>) -> ResponseTemplate {
+    raw(text_of(frames))
+}
+
+fn text_of(frames: impl IntoIterator<Item = Value>) -> String {
+    frames.into_iter().map(|frame| named(&frame)).collect()
+}
+
+/// One event, with the name that Anthropic's have.
+pub(crate) fn named(frame: &Value) -> String {
+    match frame["type"].as_str() {
+        Some(name) => format!("event: {name}\ndata: {frame}\n\n"),
+        None => format!("data: {frame}\n\n"),
+    }
+}
+
+pub(crate) fn raw(text: String) -> ResponseTemplate {
+    ResponseTemplate::new(200).set_body_raw(text, "text/event-stream")
+}
+
+/// An answer that says `text` and costs 20 tokens to read, of which 8 were cached, and 5 written, of which 2 thought.
+pub(crate) fn events(wire: &str, text: &str) -> ResponseTemplate {
+    raw(event_text(wire, text))
+}
+
+/// The same as it goes over the wire.
+pub(crate) fn event_text(wire: &str, text: &str) -> String {
+    match wire {
+        "openai" | "ollama" => {
+            let frames = [
+                json!({"choices": [{"index": 0, "delta": {"role": "assistant", "reasoning_content": "Hm."}}]}),
+                json!({"choices": [{"index": 0, "delta": {"content": text}}]}),
+                json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}),
+                json!({"choices": [], "usage": {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25,
+                       "prompt_tokens_details": {"cached_tokens": 8}, "completion_tokens_details": {"reasoning_tokens": 2}}}),
+            ];
+            frames.iter().map(named).collect::<String>() + "data: [DONE]\n\n"
+        }
+        "openai-responses" => text_of([
+            json!({"type": "response.reasoning_text.delta", "output_index": 0, "content_index": 0, "delta": "Hm."}),
+            json!({"type": "response.output_text.delta", "output_index": 1, "content_index": 0, "delta": text}),
+            json!({"type": "response.completed", "response": {"id": "r", "object": "response", "model": "m", "status": "completed",
+                   "output": [], "usage": {"input_tokens": 20, "output_tokens": 5, "total_tokens": 25,
+                   "input_tokens_details": {"cached_tokens": 8}, "output_tokens_details": {"reasoning_tokens": 2}}}}),
+        ]),
+        "anthropic" => text_of([
+            json!({"type": "message_start", "message": {"usage": {"input_tokens": 12, "cache_read_input_tokens": 8, "output_tokens": 1}}}),
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}}),
+            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "Hm."}}),
+            json!({"type": "content_block_stop", "index": 0}),
+            json!({"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}}),
+            json!({"type": "ping"}),
+            json!({"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": text}}),
+            json!({"type": "content_block_stop", "index": 1}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"},
+                   "usage": {"output_tokens": 5, "output_tokens_details": {"thinking_tokens": 2}}}),
+            json!({"type": "message_stop"}),
+        ]),
+        "gemini" => text_of([
+            json!({"candidates": [{"content": {"role": "model", "parts": [{"text": "Hm.", "thought": true}]}}]}),
+            json!({"candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP"}],
+                   "usageMetadata": {"promptTokenCount": 20, "cachedContentTokenCount": 8, "candidatesTokenCount": 3,
+                   "thoughtsTokenCount": 2, "totalTokenCount": 25}}),
+        ]),
+        other => panic!("there is no {other}"),
+    }
+}

@@ -1,0 +1,6 @@
+//! What is sent to providers, to the byte, and what is made of what they answer.
+
+mod answers;
+mod bodies;
+mod failures;
+mod house;
