@@ -166,7 +166,7 @@ pub(crate) enum Command {
     Import(import::Import),
     /// Look for damage in the store
     Doctor(doctor::Doctor),
-    /// Show runs and pages in the browser, and go on with runs whose process is gone
+    /// Show runs and pages in the browser, be the memory of models at /mcp, and go on with runs whose process is gone
     Serve(serve::Serve),
     /// Be the memory of a model: the Model Context Protocol over standard input and output
     Mcp(Box<mcp::McpArguments>),
@@ -182,7 +182,7 @@ impl Command {
         matches!(
             self,
             Self::Run(_) | Self::Resume(_) | Self::Cancel(_) | Self::Bench(_) | Self::Serve(_)
-        )
+        ) || matches!(self, Self::Mcp(arguments) if arguments.drives_runs())
     }
 }
 

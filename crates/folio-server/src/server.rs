@@ -7,8 +7,10 @@ use axum::serve::ListenerExt as _;
 use folio::runner::Runner;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::http;
+use crate::mcp::{self, Mcp, McpOptions};
 
 /// How long open requests may take to finish once the server was told to stop.
 const GRACE: Duration = Duration::from_secs(5);
@@ -76,6 +78,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     runner: Runner,
+    mcp: Option<Mcp>,
 }
 
 impl Server {
@@ -98,7 +101,15 @@ impl Server {
             listener,
             address,
             runner,
+            mcp: None,
         })
+    }
+
+    /// Is a server of the Model Context Protocol as well, at `/mcp`.
+    #[must_use]
+    pub fn with_mcp(mut self, options: McpOptions) -> Self {
+        self.mcp = Some(Mcp::new(self.runner.clone(), options));
+        self
     }
 
     /// The address that it has; the port that was found if 0 was asked for.
@@ -124,22 +135,32 @@ impl Server {
     {
         let address = self.address;
         let (stop, stopping) = watch::channel(false);
-        let router = http::router(self.runner, stopping.clone());
+        let mut router = http::router(self.runner, stopping.clone());
+        let conversations = CancellationToken::new();
+        if let Some(mcp) = &self.mcp {
+            let mcp = mcp::http::routes(mcp.clone(), conversations.clone());
+            router = router.merge(http::guarded(mcp));
+        }
         // Live updates are small and must not wait for one another. Without the option they are merely later.
         let listener = self.listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         let told = async move {
             shutdown.await;
             stop.send_replace(true);
+            conversations.cancel();
         };
         let serving = axum::serve(listener, router).with_graceful_shutdown(told).into_future();
         let grace_is_over = async move {
             wait_until_stopping(stopping).await;
             tokio::time::sleep(GRACE).await;
         };
-        tokio::select! {
+        let served = tokio::select! {
             served = serving => served.map_err(|source| ServeError::Serve { address, source }),
             () = grace_is_over => Ok(()),
+        };
+        if let Some(mcp) = self.mcp {
+            mcp.wind_down().await;
         }
+        served
     }
 }
 

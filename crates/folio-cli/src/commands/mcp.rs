@@ -20,6 +20,13 @@ pub(crate) struct McpArguments {
     driving: Driving,
 }
 
+impl McpArguments {
+    /// Whether models may start runs.
+    pub(crate) fn drives_runs(&self) -> bool {
+        self.offer.tools.contains(&ToolSet::Run)
+    }
+}
+
 /// What models are offered.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Offer {

@@ -1,4 +1,4 @@
-//! `folio serve`: runs and pages over HTTP and in the browser.
+//! `folio serve`: runs and pages over HTTP and in the browser, and the memory of models.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use clap::Args;
 use folio::Workspace;
 use folio_server::{ServeError, ServeOptions, Server};
 
+use super::mcp::Offer;
 use super::run::Driving;
 use super::{Context, interrupted};
 use crate::error::{Exit, Failure};
@@ -25,6 +26,8 @@ pub(crate) struct Serve {
     #[arg(long)]
     no_resume: bool,
     #[command(flatten)]
+    offer: Offer,
+    #[command(flatten)]
     driving: Driving,
 }
 
@@ -33,7 +36,8 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
     let runner = serve.driving.runner(context).await?;
     let server = Server::bind(&ServeOptions::at(serve.listen), runner.clone())
         .await
-        .map_err(refused)?;
+        .map_err(refused)?
+        .with_mcp(serve.offer.options(context));
     let leftovers = if serve.no_resume {
         Leftovers::default()
     } else {

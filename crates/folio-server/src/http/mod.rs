@@ -22,17 +22,23 @@ use folio::runner::Runner;
 use tokio::sync::watch;
 
 pub(crate) use self::app::App;
+pub(crate) use self::routes::runs::in_full as run_in_full;
 
 /// Bytes that a request's body may have.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// Everything that the server answers, for the space that `runner` works in, until `stopping` says so.
 pub(crate) fn router(runner: Runner, stopping: watch::Receiver<bool>) -> Router {
-    routes::all()
+    let routes = routes::all()
         .merge(crate::ui::routes())
         .fallback(problem::no_such_path)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .layer(middleware::from_fn(guard::guard))
-        .with_state(App { runner, stopping })
+        .with_state(App { runner, stopping });
+    guarded(routes)
+}
+
+/// `routes` behind the guard.
+pub(crate) fn guarded(routes: Router) -> Router {
+    routes.layer(middleware::from_fn(guard::guard))
 }

@@ -56,6 +56,16 @@ impl Problem {
         self
     }
 
+    /// The stable name of what went wrong.
+    pub(crate) fn code(&self) -> &str {
+        &self.code
+    }
+
+    /// The HTTP status that says the same.
+    pub(crate) fn status(&self) -> u16 {
+        self.status
+    }
+
     /// The code, what went wrong, and what to try, a line each: how a model reads it.
     pub(crate) fn text(&self) -> String {
         let hints = self.hints.iter().map(|hint| format!("\nhint: {hint}"));
@@ -159,7 +169,16 @@ impl From<RunnerError> for Problem {
                 );
                 problem.caused_by(&error).hint("`folio doctor` says more")
             }
-            error => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", error.to_string()).caused_by(&error),
+            error @ RunnerError::NeedsModel { .. } => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "needs_model", error.to_string())
+                    .hint("say with `do:` how they are done; this build cannot ask a model yet")
+            }
+            error @ RunnerError::Inputs { .. } => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "inputs_invalid", error.to_string())
+            }
+            error @ RunnerError::Folder { .. } => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "folder_unusable", error.to_string()).caused_by(&error)
+            }
         }
     }
 }

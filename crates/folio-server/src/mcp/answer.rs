@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::http::problem::Problem;
 
 /// Fields of what is structured that the text says as well, in the order in which they go.
-const REPEATED: [&str; 4] = ["view", "body", "content", "items"];
+const REPEATED: [&str; 6] = ["view", "body", "content", "items", "goal", "result"];
 
 /// What a tool answers.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,12 +3,23 @@
 //! - [`tools`]: what a model can call, one file a set
 //! - [`handler`]: from a message of the protocol to one of these, and back
 //! - [`answer`]: what a call comes to, within its limit of tokens
+//! - [`resources`], [`follow`]: what can be read under an address, and who is told when it changes
+//! - [`prompts`]: what a person picks
+//! - [`driving`]: runs that were started here
+//! - [`http`]: the same over HTTP
 //!
 //! Both generations of the protocol are spoken, the one with sessions and the one without; which one, the client says.
 
 mod answer;
+mod driving;
+mod follow;
 mod handler;
+pub(crate) mod http;
+mod input;
 mod options;
+mod prompts;
+mod resources;
+mod run_text;
 mod tools;
 
 use std::sync::Arc;
@@ -23,6 +34,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use self::driving::Driving;
+use self::follow::Followed;
+use self::input::Input;
 pub use self::options::{McpOptions, ToolSet};
 
 /// Requests of one server that are worked on at the same time; others wait.
@@ -48,6 +62,10 @@ pub enum McpError {
 #[derive(Debug, Clone)]
 pub struct Mcp {
     shared: Arc<Shared>,
+    /// What this conversation follows.
+    followed: Arc<Followed>,
+    /// Cancelled when its client is gone.
+    is_over: CancellationToken,
 }
 
 #[derive(Debug)]
@@ -55,6 +73,7 @@ struct Shared {
     runner: Runner,
     options: McpOptions,
     at_once: Semaphore,
+    driving: Driving,
 }
 
 /// Who asks for something, and where.
@@ -76,12 +95,30 @@ impl Mcp {
                 runner,
                 options,
                 at_once: Semaphore::new(AT_ONCE),
+                driving: Driving::default(),
             }),
+            followed: Arc::default(),
+            is_over: CancellationToken::new(),
+        }
+    }
+
+    /// Waits a little for the runs whose requests were taken back.
+    pub(crate) async fn wind_down(&self) {
+        self.shared.driving.wind_down().await;
+    }
+
+    /// The same server for another conversation.
+    fn another(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            followed: Arc::default(),
+            is_over: CancellationToken::new(),
         }
     }
 
     /// Has one conversation: reads messages from `read`, a line each, and writes nothing but messages to `write`, until the
-    /// client is gone or `stop` is ready. What was being answered when the client went is answered or dropped.
+    /// client is gone or `stop` is ready. What was being answered when the client went is answered or dropped; a run whose
+    /// request was not answered yet is stopped, any other is left to whoever takes it up.
     ///
     /// # Errors
     ///
@@ -93,6 +130,11 @@ impl Mcp {
         F: Future<Output = ()> + Send,
     {
         let token = CancellationToken::new();
+        let shared = Arc::clone(&self.shared);
+        let read = Input {
+            inner: read,
+            over: self.is_over.clone(),
+        };
         let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(MAX_MESSAGE_BYTES);
         let conversation = async {
             let running = match self.serve_with_ct(transport, token.clone()).await {
@@ -107,13 +149,15 @@ impl Mcp {
             }
         };
         tokio::pin!(conversation);
-        tokio::select! {
+        let ended = tokio::select! {
             ended = &mut conversation => ended,
             () = stop => {
                 token.cancel();
                 conversation.await
             }
-        }
+        };
+        shared.driving.wind_down().await;
+        ended
     }
 
     /// Who asks, by the name that the client gives itself, in `thread` or where the server stands.

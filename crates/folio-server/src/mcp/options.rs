@@ -17,11 +17,13 @@ pub enum ToolSet {
     Memory,
     /// Observations: add, list, update.
     Observe,
+    /// Runs: start one from a plan, and see where one stands.
+    Run,
 }
 
 impl ToolSet {
     /// Every set that there is.
-    pub const ALL: [Self; 2] = [Self::Memory, Self::Observe];
+    pub const ALL: [Self; 3] = [Self::Memory, Self::Observe, Self::Run];
 
     /// The name as it is written.
     #[must_use]
@@ -29,6 +31,7 @@ impl ToolSet {
         match self {
             Self::Memory => "memory",
             Self::Observe => "observe",
+            Self::Run => "run",
         }
     }
 }

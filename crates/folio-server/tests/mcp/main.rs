@@ -4,5 +4,8 @@
 
 mod begin;
 mod pair;
+mod prompts;
+mod resources;
+mod runs;
 mod sets;
 mod tools;

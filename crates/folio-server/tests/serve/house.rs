@@ -8,7 +8,7 @@ use folio::memory::RunId;
 use folio::runner::{NewRun, Runner, RunnerOptions};
 use folio::tools::Registry;
 use folio::{Actor, Folio, Role, SpaceName, Workspace};
-use folio_server::{ServeError, ServeOptions, Server};
+use folio_server::{McpOptions, ServeError, ServeOptions, Server};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -42,11 +42,22 @@ pub(crate) struct House {
 
 impl House {
     pub(crate) async fn new() -> Self {
+        Self::of(None).await
+    }
+
+    pub(crate) async fn with_mcp(options: McpOptions) -> Self {
+        Self::of(Some(options)).await
+    }
+
+    async fn of(mcp: Option<McpOptions>) -> Self {
         let folio = Folio::open("memory:").await.unwrap();
         let workspace = folio.workspace(SpaceName::main());
         let runner = Runner::new(workspace, Registry::with_builtins(), RunnerOptions::default());
         let options = ServeOptions::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-        let server = Server::bind(&options, runner.clone()).await.unwrap();
+        let mut server = Server::bind(&options, runner.clone()).await.unwrap();
+        if let Some(options) = mcp {
+            server = server.with_mcp(options);
+        }
         let at = server.local_addr();
         let (stop, stopped) = oneshot::channel::<()>();
         let served = tokio::spawn(server.run(async move { drop(stopped.await) }));

@@ -7,5 +7,6 @@ mod events;
 mod house;
 mod interface;
 mod lists;
+mod mcp;
 mod refusals;
 mod server;

@@ -3,7 +3,7 @@
 mod health;
 mod observations;
 mod pages;
-mod runs;
+pub(super) mod runs;
 mod threads;
 
 use axum::Router;

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use folio::engine::{NodeId, Outcome, projection};
+use folio::engine::{NodeId, Outcome, Run, projection};
 use folio::memory::id::{Ref, RunHandle};
 use folio::memory::query::MAX_LIMIT;
 use folio::memory::{PageHandle, PageId, PageQuery, RunId};
@@ -83,8 +83,13 @@ async fn show(
 async fn full(app: &App, space: &str, name: &str) -> Result<RunInFull, Problem> {
     let row = app.run_row(space, name).await?;
     let run = app.runner.load(row.id).await?;
-    let pages = main_pages(app.runner.workspace(), row.id).await?;
-    Ok(RunInFull::of(&row, &run, pages))
+    in_full(app.runner.workspace(), &row, &run).await
+}
+
+/// `run` with its row, its counts and its pages.
+pub(crate) async fn in_full(workspace: &Workspace, row: &RunRow, run: &Run) -> Result<RunInFull, Problem> {
+    let pages = main_pages(workspace, row.id).await?;
+    Ok(RunInFull::of(row, run, pages))
 }
 
 /// The handles of the pages that a run has besides its branches.

@@ -3,22 +3,26 @@
 mod list;
 mod memory;
 mod observe;
+mod run;
 mod scratch;
 
 use std::sync::Arc;
 
 use folio::memory::Invalid;
 use rmcp::model::{Tool, ToolAnnotations};
+use rmcp::service::{RequestContext, RoleServer};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
-use super::{Caller, McpOptions, ToolSet};
+use super::{Caller, Mcp, McpOptions, ToolSet};
 use crate::http::problem::Problem;
 
 /// A call of a tool that is offered.
 #[derive(Debug)]
 pub(super) struct Call<'c> {
+    pub(super) mcp: &'c Mcp,
+    pub(super) context: &'c RequestContext<RoleServer>,
     pub(super) caller: Caller,
     pub(super) name: &'c str,
     /// An object, without the thread.
@@ -34,6 +38,7 @@ pub(super) fn offered(options: &McpOptions) -> Vec<Tool> {
             tools.extend(match set {
                 ToolSet::Memory => memory::tools(options),
                 ToolSet::Observe => observe::tools(),
+                ToolSet::Run => run::tools(options),
             });
         }
     }
@@ -45,6 +50,7 @@ pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
     match call.name.split('_').next() {
         Some("memory") => memory::call(call).await,
         Some("observe") => observe::call(call).await,
+        Some("run") => run::call(call).await,
         _ => scratch::call(call).await,
     }
 }

@@ -1,0 +1,94 @@
+//! The runs that this server drives: few at a time, stopped with the request that started them, and waited for at the end.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use folio::memory::RunId;
+use folio::runner::Runner;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::http::problem::Problem;
+
+/// Runs that are driven at the same time.
+const MOST: usize = 8;
+/// How long runs that were taken back may take to stop once the server ends.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The runs that are driven.
+#[derive(Debug)]
+pub(super) struct Driving {
+    places: Arc<Semaphore>,
+    /// Whether each was taken back, and when it is over.
+    runs: Mutex<Vec<(CancellationToken, JoinHandle<()>)>>,
+}
+
+impl Default for Driving {
+    fn default() -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(MOST)),
+            runs: Mutex::default(),
+        }
+    }
+}
+
+/// The request that a run was started by. Dropped, it takes the run back.
+#[derive(Debug)]
+pub(super) struct AskedFor(DropGuard);
+
+impl AskedFor {
+    /// Lets the run go on without the request.
+    pub(super) fn keep_going(self) {
+        self.0.disarm();
+    }
+}
+
+impl Driving {
+    /// A place for one more run.
+    pub(super) fn place(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
+            let detail = format!("{MOST} runs are under way, which is as many as one server drives");
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "runs_busy", detail)
+                .hint("wait for one of them with run_status, then start it again")
+        })
+    }
+
+    /// Drives the run `id` until it ends. It is stopped in the name of `by` when its request is dropped.
+    pub(super) fn drive(&self, runner: Runner, id: RunId, by: String, place: OwnedSemaphorePermit) -> AskedFor {
+        let taken_back = CancellationToken::new();
+        let token = taken_back.clone();
+        let driven = tokio::spawn(async move {
+            let driving = runner.drive(id);
+            tokio::pin!(driving);
+            // What a run comes to is in its journal, and so is that nobody drives it.
+            tokio::select! {
+                _ended = &mut driving => {}
+                () = token.cancelled() => {
+                    if runner.cancel(id, None, &by).await.is_ok() {
+                        let _ended = driving.await;
+                    }
+                }
+            }
+            drop(place);
+        });
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.retain(|(_, driven)| !driven.is_finished());
+        runs.push((taken_back.clone(), driven));
+        AskedFor(taken_back.drop_guard())
+    }
+
+    /// Waits a little for the runs that were taken back. The others are left to who takes them up.
+    pub(super) async fn wind_down(&self) {
+        let runs = std::mem::take(&mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner));
+        let stopping = async {
+            for (taken_back, driven) in runs {
+                if taken_back.is_cancelled() {
+                    let _over = driven.await;
+                }
+            }
+        };
+        let _in_time = tokio::time::timeout(GRACE, stopping).await;
+    }
+}

@@ -1,0 +1,191 @@
+//! Tells a client that something it follows has changed: what is at an address is read again whenever the space has grown.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use rmcp::model::ResourceUpdatedNotificationParam;
+use rmcp::service::{Peer, RoleServer, SubscriptionContext};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::resources::{Address, failed, unknown};
+use super::{Caller, Mcp};
+
+/// Addresses that one conversation follows, at most.
+pub(super) const MOST: usize = 64;
+/// How long changes are gathered before anybody is told: what comes in a row is told once.
+const GATHER: Duration = Duration::from_millis(50);
+/// How long after a failure of the store it is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// What a conversation follows, by its `resources/subscribe`.
+#[derive(Debug)]
+pub(super) struct Followed {
+    seen: Mutex<Seen>,
+    /// Ends with the conversation.
+    ended: CancellationToken,
+    _ends: DropGuard,
+}
+
+/// Addresses as they were written, what they mean, and what stood there when it was last told.
+#[derive(Debug, Default)]
+struct Seen {
+    at: HashMap<String, (Address, u64)>,
+    /// Whether somebody looks.
+    is_watched: bool,
+}
+
+impl Default for Followed {
+    fn default() -> Self {
+        let ended = CancellationToken::new();
+        Self {
+            seen: Mutex::default(),
+            _ends: ended.clone().drop_guard(),
+            ended,
+        }
+    }
+}
+
+impl Followed {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Follows `uri` no longer.
+    pub(super) fn leave(&self, uri: &str) {
+        self.seen().at.remove(uri);
+    }
+
+    fn all(&self) -> Vec<(String, Address, u64)> {
+        let seen = self.seen();
+        let mut all: Vec<_> = seen
+            .at
+            .iter()
+            .map(|(uri, (address, mark))| (uri.clone(), address.clone(), *mark))
+            .collect();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    }
+}
+
+impl Mcp {
+    /// Follows `uri` for the conversation with `peer`.
+    pub(super) async fn follow(
+        &self,
+        caller: Caller,
+        uri: String,
+        peer: Peer<RoleServer>,
+    ) -> Result<(), rmcp::ErrorData> {
+        let address = Address::parse(&uri).ok_or_else(|| unknown(&uri))?;
+        // Seen before it is read, so that no change falls in between.
+        let head = caller
+            .workspace
+            .head()
+            .await
+            .map_err(|error| failed(&error.into(), &uri))?;
+        let text = self.text_of(&caller, &address).await;
+        let mark = mark_of(&text.map_err(|problem| failed(&problem, &uri))?);
+        let followed = &self.followed;
+        let is_watched = {
+            let mut seen = followed.seen();
+            if seen.at.len() >= MOST && !seen.at.contains_key(&uri) {
+                let message = format!("a conversation follows at most {MOST} resources; unsubscribe from some");
+                return Err(rmcp::ErrorData::invalid_params(message, None));
+            }
+            seen.at.insert(uri, (address, mark));
+            std::mem::replace(&mut seen.is_watched, true)
+        };
+        if !is_watched {
+            let (followed, ended) = (Arc::downgrade(followed), followed.ended.clone());
+            // Without what the conversation follows, which is gone when the conversation is.
+            let server = self.another();
+            tokio::spawn(async move {
+                let watching = server.watch(caller, head, followed, peer);
+                ended.run_until_cancelled(watching).await;
+            });
+        }
+        Ok(())
+    }
+
+    async fn watch(&self, caller: Caller, head: folio::memory::Seq, followed: Weak<Followed>, peer: Peer<RoleServer>) {
+        let mut head = head;
+        loop {
+            head = self.grown(&caller, head).await;
+            let Some(all) = followed.upgrade().map(|followed| followed.all()) else {
+                return;
+            };
+            for (uri, address, before) in all {
+                let Some(mark) = self.mark(&caller, &address).await.filter(|mark| *mark != before) else {
+                    continue;
+                };
+                let Some(followed) = followed.upgrade() else { return };
+                match followed.seen().at.get_mut(&uri) {
+                    Some((_, told)) => *told = mark,
+                    // Nobody follows it any more.
+                    None => continue,
+                }
+                let told = ResourceUpdatedNotificationParam::new(uri);
+                if peer.notify_resource_updated(told).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Follows what a subscription of the generation without sessions asks for, until it is cancelled.
+    pub(super) async fn listen_for(&self, caller: Caller, context: &SubscriptionContext) {
+        let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
+        let Ok(mut head) = caller.workspace.head().await else {
+            return;
+        };
+        let mut marks = Vec::new();
+        for uri in uris {
+            if let Some(address) = Address::parse(&uri) {
+                let mark = self.mark(&caller, &address).await;
+                marks.push((uri, address, mark));
+            }
+        }
+        // What came while they were read may have been seen here and not by the client.
+        let mut is_unsure = caller.workspace.head().await.ok() != Some(head);
+        loop {
+            if !is_unsure {
+                head = self.grown(&caller, head).await;
+            }
+            let tells_all = std::mem::take(&mut is_unsure);
+            for (uri, address, before) in &mut marks {
+                let mark = self.mark(&caller, address).await;
+                if mark.is_none() || (mark == *before && !tells_all) {
+                    continue;
+                }
+                *before = mark;
+                if context.sink().notify_resource_updated(uri.clone()).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Waits until the space has grown beyond `head`, and a little longer; how far it is then.
+    async fn grown(&self, caller: &Caller, head: folio::memory::Seq) -> folio::memory::Seq {
+        loop {
+            match caller.workspace.wait(head).await {
+                Ok(_) => break,
+                Err(_) => tokio::time::sleep(AGAIN).await,
+            }
+        }
+        tokio::time::sleep(GATHER).await;
+        caller.workspace.head().await.unwrap_or(head)
+    }
+
+    /// What stands at an address, as a number; nothing if it cannot be read now.
+    async fn mark(&self, caller: &Caller, address: &Address) -> Option<u64> {
+        self.text_of(caller, address).await.ok().map(|text| mark_of(&text))
+    }
+}
+
+fn mark_of(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,53 @@
+//! The protocol over HTTP, at `/mcp`: behind the guard of everything else, with limits of its own.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio_util::sync::CancellationToken;
+
+use super::Mcp;
+use crate::http::problem::Problem;
+
+/// Where it is.
+const PATH: &str = "/mcp";
+/// Bytes that a message may have.
+const MAX_BODY_BYTES: usize = 1024 * 1024;
+/// Conversations of the generation with sessions that are open at the same time.
+const SESSIONS: usize = 256;
+/// Web pages that may ask: those of this machine.
+const ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
+
+/// The path, until `stopping` is cancelled. The conversations that are open end then.
+pub(crate) fn routes<S: Clone + Send + Sync + 'static>(mcp: Mcp, stopping: CancellationToken) -> Router<S> {
+    let config = StreamableHttpServerConfig::default()
+        .with_allowed_origins(ORIGINS)
+        .with_max_request_body_bytes(MAX_BODY_BYTES)
+        .with_cancellation_token(stopping);
+    let sessions = Arc::new(LocalSessionManager::default());
+    let service = StreamableHttpService::new(move || Ok(mcp.another()), Arc::clone(&sessions), config);
+    Router::new()
+        .route_service(PATH, service)
+        .layer(middleware::from_fn_with_state(sessions, not_too_many))
+}
+
+/// Refuses a conversation more than there may be. Requests that belong to one, or to none, pass.
+async fn not_too_many(State(sessions): State<Arc<LocalSessionManager>>, request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    let has_none = !headers.contains_key("mcp-session-id");
+    let needs_one = headers
+        .get("mcp-protocol-version")
+        .is_none_or(|version| version.as_bytes() < b"2026-07-28".as_slice());
+    if has_none && needs_one && sessions.sessions.read().await.len() >= SESSIONS {
+        let detail = format!("{SESSIONS} conversations are open, which is as many as this server has");
+        return Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_slow", detail)
+            .hint("end one, or wait until one that nobody uses has ended by itself after five minutes")
+            .into_response();
+    }
+    next.run(request).await
+}

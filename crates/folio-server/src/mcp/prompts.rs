@@ -1,0 +1,118 @@
+//! Prompts: what a person picks to go on with work, or to hand it over. Made of memory alone, so the same state gives the same
+//! text.
+
+use folio::memory::entry::Status;
+use folio::memory::view::{Audience, candidate};
+use folio::memory::{Entry, EntryKind};
+use folio::store::workspace::{BookFilter, ViewRequest};
+use rmcp::model::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
+
+use super::Caller;
+use crate::http::problem::Problem;
+
+/// Lines of a section.
+const LINES: usize = 40;
+
+pub(super) fn all(is_bound: bool) -> Vec<Prompt> {
+    let arguments = || {
+        let thread = PromptArgument::new("thread").with_description("whose work: a thread; left out, this one");
+        (!is_bound).then(|| vec![thread.with_required(false)])
+    };
+    let prompt = |name: &str, title: &str, says: &str| Prompt::new(name, Some(says), arguments()).with_title(title);
+    vec![
+        prompt(
+            "resume",
+            "Go on with the work",
+            "What is remembered of a thread, and how to go on with it",
+        ),
+        prompt(
+            "handover",
+            "Hand the work over",
+            "What has to be told to whoever goes on with a thread",
+        ),
+    ]
+}
+
+/// The prompt called `name`; nothing if there is none.
+pub(super) async fn made(caller: &Caller, name: &str) -> Result<Option<GetPromptResult>, Problem> {
+    let (says, before, after) = match name {
+        "resume" => (
+            "Go on with the work",
+            "Go on with the work of this thread. This is what is remembered of it.",
+            "Look up what you need with scratch_read. Then go on with what is in progress, or with the first thing that is open, and \
+             keep the scratchbook up to date while you work. Ask before you do what is blocked or has to be confirmed.",
+        ),
+        "handover" => (
+            "Hand the work over",
+            "Hand the work of this thread over. This is what is remembered of it.",
+            "Bring the scratchbook up to date: complete what is done, add what is open, each with what the next one needs to know. \
+             Then add one note with the title \"Handover\" and pin it: what was wanted, what is done and how that is known, what is \
+             open in which order, what was decided and why, what went wrong. Name entries by their handles. Write nothing that you do \
+             not know.",
+        ),
+        _ => return Ok(None),
+    };
+    let mut text = format!("{before}\n");
+    let request = ViewRequest {
+        audience: Some(Audience::Message),
+        ..ViewRequest::of(caller.thread.clone())
+    };
+    let view = caller.workspace.view(request, &caller.tokens).await?;
+    if view.rendered.text.is_empty() {
+        text.push_str("\nThe scratchbook is empty.\n");
+    } else {
+        text.push_str(&format!("\n{}", view.rendered.text));
+    }
+    let goals = caller.workspace.goals(Some(&caller.thread), false).await?;
+    let goals: Vec<String> = goals
+        .iter()
+        .map(|goal| {
+            let (open, closed) = (goal.progress.open, goal.progress.closed);
+            format!("{} ({closed} of {} closed)", line(&goal.entry), open + closed)
+        })
+        .collect();
+    section(&mut text, "Goals", &goals, goals.len());
+    let open = vec![Status::InProgress, Status::Open, Status::Blocked];
+    for (heading, status) in [("Open", open), ("Done", vec![Status::Done])] {
+        // Who goes on needs what is left, not what is over.
+        if heading == "Done" && name == "resume" {
+            continue;
+        }
+        let filter = BookFilter {
+            kinds: vec![EntryKind::Task, EntryKind::Todo],
+            status,
+            limit: LINES,
+            ..BookFilter::default()
+        };
+        let items = caller.workspace.book_items(&caller.thread, filter).await?;
+        let lines: Vec<String> = items.items.iter().map(line).collect();
+        section(
+            &mut text,
+            heading,
+            &lines,
+            usize::try_from(items.total).unwrap_or(usize::MAX),
+        );
+    }
+    text.push_str(&format!("\n{after}\n"));
+    let message = PromptMessage::new_text(Role::User, text);
+    Ok(Some(GetPromptResult::new(vec![message]).with_description(says)))
+}
+
+fn line(entry: &Entry) -> String {
+    candidate(entry).lengths[1].clone()
+}
+
+/// `lines` below a heading, with how many of `total` are left out.
+fn section(text: &mut String, heading: &str, lines: &[String], total: usize) {
+    if lines.is_empty() {
+        return;
+    }
+    text.push_str(&format!("\n{heading}:\n"));
+    for line in lines.iter().take(LINES) {
+        text.push_str(&format!("{line}\n"));
+    }
+    let left = total.saturating_sub(lines.len().min(LINES));
+    if left > 0 {
+        text.push_str(&format!("+{left} more\n"));
+    }
+}

@@ -1,0 +1,231 @@
+//! What a host can read beside the tools: views, pages and runs, as markdown, each under an address.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use folio::ThreadKey;
+use folio::memory::PageQuery;
+use folio::memory::id::{PageRef, RunRef};
+use folio::memory::view::Audience;
+use folio::store::RunQuery;
+use folio::store::workspace::ViewRequest;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use rmcp::ErrorData;
+use rmcp::model::{ListResourcesResult, Resource, ResourceTemplate};
+use serde_json::json;
+
+use super::run_text::run_markdown;
+use super::{Caller, Mcp};
+use crate::http::problem::Problem;
+
+/// What everything here is written in.
+pub(super) const MARKDOWN: &str = "text/markdown";
+/// Pages that one list gives.
+const PAGES: u32 = 50;
+/// Runs that the first list gives, the newest.
+const RUNS: u32 = 20;
+/// Bytes of a text that are sent; the rest is read part by part, with tools.
+const MAX_BYTES: usize = 256 * 1024;
+
+/// Something that can be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Address {
+    /// The view of the scratchbook of a thread.
+    View(String),
+    Page(PageRef),
+    Run(RunRef),
+}
+
+impl Address {
+    /// Reads what [`fmt::Display`] gives.
+    pub(super) fn parse(uri: &str) -> Option<Self> {
+        let (what, name) = uri.strip_prefix("folio://")?.split_once('/')?;
+        let name: Cow<'_, str> = percent_decode_str(name).decode_utf8().ok()?;
+        match what {
+            "view" if !name.is_empty() => Some(Self::View(name.into_owned())),
+            "page" => name.parse().ok().map(Self::Page),
+            "run" => name.parse().ok().map(Self::Run),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::View(thread) => write!(f, "folio://view/{}", utf8_percent_encode(thread, NON_ALPHANUMERIC)),
+            Self::Page(page) => write!(f, "folio://page/{page}"),
+            Self::Run(run) => write!(f, "folio://run/{run}"),
+        }
+    }
+}
+
+/// The forms that addresses have.
+pub(super) fn templates() -> Vec<ResourceTemplate> {
+    let template = |form: &str, name: &str, says: &str| {
+        ResourceTemplate::new(form, name)
+            .with_description(says)
+            .with_mime_type(MARKDOWN)
+    };
+    vec![
+        template(
+            "folio://view/{thread}",
+            "view",
+            "The scratchbook of a thread, as a model reads it",
+        ),
+        template("folio://page/{handle}", "page", "A page with everything on it: p7"),
+        template(
+            "folio://run/{run}",
+            "run",
+            "A run: where it stands, its steps, what came out: r3",
+        ),
+    ]
+}
+
+/// Nothing has this address.
+pub(super) fn unknown(uri: &str) -> ErrorData {
+    let message = format!(
+        "{uri:?} is nothing here; there are folio://view/{{thread}}, folio://page/{{handle}} and folio://run/{{run}}"
+    );
+    ErrorData::resource_not_found(message, Some(json!({"uri": uri})))
+}
+
+/// A failure to read what has the address `uri`, as the protocol has it.
+pub(super) fn failed(problem: &Problem, uri: &str) -> ErrorData {
+    let data = Some(json!({"uri": uri, "code": problem.code()}));
+    match problem.status() {
+        404 => ErrorData::resource_not_found(problem.text(), data),
+        status if status < 500 => ErrorData::invalid_params(problem.text(), data),
+        _ => ErrorData::internal_error(problem.text(), data),
+    }
+}
+
+impl Mcp {
+    /// The text that has an address.
+    pub(super) async fn text_of(&self, caller: &Caller, address: &Address) -> Result<String, Problem> {
+        let workspace = &caller.workspace;
+        let text = match address {
+            Address::View(thread) => {
+                let thread = self.shared.options.thread_of(Some(thread))?;
+                let request = ViewRequest {
+                    audience: Some(Audience::Message),
+                    ..ViewRequest::of(thread)
+                };
+                let view = workspace.view(request, &caller.tokens).await?;
+                match view.rendered.text.as_str() {
+                    "" => "the scratchbook is empty\n".to_owned(),
+                    text => text.to_owned(),
+                }
+            }
+            Address::Page(page) => workspace.page_markdown(*page).await?,
+            Address::Run(run) => {
+                let row = workspace.run(*run).await?;
+                let run = self.shared.runner.load(row.id).await?;
+                run_markdown(&row, &run)
+            }
+        };
+        Ok(bounded(text))
+    }
+
+    /// What there is: the view, the newest runs, then pages in their order; `cursor` is the page to go on after.
+    pub(super) async fn resources(
+        &self,
+        caller: &Caller,
+        cursor: Option<&str>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let wrong = |cursor| ErrorData::invalid_params(format!("{cursor:?} is no cursor of this list"), None);
+        let after = match cursor {
+            None => None,
+            Some(cursor) => Some(cursor.parse::<u64>().map_err(|_| wrong(cursor))?),
+        };
+        self.list(caller, after)
+            .await
+            .map_err(|problem| failed(&problem, "folio://"))
+    }
+
+    async fn list(&self, caller: &Caller, after: Option<u64>) -> Result<ListResourcesResult, Problem> {
+        let workspace = &caller.workspace;
+        let listed = |address: Address, name: String, title: &str| {
+            let title = if title.is_empty() { &name } else { title }.to_owned();
+            Resource::new(address.to_string(), name)
+                .with_title(title)
+                .with_mime_type(MARKDOWN)
+        };
+        let mut resources = Vec::new();
+        if after.is_none() {
+            let ThreadKey(thread) = caller.thread.clone();
+            resources.push(listed(Address::View(thread), "view".to_owned(), "Scratchbook"));
+            let newest = RunQuery {
+                limit: RUNS,
+                ..RunQuery::default()
+            };
+            for run in workspace.runs(&newest).await? {
+                let address = Address::Run(RunRef::Handle(run.handle));
+                resources.push(listed(address, run.handle.to_string(), &run.title));
+            }
+        }
+        let query = PageQuery {
+            after,
+            limit: PAGES + 1,
+            ..PageQuery::default()
+        };
+        let mut pages = workspace.pages(&query).await?;
+        let goes_on = pages.len() > PAGES as usize;
+        pages.truncate(PAGES as usize);
+        for page in &pages {
+            let address = Address::Page(PageRef::Handle(page.handle));
+            resources.push(listed(address, page.handle.to_string(), &page.fields.title));
+        }
+        let mut list = ListResourcesResult::with_all_items(resources);
+        list.next_cursor = pages.last().filter(|_| goes_on).map(|page| page.handle.0.to_string());
+        Ok(list)
+    }
+}
+
+/// `text`, or its beginning with a line that says that it goes on.
+fn bounded(mut text: String) -> String {
+    if text.len() > MAX_BYTES {
+        let end = text.floor_char_boundary(MAX_BYTES);
+        let end = text[..end].rfind('\n').map_or(end, |at| at + 1);
+        let left = text.len() - end;
+        text.truncate(end);
+        text.push_str(&format!("(+{left} bytes; scratch_read and memory_page read on)\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_as_it_was_written() {
+        for address in [
+            Address::View("/home/ada/füllen 100%".to_owned()),
+            Address::View("main".to_owned()),
+            Address::Page("p7".parse().expect("a handle")),
+            Address::Run("r3".parse().expect("a handle")),
+        ] {
+            assert_eq!(Address::parse(&address.to_string()), Some(address));
+        }
+        for uri in [
+            "folio://view/",
+            "folio://page/e7",
+            "folio://run/",
+            "folio://other/x",
+            "file:///etc/passwd",
+            "folio://view/%FF",
+        ] {
+            assert_eq!(Address::parse(uri), None, "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_long_text_says_that_it_goes_on() {
+        let text = bounded("a line of it\n".repeat(40_000));
+        let (shown, last) = text.rsplit_once("(+").expect("it goes on");
+        assert!(shown.len() <= MAX_BYTES && shown.ends_with("of it\n"));
+        let left = "a line of it\n".len() * 40_000 - shown.len();
+        assert_eq!(last, format!("{left} bytes; scratch_read and memory_page read on)\n"));
+    }
+}

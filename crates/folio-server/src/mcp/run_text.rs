@@ -1,0 +1,107 @@
+//! A run as a text: where it stands, in one line or in full.
+
+use folio::engine::{Output, Run};
+use folio::memory::tokens::Tokens;
+use folio::store::RunRow;
+
+use super::answer::beginning;
+use crate::http::wire::run::title_of;
+
+/// Steps that a text lists.
+const STEPS: usize = 300;
+/// Tokens of an output that a short text shows.
+const OUTPUT_TOKENS: u32 = 700;
+/// Tokens of the notes on a result that a short text shows.
+const NOTES_TOKENS: u32 = 500;
+
+/// How many nodes have ended.
+pub(super) fn ended(run: &Run) -> u32 {
+    run.counts().values().sum()
+}
+
+/// Where `run` stands, in one line: `r3 [running] Title: 4 of 9 done`.
+pub(super) fn run_line(row: &RunRow, run: &Run) -> String {
+    let status = run.result().map_or("running", |result| result.status.as_str());
+    format!(
+        "{} [{status}] {}: {} of {} done",
+        row.handle,
+        row.title,
+        ended(run),
+        run.len()
+    )
+}
+
+/// Where `run` stands and what came out, for an answer of a tool.
+pub(super) fn run_brief(row: &RunRow, run: &Run, report: Option<&str>, tokens: &dyn Tokens) -> String {
+    let mut text = run_line(row, run);
+    let Some(result) = run.result() else {
+        let under_way = run.tree().into_iter().filter(|view| view.state.as_str() == "running");
+        for view in under_way.filter(|view| view.parent.is_some()).take(5) {
+            text.push_str(&format!("\n- under way: {}", title_of(run, &view)));
+        }
+        if !row.driven {
+            text.push_str("\nnobody drives it; `folio resume` goes on with it");
+        }
+        return text;
+    };
+    if let Some(reason) = result.stop_reason {
+        text.push_str(&format!("\nbecause: {}", reason.as_str()));
+    }
+    if !result.notes.is_empty() {
+        text.push('\n');
+        text.push_str(beginning(&result.notes, NOTES_TOKENS, tokens).trim_end());
+    }
+    if let Output::Inline(output) = &result.output
+        && !output.is_null()
+    {
+        let output = match output.as_str() {
+            Some(text) => text.to_owned(),
+            None => output.to_string(),
+        };
+        let shown = beginning(&output, OUTPUT_TOKENS, tokens);
+        let more = if shown.len() < output.len() { "…" } else { "" };
+        text.push_str(&format!("\noutput: {shown}{more}"));
+    }
+    if let Some(page) = report {
+        text.push_str(&format!("\nreport: {page}, with scratch_read"));
+    }
+    text
+}
+
+/// All of a run as people read it.
+pub(super) fn run_markdown(row: &RunRow, run: &Run) -> String {
+    let status = run.result().map_or("running", |result| result.status.as_str());
+    let mut text = format!("# {} {}\n\n", row.handle, row.title);
+    text.push_str(&format!("- status: {status}, {} of {} done\n", ended(run), run.len()));
+    if !run.goal().is_empty() && run.goal() != row.title {
+        text.push_str(&format!("- goal: {}\n", run.goal()));
+    }
+    text.push_str("\n## Steps\n\n");
+    let tree = run.tree();
+    let steps = tree.iter().filter(|view| view.parent.is_some());
+    for view in steps.clone().take(STEPS) {
+        let stands = view.result.map_or(view.state.as_str(), |result| result.status.as_str());
+        let indent = "  ".repeat(view.depth.saturating_sub(1).min(8) as usize);
+        text.push_str(&format!("{indent}- [{stands}] {}", title_of(run, view)));
+        let notes = view
+            .result
+            .map(|result| result.notes.lines().next().unwrap_or_default());
+        if let Some(notes) = notes.filter(|notes| !notes.is_empty()) {
+            text.push_str(&format!(": {notes}"));
+        }
+        text.push('\n');
+    }
+    let left = steps.count().saturating_sub(STEPS);
+    if left > 0 {
+        text.push_str(&format!("- (+{left} more)\n"));
+    }
+    if let Some(result) = run.result() {
+        text.push_str("\n## Result\n\n");
+        if let Some(reason) = result.stop_reason {
+            text.push_str(&format!("Because: {}\n\n", reason.as_str()));
+        }
+        text.push_str(&result.notes);
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,243 @@
+//! Runs: a plan that a model writes, carried out in this process.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use folio::engine::plan::{self, InputKind, Plan, PlanErrors};
+use folio::memory::RunId;
+use folio::memory::id::RunRef;
+use folio::runner::{NewRun, Watch};
+use folio::store::RunRow;
+use rmcp::model::{ProgressNotificationParam, Tool};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{Call, Does, read, tool, with_thread, wrong};
+use crate::http::problem::Problem;
+use crate::http::run_in_full;
+use crate::mcp::McpOptions;
+use crate::mcp::answer::Answer;
+use crate::mcp::run_text::{ended, run_brief, run_line};
+
+/// Seconds that an answer waits for the end of a run: hosts give up after a minute.
+const WAIT: u64 = 45;
+/// Seconds that can be asked for.
+const MAX_WAIT: u64 = 3_600;
+/// Mistakes of a plan that are told.
+const MISTAKES: usize = 10;
+
+pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
+    let wait = || json!({"type": "integer", "description": "seconds to wait for the end"});
+    let start = json!({
+        "type": "object",
+        "properties": {
+            "plan": {"description": "plan document: an object, or YAML or JSON as text", "type": ["object", "string"]},
+            "inputs": {"type": "object"},
+            "goal": {"type": "string"},
+            "wait_seconds": wait(),
+        },
+        "required": ["plan"],
+    });
+    let status = json!({
+        "type": "object",
+        "properties": {
+            "run": {"type": "string", "description": "r3"},
+            "wait_seconds": wait(),
+        },
+        "required": ["run"],
+    });
+    vec![
+        tool(
+            "run_start",
+            "Carry out a plan: title, inputs, steps [{id, do: {tool, args}}], with parallel, for_each, criteria, templates. \
+             Tools: list, read, grep, git, text, write, observe.",
+            with_thread(start, options),
+            Does::Add,
+        ),
+        tool(
+            "run_status",
+            "Where a run stands, and what came out.",
+            status,
+            Does::Read,
+        ),
+    ]
+}
+
+pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
+    match call.name {
+        "run_start" => start(call).await,
+        _ => status(call).await,
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Start {
+    plan: Value,
+    #[serde(default)]
+    inputs: BTreeMap<String, Value>,
+    goal: Option<String>,
+    wait_seconds: Option<u64>,
+}
+
+/// Submits the plan and drives it. Whoever takes the request back while it is waited for, takes the run back; who waits no
+/// longer does not.
+async fn start(call: Call<'_>) -> Result<Answer, Problem> {
+    let asked: Start = read(&call.arguments)?;
+    let until = until(asked.wait_seconds)?;
+    let runner = &call.mcp.shared.runner;
+    let text = match asked.plan {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    let plan = plan::parse(&text, &runner.known()).map_err(|errors| mistakes(&errors))?;
+    let folder = call.mcp.shared.options.folder.as_deref();
+    let inputs = inputs_of(&plan, asked.inputs, folder)?;
+    let place = call.mcp.shared.driving.place()?;
+    let new = NewRun {
+        plan,
+        goal: asked.goal,
+        inputs,
+        folder: folder.map(Path::to_owned),
+        shell: Default::default(),
+        thread: call.caller.thread.clone(),
+        actor: call.caller.actor.clone(),
+    };
+    let (id, _) = runner.submit(new).await?;
+    let by = call.caller.actor.source_name().to_owned();
+    let asked_for = call.mcp.shared.driving.drive(runner.clone(), id, by, place);
+    let row = call.caller.workspace.run(RunRef::Id(id)).await?;
+    let answer = waited(&call, &row, until).await?;
+    asked_for.keep_going();
+    Ok(answer)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Status {
+    run: String,
+    #[serde(default)]
+    wait_seconds: u64,
+}
+
+async fn status(call: Call<'_>) -> Result<Answer, Problem> {
+    let asked: Status = read(&call.arguments)?;
+    let until = until(Some(asked.wait_seconds))?;
+    let run: RunRef = asked
+        .run
+        .trim()
+        .parse()
+        .map_err(|_| wrong("run", format!("{:?} is no handle of a run, such as r3", asked.run)))?;
+    let row = call.caller.workspace.run(run).await?;
+    waited(&call, &row, until).await
+}
+
+fn until(seconds: Option<u64>) -> Result<Instant, Problem> {
+    let seconds = seconds.unwrap_or(WAIT);
+    if seconds > MAX_WAIT {
+        let message = format!("{seconds} is more than {MAX_WAIT}; ask again with run_status");
+        return Err(wrong("wait_seconds", message).into());
+    }
+    Ok(Instant::now() + Duration::from_secs(seconds))
+}
+
+/// Waits for the end of a run until then, tells on the way how far it is, and answers where it stands.
+async fn waited(call: &Call<'_>, row: &RunRow, until: Instant) -> Result<Answer, Problem> {
+    let workspace = &call.caller.workspace;
+    let mut watch = Watch::new(Arc::clone(workspace.store()), workspace.space().clone(), row.id);
+    let told = async {
+        let mut done = 0;
+        while watch.next().await?.is_some() {
+            let now = ended(watch.run());
+            if now > done {
+                done = now;
+                let length = u32::try_from(watch.run().len()).unwrap_or(u32::MAX);
+                tell(call, done, length, &run_line(row, watch.run())).await;
+            }
+        }
+        Ok::<(), Problem>(())
+    };
+    tokio::select! {
+        ended = told => ended?,
+        () = tokio::time::sleep_until(until) => {}
+        // Nobody reads the answer.
+        () = call.mcp.is_over.cancelled() => {
+            let detail = "the client has left";
+            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "cancelled", detail));
+        }
+    }
+    answer(call, row.id).await
+}
+
+/// Tells the client how far it is, if it asked for that. Whoever does not hear it reads the answer.
+async fn tell(call: &Call<'_>, done: u32, length: u32, line: &str) {
+    let Some(token) = call.context.meta.get_progress_token() else {
+        return;
+    };
+    let progress = ProgressNotificationParam::new(token, f64::from(done))
+        .with_total(f64::from(length))
+        .with_message(line);
+    let _unheard = call.context.peer.notify_progress(progress).await;
+}
+
+async fn answer(call: &Call<'_>, id: RunId) -> Result<Answer, Problem> {
+    let runner = &call.mcp.shared.runner;
+    let row = call.caller.workspace.run(RunRef::Id(id)).await?;
+    let run = runner.load(id).await?;
+    let mut structured = json!(run_in_full(&call.caller.workspace, &row, &run).await?);
+    let report = structured["pages"]["report"].as_str().map(str::to_owned);
+    if let Value::Object(fields) = &mut structured {
+        // Who started it knows them.
+        fields.remove("inputs");
+    }
+    let text = run_brief(&row, &run, report.as_deref(), &call.caller.tokens);
+    Ok(Answer::new(text, structured))
+}
+
+/// Every mistake with its place, so that the next plan has none of them.
+fn mistakes(PlanErrors(errors): &PlanErrors) -> Problem {
+    let lines = errors.iter().take(MISTAKES).map(|error| {
+        let hint = error.hint.as_ref().map(|hint| format!(" ({hint})"));
+        let hint = hint.unwrap_or_default();
+        format!(
+            "\n{}: {} {} [{}]{hint}",
+            error.place, error.code, error.message, error.path
+        )
+    });
+    let detail = format!("the plan has {} mistakes:{}", errors.len(), lines.collect::<String>());
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "plan_invalid", detail)
+        .hint("all mistakes are told with line and column; put them right and start it again")
+}
+
+/// What is given to the plan. A path is one below the folder that runs may read, and is made absolute here.
+fn inputs_of(
+    plan: &Plan,
+    mut inputs: BTreeMap<String, Value>,
+    folder: Option<&Path>,
+) -> Result<BTreeMap<String, Value>, Problem> {
+    for (name, spec) in plan.inputs.iter().filter(|(_, spec)| spec.kind == InputKind::Path) {
+        let Some(Value::String(path)) = inputs.get(name).or(spec.default.as_ref()) else {
+            continue;
+        };
+        let outside = || {
+            let where_it_may_be = folder.map_or_else(|| "no folder".to_owned(), |folder| folder.display().to_string());
+            let message =
+                format!("{path:?} is nothing in {where_it_may_be}, which is all that runs of this server may read");
+            Problem::from(wrong(&format!("inputs.{name}"), message)).hint("start `folio mcp` in another folder")
+        };
+        let folder = folder
+            .and_then(|folder| folder.canonicalize().ok())
+            .ok_or_else(outside)?;
+        let found = folder.join(path).canonicalize().map_err(|_| outside())?;
+        if !found.starts_with(&folder) {
+            return Err(outside());
+        }
+        let text = found.into_os_string().into_string().map_err(|_| outside())?;
+        inputs.insert(name.clone(), Value::String(text));
+    }
+    Ok(inputs)
+}

@@ -1,0 +1,70 @@
+//! The prompts by which work is gone on with, or handed over.
+
+use rmcp::model::GetPromptRequestParams;
+use serde_json::json;
+
+use crate::pair::{Era, Pair, options};
+
+async fn prompt(pair: &Pair, name: &str, thread: &str) -> String {
+    let arguments = json!({"thread": thread}).as_object().unwrap().clone();
+    let request = GetPromptRequestParams::new(name).with_arguments(arguments);
+    let made = pair.client.get_prompt(request).await.unwrap();
+    json!(made.messages[0])["content"]["text"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_prompt_is_made_of_memory_and_is_the_same_for_the_same_memory() {
+    for era in Era::BOTH {
+        let pair = Pair::new(era, options()).await;
+        let names: Vec<_> = pair
+            .client
+            .list_all_prompts()
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|p| p.name)
+            .collect();
+        assert_eq!(names, ["resume", "handover"]);
+        for (kind, title) in [
+            ("task", "Move the tables"),
+            ("todo", "Tell the others"),
+            ("todo", "Order cake"),
+        ] {
+            pair.call("scratch_add", json!({"kind": kind, "title": title})).await;
+        }
+        pair.call("scratch_complete", json!({"id": "e3"})).await;
+        let resume = prompt(&pair, "resume", "").await;
+        assert!(
+            resume.contains("Open:\ne1 [task/open] Move the tables\ne2 [todo/open]"),
+            "{resume}"
+        );
+        assert!(
+            !resume.contains("Order cake") && resume.contains("scratch_read"),
+            "{resume}"
+        );
+        let handover = prompt(&pair, "handover", "").await;
+        assert!(
+            handover.contains("Done:\ne3 [todo/done] Order cake") && handover.contains("pin it"),
+            "{handover}"
+        );
+        assert_eq!(
+            (&resume, &handover),
+            (
+                &prompt(&pair, "resume", "").await,
+                &prompt(&pair, "handover", "main").await
+            )
+        );
+        let other = prompt(&pair, "resume", "other").await;
+        assert!(
+            other.contains("The scratchbook is empty.") && !other.contains("Move"),
+            "{other}"
+        );
+        let error = pair
+            .client
+            .get_prompt(GetPromptRequestParams::new("x"))
+            .await
+            .unwrap_err();
+        assert!(error.to_string().contains("there are resume and handover"), "{error}");
+        pair.end().await;
+    }
+}

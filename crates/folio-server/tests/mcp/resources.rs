@@ -1,0 +1,183 @@
+//! What can be read under an address, listed and followed.
+
+use folio::runner::Runner;
+use folio::store::workspace::PageInput;
+use folio::{Actor, Role};
+use rmcp::model::{
+    ClientConfig, PaginatedRequestParams, ReadResourceRequestParams, ResourceUpdatedNotificationParam,
+    ServerNotification, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
+};
+use rmcp::service::{NotificationContext, RoleClient};
+use rmcp::{ClientHandler, ServiceError};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use crate::pair::{Era, Pair, Plain, options, runner};
+
+const VIEW: &str = "folio://view/main";
+
+async fn read<H: ClientHandler>(pair: &Pair<H>, uri: &str) -> Result<String, ServiceError> {
+    let read = pair.client.read_resource(ReadResourceRequestParams::new(uri)).await?;
+    let sent = json!(read.contents[0]);
+    assert_eq!(
+        (&sent["uri"], &sent["mimeType"]),
+        (&json!(uri), &json!("text/markdown"))
+    );
+    Ok(sent["text"].as_str().unwrap().to_owned())
+}
+
+async fn pages(runner: &Runner, count: usize) {
+    for n in 1..=count {
+        let input = PageInput {
+            title: format!("Page {n}"),
+            ..PageInput::default()
+        };
+        let person = Actor::new(Role::Human, "ada");
+        runner.workspace().new_page(&person, input).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn views_pages_and_runs_are_read_as_markdown() {
+    for era in Era::BOTH {
+        let runner = runner().await;
+        pages(&runner, 1).await;
+        let pair = Pair::of(era, options(), &runner, Plain).await;
+        assert_eq!(read(&pair, VIEW).await.unwrap(), "the scratchbook is empty\n");
+        pair.call(
+            "scratch_add",
+            json!({"kind": "todo", "title": "Seen", "thread": "/home/ada/work tree"}),
+        )
+        .await;
+        let view = read(&pair, "folio://view/%2Fhome%2Fada%2Fwork%20tree").await.unwrap();
+        assert!(view.contains("e1 [todo/open] Seen"), "{view}");
+        let page = read(&pair, "folio://page/p1").await.unwrap();
+        assert_eq!(
+            page,
+            runner.workspace().page_markdown("p1".parse().unwrap()).await.unwrap()
+        );
+        for (uri, said) in [
+            ("folio://page/p99", "not_found"),
+            ("folio://run/r9", "not_found"),
+            ("folio://nothing/x", "folio://view/{thread}"),
+            ("file:///etc/passwd", "is nothing here"),
+        ] {
+            let error = read(&pair, uri).await.unwrap_err().to_string();
+            assert!(error.contains(said), "{uri}: {error}");
+        }
+        pair.end().await;
+    }
+}
+
+#[tokio::test]
+async fn everything_is_listed_in_parts_with_a_cursor() {
+    let runner = runner().await;
+    pages(&runner, 120).await;
+    let pair = Pair::of(Era::Requests, options(), &runner, Plain).await;
+    let mut uris = Vec::new();
+    let mut cursor = None;
+    loop {
+        let mut request = PaginatedRequestParams::default();
+        request.cursor = cursor;
+        let list = pair.client.list_resources(Some(request)).await.unwrap();
+        assert!(list.resources.len() <= 71, "{}", list.resources.len());
+        uris.extend(list.resources.into_iter().map(|resource| resource.uri));
+        cursor = list.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let expected: Vec<String> = std::iter::once(VIEW.to_owned())
+        .chain((1..=120).map(|n| format!("folio://page/p{n}")))
+        .collect();
+    assert_eq!(uris, expected);
+    let mut request = PaginatedRequestParams::default();
+    request.cursor = Some("nonsense".to_owned());
+    assert!(pair.client.list_resources(Some(request)).await.is_err());
+    let templates = pair.client.list_all_resource_templates().await.unwrap();
+    let forms: Vec<_> = templates
+        .iter()
+        .map(|template| template.uri_template.as_str())
+        .collect();
+    assert_eq!(
+        forms,
+        ["folio://view/{thread}", "folio://page/{handle}", "folio://run/{run}"]
+    );
+    pair.end().await;
+}
+
+/// Hands on what it is told.
+struct Told(mpsc::UnboundedSender<String>);
+
+impl ClientHandler for Told {
+    fn get_info(&self) -> ClientConfig {
+        Plain.get_info()
+    }
+
+    async fn on_resource_updated(&self, params: ResourceUpdatedNotificationParam, _: NotificationContext<RoleClient>) {
+        self.0.send(params.uri).unwrap();
+    }
+}
+
+#[tokio::test]
+#[expect(deprecated, reason = "the generation with sessions has no other way")]
+async fn who_subscribes_is_told_of_what_changed_and_of_nothing_else() {
+    let runner = runner().await;
+    pages(&runner, 1).await;
+    let (told, mut changes) = mpsc::unbounded_channel();
+    let pair = Pair::of(Era::Sessions, options(), &runner, Told(told)).await;
+    for uri in [VIEW, "folio://page/p1"] {
+        pair.client.subscribe(SubscribeRequestParams::new(uri)).await.unwrap();
+    }
+    let wrong = pair
+        .client
+        .subscribe(SubscribeRequestParams::new("folio://page/p9"))
+        .await;
+    assert!(wrong.unwrap_err().to_string().contains("not_found"));
+    // Another thread is not what is followed; the view is.
+    pair.call(
+        "scratch_add",
+        json!({"kind": "note", "title": "There", "thread": "other"}),
+    )
+    .await;
+    pair.call("scratch_add", json!({"kind": "note", "title": "Here"})).await;
+    assert_eq!(changes.recv().await.unwrap(), VIEW);
+    pair.client
+        .unsubscribe(UnsubscribeRequestParams::new(VIEW))
+        .await
+        .unwrap();
+    pair.call("scratch_add", json!({"kind": "note", "title": "Not followed any more"}))
+        .await;
+    pair.call(
+        "scratch_add",
+        json!({"kind": "note", "title": "On the page", "page": "p1"}),
+    )
+    .await;
+    assert_eq!(changes.recv().await.unwrap(), "folio://page/p1");
+    assert!(changes.try_recv().is_err());
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn who_listens_is_told_until_it_stops() {
+    let runner = runner().await;
+    let pair = Pair::of(Era::Requests, options(), &runner, Plain).await;
+    let other = Pair::of(Era::Requests, options(), &runner, Plain).await;
+    let mut filter = SubscriptionFilter::new();
+    filter.resource_subscriptions = Some(vec![VIEW.to_owned(), "file:///etc/passwd".to_owned()]);
+    let mut subscription = pair.client.listen(filter).await.unwrap();
+    let accepted = subscription.acknowledged().resource_subscriptions.clone();
+    assert_eq!(accepted, Some(vec![VIEW.to_owned()]));
+    // Somebody else's change.
+    other
+        .call("scratch_add", json!({"kind": "todo", "title": "From the other side"}))
+        .await;
+    match subscription.next().await.unwrap() {
+        Some(ServerNotification::ResourceUpdatedNotification(told)) => assert_eq!(told.params.uri, VIEW),
+        told => panic!("{told:?}"),
+    }
+    assert!(read(&pair, VIEW).await.unwrap().contains("From the other side"));
+    subscription.cancel().await.unwrap();
+    other.end().await;
+    pair.end().await;
+}

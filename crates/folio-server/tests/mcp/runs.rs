@@ -1,0 +1,214 @@
+//! Runs that a model starts.
+
+use std::sync::{Arc, Mutex};
+
+use folio::memory::id::{Ref, RunHandle};
+use folio_server::{McpOptions, ToolSet};
+use rmcp::ClientHandler;
+use rmcp::model::{CallToolRequestParams, ClientConfig, ClientRequest, ProgressNotificationParam, Request};
+use rmcp::service::{NotificationContext, PeerRequestOptions, RoleClient};
+use serde_json::{Value, json};
+
+use crate::pair::{Era, Pair, Plain, options, runner};
+
+fn with_runs() -> McpOptions {
+    let mut options = options();
+    options.sets = vec![ToolSet::Run];
+    options
+}
+
+fn echo() -> Value {
+    json!({
+        "title": "Echo",
+        "inputs": {"word": {"type": "string", "default": "nothing"}},
+        "steps": [
+            {"id": "first", "do": {"tool": "text", "args": {"op": "echo", "value": "{{ inputs.word }}"}}},
+            {"id": "second", "do": {"tool": "text", "args": {"op": "echo", "value": "{{ results.first.output.value }}!"}}},
+        ],
+        "output": "results.second.output.value",
+    })
+}
+
+const SLOW: &str = "
+title: Slow
+steps: [{id: wait, do: {tool: wait, args: {ms: 60000}}}]
+";
+
+/// Keeps what it is told of how far a request is.
+#[derive(Clone, Default)]
+struct Progress(Arc<Mutex<Vec<ProgressNotificationParam>>>);
+
+impl ClientHandler for Progress {
+    fn get_info(&self) -> ClientConfig {
+        Plain.get_info()
+    }
+
+    async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.0.lock().unwrap().push(params);
+    }
+}
+
+#[tokio::test]
+async fn a_plan_is_carried_out_and_tells_how_far_it_is() {
+    for era in Era::BOTH {
+        let runner = runner().await;
+        let progress = Progress::default();
+        let pair = Pair::of(era, with_runs(), &runner, progress.clone()).await;
+        let (text, run) = pair
+            .call("run_start", json!({"plan": echo(), "inputs": {"word": "hello"}}))
+            .await;
+        assert!(text.starts_with("r1 [ok] Echo: 3 of 3 done"), "{text}");
+        assert_eq!(
+            (&run["handle"], &run["status"], &run["result"]["status"]),
+            (&json!("r1"), &json!("ok"), &json!("ok"))
+        );
+        let told = progress.0.lock().unwrap().clone();
+        assert!(
+            told.windows(2).all(|pair| pair[0].progress < pair[1].progress),
+            "{told:?}"
+        );
+        let last = told.last().unwrap();
+        assert!(
+            last.progress >= 2.0 && last.message.as_ref().unwrap().contains("Echo"),
+            "{told:?}"
+        );
+        let (again, _) = pair.call("run_status", json!({"run": "r1"})).await;
+        assert_eq!(again, text);
+        // A plan may be YAML as well.
+        let yaml = "title: Y\nsteps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]";
+        let (text, _) = pair.call("run_start", json!({"plan": yaml})).await;
+        assert!(text.starts_with("r2 [ok] Y"), "{text}");
+        let read = rmcp::model::ReadResourceRequestParams::new("folio://run/r1");
+        let read = pair.client.read_resource(read).await.unwrap();
+        let markdown = json!(read.contents[0])["text"].as_str().unwrap().to_owned();
+        assert!(
+            markdown.starts_with("# r1 Echo\n") && markdown.contains("- [ok] "),
+            "{markdown}"
+        );
+        pair.end().await;
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_run_is_told_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = with_runs();
+    options.folder = Some(folder.path().to_owned());
+    let pair = Pair::new(Era::Requests, options).await;
+    let plan = json!({"title": "x", "steps": [{"id": "a", "do": {"tool": "teleport"}}, {"id": "b"}]});
+    let (text, code) = pair.refused("run_start", json!({"plan": plan})).await;
+    assert!(
+        code == "plan_invalid" && text.contains("P004") && text.contains("teleport"),
+        "{text}"
+    );
+    let model = json!({"title": "x", "steps": [{"id": "a", "title": "Think"}]});
+    let (text, code) = pair.refused("run_start", json!({"plan": model})).await;
+    assert_eq!(code, "needs_model", "{text}");
+    let (text, code) = pair
+        .refused("run_start", json!({"plan": echo(), "inputs": {"word": "a", "x": 1}}))
+        .await;
+    assert_eq!(code, "inputs_invalid", "{text}");
+    // No path leads out of the folder that the server stands in.
+    let plan = json!({
+        "title": "x",
+        "inputs": {"folder": {"type": "path"}},
+        "steps": [{"id": "a", "do": {"tool": "list", "args": {"path": "{{ inputs.folder }}"}}}],
+    });
+    for path in ["/", "..", "/etc", "missing"] {
+        let (text, code) = pair
+            .refused("run_start", json!({"plan": plan, "inputs": {"folder": path}}))
+            .await;
+        assert!(
+            code == "arguments_invalid" && text.contains("inputs.folder"),
+            "{path}: {text}"
+        );
+    }
+    let (text, _) = pair
+        .call("run_start", json!({"plan": plan, "inputs": {"folder": "."}}))
+        .await;
+    assert!(text.starts_with("r1 [ok]"), "{text}");
+    let (_, code) = pair.refused("run_status", json!({"run": "r9"})).await;
+    assert_eq!(code, "not_found");
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn who_does_not_wait_asks_later_and_no_more_than_eight_are_driven() {
+    let runner = runner().await;
+    let pair = Pair::of(Era::Requests, with_runs(), &runner, Plain).await;
+    for n in 1..=8 {
+        let (text, run) = pair.call("run_start", json!({"plan": SLOW, "wait_seconds": 0})).await;
+        assert!(text.starts_with(&format!("r{n} [running] Slow")), "{text}");
+        assert_eq!(run["status"], "running");
+    }
+    let (text, code) = pair
+        .refused("run_start", json!({"plan": SLOW, "wait_seconds": 0}))
+        .await;
+    assert!(code == "runs_busy" && text.contains("hint: "), "{text}");
+    for row in runner.workspace().runs(&Default::default()).await.unwrap() {
+        runner.cancel(row.id, None, "test").await.unwrap();
+    }
+    let (text, _) = pair.call("run_status", json!({"run": "r1", "wait_seconds": 60})).await;
+    assert!(text.starts_with("r1 [cancelled]"), "{text}");
+    pair.end().await;
+}
+
+/// Waits until the run `r1` has ended, and how.
+async fn end_of(workspace: &folio::Workspace) -> String {
+    let run = Ref::Handle(RunHandle(1));
+    loop {
+        let seen = workspace.head().await.unwrap();
+        match workspace.run(run).await {
+            Ok(row) if row.status != "running" => return row.status,
+            _ => drop(workspace.wait(seen).await.unwrap()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_taken_back_stops_its_run() {
+    // In the generation without sessions over a pipe a request is not cancelled by its client but for its subscriptions.
+    let runner = runner().await;
+    let pair = Pair::of(Era::Sessions, with_runs(), &runner, Plain).await;
+    let arguments = json!({"plan": SLOW}).as_object().unwrap().clone();
+    let call = CallToolRequestParams::new("run_start").with_arguments(arguments);
+    let request = ClientRequest::CallToolRequest(Request::new(call));
+    let asked = pair
+        .client
+        .send_cancellable_request(request, PeerRequestOptions::no_options())
+        .await
+        .unwrap();
+    let seen = runner.workspace().head().await.unwrap();
+    if runner.workspace().run(Ref::Handle(RunHandle(1))).await.is_err() {
+        runner.workspace().wait(seen).await.unwrap();
+    }
+    asked.cancel(Some("not wanted any more".to_owned())).await.unwrap();
+    assert_eq!(end_of(runner.workspace()).await, "cancelled");
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_stops_the_run_that_it_waits_for() {
+    for era in Era::BOTH {
+        let runner = runner().await;
+        let pair = Pair::of(era, with_runs(), &runner, Plain).await;
+        let arguments = json!({"plan": SLOW}).as_object().unwrap().clone();
+        let call = CallToolRequestParams::new("run_start").with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(Request::new(call));
+        let _asked = pair
+            .client
+            .send_cancellable_request(request, PeerRequestOptions::no_options())
+            .await
+            .unwrap();
+        let seen = runner.workspace().head().await.unwrap();
+        if runner.workspace().run(Ref::Handle(RunHandle(1))).await.is_err() {
+            runner.workspace().wait(seen).await.unwrap();
+        }
+        // The server ends in order, with the run.
+        pair.end().await;
+        assert_eq!(
+            runner.workspace().run(Ref::Handle(RunHandle(1))).await.unwrap().status,
+            "cancelled"
+        );
+    }
+}

@@ -1,0 +1,160 @@
+//! The Model Context Protocol at `/mcp`: behind the guard, with limits of its own.
+
+use folio::ThreadKey;
+use folio_server::McpOptions;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::client::{Answer, send};
+use crate::house::{House, is_problem};
+
+const BOTH: &str = "Accept: application/json, text/event-stream";
+
+fn initialize() -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
+        "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}})
+}
+
+fn request(id: u32, method: &str, mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+async fn post(house: &House, headers: &[&str], message: &str) -> Answer {
+    let length = format!("Content-Length: {}", message.len());
+    // Without chunks, so that the body is what was sent.
+    let mut lines = vec![
+        "POST /mcp HTTP/1.0",
+        "Connection: close",
+        "Content-Type: application/json",
+        BOTH,
+        &length,
+    ];
+    lines.extend(headers);
+    if !headers.iter().any(|header| header.starts_with("Host")) {
+        lines.push("Host: localhost");
+    }
+    send(house.at, &lines, message).await
+}
+
+/// The message in an answer, which is a stream of one.
+fn message(answer: &Answer) -> Value {
+    let data = answer.body.lines().rev().find_map(|line| line.strip_prefix("data: "));
+    serde_json::from_str(data.unwrap_or(&answer.body)).unwrap_or_else(|error| panic!("{error}: {answer:?}"))
+}
+
+#[tokio::test]
+async fn a_request_that_says_all_is_answered_without_a_session() {
+    let house = House::with_mcp(McpOptions::of(ThreadKey::main())).await;
+    let call = |method, name: &str, params| {
+        let method_header = format!("Mcp-Method: {method}");
+        let mut headers = vec!["MCP-Protocol-Version: 2026-07-28".to_owned(), method_header];
+        if !name.is_empty() {
+            headers.push(format!("Mcp-Name: {name}"));
+        }
+        (headers, request(7, method, params).to_string())
+    };
+    for (method, name, params, said) in [
+        ("server/discover", "", json!({}), "2026-07-28"),
+        (
+            "tools/call",
+            "scratch_add",
+            json!({"name": "scratch_add", "arguments": {"kind": "todo", "title": "By HTTP"}}),
+            "e1 [todo/open]",
+        ),
+        (
+            "tools/call",
+            "scratch_read",
+            json!({"name": "scratch_read", "arguments": {}}),
+            "By HTTP",
+        ),
+        (
+            "resources/read",
+            "folio://view/main",
+            json!({"uri": "folio://view/main"}),
+            "By HTTP",
+        ),
+    ] {
+        let (headers, body) = call(method, name, params);
+        let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
+        let answer = post(&house, &headers, &body).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let result = message(&answer);
+        assert!(
+            result["id"] == 7 && result["result"].to_string().contains(said),
+            "{result}"
+        );
+    }
+    house.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_begins_is_used_and_ends() {
+    let house = House::with_mcp(McpOptions::of(ThreadKey::main())).await;
+    let began = post(&house, &[], &initialize().to_string()).await;
+    assert_eq!(
+        (began.status, &message(&began)["result"]["serverInfo"]["name"]),
+        (200, &json!("folio"))
+    );
+    let session = format!("Mcp-Session-Id: {}", began.header("mcp-session-id"));
+    let headers = [session.as_str(), "MCP-Protocol-Version: 2025-11-25"];
+    let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
+    assert_eq!(post(&house, &headers, &told).await.status, 202);
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}).to_string();
+    let listed = message(&post(&house, &headers, &list).await);
+    assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 6);
+    let delete = ["DELETE /mcp HTTP/1.0", "Host: localhost", &session];
+    assert!(send(house.at, &delete, "").await.status < 300);
+    assert_eq!(post(&house, &headers, &list).await.status, 404);
+    house.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn strangers_and_what_is_too_large_are_refused() {
+    let house = House::with_mcp(McpOptions::of(ThreadKey::main())).await;
+    let begin = initialize().to_string();
+    let strange = post(&house, &["Host: evil.example"], &begin).await;
+    is_problem(&strange, 421, "host_refused");
+    let page = post(&house, &["Origin: http://evil.example"], &begin).await;
+    is_problem(&page, 403, "origin_refused");
+    let stream = [
+        "GET /mcp HTTP/1.0",
+        "Host: localhost",
+        BOTH,
+        "Origin: http://evil.example",
+    ];
+    assert_eq!(send(house.at, &stream, "").await.status, 403);
+    let large = format!("{begin}{}", " ".repeat(1024 * 1024));
+    assert_eq!(post(&house, &[], &large).await.status, 413);
+    let nonsense = post(&house, &[], "no message").await;
+    assert!((400..500).contains(&nonsense.status), "{nonsense:?}");
+    house.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_is_no_memory_for_models_has_no_such_path() {
+    let house = House::new().await;
+    let answer = post(&house, &[], &initialize().to_string()).await;
+    assert_eq!(answer.status, 404, "{answer:?}");
+    house.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn conversations_end_with_the_server() {
+    let house = House::with_mcp(McpOptions::of(ThreadKey::main())).await;
+    let began = post(&house, &[], &initialize().to_string()).await;
+    let session = format!("Mcp-Session-Id: {}", began.header("mcp-session-id"));
+    let mut stream = TcpStream::connect(house.at).await.unwrap();
+    let asked = format!("GET /mcp HTTP/1.0\r\nHost: localhost\r\n{BOTH}\r\n{session}\r\n\r\n");
+    stream.write_all(asked.as_bytes()).await.unwrap();
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).await.unwrap();
+    assert_eq!(&first[9..], b"200");
+    house.stop().await.unwrap();
+    drop(stream.read_to_end(&mut Vec::new()).await);
+}
