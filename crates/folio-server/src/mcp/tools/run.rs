@@ -35,7 +35,7 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     let start = json!({
         "type": "object",
         "properties": {
-            "plan": {"description": "plan document: an object, or YAML or JSON as text", "type": ["object", "string"]},
+            "plan": {"description": "plan document; as text, YAML or JSON", "anyOf": [{"type": "object"}, {"type": "string"}]},
             "inputs": {"type": "object"},
             "goal": {"type": "string"},
             "wait_seconds": wait(),

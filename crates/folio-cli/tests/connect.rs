@@ -1,0 +1,121 @@
+//! What docs/connect tells people to write works with the program as it is built.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use support::Folio;
+use support::mcp::Host;
+
+/// The pages, by name.
+fn pages() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/connect");
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let mut pages: Vec<_> = files
+        .map(|file| {
+            let name = file.file_name().unwrap().to_string_lossy().into_owned();
+            (name, std::fs::read_to_string(&file).unwrap())
+        })
+        .collect();
+    pages.sort();
+    pages
+}
+
+/// The blocks of `page` in the language `language`.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let fence = format!("```{language}\n");
+    let blocks = page.split(&fence).skip(1);
+    blocks
+        .map(|rest| rest.split("```").next().unwrap().to_owned())
+        .collect()
+}
+
+/// Every command that `value` has the program started with, and every address.
+fn found_in(value: &Value, commands: &mut Vec<Vec<String>>, addresses: &mut Vec<String>) {
+    let texts = |value: &Value| -> Vec<String> {
+        let list = value.as_array().into_iter().flatten();
+        list.map(|text| text.as_str().unwrap().to_owned()).collect()
+    };
+    let Value::Object(fields) = value else { return };
+    match fields.get("command") {
+        Some(Value::String(program)) => {
+            let mut command = vec![program.clone()];
+            command.extend(texts(fields.get("args").unwrap_or(&Value::Null)));
+            commands.push(command);
+        }
+        Some(list @ Value::Array(_)) => commands.push(texts(list)),
+        _ => {}
+    }
+    for name in ["url", "httpUrl"] {
+        addresses.extend(fields.get(name).and_then(Value::as_str).map(str::to_owned));
+    }
+    for inner in fields.values() {
+        found_in(inner, commands, addresses);
+    }
+}
+
+#[test]
+fn every_configuration_starts_a_server_that_answers() {
+    let pages = pages();
+    // Where `folio serve` is when nobody says anything else.
+    let usual = format!("http://{}/mcp", folio_server::ServeOptions::default().listen);
+    let (mut started, mut addressed) = (0, 0);
+    for (name, page) in &pages {
+        let (mut commands, mut addresses) = (Vec::new(), Vec::new());
+        for block in blocks(page, "json") {
+            let value: Value = serde_json::from_str(&block).unwrap_or_else(|error| panic!("{name}: {error}"));
+            found_in(&value, &mut commands, &mut addresses);
+        }
+        for block in blocks(page, "toml") {
+            let value: Value = toml::from_str(&block).unwrap_or_else(|error| panic!("{name}: {error}"));
+            found_in(&value, &mut commands, &mut addresses);
+        }
+        for block in blocks(page, "sh") {
+            for line in block.lines() {
+                let (_, command) = line.split_once(" -- ").unwrap_or_else(|| panic!("{name}: {line}"));
+                commands.push(command.split_whitespace().map(str::to_owned).collect());
+            }
+        }
+        if name != "README.md" {
+            assert!(!commands.is_empty() && !addresses.is_empty(), "{name} says too little");
+        }
+        for command in commands {
+            assert_eq!(command[0], "folio", "{name}");
+            let folio = Folio::new();
+            let arguments: Vec<&str> = command[1..].iter().map(String::as_str).collect();
+            let mut host = Host::start(folio.process(&arguments));
+            let tools = host.ask("tools/list", json!({}));
+            assert_eq!(tools["tools"].as_array().unwrap().len(), 6, "{name}: {command:?}");
+            assert!(
+                host.call("scratch_add", json!({"kind": "note", "title": "x"}))
+                    .starts_with("e1 "),
+                "{name}"
+            );
+            assert_eq!(host.end().0, Some(0), "{name}");
+            started += 1;
+        }
+        for address in addresses {
+            assert_eq!(address, usual, "{name}");
+            addressed += 1;
+        }
+    }
+    assert!(
+        started >= 8 && addressed >= 6,
+        "{started} commands, {addressed} addresses"
+    );
+}
+
+#[test]
+fn every_page_is_listed() {
+    let pages = pages();
+    let (_, list) = pages.iter().find(|(name, _)| name == "README.md").unwrap();
+    for (name, _) in &pages {
+        assert!(
+            name == "README.md" || list.contains(&format!("[{name}]({name})")),
+            "{name}"
+        );
+    }
+}

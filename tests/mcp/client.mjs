@@ -1,0 +1,79 @@
+// The official TypeScript client against `folio mcp` and `folio serve`: both generations of the protocol, both transports.
+//
+// client.mjs stdio FOLIO MODE    client.mjs http URL MODE        MODE: legacy, auto, 2026-07-28
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+// Where it is installed says who starts this.
+const packages = createRequire(join(process.env.NODE_PACKAGES, "package.json"));
+const load = (name) => import(pathToFileURL(packages.resolve(name)));
+const { Client, StreamableHTTPClientTransport } = await load("@modelcontextprotocol/client");
+const { StdioClientTransport } = await load("@modelcontextprotocol/client/stdio");
+
+const [transport, where, mode] = process.argv.slice(2);
+const VERSIONS = { legacy: "2025-11-25", auto: "2026-07-28", "2026-07-28": "2026-07-28" };
+// Every conversation over HTTP has the same space.
+const thread = `node-${transport}-${mode}`;
+const view = `folio://view/${thread}`;
+const folder = mkdtempSync(join(tmpdir(), "folio-peer-"));
+const args = ["--store", `sqlite:${folder}/f.db`, "mcp", "--tools", "observe,memory,run"];
+
+const negotiation = { legacy: "legacy", auto: "auto", "2026-07-28": { pin: "2026-07-28" } };
+const client = new Client({ name: "typescript", version: "1" }, { versionNegotiation: { mode: negotiation[mode] } });
+let updated;
+const isUpdated = new Promise((resolve) => (updated = resolve));
+client.setNotificationHandler("notifications/resources/updated", (told) => updated(told.params.uri));
+await client.connect(
+  transport === "http"
+    ? new StreamableHTTPClientTransport(new URL(where))
+    : new StdioClientTransport({ command: where, args }),
+);
+try {
+  assert.equal(client.getNegotiatedProtocolVersion(), VERSIONS[mode]);
+  const { tools } = await client.listTools();
+  assert.deepEqual(tools.slice(0, 2).map((tool) => tool.name), ["scratch_read", "scratch_add"]);
+
+  const call = (name, more) => client.callTool({ name, arguments: { thread, ...more } });
+  const added = await call("scratch_add", { kind: "todo", title: "From TypeScript" });
+  const { handle } = added.structuredContent;
+  assert.equal(added.content[0].text, `${handle} [todo/open] From TypeScript`);
+  const refused = await call("scratch_pin", { id: "e99999" });
+  assert.ok(refused.isError && refused.content[0].text.startsWith("not_found: "), JSON.stringify(refused));
+
+  const { resources } = await client.listResources();
+  assert.ok(resources.some((resource) => resource.uri.startsWith("folio://view/")));
+  const { contents } = await client.readResource({ uri: view });
+  assert.ok(contents[0].text.includes(handle) && contents[0].mimeType === "text/markdown");
+
+  const change = () => call("scratch_complete", { id: handle });
+  if (mode === "legacy") {
+    await client.subscribeResource({ uri: view });
+    await change();
+  } else {
+    await client.listen({ resourceSubscriptions: [view] });
+    await change();
+  }
+  assert.equal(await isUpdated, view);
+
+  const made = await client.getPrompt({ name: "handover", arguments: { thread } });
+  assert.ok(made.messages[0].content.text.includes("From TypeScript"));
+
+  const heard = [];
+  const step = (n) => ({ id: `s${n}`, do: { tool: "text", args: { op: "echo", value: n } } });
+  const plan = { title: "Three", steps: [1, 2, 3].map(step) };
+  const done = await client.callTool(
+    { name: "run_start", arguments: { plan, thread } },
+    { onprogress: (progress) => heard.push(progress) },
+  );
+  assert.match(done.content[0].text, /\[ok\] Three: 4 of 4 done/);
+  assert.equal(heard.at(-1).total, 4);
+} finally {
+  await client.close();
+  rmSync(folder, { recursive: true, force: true });
+}
+console.log(`typescript, ${transport}, ${mode}: ok`);

@@ -1,0 +1,97 @@
+"""The official Python client against `folio mcp` and `folio serve`: both generations of the protocol, both transports.
+
+client.py stdio FOLIO MODE    client.py http URL MODE        MODE: legacy, auto, 2026-07-28
+"""
+
+import asyncio
+import sys
+import tempfile
+
+import mcp_types as types
+from mcp import StdioServerParameters
+from mcp.client.client import Client
+from mcp.client.stdio import stdio_client
+
+transport, where, mode = sys.argv[1:4]
+VERSIONS = {"legacy": "2025-11-25", "auto": "2026-07-28", "2026-07-28": "2026-07-28"}
+# Every conversation over HTTP has the same space.
+THREAD = f"python-{transport}-{mode}"
+VIEW = f"folio://view/{THREAD}"
+
+
+def server(store):
+    if transport == "http":
+        return where
+    arguments = ["--store", f"sqlite:{store}/f.db", "mcp", "--tools", "observe,memory,run"]
+    return stdio_client(StdioServerParameters(command=where, args=arguments))
+
+
+def text(result):
+    assert not result.is_error, result
+    return result.content[0].text
+
+
+async def main(store):
+    updated = asyncio.Queue()
+
+    async def heard(message):
+        if isinstance(message, types.ResourceUpdatedNotification):
+            await updated.put(message.params.uri)
+
+    async with Client(server(store), mode=mode, message_handler=heard) as client:
+        assert client.protocol_version == VERSIONS[mode], client.protocol_version
+        tools = [tool.name for tool in (await client.list_tools()).tools]
+        assert tools[:2] == ["scratch_read", "scratch_add"] and "run_start" in tools, tools
+
+        call = lambda name, **arguments: client.call_tool(name, arguments | {"thread": THREAD})
+        added = await call("scratch_add", kind="todo", title="From Python")
+        handle = added.structured_content["handle"]
+        assert text(added) == f"{handle} [todo/open] From Python", added
+        assert handle in text(await call("scratch_read"))
+        refused = await call("scratch_pin", id="e99999")
+        assert refused.is_error and refused.content[0].text.startswith("not_found: "), refused
+        assert refused.structured_content["code"] == "not_found"
+
+        uris = [str(resource.uri) for resource in (await client.list_resources()).resources]
+        assert any(uri.startswith("folio://view/") for uri in uris), uris
+        assert len((await client.list_resource_templates()).resource_templates) == 3
+        read = (await client.read_resource(VIEW)).contents[0]
+        assert handle in read.text and read.mime_type == "text/markdown"
+
+        async def change():
+            await call("scratch_complete", id=handle)
+
+        if mode == "legacy":
+            await client.subscribe_resource(VIEW)
+            await change()
+            assert await asyncio.wait_for(updated.get(), 10) == VIEW
+            await client.unsubscribe_resource(VIEW)
+        else:
+            async with client.listen(resource_subscriptions=[VIEW]) as subscription:
+                await change()
+                event = await asyncio.wait_for(anext(aiter(subscription)), 10)
+                assert str(event.uri) == VIEW, event
+
+        prompts = [prompt.name for prompt in (await client.list_prompts()).prompts]
+        assert prompts == ["resume", "handover"], prompts
+        made = await client.get_prompt("handover", {"thread": THREAD})
+        assert "From Python" in made.messages[0].content.text
+
+        heard_of = []
+
+        async def progress(done, total, message):
+            heard_of.append((done, total, message))
+
+        step = lambda n: {"id": f"s{n}", "do": {"tool": "text", "args": {"op": "echo", "value": n}}}
+        plan = {"title": "Three", "steps": [step(n) for n in (1, 2, 3)]}
+        arguments = {"plan": plan, "thread": THREAD}
+        done = await client.call_tool("run_start", arguments, progress_callback=progress)
+        assert "[ok] Three: 4 of 4 done" in text(done), done
+        assert heard_of and heard_of[-1][1] == 4, heard_of
+        run = done.structured_content["handle"]
+        assert "- [ok] " in (await client.read_resource(f"folio://run/{run}")).contents[0].text
+
+
+with tempfile.TemporaryDirectory() as folder:
+    asyncio.run(main(folder))
+print(f"python, {transport}, {mode}: ok")
