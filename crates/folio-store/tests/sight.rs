@@ -4,16 +4,19 @@
 
 use std::sync::Arc;
 
+use folio_engine::Event;
+use folio_memory::goals::GoalInput;
 use folio_memory::id::Ref;
 use folio_memory::observation::ObservationInput;
 use folio_memory::scratchbook::ItemInput;
+use folio_memory::turn::{Decision, NewTurn, Stage, Used};
 use folio_memory::{
-    Actor, Change, Entry, EntryQuery, NewPage, Owner, PageFields, PageId, PageQuery, PageRole, Role, RunId, SpaceName,
-    SpacePolicy, ThreadKey,
+    Actor, Change, Entry, EntryKind, EntryQuery, NewPage, Owner, PageFields, PageId, PageQuery, PageRole, Role, RunId,
+    Seq, SpaceName, SpacePolicy, ThreadKey, Turn, TurnId, TurnQuery,
 };
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::workspace::{BookFilter, EpisodeQuery, Guard, Write};
-use folio_store::{BlobHash, Workspace, WorkspaceError};
+use folio_store::{BlobHash, RunAppend, Workspace, WorkspaceError};
 use folio_testkit::{SeededIds, SimClock};
 use serde_json::{Value, json};
 
@@ -241,11 +244,7 @@ async fn what_tells_of_the_whole_space_is_for_those_who_may_read_it_m7_7() {
     for role in Role::ALL {
         let space = house.seen_by(role);
         let refused = readable(role).len() < 6;
-        assert_eq!(
-            is_refused(space.changes(folio_memory::Seq(0), 10).await),
-            refused,
-            "{role}"
-        );
+        assert_eq!(is_refused(space.changes(Seq(0), 10).await), refused, "{role}");
         assert_eq!(is_refused(space.runs(&Default::default()).await), refused, "{role}");
         assert_eq!(
             is_refused(space.episodes(&EpisodeQuery::default()).await),
@@ -257,7 +256,7 @@ async fn what_tells_of_the_whole_space_is_for_those_who_may_read_it_m7_7() {
         if refused {
             let hash = BlobHash("0".repeat(64));
             assert!(is_refused(space.blob(&hash).await), "{role}");
-            let journal = space.journal(run("other"), folio_memory::Seq(0)).await;
+            let journal = space.journal(run("other"), Seq(0)).await;
             assert!(is_refused(journal), "{role}");
         }
     }
@@ -289,4 +288,227 @@ async fn a_client_changes_the_book_of_the_thread_that_its_connection_named_m7_7(
         .entry;
     let done = own.complete(&client, Ref::Id(todo.id), Guard::default()).await;
     assert!(!is_refused(done), "what it wrote itself is its own wherever it stands");
+}
+
+/// The same, with the run in the log.
+async fn house_with_run() -> House {
+    let house = house().await;
+    let started = Event::RunStarted {
+        format: 1,
+        goal: "a run".to_owned(),
+        plan: json!({}),
+        inputs: Default::default(),
+        deadline: None,
+        run: Value::Null,
+    };
+    let append = RunAppend {
+        run: run("run"),
+        events: vec![started],
+        status: Some("running".to_owned()),
+        title: Some("a run".to_owned()),
+    };
+    let write = Write {
+        run: Some(append),
+        ..Write::default()
+    };
+    house.space.record(&person(), write).await.unwrap();
+    house
+}
+
+/// A turn of the run, one in the thread, and one that is neither; each decided on an observation for the agent and one for the
+/// user.
+async fn turns(house: &House) -> [Turn; 3] {
+    let begin = async |name: &str, of: Option<RunId>, key: &str| {
+        let decided = |entry: &Entry| Used::of(entry);
+        let new = NewTurn {
+            id: TurnId::derived(&[name]),
+            thread: thread(key),
+            input: name.to_owned(),
+            run: of,
+            background: false,
+            as_of: Seq(0),
+            decisions: vec![
+                Decision::new(
+                    Stage::Router,
+                    "high",
+                    vec!["because of both".to_owned()],
+                    vec![
+                        decided(&house.asks_agent),
+                        decided(&house.asks_user),
+                        decided(&house.in_book),
+                    ],
+                ),
+                Decision::new(
+                    Stage::Executor,
+                    "one",
+                    vec!["because of one".to_owned()],
+                    vec![decided(&house.asks_agent)],
+                ),
+            ],
+        };
+        let change = Change::BeginTurn(Box::new(new));
+        house.space.record(&person(), Write::of(vec![change])).await.unwrap();
+        let id = Ref::Id(TurnId::derived(&[name]));
+        house.space.end_turn(&person(), id).await.unwrap().turn
+    };
+    [
+        begin("of the run", Some(run("run")), "another").await,
+        begin("of the thread", None, "own").await,
+        begin("of neither", None, "another").await,
+    ]
+}
+
+/// Which of those turns a role may read.
+fn readable_turns(role: Role) -> &'static [usize] {
+    match role {
+        Role::Tool => &[],
+        Role::Executor | Role::Planner => &[0],
+        Role::Compactor => &[1],
+        _ => &[0, 1, 2],
+    }
+}
+
+#[tokio::test]
+async fn every_role_reads_the_turns_of_its_column_and_of_decisions_what_is_for_it_m7_7() {
+    let house = Box::pin(house_with_run()).await;
+    let turns = turns(&house).await;
+    for role in Role::ALL {
+        let space = house.seen_by(role);
+        let listed = space.turns(&TurnQuery::default()).await.unwrap();
+        for (at, turn) in turns.iter().enumerate() {
+            let wanted = readable_turns(role).contains(&at);
+            let id = Ref::Id(turn.begun.id);
+            assert_eq!(is_refused(space.turn(id).await), !wanted, "{role} {at}");
+            assert_eq!(
+                is_refused(space.turn_export(id).await),
+                !wanted,
+                "{role} export of {at}"
+            );
+            assert_eq!(
+                listed.iter().any(|one| one.handle == turn.handle),
+                wanted,
+                "{role} list {at}"
+            );
+            let receipts = space.receipts(id).await;
+            assert_eq!(is_refused(receipts), role != Role::Human, "{role} receipts of {at}");
+            let shown = space.shown(Ref::Id(house.asks_agent.id), id).await;
+            assert_eq!(is_refused(shown), role != Role::Human, "{role} shown in {at}");
+            if !wanted {
+                continue;
+            }
+            let seen = space.turn(id).await.unwrap();
+            assert_eq!(
+                Some(&seen),
+                listed.iter().find(|one| one.handle == turn.handle),
+                "{role} {at}"
+            );
+            let used = |decision: &Decision| -> Vec<_> { decision.used.iter().map(|used| used.id).collect() };
+            let all: Vec<_> = house
+                .all()
+                .into_iter()
+                .filter(|(name, _)| readable(role).contains(name))
+                .collect();
+            let is_for_it = |entry: &&Entry| all.iter().any(|(_, known)| known.id == entry.id);
+            let both: Vec<_> = [&house.asks_agent, &house.asks_user, &house.in_book]
+                .into_iter()
+                .filter(is_for_it)
+                .map(|entry| entry.id)
+                .collect();
+            let first = seen.decision(Stage::Router).unwrap();
+            assert_eq!(used(first), both, "{role}");
+            assert_eq!(first.reasons.is_empty(), both.len() < 3, "{role}");
+            let one = seen.decision(Stage::Executor).unwrap();
+            assert_eq!(one.reasons.is_empty(), !is_for_it(&&house.asks_agent), "{role}");
+            let export = space.turn_export(id).await.unwrap();
+            assert_eq!(export.parts.is_empty(), readable(role).len() < 6, "{role}");
+            for exported in space.exported(&export, true).await.unwrap() {
+                assert!(all.iter().any(|(_, known)| known.id == exported.listed.id), "{role}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn why_is_told_of_what_somebody_may_read_in_turns_that_they_may_read_m7_7() {
+    let house = Box::pin(house_with_run()).await;
+    let turns = turns(&house).await;
+    for role in Role::ALL {
+        let space = house.seen_by(role);
+        for (name, entry) in house.all() {
+            let may = readable(role).contains(&name);
+            let why = space.why(Ref::Id(entry.id), None).await;
+            assert_eq!(
+                is_refused(space.why(Ref::Id(entry.id), None).await),
+                !may,
+                "{role} {name}"
+            );
+            for (turn, decision) in why.into_iter().flatten() {
+                let at = turns.iter().position(|known| known.handle == turn.handle).unwrap();
+                assert!(readable_turns(role).contains(&at), "{role} {name}");
+                assert!(decision.used.iter().any(|used| used.id == entry.id));
+            }
+            for (at, turn) in turns.iter().enumerate() {
+                let why = space.why(Ref::Id(entry.id), Some(Ref::Id(turn.begun.id))).await;
+                let wanted = may && readable_turns(role).contains(&at);
+                assert_eq!(is_refused(why), !wanted, "{role} {name} in {at}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn goals_are_listed_and_counted_as_far_as_somebody_may_read_m7_7() {
+    let house = house().await;
+    let goal = |name: &str| GoalInput {
+        title: name.to_owned(),
+        key: Some("trip".to_owned()),
+        ..GoalInput::default()
+    };
+    for key in ["own", "another"] {
+        let added = house
+            .space
+            .add_goal(&person(), &thread(key), EntryKind::Goal, goal(key), None)
+            .await;
+        added.unwrap();
+    }
+    for owner in ["agent", "user"] {
+        let input = json!({"content": owner, "owner": owner, "context": {"goal_id": "trip"}});
+        let input: ObservationInput = serde_json::from_value(input).unwrap();
+        house.space.add_observation(&person(), input, None).await.unwrap();
+    }
+    for role in Role::ALL {
+        let goals = house.seen_by(role).goals(None, true).await.unwrap();
+        let seen: Vec<_> = goals
+            .iter()
+            .map(|goal| (goal.entry.fields.title.as_str(), goal.progress.open))
+            .collect();
+        let wanted: &[(&str, u64)] = match role {
+            Role::Tool | Role::Executor | Role::Planner => &[],
+            // Nothing of what is linked to it is in its thread.
+            Role::Compactor => &[("own", 0)],
+            // Two observations, and the other goal of the same name.
+            _ => &[("another", 3), ("own", 3)],
+        };
+        assert_eq!(seen.len(), wanted.len(), "{role}");
+        for (seen, wanted) in seen.iter().zip(wanted) {
+            assert_eq!((seen.0, u64::from(seen.1)), *wanted, "{role}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_compactor_writes_the_book_of_its_own_thread_m7_7() {
+    let house = house().await;
+    let compactor = Actor::new(Role::Compactor, "scan");
+    let note: ItemInput = serde_json::from_value(json!({"kind": "note", "body": "what it came to"})).unwrap();
+    let own = house.space.in_thread(&thread("own"));
+    assert!(!is_refused(
+        own.add_item(&compactor, &thread("own"), note.clone(), None).await
+    ));
+    assert!(is_refused(
+        own.add_item(&compactor, &thread("another"), note.clone(), None).await
+    ));
+    assert!(is_refused(
+        house.space.add_item(&compactor, &thread("own"), note, None).await
+    ));
 }

@@ -7,6 +7,7 @@ use crate::id::RunId;
 use crate::page::PageFields;
 use crate::space::ThreadKey;
 use crate::tool_exchange::ReadScope;
+use crate::turn::{NewTurn, TurnQuery};
 
 /// What of a space somebody may read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +44,36 @@ impl Sight {
             Self::Thread(thread) => page.thread.as_ref() == Some(thread),
             Self::Manifest(_) => false,
         }
+    }
+
+    /// Whether it takes in a turn that began as `turn`: a run's turns are its own, a thread's turns are those in it.
+    #[must_use]
+    pub fn takes_in_turn(&self, turn: &NewTurn) -> bool {
+        match self {
+            Self::Space => true,
+            Self::Run(run) => turn.run.is_some() && turn.run == *run,
+            Self::Thread(thread) => turn.thread == *thread,
+            Self::Manifest(_) => false,
+        }
+    }
+
+    /// `query` for no more turns than it takes in; none if there can be none.
+    #[must_use]
+    pub fn narrowed(&self, query: &TurnQuery) -> Option<TurnQuery> {
+        let mut query = query.clone();
+        match self {
+            Self::Space => {}
+            Self::Run(run) => {
+                let own = (*run)?;
+                (query.run.replace(own).is_none_or(|asked| asked == own)).then_some(())?;
+            }
+            Self::Thread(thread) => {
+                let asked = query.thread.replace(thread.clone());
+                asked.is_none_or(|asked| asked == *thread).then_some(())?;
+            }
+            Self::Manifest(_) => return None,
+        }
+        Some(query)
     }
 
     /// Whether it takes in `entry`, which stands on a page with the fields `page`.

@@ -248,8 +248,8 @@ impl Judged<'_> {
     }
 
     fn is_history(&self, page: PageId) -> bool {
-        self.fields_of(page)
-            .is_some_and(|fields| fields.role == PageRole::History)
+        let fields = self.fields_of(page);
+        fields.is_some_and(|fields| fields.role == PageRole::History && self.is_of_thread(fields))
     }
 
     fn is_own_page(&self, page: PageId) -> bool {
@@ -268,7 +268,7 @@ impl Judged<'_> {
                 of_run && is_work && (fields.role == PageRole::ScratchpadExec || self.is_in_branch(fields))
             }
             Role::Reflector | Role::Cleaner => fields.role == PageRole::IterationSummary,
-            Role::Compactor => fields.role == PageRole::Scratchbook,
+            Role::Compactor => fields.role == PageRole::Scratchbook && self.is_of_thread(fields),
             // Its thread has no run's pages, but for a run that it started.
             Role::Client => {
                 (fields.run.is_none() || fields.run == self.actor.run)

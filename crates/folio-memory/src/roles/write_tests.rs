@@ -58,7 +58,8 @@ fn who_may(changes: &[Change], there: &[Change]) -> Vec<&'static str> {
             known.pages.insert(new.id, new.fields.clone());
         }
     }
-    let book = PageFields::new(PageRole::Scratchbook, "book", Owner::agent());
+    let mut book = PageFields::new(PageRole::Scratchbook, "book", Owner::agent());
+    book.thread = Some(ThreadKey::main());
     known.pages.insert(PageId::derived(&["book"]), book);
     let policy = SpacePolicy::default();
     let types = TypeRegistry::of(&policy);
@@ -72,6 +73,10 @@ fn pages_are_added_by_planners_and_people_and_by_others_where_they_are_at_home_m
         page(PageRole::ScratchpadExec, "branch", Some("mine"), None),
         page(PageRole::ScratchpadExec, "other branch", Some("other"), None),
     ];
+    let mut of_own_thread = page(PageRole::Scratchbook, "of its own thread", None, None);
+    if let Change::EnsurePage(new) = &mut of_own_thread {
+        new.fields.thread = Some(ThreadKey::main());
+    }
     for (wanted, new) in [
         (
             &["executor", "planner", "client", "human"][..],
@@ -91,9 +96,10 @@ fn pages_are_added_by_planners_and_people_and_by_others_where_they_are_at_home_m
             page(PageRole::IterationSummary, "e", None, None),
         ),
         (
-            &["planner", "compactor", "client", "human"],
+            &["planner", "client", "human"],
             page(PageRole::Scratchbook, "no thread's", None, None),
         ),
+        (&["planner", "compactor", "client", "human"], of_own_thread),
     ] {
         assert_eq!(who_may(std::slice::from_ref(&new), &there), wanted, "{new:?}");
         let Change::EnsurePage(page) = &new else { panic!() };

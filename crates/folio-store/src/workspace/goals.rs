@@ -12,6 +12,7 @@ use folio_memory::{
 };
 use serde_json::json;
 
+use super::observations::Whose;
 use super::{Workspace, WorkspaceError, Write, Written, source_of, trust_of};
 
 /// A goal or a pending action, and how far it is.
@@ -32,6 +33,16 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn goals(&self, thread: Option<&ThreadKey>, all: bool) -> Result<Vec<GoalState>, WorkspaceError> {
+        self.goals_as(Whose::AsAsked, thread, all).await
+    }
+
+    /// The same, as `whose` sees them and what is linked to them.
+    async fn goals_as(
+        &self,
+        whose: Whose,
+        thread: Option<&ThreadKey>,
+        all: bool,
+    ) -> Result<Vec<GoalState>, WorkspaceError> {
         let mut status = vec![Status::Open, Status::InProgress, Status::Blocked];
         if all {
             status.push(Status::Done);
@@ -44,8 +55,8 @@ impl Workspace {
             ..EntryQuery::default()
         };
         let mut goals = Vec::new();
-        for entry in self.read_entries(&query).await?.items {
-            let linked = self.linked_to(&entry).await?;
+        for entry in self.entries_as(whose, &query).await?.items {
+            let linked = self.linked_to(whose, &entry).await?;
             let progress = progress(&linked, self.now());
             goals.push(GoalState { entry, progress });
         }
@@ -142,7 +153,7 @@ impl Workspace {
         actor: &Actor,
         thread: &ThreadKey,
     ) -> Result<Vec<GoalState>, WorkspaceError> {
-        let mut goals = self.goals(Some(thread), false).await?;
+        let mut goals = self.goals_as(Whose::Stages, Some(thread), false).await?;
         let (mut changes, mut put_away) = (Vec::new(), Vec::new());
         for goal in &goals {
             let entry = &goal.entry;
@@ -184,7 +195,7 @@ impl Workspace {
     }
 
     async fn settled(&self, action: &Entry) -> Result<Option<Vec<FieldChange>>, WorkspaceError> {
-        let mut confirmations = self.linked_to(action).await?;
+        let mut confirmations = self.linked_to(Whose::Stages, action).await?;
         let policy = self.policy().await?;
         let types = policy.types();
         confirmations.retain(|entry| {
@@ -196,7 +207,7 @@ impl Workspace {
     }
 
     /// What names `goal` in its context, archived or not.
-    async fn linked_to(&self, goal: &Entry) -> Result<Vec<Entry>, WorkspaceError> {
+    async fn linked_to(&self, whose: Whose, goal: &Entry) -> Result<Vec<Entry>, WorkspaceError> {
         let path = match goal.kind {
             EntryKind::PendingAction => ACTION_PATH,
             _ => GOAL_PATH,
@@ -209,14 +220,15 @@ impl Workspace {
                 limit: MAX_LIMIT,
                 ..EntryQuery::default()
             };
-            let found = self.read_entries(&query).await?.items;
+            let found = self.entries_as(whose, &query).await?.items;
             linked.extend(found.into_iter().filter(|entry| entry.id != goal.id));
         }
         // What is evidence for a goal belongs to it, too.
-        for link in self.links(&goal.id.to_string()).await? {
+        for link in self.inner.store.links(self.space(), &goal.id.to_string()).await? {
             if link.rel == Relation::EvidenceFor
                 && link.dst == goal.id.to_string()
                 && let Ok(id) = link.src.parse::<EntryId>()
+                && (whose == Whose::Stages || self.is_visible(id).await?)
             {
                 linked.push(self.read_entry(EntryRef::Id(id)).await?);
             }

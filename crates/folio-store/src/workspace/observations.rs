@@ -299,6 +299,18 @@ impl Workspace {
         answer
     }
 
+    /// What `query` asks for, as `whose` sees it.
+    pub(super) async fn entries_as(
+        &self,
+        whose: Whose,
+        query: &EntryQuery,
+    ) -> Result<ListAnswer<Entry>, WorkspaceError> {
+        match whose {
+            Whose::AsAsked => self.visible_entries(query).await,
+            Whose::Stages => self.read_entries(query).await,
+        }
+    }
+
     /// The same, as `whose` sees it.
     pub(super) async fn read_active(&self, limit: usize, whose: Whose) -> Result<ListAnswer<Entry>, WorkspaceError> {
         let limit = limit.min(MAX_ACTIVE);
@@ -309,10 +321,7 @@ impl Workspace {
             limit: u32::try_from(limit.max(1)).unwrap_or(u32::MAX),
             ..EntryQuery::default()
         };
-        let mut active = match whose {
-            Whose::AsAsked => self.visible_entries(&query).await?,
-            Whose::Stages => self.read_entries(&query).await?,
-        };
+        let mut active = self.entries_as(whose, &query).await?;
         active.items.truncate(limit);
         // What matters most is one answer: whoever wants all of them lists them.
         (active.returned, active.next) = (active.items.len(), None);

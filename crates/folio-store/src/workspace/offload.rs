@@ -208,7 +208,7 @@ impl Workspace {
                 reason: Some("a conversation outgrew its window".to_owned()),
                 ..Write::of(changes)
             };
-            match self.record(&compactor_for(actor), write).await {
+            match self.in_thread(thread).record(&compactor_for(actor), write).await {
                 Ok(_) => {
                     let kept = self.blocks(thread).await?;
                     let Some(block) = kept.get(number) else { continue };
@@ -378,7 +378,7 @@ impl Workspace {
             idempotency_key: Some(format!("compact:{}:{number}", thread.0)),
             ..Write::of(changes)
         };
-        self.record(&compactor_for(actor), write).await?;
+        self.in_thread(thread).record(&compactor_for(actor), write).await?;
         *block = self.block(thread, number, &kept[number], block.replayed).await?;
         Ok(())
     }

@@ -106,6 +106,7 @@ impl Workspace {
     pub async fn shown(&self, entry: EntryRef, turn: TurnRef) -> Result<Vec<(KeptReceipt, String)>, WorkspaceError> {
         let receipts = self.receipts(turn).await?;
         let entry = self.read_entry(entry).await?;
+        self.check_entry(&entry).await?;
         let now = self.now();
         let fates = receipts.into_iter().map(|kept| {
             let fate = kept.fate_of(&entry, now);

@@ -5,9 +5,10 @@ use std::collections::{HashMap, hash_map};
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::roles::{self, Denied, Operation, Sight};
-use folio_memory::{Entry, EntryQuery, ListAnswer, Page, PageFields, PageId, RunId, ThreadKey};
+use folio_memory::{Entry, EntryId, EntryQuery, ListAnswer, Page, PageFields, PageId, RunId, ThreadKey, Turn};
 
 use super::{Workspace, WorkspaceError};
+use crate::error::StoreError;
 
 /// Entries that are looked at, at most, to count those that may be seen.
 const LOOKED_AT: usize = 10_000;
@@ -88,6 +89,53 @@ impl Workspace {
             return self.check_page(&page).await;
         }
         Err(self.refused(end.to_owned()))
+    }
+
+    /// Refuses `turn` to whoever may not read it. One that is done in a turn may read that.
+    pub(super) async fn check_turn(&self, turn: &Turn) -> Result<(), WorkspaceError> {
+        let sight = self.sight().await?;
+        let is_own = matches!(sight, Sight::Run(_)) && self.asker.turn == Some(turn.begun.id);
+        if is_own || sight.takes_in_turn(&turn.begun) {
+            return Ok(());
+        }
+        Err(self.refused(turn.handle.to_string()))
+    }
+
+    /// `turn` as whoever asks may see it: decisions do not name entries that are not for them, nor give reasons that may tell of
+    /// those.
+    pub(super) async fn as_seen(&self, mut turn: Turn) -> Result<Turn, WorkspaceError> {
+        if self.sight().await? == Sight::Space {
+            return Ok(turn);
+        }
+        let after = turn.ended.iter_mut().flat_map(|ended| &mut ended.end.decisions);
+        for decision in turn.begun.decisions.iter_mut().chain(after) {
+            let mut seen = Vec::with_capacity(decision.used.len());
+            for used in &decision.used {
+                if self.is_visible(used.id).await? {
+                    seen.push(*used);
+                }
+            }
+            if seen.len() < decision.used.len() {
+                decision.used = seen;
+                decision.reasons.clear();
+            }
+        }
+        Ok(turn)
+    }
+
+    /// Whether whoever asks may read the entry `id`. What is gone nobody reads.
+    pub(super) async fn is_visible(&self, id: EntryId) -> Result<bool, WorkspaceError> {
+        let sight = self.sight().await?;
+        if sight == Sight::Space {
+            return Ok(true);
+        }
+        let entry = match self.inner.store.entry(self.space(), Ref::Id(id)).await {
+            Ok(entry) => entry,
+            Err(StoreError::NotFound { .. }) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        let page = self.inner.store.page(self.space(), Ref::Id(entry.page)).await?;
+        Ok(sight.takes_in(&entry, &page.fields))
     }
 
     fn refused(&self, what: String) -> WorkspaceError {

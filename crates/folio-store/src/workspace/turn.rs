@@ -163,7 +163,7 @@ impl Workspace {
             }
             Clarity::Clear(_) => {}
         }
-        let turn = self.turn(Ref::Id(id)).await?;
+        let turn = self.read_turn(Ref::Id(id)).await?;
         Ok(Begun {
             turn,
             assessment,
@@ -174,21 +174,40 @@ impl Workspace {
         })
     }
 
-    /// One turn.
+    /// One turn. Who may not read the whole space is not told of entries that are not for them (M7.7).
     ///
     /// # Errors
     ///
-    /// `NotFound`; `Unavailable` or `Corrupt`.
+    /// `NotFound`; `Refused` for a turn of another run, or of another thread; `Unavailable` or `Corrupt`.
     pub async fn turn(&self, turn: TurnRef) -> Result<Turn, WorkspaceError> {
+        let turn = self.read_turn(turn).await?;
+        self.check_turn(&turn).await?;
+        self.as_seen(turn).await
+    }
+
+    /// The same for the workspace's own purposes, whoever asks.
+    pub(super) async fn read_turn(&self, turn: TurnRef) -> Result<Turn, WorkspaceError> {
         Ok(self.inner.store.turn(&self.inner.space, turn).await?)
     }
 
-    /// The turns that `query` asks for, newest first.
+    /// The turns that `query` asks for and whoever asks may read, newest first: those of their run, or of their thread (M7.7).
     ///
     /// # Errors
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, WorkspaceError> {
+        let Some(query) = self.sight().await?.narrowed(query) else {
+            return Ok(Vec::new());
+        };
+        let mut turns = self.read_turns(&query).await?;
+        for turn in &mut turns {
+            *turn = self.as_seen(turn.clone()).await?;
+        }
+        Ok(turns)
+    }
+
+    /// The same for the workspace's own purposes, whoever asks.
+    pub(super) async fn read_turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, WorkspaceError> {
         Ok(self.inner.store.turns(&self.inner.space, query).await?)
     }
 
@@ -197,9 +216,11 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is no such entry or turn; `Unavailable` or `Corrupt`.
+    /// `NotFound` if there is no such entry or turn; `Refused` for one that whoever asks may not read; `Unavailable` or `Corrupt`.
     pub async fn why(&self, entry: EntryRef, turn: Option<TurnRef>) -> Result<Vec<(Turn, Decision)>, WorkspaceError> {
-        let id = self.read_entry(entry).await?.id;
+        let entry = self.read_entry(entry).await?;
+        self.check_entry(&entry).await?;
+        let id = entry.id;
         let turns = match turn {
             Some(turn) => vec![self.turn(turn).await?],
             None => {
@@ -238,7 +259,7 @@ impl Workspace {
     async fn ask(&self, turn: TurnId, thread: &ThreadKey, question: &str) -> Result<Entry, WorkspaceError> {
         let actor = Actor::new(Role::Clarifier, "").in_turn(turn);
         let now = self.now();
-        let key = format!("clarify_{}", self.turn(Ref::Id(turn)).await?.handle);
+        let key = format!("clarify_{}", self.read_turn(Ref::Id(turn)).await?.handle);
         let context = Some(json!({ACTION_PATH: key}));
         let (page, scratch_page) = self.scratch_page().await?;
         let (book, book_fields) = scratchbook::page_of(self.space(), thread);

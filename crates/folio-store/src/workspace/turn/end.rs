@@ -50,7 +50,7 @@ impl Workspace {
     ///
     /// `Conflict` if it has ended already; `NotFound`; otherwise as [`Workspace::record`].
     pub async fn end_turn(&self, actor: &Actor, turn: TurnRef) -> Result<Ended, WorkspaceError> {
-        let turn = self.turn(turn).await?;
+        let turn = self.read_turn(turn).await?;
         let id = turn.begun.id;
         if turn.ended.is_some() {
             let turn = turn.handle.to_string();
@@ -66,7 +66,7 @@ impl Workspace {
                 Ok(_) => {
                     // Done now if it can be, and otherwise by whoever looks next: the turn has ended either way.
                     let _put_off = self.tidy(self.now()).await;
-                    let turn = self.turn(Ref::Id(id)).await?;
+                    let turn = self.read_turn(Ref::Id(id)).await?;
                     return Ok(Ended { turn, ..ended });
                 }
                 // Somebody changed what was to be put away or replaced.

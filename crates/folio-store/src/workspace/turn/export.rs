@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use folio_memory::id::{Ref, TurnRef};
 use folio_memory::query::MAX_LIMIT;
+use folio_memory::roles::Sight;
 use folio_memory::turn::export::{Export, Listed, PartRef, Touched, parse_part, part_of, part_to_jsonl};
 use folio_memory::turn::{Turn, TurnQuery};
 use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, EntryQuery, Order, Seq, Status, TurnId};
@@ -42,22 +43,33 @@ struct News {
 }
 
 impl Workspace {
-    /// What `turn` left behind.
+    /// What `turn` left behind. Who may not read the whole space gets what it touched of theirs, and no manifest of the rest.
     ///
     /// # Errors
     ///
-    /// `Invalid` if it has not ended; `NotFound`; `Unavailable` or `Corrupt`.
+    /// `Invalid` if it has not ended; `NotFound`; `Refused` as [`Workspace::turn`]; `Unavailable` or `Corrupt`.
     pub async fn turn_export(&self, turn: TurnRef) -> Result<Export, WorkspaceError> {
-        self.needs_the_space("earlier turns")?;
         let turn = self.turn(turn).await?;
         let Some(ended) = &turn.ended else {
             let message = format!("{} has not ended, so there is no export of it", turn.handle);
             return Err(StoreError::Invalid(message).into());
         };
-        self.read_export(&ended.end.export).await
+        let mut export = self.read_export(&ended.end.export).await?;
+        if self.sight().await? != Sight::Space {
+            export.parts.clear();
+            let mut touched = Vec::new();
+            for one in export.touched {
+                if self.is_visible(one.listed.id).await? {
+                    touched.push(one);
+                }
+            }
+            export.touched = touched;
+        }
+        Ok(export)
     }
 
-    /// The entries of an export with what they were: those that the turn touched, or all of them.
+    /// The entries of an export with what they were: those that the turn touched, or all of them, as far as whoever asks may
+    /// read them.
     ///
     /// # Errors
     ///
@@ -69,7 +81,8 @@ impl Workspace {
             .map(|touched| (touched.listed.id, touched.old_version))
             .collect();
         let mut listed: Vec<Listed> = Vec::new();
-        if all {
+        // Parts name entries of the whole space.
+        if all && self.sight().await? == Sight::Space {
             for part in &export.parts {
                 listed.extend(self.read_part(part).await?);
             }
@@ -79,6 +92,9 @@ impl Workspace {
         let mode = self.redaction_of_reads().await?;
         let mut exported = Vec::with_capacity(listed.len());
         for listed in listed {
+            if !self.is_visible(listed.id).await? {
+                continue;
+            }
             let mut entry = self.entry_at(listed.id, export.as_of).await?;
             // What was forgotten is another text than the one that was there.
             entry = entry.filter(|entry| folio_memory::turn::export::hash_of(entry) == listed.hash);
@@ -244,7 +260,7 @@ impl Workspace {
             limit: 50,
             ..TurnQuery::default()
         };
-        let ended = self.turns(&query).await?;
+        let ended = self.read_turns(&query).await?;
         let newest = ended
             .iter()
             .filter_map(|turn| turn.ended.as_ref())
