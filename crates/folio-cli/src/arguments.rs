@@ -6,9 +6,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 
 use crate::commands::{
-    archive, bench, blob, book, cancel, completions, context, doctor, episodes, evict, export, forget, goals, import,
-    mcp, observe, offload, page, patterns, plan, policy, resume, run, runs, search, serve, show, tidy, tokens, tool,
-    trace, tree, turn, watch, why,
+    archive, bench, blob, book, cancel, completions, context, doctor, episodes, evict, export, files, forget, goals,
+    import, mcp, observe, offload, page, patterns, plan, policy, resume, run, runs, search, serve, show, tidy, tokens,
+    tool, trace, tree, turn, watch, why,
 };
 
 const FIRST_STEPS: &str = "\
@@ -160,6 +160,9 @@ pub(crate) enum Command {
     Tidy(tidy::Tidy),
     /// Take the content of entries out of everything, for good
     Forget(forget::Forget),
+    /// Memory as files: ls, cat, grep
+    #[command(subcommand)]
+    Files(files::Files),
     /// Write the space, or its scratchbooks, as files that others read
     Export(export::Export),
     /// Bring memory in from files; what is there already stays as it is

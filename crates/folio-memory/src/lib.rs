@@ -22,6 +22,7 @@
 //! - [`roles`]: who may do what
 //! - [`markdown`]: a page as people read it
 //! - [`trace`]: what happened besides the log
+//! - [`files`]: memory as files, by paths that lead nowhere else
 //! - [`transfer`]: a space as lines that another store reads
 //! - [`canonical`]: JSON whose bytes do not depend on the order of keys
 
@@ -32,6 +33,7 @@ pub mod change;
 pub mod context;
 pub mod entry;
 pub mod evict;
+pub mod files;
 pub mod goals;
 pub mod history;
 pub mod id;

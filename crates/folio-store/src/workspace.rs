@@ -12,6 +12,7 @@ mod context;
 mod ended;
 mod error;
 mod evict;
+mod files;
 mod forget;
 mod goals;
 mod ingest;

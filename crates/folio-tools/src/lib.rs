@@ -16,11 +16,13 @@
 //! | [`context`] | what a call may touch, and its limits |
 //! | [`registry`] | the one guarded way to call a tool |
 //! | [`roots`] | granted folders, and paths that cannot leave them |
+//! | [`folder`] | a folder as files, by the same paths as those of a space |
 //! | [`paths`] | any file name as text, and back |
 //! | [`builtin`] | the tools that come with Folio, one file each |
 
 pub mod builtin;
 pub mod context;
+pub mod folder;
 pub mod paths;
 pub mod registry;
 pub mod response;
@@ -38,6 +40,7 @@ mod sha256;
 mod walk;
 
 pub use context::{NoResults, NoScratchbook, ResultSource, ScratchSource, ShellPolicy, ToolContext, ToolLimits};
+pub use folder::{Folder, FolderError};
 pub use registry::Registry;
 pub use response::{EvidenceRef, FailureKind, PageAppend, PageTarget, ToolError, ToolResponse, ToolStatus, Truncated};
 pub use roots::{Access, Root, RootError, Roots, RunFolder};

@@ -20,6 +20,7 @@
 //! The crates behind it are here under their own names: [`memory`], [`engine`], [`store`], [`model`],
 //! [`tools`], [`runner`].
 
+pub mod files;
 mod open;
 
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ pub use folio_runner as runner;
 pub use folio_store as store;
 pub use folio_tools as tools;
 
+pub use files::{Files, FilesError};
 pub use folio_memory::observation::{ObservationInput, ObservationPatch};
 pub use folio_memory::scratchbook::{ItemInput, ItemPatch};
 pub use folio_memory::{Actor, Entry, EntryQuery, Page, Role, SpaceName, ThreadKey, Timestamp};

@@ -41,6 +41,11 @@ pub(crate) struct PartArguments {
 }
 
 impl PartArguments {
+    /// The text that is searched for, if one is.
+    pub(crate) fn searched(&self) -> Option<String> {
+        self.search.clone()
+    }
+
     /// The part, and how many bytes of it.
     pub(crate) fn part(self) -> Result<(Part, usize), Failure> {
         let from = self.from.unwrap_or(0);

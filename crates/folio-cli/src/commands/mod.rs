@@ -11,6 +11,7 @@ pub(crate) mod doctor;
 pub(crate) mod episodes;
 pub(crate) mod evict;
 pub(crate) mod export;
+pub(crate) mod files;
 pub(crate) mod forget;
 pub(crate) mod goals;
 pub(crate) mod import;
@@ -175,6 +176,7 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::History(history) => offload::history(context, history).await,
         Command::Evict(evict) => evict::run(context, evict).await,
         Command::Blob(blob) => blob::run(context, blob).await,
+        Command::Files(files) => files::run(context, files).await,
         Command::Export(export) => export::run(context, export).await,
         Command::Import(import) => import::run(context, import).await,
         Command::Doctor(doctor) => doctor::run(context, doctor).await,

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use file_name::{MAX_THREAD_BYTES, file_name, thread_of};
+pub use file_name::{MAX_THREAD_BYTES, file_name, name_of, thread_of};
 pub use item::{Incoming, item_of, take_in};
 
 use crate::entry::{Entry, EntryKind};

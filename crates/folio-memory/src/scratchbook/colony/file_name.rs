@@ -48,6 +48,14 @@ pub fn file_name(thread: &ThreadKey) -> Option<String> {
     Some(name)
 }
 
+/// The same without folders and ending, for whoever does not keep files: one name, however long.
+#[must_use]
+pub fn name_of(thread: &ThreadKey) -> Option<String> {
+    let name = file_name(thread)?;
+    let stem = name.strip_suffix(SUFFIX).unwrap_or(&name);
+    Some(stem.replace("%/", ""))
+}
+
 /// The thread whose file is called `name`; none if that is not the name of a file of a scratchbook. What is no code of a byte is
 /// taken as it stands: others name their files otherwise.
 #[must_use]

@@ -51,6 +51,11 @@ impl Workspace {
     /// `Refused` for those who may not read all of the space; `Unavailable` or `Corrupt`.
     pub async fn export_book(&self, thread: &ThreadKey) -> Result<(Book, u64), WorkspaceError> {
         self.needs_the_space("a scratchbook as a file")?;
+        self.book_of(thread).await
+    }
+
+    /// The same for whoever may read the book.
+    pub(in crate::workspace) async fn book_of(&self, thread: &ThreadKey) -> Result<(Book, u64), WorkspaceError> {
         let (page, _) = scratchbook::page_of(self.space(), thread);
         let mut query = EntryQuery {
             page: Some(page),

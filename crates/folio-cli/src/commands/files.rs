@@ -1,0 +1,122 @@
+//! `folio files`: memory as files, to list, read and search.
+
+use std::fmt::{self, Write as _};
+
+use clap::{Args, Subcommand};
+use folio::memory::files::{FileEntry, FileKind, Hits};
+use serde::Serialize;
+
+use super::Context;
+use super::blob::{Answer, PartArguments};
+use crate::error::{Exit, Failure};
+use crate::output::{Report, Style};
+
+/// `folio files`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Files {
+    /// List a folder: /scratchbook, /conversation_history, /large_tool_results, /pages
+    Ls(Ls),
+    /// Read a file, or a part of it
+    Cat(Cat),
+    /// Find the lines with a text, in a file or in all files below a folder
+    Grep(Grep),
+}
+
+/// `folio files ls`.
+#[derive(Debug, Args)]
+pub(crate) struct Ls {
+    /// The folder
+    #[arg(default_value = "/")]
+    path: String,
+}
+
+/// `folio files cat`.
+#[derive(Debug, Args)]
+pub(crate) struct Cat {
+    /// The file
+    path: String,
+    #[command(flatten)]
+    part: PartArguments,
+}
+
+/// `folio files grep`.
+#[derive(Debug, Args)]
+pub(crate) struct Grep {
+    /// The text, whatever its capital letters
+    words: String,
+    /// The file or the folder
+    #[arg(default_value = "/")]
+    path: String,
+    /// Go on behind this file
+    #[arg(long, value_name = "PATH")]
+    after: Option<String>,
+    /// How much text at most, about
+    #[arg(long, value_name = "BYTES", default_value_t = 32 * 1024, value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
+    max_bytes: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct Listed {
+    files: Vec<FileEntry>,
+}
+
+impl Report for Listed {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        for FileEntry { path, kind } in &self.files {
+            match kind {
+                FileKind::Folder => writeln!(out, "{}", style.strong(format_args!("{path}/")))?,
+                FileKind::File => writeln!(out, "{path}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Found {
+    #[serde(flatten)]
+    hits: Hits,
+}
+
+impl Report for Found {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        for hit in &self.hits.hits {
+            let place = style.faint(format_args!("{}:{}:", hit.path, hit.line.line));
+            writeln!(out, "{place} {}", hit.line.text)?;
+        }
+        Ok(())
+    }
+}
+
+/// Carries out `folio files`.
+pub(crate) async fn run(context: &Context<'_>, files: Files) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    match files {
+        Files::Ls(ls) => {
+            let files = workspace.list_files(&ls.path).await?;
+            context.output.report(&Listed { files })?;
+        }
+        Files::Cat(cat) => {
+            let words = cat.part.searched();
+            let (part, max_bytes) = cat.part.part()?;
+            let read = workspace.read_file(&cat.path, &part, max_bytes).await?;
+            let answer = Answer::of(read, words.as_deref());
+            context.output.report(&answer)?;
+            if let Some(remark) = answer.remark() {
+                context.output.note(remark);
+            }
+        }
+        Files::Grep(grep) => {
+            let after = grep.after.as_deref();
+            let hits = workspace
+                .search_files(&grep.path, &grep.words, after, grep.max_bytes as usize)
+                .await?;
+            let next = hits.next.clone();
+            context.output.report(&Found { hits })?;
+            if let Some(next) = next {
+                context.output.note(format_args!("there may be more: --after {next}"));
+            }
+        }
+    }
+    Ok(Exit::Done)
+}

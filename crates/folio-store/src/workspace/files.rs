@@ -1,0 +1,323 @@
+//! Memory as files, for models and programs that know files better than anything else: scratchbooks, what was said, results that
+//! were put away, and pages, under paths. Read only; what somebody may not read is not there, or is refused (M7.7).
+
+use folio_memory::files::{FileEntry, FileKind, FilePath, Hit, Hits};
+use folio_memory::id::Ref;
+use folio_memory::passage::{self, Part, PartRead, Reading};
+use folio_memory::query::MAX_LIMIT;
+use folio_memory::scratchbook::colony::{name_of, thread_of};
+use folio_memory::{
+    EntryQuery, Order, PageHandle, PageQuery, PageRole, Status, ThreadKey, evict, offload, page, scratchbook,
+};
+
+use super::{Workspace, WorkspaceError};
+use crate::error::StoreError;
+
+/// Files that one search looks through.
+const SEARCHED_MAX: u64 = 1_000;
+/// Messages that are put together as one file.
+const MESSAGES_MAX: u64 = 10_000;
+
+/// What a path means.
+enum Meant {
+    /// A folder above those that there are, with the names in it.
+    Above(Vec<String>),
+    /// The folder of all that is of one sort.
+    Folder(Sort),
+    /// The blocks of a thread's history.
+    Blocks(ThreadKey),
+    File(Leaf),
+}
+
+/// What sort of file stands in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Books,
+    History,
+    Results,
+    Pages,
+}
+
+/// A file.
+enum Leaf {
+    BookText(ThreadKey),
+    BookJson(ThreadKey),
+    Messages(ThreadKey, u64, u64),
+    Result(String),
+    Page(PageHandle),
+}
+
+impl Workspace {
+    /// What is in the folder at `path`, by name.
+    ///
+    /// # Errors
+    ///
+    /// `path_escapes` if it is no path; `NotFound` if it leads to no folder; `Unavailable` or `Corrupt`.
+    pub async fn list_files(&self, path: &str) -> Result<Vec<FileEntry>, WorkspaceError> {
+        let path = FilePath::parse(path)?;
+        let entry = |name: String, kind| FileEntry {
+            path: path.joined(&name).to_string(),
+            kind,
+        };
+        let folders = |names: Vec<String>| names.into_iter().map(|name| entry(name, FileKind::Folder)).collect();
+        let files = |names: Vec<String>| names.into_iter().map(|name| entry(name, FileKind::File)).collect();
+        let mut listed: Vec<FileEntry> = match self.meant(&path).await? {
+            Some(Meant::Above(names)) => folders(names),
+            Some(Meant::Folder(Sort::History)) => folders(self.threads_with(PageRole::History).await?),
+            Some(Meant::Folder(Sort::Books)) => {
+                let threads = self.threads_with(PageRole::Scratchbook).await?;
+                let both = |name: String| [format!("{name}.json"), format!("{name}.md")];
+                files(threads.into_iter().flat_map(both).collect())
+            }
+            Some(Meant::Folder(Sort::Results)) => files(self.results().await?),
+            Some(Meant::Folder(Sort::Pages)) => {
+                let pages = self.all_pages(PageQuery::default()).await?;
+                files(pages.iter().map(|page| format!("{}.md", page.handle)).collect())
+            }
+            Some(Meant::Blocks(thread)) => files(self.block_names(&thread).await?),
+            Some(Meant::File(_)) | None => return Err(no_such("folder", &path)),
+        };
+        listed.sort();
+        Ok(listed)
+    }
+
+    /// A part of the file at `path`: at most `max_bytes` of it, and what reads on.
+    ///
+    /// # Errors
+    ///
+    /// `path_escapes` if it is no path; `NotFound` if it leads to no file; `Refused` for what whoever asks may not read;
+    /// `Unavailable` or `Corrupt`.
+    pub async fn read_file(&self, path: &str, part: &Part, max_bytes: usize) -> Result<PartRead, WorkspaceError> {
+        let path = FilePath::parse(path)?;
+        let leaf = match self.meant(&path).await? {
+            Some(Meant::File(leaf)) => leaf,
+            // All that was said, as one.
+            Some(Meant::Blocks(thread)) => Leaf::Messages(thread, 1, MESSAGES_MAX),
+            _ => return Err(no_such("file", &path)),
+        };
+        self.read_leaf(leaf, &path, part, max_bytes).await
+    }
+
+    /// The lines that hold `words` in the file at `path`, or in the files of the folder at `path` and those in it: at most about
+    /// `max_bytes` of them. `after` is the file behind which it goes on. Looks through 1,000 files at a time.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::read_file`]; what may not be read in a folder is passed over.
+    pub async fn search_files(
+        &self,
+        path: &str,
+        words: &str,
+        after: Option<&str>,
+        max_bytes: usize,
+    ) -> Result<Hits, WorkspaceError> {
+        let path = FilePath::parse(path)?;
+        let mut found = Hits::default();
+        let (mut room, mut waiting) = (max_bytes, Vec::new());
+        if let Some(Meant::File(_)) = self.meant(&path).await? {
+            waiting.push((path.to_string(), FileKind::File));
+        } else {
+            let listed = self.list_files(&path.to_string()).await?;
+            waiting.extend(listed.into_iter().rev().map(|entry| (entry.path, entry.kind)));
+        }
+        let mut last = None;
+        while let Some((name, kind)) = waiting.pop() {
+            if kind == FileKind::Folder {
+                let listed = self.list_files(&name).await?;
+                waiting.extend(listed.into_iter().rev().map(|entry| (entry.path, entry.kind)));
+                continue;
+            }
+            // In the order in which they come: parts are compared, as they are when folders are gone through.
+            if after.is_some_and(|after| name.split('/').le(after.split('/'))) {
+                continue;
+            }
+            if room == 0 || found.searched >= SEARCHED_MAX {
+                found.next = last;
+                return Ok(found);
+            }
+            let part = Part::Search {
+                words: words.to_owned(),
+                from: 0,
+            };
+            let read = match self.read_file(&name, &part, room).await {
+                // It went while the others were searched, or is not for whoever asks.
+                Err(WorkspaceError::Store(StoreError::NotFound { .. }) | WorkspaceError::Refused(_)) => continue,
+                read => read?,
+            };
+            found.searched += 1;
+            if let Reading::Found(lines) = read.reading {
+                for line in lines.matches {
+                    room = room.saturating_sub(line.text.len());
+                    found.hits.push(Hit {
+                        path: name.clone(),
+                        line,
+                    });
+                }
+                if lines.next.is_some() {
+                    // The rest of this one is read by its own path.
+                    room = 0;
+                }
+            }
+            last = Some(name);
+        }
+        Ok(found)
+    }
+
+    async fn meant(&self, path: &FilePath) -> Result<Option<Meant>, WorkspaceError> {
+        let prefix = FilePath::parse(&self.policy().await?.scratchbook.path_prefix)?;
+        let fixed = |name| FilePath::default().joined(name);
+        let roots = [
+            (prefix, Sort::Books),
+            (fixed("conversation_history"), Sort::History),
+            (fixed("large_tool_results"), Sort::Results),
+            (fixed("pages"), Sort::Pages),
+        ];
+        for (root, sort) in &roots {
+            if let Some(rest) = path.below(root) {
+                return Ok(meant_below(*sort, rest));
+            }
+        }
+        let mut names: Vec<String> = Vec::new();
+        for (root, _) in &roots {
+            names.extend(root.below(path).and_then(|rest| rest.first()).cloned());
+        }
+        names.sort();
+        names.dedup();
+        Ok((!names.is_empty()).then_some(Meant::Above(names)))
+    }
+
+    async fn read_leaf(
+        &self,
+        leaf: Leaf,
+        path: &FilePath,
+        part: &Part,
+        max_bytes: usize,
+    ) -> Result<PartRead, WorkspaceError> {
+        let text = match leaf {
+            Leaf::BookText(thread) => {
+                let (page, _) = scratchbook::page_of(self.space(), &thread);
+                self.page_markdown(Ref::Id(page)).await
+            }
+            Leaf::BookJson(thread) => {
+                let (page, _) = scratchbook::page_of(self.space(), &thread);
+                match self.page(Ref::Id(page)).await {
+                    Ok(_) => Ok(self.book_of(&thread).await?.0.to_json()),
+                    Err(error) => Err(error),
+                }
+            }
+            Leaf::Messages(thread, from, to) => {
+                let (page, _) = offload::page_of(self.space(), &thread);
+                match self.page(Ref::Id(page)).await {
+                    Ok(_) => {
+                        let said = self.said(&thread, from, to).await?;
+                        let lines = said.messages.into_iter().map(|(_, message)| format!("{message}\n"));
+                        Ok(lines.collect())
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+            Leaf::Page(page) => self.page_markdown(Ref::Handle(page)).await,
+            Leaf::Result(handle) => {
+                let read = self.result_at(&handle, part, max_bytes).await;
+                return read.map_err(|error| as_missing(error, path));
+            }
+        };
+        let text = text.map_err(|error| as_missing(error, path))?;
+        Ok(passage::read(text.as_bytes(), part, max_bytes))
+    }
+
+    /// A part of the result called `handle`, and of nothing that is no result.
+    async fn result_at(&self, handle: &str, part: &Part, max_bytes: usize) -> Result<PartRead, WorkspaceError> {
+        let missing = || StoreError::NotFound {
+            what: "result",
+            name: handle.to_owned(),
+        };
+        let entry = self.read_entry(handle.parse().map_err(|_| missing())?).await?;
+        if entry.page != evict::page_of(self.space()).0 {
+            return Err(missing().into());
+        }
+        self.check_entry(&entry).await?;
+        self.read_body_of(&entry, part, max_bytes).await
+    }
+
+    /// The names of the threads that have a page of `role` which whoever asks may read.
+    async fn threads_with(&self, role: PageRole) -> Result<Vec<String>, WorkspaceError> {
+        let query = PageQuery {
+            roles: vec![role],
+            ..PageQuery::default()
+        };
+        let mut names = Vec::new();
+        for found in self.all_pages(query).await? {
+            let thread = found.fields.thread.unwrap_or_default();
+            let is_standing = page::standing(self.space(), role, Some(&thread)).is_some_and(|(id, _)| id == found.id);
+            names.extend(name_of(&thread).filter(|_| is_standing));
+        }
+        Ok(names)
+    }
+
+    /// The names of results that are still there.
+    async fn results(&self) -> Result<Vec<String>, WorkspaceError> {
+        let mut query = EntryQuery {
+            page: Some(evict::page_of(self.space()).0),
+            status: Status::ALL.to_vec(),
+            order: Order::Oldest,
+            limit: MAX_LIMIT,
+            ..EntryQuery::default()
+        };
+        let mut names = Vec::new();
+        loop {
+            let answer = self.visible_entries(&query).await?;
+            let kept = answer.items.iter().filter(|entry| entry.fields.body_ref.is_some());
+            names.extend(kept.map(|entry| entry.handle.to_string()));
+            match answer.next {
+                Some(next) => query.cursor = Some(next),
+                None => return Ok(names),
+            }
+        }
+    }
+
+    /// The names of the blocks of what was said in `thread`: `1-40`.
+    async fn block_names(&self, thread: &ThreadKey) -> Result<Vec<String>, WorkspaceError> {
+        let (page, _) = offload::page_of(self.space(), thread);
+        let entries = self.page_entries(Ref::Id(page)).await?;
+        let blocks = entries.iter().filter_map(|entry| {
+            let parts = entry.fields.parts.as_ref()?;
+            let (from, to) = (parts.get("from")?.as_u64()?, parts.get("to")?.as_u64()?);
+            Some(format!("{from}-{to}"))
+        });
+        Ok(blocks.collect())
+    }
+}
+
+fn meant_below(sort: Sort, rest: &[String]) -> Option<Meant> {
+    let thread = |name: &str| thread_of(&format!("{name}.json"));
+    Some(match (sort, rest) {
+        (_, []) => Meant::Folder(sort),
+        (Sort::Books, [name]) => match (name.strip_suffix(".md"), name.strip_suffix(".json")) {
+            (Some(name), _) => Meant::File(Leaf::BookText(thread(name)?)),
+            (_, Some(name)) => Meant::File(Leaf::BookJson(thread(name)?)),
+            _ => return None,
+        },
+        (Sort::History, [name]) => Meant::Blocks(thread(name)?),
+        (Sort::History, [name, range]) => match Part::lines(range)? {
+            Part::Lines { from, to } => Meant::File(Leaf::Messages(thread(name)?, from, to)),
+            _ => return None,
+        },
+        (Sort::Results, [name]) => Meant::File(Leaf::Result(name.clone())),
+        (Sort::Pages, [name]) => Meant::File(Leaf::Page(name.strip_suffix(".md")?.parse().ok()?)),
+        _ => return None,
+    })
+}
+
+fn no_such(what: &'static str, path: &FilePath) -> WorkspaceError {
+    let name = path.to_string();
+    StoreError::NotFound { what, name }.into()
+}
+
+/// What is not there is told by its path.
+fn as_missing(error: WorkspaceError, path: &FilePath) -> WorkspaceError {
+    match error {
+        WorkspaceError::Store(StoreError::NotFound { .. }) => no_such("file", path),
+        error => error,
+    }
+}

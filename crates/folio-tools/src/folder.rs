@@ -1,0 +1,193 @@
+//! A folder on this machine as files to list, read and search: the same paths as those of a space, and no way out of it.
+
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use folio_memory::files::{FileEntry, FileKind, FilePath, Hit, Hits};
+use folio_memory::passage::{self, Part, PartRead, Reading};
+
+use crate::paths::shown;
+
+/// Bytes of the longest file that is read.
+const BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Names that one listing gives.
+const NAMES_MAX: usize = 10_000;
+/// Files that one search looks through.
+const SEARCHED_MAX: u64 = 1_000;
+
+/// A folder that was opened once: every path goes from that handle, so that neither `..` nor a symbolic link leads out of it.
+#[derive(Clone)]
+pub struct Folder {
+    dir: Arc<Dir>,
+}
+
+impl std::fmt::Debug for Folder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Folder").finish_non_exhaustive()
+    }
+}
+
+/// Why something of a folder was not given.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FolderError {
+    /// It is no path, or leads out of the folder.
+    #[error("{0:?} leads out of the folder, or is no path")]
+    Escapes(String),
+    /// There is nothing of that kind.
+    #[error("there is no {what} {path}")]
+    NotFound {
+        /// `file` or `folder`.
+        what: &'static str,
+        /// Where.
+        path: String,
+    },
+    /// The system did not give it.
+    #[error("cannot read {path}")]
+    Io {
+        /// What.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Folder {
+    /// Opens the folder at `path`.
+    ///
+    /// # Errors
+    ///
+    /// If the system does not open it.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let dir = Dir::open_ambient_dir(path, ambient_authority())?;
+        Ok(Self { dir: Arc::new(dir) })
+    }
+
+    /// What is in the folder at `path`, by name; no more than 10,000 names. Waits for the disk.
+    ///
+    /// # Errors
+    ///
+    /// As [`FolderError`] says.
+    pub fn list(&self, path: &str) -> Result<Vec<FileEntry>, FolderError> {
+        let path = parsed(path)?;
+        let failed = |error| failure("folder", &path, error);
+        let dir = match path.parts() {
+            [] => self.dir.try_clone(),
+            parts => self.dir.open_dir(parts.join("/")),
+        };
+        let mut listed = Vec::new();
+        for entry in dir.and_then(|dir| dir.entries()).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name();
+            let name = shown(std::os::unix::ffi::OsStrExt::as_bytes(name.as_os_str()));
+            let kind = match entry.file_type().map_err(failed)? {
+                kind if kind.is_dir() => FileKind::Folder,
+                kind if kind.is_file() => FileKind::File,
+                // Links may lead anywhere, and the rest is not to be read.
+                _ => continue,
+            };
+            listed.push(FileEntry {
+                path: path.joined(&name).to_string(),
+                kind,
+            });
+            if listed.len() >= NAMES_MAX {
+                break;
+            }
+        }
+        listed.sort();
+        Ok(listed)
+    }
+
+    /// A part of the file at `path`: at most `max_bytes` of it, and what reads on. Waits for the disk.
+    ///
+    /// # Errors
+    ///
+    /// As [`FolderError`] says; a file of more than 64 MiB is not read.
+    pub fn read(&self, path: &str, part: &Part, max_bytes: usize) -> Result<PartRead, FolderError> {
+        let path = parsed(path)?;
+        let failed = |error| failure("file", &path, error);
+        let file = self.dir.open(path.parts().join("/")).map_err(failed)?;
+        let about = file.metadata().map_err(failed)?;
+        if !about.is_file() {
+            let path = path.to_string();
+            return Err(FolderError::NotFound { what: "file", path });
+        }
+        let mut bytes = Vec::new();
+        file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() as u64 > BYTES_MAX {
+            return Err(failed(io::Error::other(format!("it has more than {BYTES_MAX} bytes"))));
+        }
+        Ok(passage::read(&bytes, part, max_bytes))
+    }
+
+    /// The lines that hold `words` in the file at `path`, or in all files below the folder at `path`: about `max_bytes` of them.
+    /// `after` is the file behind which it goes on. Looks through 1,000 files at a time. Waits for the disk.
+    ///
+    /// # Errors
+    ///
+    /// As [`FolderError`] says; what cannot be read in a folder is passed over.
+    pub fn search(&self, path: &str, words: &str, after: Option<&str>, max_bytes: usize) -> Result<Hits, FolderError> {
+        let mut found = Hits::default();
+        let (mut room, mut waiting, mut last) = (max_bytes, Vec::new(), None);
+        match self.list(path) {
+            Ok(listed) => waiting.extend(listed.into_iter().rev()),
+            Err(_) if self.read(path, &Part::WHOLE, 0).is_ok() => waiting.push(FileEntry {
+                path: parsed(path)?.to_string(),
+                kind: FileKind::File,
+            }),
+            Err(error) => return Err(error),
+        }
+        while let Some(FileEntry { path, kind }) = waiting.pop() {
+            if kind == FileKind::Folder {
+                waiting.extend(self.list(&path).unwrap_or_default().into_iter().rev());
+                continue;
+            }
+            if after.is_some_and(|after| path.split('/').le(after.split('/'))) {
+                continue;
+            }
+            if room == 0 || found.searched >= SEARCHED_MAX {
+                found.next = last;
+                return Ok(found);
+            }
+            let part = Part::Search {
+                words: words.to_owned(),
+                from: 0,
+            };
+            let Ok(read) = self.read(&path, &part, room) else {
+                continue;
+            };
+            found.searched += 1;
+            if let Reading::Found(lines) = read.reading {
+                for line in lines.matches {
+                    room = room.saturating_sub(line.text.len());
+                    let path = path.clone();
+                    found.hits.push(Hit { path, line });
+                }
+                if lines.next.is_some() {
+                    room = 0;
+                }
+            }
+            last = Some(path);
+        }
+        Ok(found)
+    }
+}
+
+fn parsed(path: &str) -> Result<FilePath, FolderError> {
+    FilePath::parse(path).map_err(|_| FolderError::Escapes(path.to_owned()))
+}
+
+fn failure(what: &'static str, path: &FilePath, source: io::Error) -> FolderError {
+    let path = path.to_string();
+    match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => {
+            FolderError::NotFound { what, path }
+        }
+        // The handle reports a way out of it without a code of the system.
+        io::ErrorKind::PermissionDenied if source.raw_os_error().is_none() => FolderError::Escapes(path),
+        _ => FolderError::Io { path, source },
+    }
+}

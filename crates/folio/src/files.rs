@@ -1,0 +1,134 @@
+//! One way to list, read and search files, whatever they are: those of a space, or those of a folder.
+
+use async_trait::async_trait;
+use folio_memory::files::{FileEntry, Hits};
+use folio_memory::passage::{Part, PartRead};
+use folio_store::{ErrorKind, Workspace, WorkspaceError};
+use folio_tools::{Folder, FolderError};
+
+/// Why something was not given.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FilesError {
+    /// It is no path, or leads out.
+    #[error("{0:?} is no path from the root, or leads out")]
+    Escapes(String),
+    /// There is no such file or folder.
+    #[error("there is nothing to be had at {0:?}")]
+    NotFound(String),
+    /// Whoever asks may not read it.
+    #[error("{0}")]
+    Refused(String),
+    /// It cannot be read now.
+    #[error("cannot read {path}")]
+    Failed {
+        /// What.
+        path: String,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// Files that can be listed, read and searched. Paths begin at a root and lead nowhere else.
+#[async_trait]
+pub trait Files: Send + Sync + std::fmt::Debug {
+    /// What is in the folder at `path`: folders before files, each by name.
+    ///
+    /// # Errors
+    ///
+    /// As [`FilesError`] says.
+    async fn list(&self, path: &str) -> Result<Vec<FileEntry>, FilesError>;
+
+    /// A part of the file at `path`: at most `max_bytes` of it, and what reads on.
+    ///
+    /// # Errors
+    ///
+    /// As [`FilesError`] says.
+    async fn read(&self, path: &str, part: &Part, max_bytes: usize) -> Result<PartRead, FilesError>;
+
+    /// The lines with `words` in the file at `path`, or in all files below the folder at `path`: about `max_bytes` of them.
+    /// `after` is the file behind which an earlier search is gone on with.
+    ///
+    /// # Errors
+    ///
+    /// As [`FilesError`] says.
+    async fn search(&self, path: &str, words: &str, after: Option<&str>, max_bytes: usize) -> Result<Hits, FilesError>;
+}
+
+/// The files of a space: scratchbooks, what was said, results that were put away, pages.
+#[async_trait]
+impl Files for Workspace {
+    async fn list(&self, path: &str) -> Result<Vec<FileEntry>, FilesError> {
+        self.list_files(path).await.map_err(|error| of_space(error, path))
+    }
+
+    async fn read(&self, path: &str, part: &Part, max_bytes: usize) -> Result<PartRead, FilesError> {
+        let read = self.read_file(path, part, max_bytes).await;
+        read.map_err(|error| of_space(error, path))
+    }
+
+    async fn search(&self, path: &str, words: &str, after: Option<&str>, max_bytes: usize) -> Result<Hits, FilesError> {
+        let found = self.search_files(path, words, after, max_bytes).await;
+        found.map_err(|error| of_space(error, path))
+    }
+}
+
+/// The files of a folder.
+#[async_trait]
+impl Files for Folder {
+    async fn list(&self, path: &str) -> Result<Vec<FileEntry>, FilesError> {
+        let path = path.to_owned();
+        waiting(self, move |folder| folder.list(&path)).await
+    }
+
+    async fn read(&self, path: &str, part: &Part, max_bytes: usize) -> Result<PartRead, FilesError> {
+        let (path, part) = (path.to_owned(), part.clone());
+        waiting(self, move |folder| folder.read(&path, &part, max_bytes)).await
+    }
+
+    async fn search(&self, path: &str, words: &str, after: Option<&str>, max_bytes: usize) -> Result<Hits, FilesError> {
+        let (path, words, after) = (path.to_owned(), words.to_owned(), after.map(str::to_owned));
+        waiting(self, move |folder| {
+            folder.search(&path, &words, after.as_deref(), max_bytes)
+        })
+        .await
+    }
+}
+
+/// Does `work` on a thread that may wait for a disk.
+async fn waiting<T: Send + 'static>(
+    folder: &Folder,
+    work: impl FnOnce(&Folder) -> Result<T, FolderError> + Send + 'static,
+) -> Result<T, FilesError> {
+    let folder = folder.clone();
+    match tokio::task::spawn_blocking(move || work(&folder)).await {
+        Ok(done) => done.map_err(of_folder),
+        Err(error) => Err(FilesError::Failed {
+            path: "the folder".to_owned(),
+            source: Box::new(error),
+        }),
+    }
+}
+
+fn of_space(error: WorkspaceError, path: &str) -> FilesError {
+    match error {
+        WorkspaceError::Invalid(invalid) if invalid.code == "path_escapes" => FilesError::Escapes(path.to_owned()),
+        WorkspaceError::Refused(denied) => FilesError::Refused(denied.to_string()),
+        error if error.kind() == ErrorKind::NotFound => FilesError::NotFound(path.to_owned()),
+        error => FilesError::Failed {
+            path: path.to_owned(),
+            source: Box::new(error),
+        },
+    }
+}
+
+fn of_folder(error: FolderError) -> FilesError {
+    match error {
+        FolderError::Escapes(path) => FilesError::Escapes(path),
+        FolderError::NotFound { path, .. } => FilesError::NotFound(path),
+        error => FilesError::Failed {
+            path: "a file of the folder".to_owned(),
+            source: Box::new(error),
+        },
+    }
+}
