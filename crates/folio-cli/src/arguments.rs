@@ -7,8 +7,8 @@ use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 
 use crate::commands::{
     archive, bench, blob, book, cancel, completions, context, doctor, episodes, evict, export, files, forget, goals,
-    import, mcp, observe, offload, page, patterns, plan, policy, resume, run, runs, search, serve, show, tidy, tokens,
-    tool, trace, tree, turn, watch, why,
+    import, mcp, observe, offload, page, patterns, people, plan, policy, resume, run, runs, search, serve, show, tidy,
+    tokens, tool, trace, tree, turn, watch, why,
 };
 
 const FIRST_STEPS: &str = "\
@@ -105,6 +105,14 @@ pub(crate) enum Command {
     Resume(resume::Resume),
     /// Ask for a run, or a part of it, to be stopped
     Cancel(cancel::Cancel),
+    /// What runs ask people
+    Questions(people::Questions),
+    /// Answer a question of a run
+    Answer(people::Answer),
+    /// Begin no more calls of a run, or of a part of it
+    Pause(people::Pause),
+    /// Have a paused run, or a paused part of it, go on
+    Continue(people::Pause),
     /// Observations: add, list, get, update, archive, active
     #[command(subcommand)]
     Observe(observe::Observe),

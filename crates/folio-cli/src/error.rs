@@ -301,8 +301,10 @@ impl From<RunnerError> for Failure {
             RunnerError::NeedsModel { .. } => (
                 Exit::Usage,
                 "needs_model",
-                "say with `do:` how they are done; this build cannot ask a model yet",
+                "name one with --model, FOLIO_MODEL or model = \"…\" in folio.toml; or say with `do:` how it is done",
             ),
+            RunnerError::NoQuestion { .. } => (Exit::NotFound, "no_question", "`folio questions` lists what is asked"),
+            RunnerError::NotAnOption { .. } => (Exit::Usage, "not_an_option", "`folio questions` lists what is asked"),
             RunnerError::Inputs { .. } => (
                 Exit::Usage,
                 "inputs_invalid",

@@ -7,6 +7,7 @@ mod counting;
 mod error;
 mod follow;
 mod leftovers;
+mod models;
 mod output;
 mod progress;
 mod report;

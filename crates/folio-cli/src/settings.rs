@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
 use folio::memory::id::TurnRef;
+use folio::model::{ModelKeys, ModelsSection, Secret};
 use folio::{Role, SpaceName, ThreadKey};
 use serde::Deserialize;
 
@@ -22,7 +23,7 @@ const FOR_TOOLS: [&str; 9] = [
 ];
 
 /// What holds for this call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Settings {
     /// The URL of the store.
     pub(crate) store: String,
@@ -38,6 +39,10 @@ pub(crate) struct Settings {
     pub(crate) names_thread: bool,
     /// The model, as `--model` writes it.
     pub(crate) model: Option<String>,
+    /// The models of each role, as the settings file names them.
+    pub(crate) models: ModelsSection,
+    /// The keys of providers that the environment holds.
+    pub(crate) keys: ModelKeys,
     /// When to use colour.
     pub(crate) color: Color,
     /// In which role the program acts.
@@ -66,6 +71,7 @@ struct FromFile {
     space: Option<String>,
     thread: Option<String>,
     model: Option<String>,
+    models: Option<ModelsSection>,
     color: Option<Color>,
 }
 
@@ -163,6 +169,13 @@ impl Settings {
             role: role.unwrap_or(Role::Human),
             names_role: role.is_some(),
             model: around.text("FOLIO_MODEL")?.or(from_file.model),
+            models: beside(from_file.models.unwrap_or_default(), file.as_deref()),
+            keys: ModelKeys {
+                anthropic: around.text("ANTHROPIC_API_KEY")?.map(Secret::new),
+                openai: around.text("OPENAI_API_KEY")?.map(Secret::new),
+                gemini: around.text("GEMINI_API_KEY")?.map(Secret::new),
+                own: None,
+            },
             color,
             user: user.into_iter().flatten().next().unwrap_or_default(),
             file,
@@ -300,7 +313,7 @@ fn read_file(asked: Option<&Path>, around: &Surroundings<'_>) -> Result<(Option<
                 "settings_invalid",
                 format!("{}{place}: {}", path.display(), error.message()),
             )
-            .hint("a settings file may name store, space, thread, model and color")
+            .hint("a settings file may name store, space, thread, model, models and color")
         })?;
         return Ok((Some(path), settings));
     }
@@ -321,6 +334,28 @@ fn beside_file(store: &str, file: Option<&Path>) -> String {
         (Some(path), Some(folder)) if !path.starts_with('/') => format!("sqlite:{}", folder.join(path).display()),
         _ => store.to_owned(),
     }
+}
+
+/// The files that the section of models names, beside the file that it stands in.
+fn beside(mut section: ModelsSection, file: Option<&Path>) -> ModelsSection {
+    let Some(folder) = file.and_then(Path::parent) else {
+        return section;
+    };
+    let of_each = [
+        &mut section.default,
+        &mut section.planner,
+        &mut section.executor,
+        &mut section.judge,
+        &mut section.compactor,
+    ];
+    let keys = of_each
+        .into_iter()
+        .flatten()
+        .filter_map(|model| model.key_file.as_mut());
+    for path in keys.chain(section.prices.as_mut()) {
+        *path = folder.join(&*path);
+    }
+    section
 }
 
 /// The worktree that `folder` is in, not the repository: two worktrees are two pieces of work.

@@ -178,7 +178,6 @@ fn what_cannot_be_run_is_refused_before_anything_begins() {
     let seen = [
         folio.seen(&["run"]),
         folio.seen(&["run", "make it better"]),
-        folio.seen(&["run", "make it better", "--model", "ollama:small"]),
         folio.seen(&["run", "--plan", "model.yaml"]),
         folio.seen(&["run", "--plan", "path.yaml"]),
         folio.seen(&["run", "--plan", "path.yaml", "--input", "where=nowhere"]),
@@ -197,12 +196,8 @@ fn what_cannot_be_run_is_refused_before_anything_begins() {
     !   hint: without a model: folio run --plan examples/repo-review.yaml --input repo=.
     = 2
     ----
-    ! error: this build of folio cannot ask a model yet, ollama:small included
-    !   hint: without a model: folio run --plan examples/repo-review.yaml --input repo=.
-    = 2
-    ----
-    ! error: model.yaml: 1 of the plan's tasks have neither `do:` nor `plan:`, so they need a model: think
-    !   hint: say with `do:` how they are done; this build cannot ask a model yet
+    ! error: model.yaml: only a model can do think, and there is none
+    !   hint: name one with --model, FOLIO_MODEL or model = "…" in folio.toml; or say with `do:` how it is done
     = 2
     ----
     ! error: path.yaml: the inputs do not fit the plan: the input `where` is missing: a path

@@ -1,5 +1,7 @@
 //! The closed list of what can happen in a run. A run's state is the fold of these and of nothing else (E9.9).
 
+mod words;
+
 use std::collections::BTreeMap;
 
 use folio_memory::Timestamp;
@@ -7,10 +9,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::node::NodeId;
-use crate::result::{Failure, NodeResult};
+use crate::result::{Evidence, Failure, NodeResult, Outcome, Output, StopReason, Verdict};
+use crate::spend::Spend;
+use crate::talk::{Purpose, Reply, Wanted};
 
 /// The version of the event format that this build writes. A journal with a higher one is refused (E9.9).
-pub const FORMAT: u32 = 1;
+///
+/// Version 2 has the events of tasks that a model does. Journals of version 1 are read as they are.
+pub const FORMAT: u32 = 2;
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,6 +75,169 @@ pub enum Event {
         /// What came out.
         result: Box<NodeResult>,
     },
+    /// A task that a model does was told what memory holds for it. Once, before its first call.
+    Briefed {
+        /// Which node.
+        node: NodeId,
+        /// What the model reads of memory; may be empty.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        memory: String,
+    },
+    /// A model is about to be asked. Durable before it is, together with what is set aside for it (E9.10).
+    Asked {
+        /// For which node.
+        node: NodeId,
+        /// Which call of the node, from 1. The same again if the driver died while it was under way.
+        call: u32,
+        /// What for.
+        purpose: Purpose,
+        /// What the call may come to at most.
+        reserved: Spend,
+    },
+    /// A model answered. What was set aside for the call is free again, and what it cost is spent.
+    Replied {
+        /// For which node.
+        node: NodeId,
+        /// Which call of the node.
+        call: u32,
+        /// What it answered, as it answered.
+        reply: Box<Reply>,
+        /// What it cost. If the provider does not say, what was set aside.
+        spent: Spend,
+        /// Which model answered, as people write it.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        model: String,
+        /// How long it took.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        duration_us: u64,
+    },
+    /// A model did not answer.
+    AskFailed {
+        /// For which node.
+        node: NodeId,
+        /// Which call of the node.
+        call: u32,
+        /// Why.
+        failure: Failure,
+        /// What it cost nevertheless.
+        #[serde(default, skip_serializing_if = "Spend::is_nothing")]
+        spent: Spend,
+        /// Not before this instant it is asked again; if there is none, it is not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_at: Option<Timestamp>,
+    },
+    /// What was read from a reply cannot be used; the model is told all of it, or a rule takes its place (E9.13).
+    Rejected {
+        /// Which node.
+        node: NodeId,
+        /// Everything that is wrong.
+        problems: Vec<String>,
+    },
+    /// A task is done directly (E9.3).
+    Decided {
+        /// Which node.
+        node: NodeId,
+        /// Which rule decided, or `model`.
+        by: String,
+        /// Why, in a sentence.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+        /// What the model said of the task, if it was asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tests: Option<LeafTests>,
+        /// The first action, if the model named one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        first: Option<Wanted>,
+    },
+    /// A task has a plan, or another version of one.
+    Planned {
+        /// Which node.
+        node: NodeId,
+        /// Which version of its plan, from 1.
+        version: u32,
+        /// The steps in their authored form.
+        steps: Value,
+        /// Why it is taken apart, in a sentence; of a later version, what went wrong with the one before.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+        /// What the model said of the task, if it was asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tests: Option<LeafTests>,
+        /// The steps of earlier versions whose results still count, by id.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        kept: Vec<NodeId>,
+    },
+    /// A model wants tools called. Each becomes a node below the task.
+    Wants {
+        /// Which node.
+        node: NodeId,
+        /// The calls, in order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<Wanted>,
+        /// Calls that are not made, by the id that the model gave them, and what it is told instead.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        refused: BTreeMap<String, String>,
+    },
+    /// There is a result; its criteria are not checked yet.
+    Proposed {
+        /// Which node.
+        node: NodeId,
+        /// The result.
+        proposal: Box<Proposal>,
+    },
+    /// Criteria were checked: by the engine, by a program, by a judge.
+    Checked {
+        /// Which node.
+        node: NodeId,
+        /// What was found.
+        verdicts: Vec<Verdict>,
+    },
+    /// A task's result was not what was wanted, and it is done once more with what is missing (E9.8).
+    SentBack {
+        /// Which node.
+        node: NodeId,
+        /// What is missing, a line each.
+        gaps: Vec<String>,
+    },
+    /// A limit was reached: the task may hand back what it has, and nothing else (E9.10).
+    Spent {
+        /// Which node.
+        node: NodeId,
+        /// Which limit.
+        reason: StopReason,
+    },
+    /// A task asks a person. Only it and what waits for it wait (E9.14).
+    Questioned {
+        /// Which node.
+        node: NodeId,
+        /// The question.
+        question: Box<Question>,
+    },
+    /// A question was answered. Every task of the run may know.
+    Answered {
+        /// Whose question.
+        node: NodeId,
+        /// What was answered.
+        answer: String,
+        /// By whom: a person's name, `default` or `nobody`.
+        by: String,
+    },
+    /// No call of a subtree is begun any more until it is continued; what is under way ends (E9.14).
+    Paused {
+        /// Which node; the whole run if none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<NodeId>,
+        /// Who wanted it.
+        by: String,
+    },
+    /// A paused subtree goes on.
+    Continued {
+        /// Which node; the whole run if none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<NodeId>,
+        /// Who wanted it.
+        by: String,
+    },
     /// Somebody wants the run, or one subtree of it, to stop (E9.11). Asking twice is asking once.
     CancelRequested {
         /// Which node; the whole run if none.
@@ -94,6 +263,22 @@ impl Event {
             Self::Started { .. } => "started",
             Self::AttemptFailed { .. } => "attempt_failed",
             Self::Finished { .. } => "finished",
+            Self::Briefed { .. } => "briefed",
+            Self::Asked { .. } => "asked",
+            Self::Replied { .. } => "replied",
+            Self::AskFailed { .. } => "ask_failed",
+            Self::Rejected { .. } => "rejected",
+            Self::Decided { .. } => "decided",
+            Self::Planned { .. } => "planned",
+            Self::Wants { .. } => "wants",
+            Self::Proposed { .. } => "proposed",
+            Self::Checked { .. } => "checked",
+            Self::SentBack { .. } => "sent_back",
+            Self::Spent { .. } => "spent",
+            Self::Questioned { .. } => "questioned",
+            Self::Answered { .. } => "answered",
+            Self::Paused { .. } => "paused",
+            Self::Continued { .. } => "continued",
             Self::CancelRequested { .. } => "cancel_requested",
             Self::Resumed { .. } => "resumed",
         }
@@ -106,9 +291,79 @@ impl Event {
             Self::Expanded { node, .. }
             | Self::Started { node, .. }
             | Self::AttemptFailed { node, .. }
-            | Self::Finished { node, .. } => Some(*node),
-            Self::CancelRequested { node, .. } => *node,
+            | Self::Finished { node, .. }
+            | Self::Briefed { node, .. }
+            | Self::Asked { node, .. }
+            | Self::Replied { node, .. }
+            | Self::AskFailed { node, .. }
+            | Self::Rejected { node, .. }
+            | Self::Decided { node, .. }
+            | Self::Planned { node, .. }
+            | Self::Wants { node, .. }
+            | Self::Proposed { node, .. }
+            | Self::Checked { node, .. }
+            | Self::SentBack { node, .. }
+            | Self::Spent { node, .. }
+            | Self::Questioned { node, .. }
+            | Self::Answered { node, .. } => Some(*node),
+            Self::CancelRequested { node, .. } | Self::Paused { node, .. } | Self::Continued { node, .. } => *node,
             Self::RunStarted { .. } | Self::Resumed { .. } => None,
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field by reference")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// Seed 001's three tests of whether a task is done directly: all of them have to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeafTests {
+    /// It is of low or medium complexity, and well understood.
+    pub low_complexity: bool,
+    /// What it needs is at hand.
+    pub resources_available: bool,
+    /// Its criteria are concrete and can be tested here.
+    pub criteria_testable: bool,
+}
+
+/// What a task is to come to, before its criteria are checked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Proposal {
+    /// How it ended, in the eyes of whoever did it.
+    pub status: Outcome,
+    /// Why it ended so, unless it is simply done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<StopReason>,
+    /// A few lines for people and later steps.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub notes: String,
+    /// The value for later steps.
+    #[serde(default, skip_serializing_if = "Output::is_null")]
+    pub output: Output,
+    /// What supports it: references that were checked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
+    /// What whoever did it says of criteria that nobody else checks: those that a model wrote for its own steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<Verdict>,
+}
+
+/// Something that a task asks a person.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// The call by which the model asked.
+    pub call: String,
+    /// The question, in words.
+    pub text: String,
+    /// Answers to choose from; anything may be answered if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// What holds if nobody answers in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// When the time is up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
 }

@@ -9,6 +9,7 @@
 //! - [`run`]: the fold itself
 //! - [`projection`]: the pages that each event writes
 //! - [`node`], [`event`], [`result`]: what a tree is made of, what can happen to it, what comes out
+//! - [`talk`], [`spend`]: what models are asked and answer, and what that uses up
 
 pub mod event;
 pub mod node;
@@ -16,6 +17,8 @@ pub mod plan;
 pub mod projection;
 pub mod result;
 pub mod run;
+pub mod spend;
+pub mod talk;
 pub mod template;
 
 pub use event::Event;

@@ -87,12 +87,22 @@ impl<'de> Deserialize<'de> for NodeId {
 pub enum NodeState {
     /// It exists and waits for what comes before it.
     Created,
-    /// Its call is under way.
+    /// A model decides whether it is done directly or taken apart.
+    Deciding,
+    /// Its call is under way, or a model works on it.
     Executing,
     /// A failed call waits for its next attempt.
     Parked,
     /// Its children are at work.
     RunningChildren,
+    /// A result is made of those of its children.
+    Aggregating,
+    /// Its criteria are being checked.
+    Verifying,
+    /// A model makes another plan.
+    Replanning,
+    /// It waits for the answer of a person.
+    WaitingInput,
     /// It is being stopped.
     Cancelling,
     /// It has a result.
@@ -104,44 +114,114 @@ pub enum NodeState {
 pub enum Move {
     /// Its children were made.
     Expand,
+    /// A model is to decide how it is done.
+    Decide,
     /// A call begins.
     Start,
     /// An attempt failed and another will follow.
     Park,
+    /// A result is to be made of what there is.
+    Aggregate,
+    /// There is a result to be checked.
+    Verify,
+    /// Another plan is wanted.
+    Replan,
+    /// A person is asked.
+    Wait,
     /// Somebody wants it stopped.
     Cancel,
     /// It got its result.
     Finish,
 }
 
+impl Move {
+    /// Every move.
+    pub const ALL: [Self; 10] = [
+        Self::Expand,
+        Self::Decide,
+        Self::Start,
+        Self::Park,
+        Self::Aggregate,
+        Self::Verify,
+        Self::Replan,
+        Self::Wait,
+        Self::Cancel,
+        Self::Finish,
+    ];
+}
+
 impl NodeState {
     /// Every state.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 11] = [
         Self::Created,
+        Self::Deciding,
         Self::Executing,
         Self::Parked,
         Self::RunningChildren,
+        Self::Aggregating,
+        Self::Verifying,
+        Self::Replanning,
+        Self::WaitingInput,
         Self::Cancelling,
         Self::Terminal,
     ];
 
     /// Every allowed transition. What is not in this table does not happen.
-    pub const TRANSITIONS: [(Self, Move, Self); 15] = [
+    pub const TRANSITIONS: &'static [(Self, Move, Self)] = &[
         (Self::Created, Move::Expand, Self::RunningChildren),
         (Self::Created, Move::Start, Self::Executing),
+        (Self::Created, Move::Decide, Self::Deciding),
         (Self::Created, Move::Cancel, Self::Cancelling),
         // Skipped, or refused before anything began.
         (Self::Created, Move::Finish, Self::Terminal),
-        // The call is made again after a crash.
+        // A model is asked again.
+        (Self::Deciding, Move::Decide, Self::Deciding),
+        (Self::Deciding, Move::Start, Self::Executing),
+        (Self::Deciding, Move::Expand, Self::RunningChildren),
+        (Self::Deciding, Move::Park, Self::Parked),
+        (Self::Deciding, Move::Aggregate, Self::Aggregating),
+        (Self::Deciding, Move::Verify, Self::Verifying),
+        (Self::Deciding, Move::Cancel, Self::Cancelling),
+        (Self::Deciding, Move::Finish, Self::Terminal),
+        // The call is made again after a crash, or a model goes on.
         (Self::Executing, Move::Start, Self::Executing),
         (Self::Executing, Move::Park, Self::Parked),
+        (Self::Executing, Move::Wait, Self::WaitingInput),
+        (Self::Executing, Move::Aggregate, Self::Aggregating),
+        (Self::Executing, Move::Verify, Self::Verifying),
         (Self::Executing, Move::Cancel, Self::Cancelling),
         (Self::Executing, Move::Finish, Self::Terminal),
+        (Self::Parked, Move::Decide, Self::Deciding),
         (Self::Parked, Move::Start, Self::Executing),
+        (Self::Parked, Move::Aggregate, Self::Aggregating),
+        (Self::Parked, Move::Verify, Self::Verifying),
+        (Self::Parked, Move::Replan, Self::Replanning),
         (Self::Parked, Move::Cancel, Self::Cancelling),
         (Self::Parked, Move::Finish, Self::Terminal),
+        (Self::RunningChildren, Move::Aggregate, Self::Aggregating),
+        (Self::RunningChildren, Move::Verify, Self::Verifying),
         (Self::RunningChildren, Move::Cancel, Self::Cancelling),
         (Self::RunningChildren, Move::Finish, Self::Terminal),
+        (Self::Aggregating, Move::Aggregate, Self::Aggregating),
+        (Self::Aggregating, Move::Park, Self::Parked),
+        (Self::Aggregating, Move::Verify, Self::Verifying),
+        (Self::Aggregating, Move::Cancel, Self::Cancelling),
+        (Self::Aggregating, Move::Finish, Self::Terminal),
+        (Self::Verifying, Move::Verify, Self::Verifying),
+        (Self::Verifying, Move::Park, Self::Parked),
+        // Once more, with what is missing.
+        (Self::Verifying, Move::Start, Self::Executing),
+        (Self::Verifying, Move::Replan, Self::Replanning),
+        (Self::Verifying, Move::Cancel, Self::Cancelling),
+        (Self::Verifying, Move::Finish, Self::Terminal),
+        (Self::Replanning, Move::Replan, Self::Replanning),
+        (Self::Replanning, Move::Park, Self::Parked),
+        (Self::Replanning, Move::Expand, Self::RunningChildren),
+        (Self::Replanning, Move::Cancel, Self::Cancelling),
+        (Self::Replanning, Move::Finish, Self::Terminal),
+        (Self::WaitingInput, Move::Start, Self::Executing),
+        (Self::WaitingInput, Move::Cancel, Self::Cancelling),
+        (Self::WaitingInput, Move::Finish, Self::Terminal),
         // Asking twice is asking once.
         (Self::Cancelling, Move::Cancel, Self::Cancelling),
         (Self::Cancelling, Move::Finish, Self::Terminal),
@@ -161,9 +241,14 @@ impl NodeState {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Created => "created",
+            Self::Deciding => "deciding",
             Self::Executing => "executing",
             Self::Parked => "parked",
             Self::RunningChildren => "running_children",
+            Self::Aggregating => "aggregating",
+            Self::Verifying => "verifying",
+            Self::Replanning => "replanning",
+            Self::WaitingInput => "waiting_input",
             Self::Cancelling => "cancelling",
             Self::Terminal => "terminal",
         }
@@ -193,7 +278,7 @@ mod tests {
 
     #[test]
     fn nothing_follows_a_result_e9_19() {
-        for by in [Move::Expand, Move::Start, Move::Park, Move::Cancel, Move::Finish] {
+        for by in Move::ALL {
             assert_eq!(NodeState::Terminal.next(by), None);
         }
     }

@@ -13,6 +13,8 @@
 //! └─ report
 //! ```
 
+mod models;
+
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Status};
 use folio_memory::{
     Change, EntryId, FieldChange, NewEntry, NewPage, PageFields, PageId, PageRole, RunId, Source, Trust,
@@ -24,8 +26,6 @@ use crate::node::NodeId;
 use crate::result::{NodeResult, Outcome, Output};
 use crate::run::{NodeKind, NodeView, Run};
 
-/// The iteration that pages and entries carry: a re-plan begins the next.
-const ITERATION: u32 = 1;
 /// Characters of an output that a log shows.
 const PREVIEW_CHARS: usize = 600;
 
@@ -53,10 +53,16 @@ pub fn report_page(run: RunId) -> PageId {
     page_of(run, &["report"])
 }
 
-/// The summary page of the run's iteration.
+/// The summary page of the run's first iteration; a plan that took the place of another has one of its own.
 #[must_use]
 pub fn summary_page(run: RunId) -> PageId {
-    page_of(run, &["summary", "1"])
+    summary_of(run, 1)
+}
+
+/// The summary page of one iteration, from 1.
+#[must_use]
+pub fn summary_of(run: RunId, iteration: u32) -> PageId {
+    page_of(run, &["summary", &iteration.to_string()])
 }
 
 /// The page that the work of `node` is written on: its branch if it is a task, else that of the task around it.
@@ -119,6 +125,7 @@ pub fn changes(run: &Run, event: &Event) -> Vec<Change> {
             );
         }
         Event::Resumed { .. } => {}
+        of_a_model => pages.of_a_model(of_a_model),
     }
     pages.changes
 }
@@ -148,11 +155,43 @@ impl Projection<'_> {
         owner: Owner,
         branch: Option<&str>,
     ) {
+        self.page_with(id, role, title, parent, owner, (branch, self.iteration()));
+    }
+
+    /// A page of an iteration that has ended.
+    fn page_in(
+        &mut self,
+        id: PageId,
+        role: PageRole,
+        title: &str,
+        parent: Option<PageId>,
+        owner: Owner,
+        iteration: u32,
+    ) {
+        self.page_with(id, role, title, parent, owner, (None, iteration));
+    }
+
+    /// The iteration that is going on: how many plans the root has had.
+    fn iteration(&self) -> u32 {
+        self.run
+            .node(NodeId::root(self.run.id()))
+            .map_or(1, |root| root.plan_version.max(1))
+    }
+
+    fn page_with(
+        &mut self,
+        id: PageId,
+        role: PageRole,
+        title: &str,
+        parent: Option<PageId>,
+        owner: Owner,
+        (branch, iteration): (Option<&str>, u32),
+    ) {
         let mut fields = PageFields::new(role, title, owner);
         fields.parent = parent;
         fields.run = Some(self.run.id());
         fields.branch_id = branch.map(str::to_owned);
-        fields.iteration = Some(ITERATION).filter(|_| !matches!(role, PageRole::Workspace | PageRole::Note));
+        fields.iteration = Some(iteration).filter(|_| !matches!(role, PageRole::Workspace | PageRole::Note));
         self.changes.push(Change::EnsurePage(Box::new(NewPage { id, fields })));
     }
 
@@ -170,7 +209,7 @@ impl Projection<'_> {
         title.clone_into(&mut fields.title);
         fields.body = body;
         fields.parts = parts;
-        fields.iteration = Some(ITERATION);
+        fields.iteration = Some(self.iteration());
         let id = entry_of(self.run.id(), &["log", id]);
         self.changes.push(Change::AddEntry(Box::new(NewEntry {
             id,
@@ -278,7 +317,7 @@ impl Projection<'_> {
                 self.patch_step(&view, Status::InProgress, None);
             }
             NodeKind::Parallel | NodeKind::Sequence => self.patch_step(&view, Status::InProgress, None),
-            NodeKind::Call | NodeKind::Model => {}
+            NodeKind::Call | NodeKind::Model | NodeKind::Action => {}
         }
         if view.kind == NodeKind::Plan && view.parent.is_some() {
             self.patch_step(&view, Status::InProgress, None);
@@ -289,7 +328,7 @@ impl Projection<'_> {
     fn add_steps(&mut self, page: PageId, step: &NodeView<'_>) {
         let mut fields = EntryFields::new(EntryKind::Step, Owner::executor(), Trust::ToolInternal);
         fields.title = self.run.title(step.id);
-        fields.iteration = Some(ITERATION);
+        fields.iteration = Some(self.iteration());
         fields.source = self.source(step.id);
         fields.parts = Some(self.step_parts(step));
         let id = self.step_entry(step);
@@ -308,12 +347,15 @@ impl Projection<'_> {
 
     /// Whether `view` is a step of a plan. What stands in the body of a `for_each` is not: its items are branches.
     fn has_step(&self, view: &NodeView<'_>) -> bool {
+        if view.kind == NodeKind::Action {
+            return false;
+        }
         let mut parents = std::iter::successors(view.parent.and_then(|id| self.run.node(id)), |above| {
             self.run.node(above.parent?)
         });
         parents
-            .find(|above| matches!(above.kind, NodeKind::Plan | NodeKind::ForEach))
-            .is_some_and(|above| above.kind == NodeKind::Plan)
+            .find(|above| matches!(above.kind, NodeKind::Plan | NodeKind::Model | NodeKind::ForEach))
+            .is_some_and(|above| above.kind != NodeKind::ForEach)
     }
 
     fn step_parts(&self, view: &NodeView<'_>) -> Value {
@@ -372,7 +414,7 @@ impl Projection<'_> {
 
     fn started(&mut self, node: NodeId, attempt: u32) {
         let Some(view) = self.run.node(node) else { return };
-        if attempt == 1 {
+        if attempt == 1 && view.kind.is_task() {
             self.branch(&view);
         }
     }
@@ -384,6 +426,12 @@ impl Projection<'_> {
             Outcome::Failed | Outcome::Skipped => Status::Blocked,
             Outcome::Cancelled => Status::Archived,
         };
+        if view.kind == NodeKind::Action {
+            if view.started_at.is_some() {
+                self.action_finished(node);
+            }
+            return;
+        }
         if view.parent.is_some() {
             self.patch_step(&view, status, Some(result.status));
         }
@@ -408,23 +456,20 @@ impl Projection<'_> {
         if !view.call.is_empty() {
             parts.insert("actions".to_owned(), json!([view.call]));
         }
-        if view.kind == NodeKind::Plan {
+        let has_plan = view.kind == NodeKind::Plan || view.plan_version > 0;
+        if has_plan {
             parts.insert("results".to_owned(), json!(self.roll_up(view.id)));
         } else if let Some(shown) = shown(&result.output) {
             parts.insert("results".to_owned(), json!([shown]));
         }
-        if view.kind != NodeKind::Plan && !result.evidence.is_empty() {
+        if !has_plan && !result.evidence.is_empty() {
             parts.insert(
                 "evidence".to_owned(),
                 json!(result.evidence.iter().take(20).map(evidence_line).collect::<Vec<_>>()),
             );
         }
         let parts = (!parts.is_empty()).then_some(Value::Object(parts));
-        let owner = if view.kind == NodeKind::Plan {
-            Owner::planner()
-        } else {
-            Owner::executor()
-        };
+        let owner = if has_plan { Owner::planner() } else { Owner::executor() };
         self.log(
             page,
             &format!("result/{}", view.id),
@@ -441,7 +486,7 @@ impl Projection<'_> {
 
     /// One line for each child: `look-inside: ok, 3 marks`.
     fn roll_up(&self, node: NodeId) -> Vec<String> {
-        let children = self.run.children(node);
+        let children = self.run.steps(node);
         let mut lines: Vec<String> = children
             .iter()
             .take(64)
@@ -465,38 +510,7 @@ impl Projection<'_> {
 
     fn run_finished(&mut self, result: &NodeResult) {
         let run = self.run.id();
-        let parts = json!({ "results": self.roll_up(NodeId::root(run)) });
-        self.log(
-            main_page(run),
-            "roll-up/1",
-            "Branch roll-up",
-            result.notes.clone(),
-            Some(parts),
-            Owner::planner(),
-        );
-
-        let summary = summary_page(run);
-        self.page(
-            summary,
-            PageRole::IterationSummary,
-            "Iteration 1",
-            Some(main_page(run)),
-            Owner::planner(),
-            None,
-        );
-        let mut fields = EntryFields::new(EntryKind::Summary, Owner::planner(), Trust::ToolInternal);
-        fields.title = format!("Iteration 1: {}", result.status);
-        fields.body = self.summary(result);
-        fields.parts = Some(json!({ "remaining": self.remaining() }));
-        fields.iteration = Some(ITERATION);
-        let id = entry_of(run, &["summary", "1"]);
-        self.changes.push(Change::AddEntry(Box::new(NewEntry {
-            id,
-            page: summary,
-            kind: EntryKind::Summary,
-            fields,
-        })));
-
+        self.iteration_ended(self.iteration(), result.status, &result.notes);
         if let Some((title, body)) = self.run.report() {
             let page = report_page(run);
             self.page(
@@ -513,7 +527,7 @@ impl Projection<'_> {
                 status: result.status.to_string(),
             });
         }
-        for page in [summary, plan_page(run), main_page(run), workspace_page(run)] {
+        for page in [plan_page(run), main_page(run), workspace_page(run)] {
             self.changes.push(Change::SetPageStatus {
                 page,
                 status: result.status.to_string(),
@@ -521,7 +535,7 @@ impl Projection<'_> {
         }
     }
 
-    fn summary(&self, result: &NodeResult) -> String {
+    fn summary(&self, notes: &str) -> String {
         let counts: Vec<String> = self
             .run
             .counts()
@@ -529,9 +543,9 @@ impl Projection<'_> {
             .map(|(outcome, count)| format!("{count} {outcome}"))
             .collect();
         let mut text = format!("{} nodes: {}.", self.run.len(), counts.join(", "));
-        if !result.notes.is_empty() {
+        if !notes.is_empty() {
             text.push_str("\n\n");
-            text.push_str(&result.notes);
+            text.push_str(notes);
         }
         text
     }
@@ -544,7 +558,7 @@ impl Projection<'_> {
                 .is_some_and(|r| matches!(r.status, Outcome::Ok | Outcome::Partial))
         };
         self.run
-            .children(NodeId::root(self.run.id()))
+            .steps(NodeId::root(self.run.id()))
             .iter()
             .filter(|view| not_done(view))
             .map(|view| self.run.title(view.id))

@@ -75,6 +75,30 @@ pub enum StopReason {
     BudgetChildren,
     /// A limit on bytes was reached.
     BudgetBytes,
+    /// A limit on tokens was reached.
+    BudgetTokens,
+    /// A limit on money was reached.
+    BudgetUsd,
+    /// A limit on calls of models was reached.
+    BudgetModelCalls,
+    /// A limit on calls of tools was reached.
+    BudgetToolCalls,
+    /// A model's key was refused.
+    Auth,
+    /// A model would not do it.
+    Refused,
+    /// What a model answered could not be read.
+    Unparseable,
+    /// A model took more turns than a task may.
+    TurnCap,
+    /// It went round in circles.
+    Loop,
+    /// Plan after plan, and nothing more of what is wanted was met.
+    Stalled,
+    /// Somebody has to answer a question, and nobody is there.
+    NeedsInput,
+    /// Another plan took its place.
+    Superseded,
     /// The time was up.
     Deadline,
     /// It began, and nobody knows what became of it.
@@ -101,6 +125,18 @@ impl StopReason {
             Self::BudgetDepth => "budget_depth",
             Self::BudgetChildren => "budget_children",
             Self::BudgetBytes => "budget_bytes",
+            Self::BudgetTokens => "budget_tokens",
+            Self::BudgetUsd => "budget_usd",
+            Self::BudgetModelCalls => "budget_model_calls",
+            Self::BudgetToolCalls => "budget_tool_calls",
+            Self::Auth => "auth",
+            Self::Refused => "refused",
+            Self::Unparseable => "unparseable",
+            Self::TurnCap => "turn_cap",
+            Self::Loop => "loop",
+            Self::Stalled => "stalled",
+            Self::NeedsInput => "needs_input",
+            Self::Superseded => "superseded",
             Self::Deadline => "deadline",
             Self::OutcomeUnknown => "outcome_unknown",
             Self::UpstreamFailed => "upstream_failed",

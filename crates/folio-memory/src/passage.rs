@@ -214,8 +214,10 @@ pub fn cut_out(window: Window<'_>, part: &Part, max_bytes: usize) -> Passage {
     let bytes = window.bytes;
     let within = |at: u64| usize::try_from(at.saturating_sub(window.at)).map_or(bytes.len(), |at| at.min(bytes.len()));
     let (start, end, last_line) = match part {
+        // Nothing is wanted: then no character has to be whole.
+        Part::Bytes { from, to } if to <= from => (within(*from), within(*from), None),
         Part::Bytes { from, to } => {
-            let end = within((*to).max(*from));
+            let end = within(*to);
             (character_start(bytes, within(*from).min(end)), end, None)
         }
         Part::Lines { from, to } => {

@@ -89,6 +89,12 @@ pub struct ModelsSection {
 }
 
 impl ModelsSection {
+    /// What is said of the model for `role`: its own, or the usual one.
+    #[must_use]
+    pub fn of(&self, role: Role) -> Option<&ModelSettings> {
+        self.own(role).or_else(|| self.usual())
+    }
+
     fn own(&self, role: Role) -> Option<&ModelSettings> {
         match role {
             Role::Planner => self.planner.as_ref(),

@@ -73,6 +73,7 @@ fn new_run(steps: &Value) -> NewRun {
         inputs: BTreeMap::new(),
         folder: None,
         shell: Default::default(),
+        plan_mode: Default::default(),
         thread: folio_memory::ThreadKey::main(),
         actor: Actor::new(Role::Human, "bench"),
     }

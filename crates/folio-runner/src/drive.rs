@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use folio_engine::run::CheckFinding;
+use folio_engine::run::{AskAction, CheckFinding};
 use folio_engine::{CallAction, CallOutcome, Event, NodeId, NodeResult, Run};
 use folio_memory::id::Ref;
 use folio_memory::{Actor, Role, RunId, Seq, ThreadKey};
@@ -21,14 +21,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ahead::{Ahead, Writing};
 use crate::book::RunBook;
+use crate::brief::brief;
 use crate::error::RunnerError;
 use crate::grants;
 use crate::memory::{MemoryWriter, ruled, turn_of};
+use crate::models::{self, AskEnded};
 use crate::outputs::JournalResults;
 use crate::perform::{self, Performed, Writes};
 use crate::prefer::Preferences;
 use crate::runner::Shared;
-use crate::steps::{Begun, Outside, UnderWay, derive, status_of};
+use crate::steps::{Begun, Outside, UnderWay, derive, needed_model, status_of};
 
 /// How often, at most, a driver looks whether somebody else wrote to its run's journal.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -44,6 +46,8 @@ enum Done {
     CallChecked(Box<Performed>, u64, Vec<CheckFinding>),
     /// The criteria of a node with children were checked.
     NodeChecked(NodeId, Vec<CheckFinding>),
+    /// A model answered, or did not. Its being asked is recorded in this batch.
+    Asked(Box<AskEnded>, u64),
 }
 
 type Pending = FuturesUnordered<Pin<Box<dyn Future<Output = Done> + Send>>>;
@@ -78,7 +82,15 @@ impl Drive {
     ///
     /// Calls that had begun and have no outcome are owed again, by the class of their tools.
     pub(crate) async fn open(shared: Arc<Shared>, id: RunId, fence: u64) -> Result<Self, RunnerError> {
-        let (run, head) = shared.open(id).await?;
+        let (mut run, head) = shared.open(id).await?;
+        if let Some(models) = &shared.options.models {
+            let shell = grants::shell_of(&run);
+            let (has_person, plan) = (shared.options.has_person, grants::plan_mode_of(&run));
+            run.equip(Arc::new(models.equipment(&shared.registry, &shell, has_person, plan)));
+        } else if let Some(tasks) = needed_model(&run) {
+            // Whoever has a model goes on with it; here it would only fail.
+            return Err(RunnerError::NeedsModel { tasks });
+        }
         let roots = grants::roots_of(&run)?;
         let run_folder = grants::run_folder(shared.options.run_folders.as_deref(), &run);
         let mut context = ToolContext::new(roots, run_folder);
@@ -207,11 +219,14 @@ impl Drive {
                     Done::NodeChecked(node, perform::checks(registry, context, id, node, calls).await)
                 }));
             }
-            if outside.load.is_empty() {
+            if outside.load.is_empty() && outside.brief.is_empty() {
                 return Ok(());
             }
             for hash in outside.load {
                 self.load(&hash).await?;
+            }
+            for node in outside.brief {
+                self.brief(node).await?;
             }
         }
     }
@@ -227,6 +242,10 @@ impl Drive {
                 }
                 Done::CallChecked(performed, batch, found) => {
                     outcomes.push(Outcome::Call(performed, batch, found));
+                    continue;
+                }
+                Done::Asked(ended, batch) => {
+                    outcomes.push(Outcome::Asked(ended, batch));
                     continue;
                 }
                 Done::Call(performed, batch) => (performed, batch),
@@ -312,6 +331,18 @@ impl Drive {
                     .batch
                     .record(&mut self.run, now, event, taken.changes)
                     .map_err(|source| self.journal_error(source))
+            }
+            Outcome::Asked(ended, _) => {
+                let (node, _) = ended.ask;
+                self.under_way.calls.remove(&node);
+                let answer = ended.answer.clone();
+                match self.run.model_answered(node, answer, ended.duration, now) {
+                    Some(mut event) => {
+                        let _said_in_the_event = self.shared.workspace.clean_event(&mut event);
+                        self.record(event)
+                    }
+                    None => Ok(()),
+                }
             }
             Outcome::Node(node, found) => {
                 self.under_way.checks.remove(node);
@@ -404,6 +435,9 @@ impl Drive {
                 for call in writing.calls {
                     self.begin(call, writing.batch);
                 }
+                for ask in writing.asks {
+                    self.begin_asking(ask, writing.batch);
+                }
                 Ok(())
             }
             Err(RunnerError::Store(error @ (StoreError::StaleRun { .. } | StoreError::OtherPolicy { .. }))) => {
@@ -415,11 +449,15 @@ impl Drive {
                     self.memory.policy = self.shared.workspace.policy().await?;
                 }
                 let (run, head) = self.shared.fold(self.run.id()).await?;
+                let equipment = self.run.equipment().cloned();
                 self.run = run;
+                if let Some(equipment) = equipment {
+                    self.run.equip(equipment);
+                }
                 self.head.store(head.0, Ordering::Release);
                 let mut outcomes = self.ahead.start_anew(writing);
                 outcomes.retain(|outcome| match outcome {
-                    Outcome::Call(_, batch, _) => self.ahead.has_written(*batch),
+                    Outcome::Call(_, batch, _) | Outcome::Asked(_, batch) => self.ahead.has_written(*batch),
                     Outcome::Node(..) => true,
                 });
                 // What was begun ahead was begun for nothing.
@@ -488,6 +526,43 @@ impl Drive {
             let performed = perform::call(registry, context, memory, caller, call).await;
             Done::Call(Box::new(performed), batch)
         }));
+    }
+
+    /// Asks a model, which is recorded in `batch`.
+    fn begin_asking(&mut self, ask: AskAction, batch: u64) {
+        let Some(models) = &self.shared.options.models else {
+            return;
+        };
+        let model = models.of(ask.purpose.role()).clone();
+        let cancel = CancellationToken::new();
+        let begun = Begun {
+            cancel: cancel.clone(),
+            batch,
+        };
+        self.under_way.calls.insert(ask.node, begun);
+        self.pending.push(Box::pin(async move {
+            Done::Asked(Box::new(models::ask(model, ask, cancel).await), batch)
+        }));
+    }
+
+    /// Tells a task what memory holds for it.
+    async fn brief(&mut self, node: NodeId) -> Result<(), RunnerError> {
+        let Some(models) = &self.shared.options.models else {
+            return Ok(());
+        };
+        let (workspace, thread) = (&self.shared.workspace, &self.memory.thread);
+        let memory = brief(
+            workspace,
+            &self.run,
+            node,
+            thread,
+            self.memory.turn,
+            &models.planner.name,
+        )
+        .await?;
+        let mut event = Event::Briefed { node, memory };
+        let _said_in_the_event = workspace.clean_event(&mut event);
+        self.record(event)
     }
 
     fn concurrency(&self) -> usize {
@@ -561,6 +636,8 @@ async fn resolve_pages(workspace: &Workspace, writes: &mut Writes) -> Result<(),
 enum Outcome {
     /// A call ended, whose beginning is recorded in this batch.
     Call(Box<Performed>, u64, Vec<CheckFinding>),
+    /// A model answered, or did not; its being asked is recorded in this batch.
+    Asked(Box<AskEnded>, u64),
     Node(NodeId, Vec<CheckFinding>),
 }
 

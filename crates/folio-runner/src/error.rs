@@ -1,5 +1,6 @@
 //! Why a run could not be submitted or driven. How a run *ended* is a result, not an error.
 
+use folio_engine::NodeId;
 use folio_engine::run::JournalError;
 use folio_memory::RunId;
 use folio_memory::roles::Denied;
@@ -24,8 +25,8 @@ pub enum RunnerError {
         #[source]
         source: JournalError,
     },
-    /// The plan has tasks that only a model can do, and there is none.
-    #[error("{} of the plan's tasks have neither `do:` nor `plan:`, so they need a model: {}", tasks.len(), tasks.join(", "))]
+    /// There are tasks that only a model can do, and there is none.
+    #[error("only a model can do {}, and there is none", tasks.join(", "))]
     NeedsModel {
         /// Their names.
         tasks: Vec<String>,
@@ -35,6 +36,20 @@ pub enum RunnerError {
     Inputs {
         /// All that is wrong.
         problems: Vec<String>,
+    },
+    /// An answer was given to nothing.
+    #[error("node {node} asks nothing")]
+    NoQuestion {
+        /// The node.
+        node: NodeId,
+    },
+    /// An answer is none of those that a question leaves.
+    #[error("{answer:?} is none of the answers that the question leaves: {}", options.join(", "))]
+    NotAnOption {
+        /// The answer.
+        answer: String,
+        /// The answers to choose from.
+        options: Vec<String>,
     },
     /// A folder that the run needs cannot be used.
     #[error("cannot use the folder {path}: {reason}")]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use folio_engine::Run;
 use folio_engine::plan::{InputKind, Plan};
+use folio_engine::run::PlanMode;
 use folio_tools::{Access, Root, Roots, RunFolder, ShellPolicy};
 use serde_json::Value;
 
@@ -53,6 +54,14 @@ pub(crate) fn shell_of(run: &Run) -> ShellPolicy {
     run.variable()
         .get("shell")
         .and_then(|policy| serde_json::from_value(policy.clone()).ok())
+        .unwrap_or_default()
+}
+
+/// Whether its tasks may be taken apart, as its submitter said.
+pub(crate) fn plan_mode_of(run: &Run) -> PlanMode {
+    run.variable()
+        .get("plan")
+        .and_then(|mode| serde_json::from_value(mode.clone()).ok())
         .unwrap_or_default()
 }
 

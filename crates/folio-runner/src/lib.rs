@@ -5,6 +5,7 @@
 //!
 //! - [`runner`]: submit, drive, resume, cancel
 //! - `drive`: the loop of one run
+//! - [`models`]: the models of a runner, and one call of one of them; `brief`: what memory tells them first
 //! - `perform`: one call of a tool, from its permissions to its outcome
 //! - `memory`: what a call writes: observations and page entries, in the same commit as its outcome
 //! - `book`: the scratchbook of the run's thread, for tools
@@ -13,10 +14,12 @@
 
 mod ahead;
 mod book;
+mod brief;
 mod drive;
 pub mod error;
 mod grants;
 mod memory;
+pub mod models;
 mod outputs;
 mod perform;
 mod prefer;
@@ -25,5 +28,6 @@ mod steps;
 pub mod watch;
 
 pub use error::RunnerError;
+pub use models::{RunnerModel, RunnerModels};
 pub use runner::{NewRun, Runner, RunnerOptions};
 pub use watch::Watch;

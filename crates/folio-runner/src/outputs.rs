@@ -17,14 +17,18 @@ pub(crate) const INLINE_BYTES_MAX: usize = 64 * 1024;
 /// Moves a large output of `event` out of it: it is then in `blobs`, and `run` is given its value, so that later steps
 /// need not read it back.
 pub(crate) fn move_large_output(run: &mut Run, event: &mut Event, blobs: &mut Vec<Blob>) {
-    let Event::Finished { result, .. } = event else { return };
-    let Output::Inline(value) = &result.output else { return };
+    let output = match event {
+        Event::Finished { result, .. } => &mut result.output,
+        Event::Proposed { proposal, .. } => &mut proposal.output,
+        _ => return,
+    };
+    let Output::Inline(value) = &*output else { return };
     if fits(value, INLINE_BYTES_MAX) {
         return;
     }
     let blob = Blob::new(value.to_string().into_bytes());
     run.supply(&blob.hash.0, Arc::clone(value));
-    result.output = Output::Blob {
+    *output = Output::Blob {
         hash: blob.hash.0.clone(),
         bytes: blob.bytes.len() as u64,
     };

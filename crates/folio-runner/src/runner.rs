@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use folio_engine::event::FORMAT;
 use folio_engine::plan::{self, Plan};
+use folio_engine::run::PlanMode;
 use folio_engine::template::{Scope, Templates};
 use folio_engine::{Event, NodeId, NodeResult, Run, projection};
 use folio_memory::id::{Ref, RunHandle};
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::drive::Drive;
 use crate::error::RunnerError;
+use crate::models::RunnerModels;
 use crate::steps::model_tasks;
 
 /// What a run's row says while it goes on.
@@ -35,6 +37,11 @@ pub struct RunnerOptions {
     pub environment: Vec<(String, String)>,
     /// The folder below which each run has one to write to; `None`: runs cannot write files.
     pub run_folders: Option<PathBuf>,
+    /// Models for tasks that do not say how they are done, and for goals without a plan; without any, those are refused.
+    pub models: Option<RunnerModels>,
+    /// Whether a person is there to answer questions. Without one, the default of a question holds, or the task that asks
+    /// fails softly.
+    pub has_person: bool,
 }
 
 /// A run to be.
@@ -51,6 +58,8 @@ pub struct NewRun {
     /// Which commands its tool `shell` may run. Recorded with the run: whoever takes it up later neither widens nor
     /// narrows what its submitter allowed.
     pub shell: ShellPolicy,
+    /// Whether models may take tasks apart.
+    pub plan_mode: PlanMode,
     /// The thread that it belongs to.
     pub thread: ThreadKey,
     /// Who submits it. In a turn, the run is in that turn; otherwise it is a turn of its own.
@@ -137,9 +146,14 @@ impl Runner {
     ///
     /// `Inputs` or `NeedsModel` if the plan cannot be run like this; `Store`.
     pub async fn submit(&self, new: NewRun) -> Result<(RunId, RunHandle), RunnerError> {
-        let tasks = model_tasks(&new.plan.steps);
-        if !tasks.is_empty() {
-            return Err(RunnerError::NeedsModel { tasks });
+        if self.shared.options.models.is_none() {
+            let mut tasks = model_tasks(&new.plan.steps);
+            if new.plan.steps.is_empty() {
+                tasks.push("the goal".to_owned());
+            }
+            if !tasks.is_empty() {
+                return Err(RunnerError::NeedsModel { tasks });
+            }
         }
         let inputs = plan::check_inputs(&new.plan, &new.inputs).map_err(|errors| RunnerError::Inputs {
             problems: errors.iter().map(ToString::to_string).collect(),
@@ -180,7 +194,7 @@ impl Runner {
             inputs,
             deadline: Some(now.plus(limits.deadline)),
             run: json!({"id": id.to_string(), "folder": folder, "started_at": now.to_string(), "shell": new.shell,
-                        "turn": turn.to_string()}),
+                        "plan": new.plan_mode, "turn": turn.to_string()}),
         };
         // As it will stand in the journal.
         let _said_in_the_event = workspace.clean_event(&mut event);
@@ -307,6 +321,80 @@ impl Runner {
     ///
     /// `Store` with kind `NotFound` if there is no such run.
     pub async fn cancel(&self, run: RunId, node: Option<NodeId>, by: &str) -> Result<(), RunnerError> {
+        let request = |_: &Run| {
+            Ok(Event::CancelRequested {
+                node,
+                by: by.to_owned(),
+            })
+        };
+        self.request(run, by, request).await
+    }
+
+    /// Answers the question that `node` waits with. Durable when this returns; whoever drives the run goes on with it.
+    ///
+    /// # Errors
+    ///
+    /// `NoQuestion` if nothing is asked there, `NotAnOption` if it has to be one of a few and is none of them; `Store`.
+    pub async fn answer(&self, run: RunId, node: NodeId, answer: &str, by: &str) -> Result<(), RunnerError> {
+        let request = |run: &Run| {
+            let questions = run.questions();
+            let Some((_, question)) = questions.iter().find(|(asking, _)| *asking == node) else {
+                return Err(RunnerError::NoQuestion { node });
+            };
+            if !question.options.is_empty() && !question.options.iter().any(|option| option == answer) {
+                return Err(RunnerError::NotAnOption {
+                    answer: answer.to_owned(),
+                    options: question.options.clone(),
+                });
+            }
+            Ok(Event::Answered {
+                node,
+                answer: answer.to_owned(),
+                by: by.to_owned(),
+            })
+        };
+        self.request(run, by, request).await
+    }
+
+    /// Begins no more calls of a run, or of one subtree of it; what is under way ends. Outlives the driver.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::cancel`].
+    pub async fn pause(&self, run: RunId, node: Option<NodeId>, by: &str) -> Result<(), RunnerError> {
+        let by_whom = by.to_owned();
+        self.request(run, by, |_| {
+            Ok(Event::Paused {
+                node,
+                by: by_whom.clone(),
+            })
+        })
+        .await
+    }
+
+    /// Has a paused run, or a paused subtree of it, go on.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::cancel`].
+    pub async fn go_on(&self, run: RunId, node: Option<NodeId>, by: &str) -> Result<(), RunnerError> {
+        let by_whom = by.to_owned();
+        self.request(run, by, |_| {
+            Ok(Event::Continued {
+                node,
+                by: by_whom.clone(),
+            })
+        })
+        .await
+    }
+
+    /// Writes what somebody wants of a run into its journal. Nothing, if the run has ended.
+    async fn request(
+        &self,
+        run: RunId,
+        by: &str,
+        make: impl Fn(&Run) -> Result<Event, RunnerError>,
+    ) -> Result<(), RunnerError> {
         let workspace = &self.shared.workspace;
         // Somebody may write to the journal in between; the request is then made on what it says now.
         for _ in 0..100 {
@@ -314,10 +402,8 @@ impl Runner {
             if folded.result().is_some() {
                 return Ok(());
             }
-            let event = Event::CancelRequested {
-                node,
-                by: by.to_owned(),
-            };
+            let mut event = make(&folded)?;
+            let _said_in_the_event = workspace.clean_event(&mut event);
             let now = workspace.clock().now();
             folded
                 .apply(now, &event)

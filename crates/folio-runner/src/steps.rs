@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use folio_engine::run::{CheckCall, JournalError};
+use folio_engine::run::{AskAction, CheckCall, JournalError};
 use folio_engine::{Action, CallAction, Event, NodeId, Run, projection};
 use folio_memory::{Change, Timestamp, TraceNote};
 use folio_store::Blob;
@@ -22,6 +22,8 @@ pub(crate) struct Batch {
     pub(crate) notes: Vec<TraceNote>,
     /// Calls that begin when the commit is durable.
     pub(crate) calls: Vec<CallAction>,
+    /// Models that are asked when the commit is durable.
+    pub(crate) asks: Vec<AskAction>,
 }
 
 impl Batch {
@@ -50,6 +52,8 @@ impl Batch {
 #[derive(Debug, Default)]
 pub(crate) struct Outside {
     pub(crate) load: Vec<String>,
+    /// Tasks that are to be told what memory holds.
+    pub(crate) brief: Vec<NodeId>,
     pub(crate) verify: Vec<(NodeId, Vec<CheckCall>)>,
 }
 
@@ -84,7 +88,8 @@ pub(crate) fn derive(
     batch: &mut Batch,
 ) -> Result<Outside, JournalError> {
     loop {
-        let slots = concurrency.saturating_sub(under_way.calls.len() + under_way.waiting + batch.calls.len());
+        let slots = concurrency
+            .saturating_sub(under_way.calls.len() + under_way.waiting + batch.calls.len() + batch.asks.len());
         let mut outside = Outside::default();
         let mut progress = false;
         // A record may make a later one of the same answer needless; then the table refuses it, and the next answer
@@ -116,6 +121,15 @@ pub(crate) fn derive(
                         batch.calls.push(*call);
                     }
                 }
+                Action::Ask(ask) => match batch.record(run, now, ask.asked(), Vec::new()) {
+                    Ok(()) => {
+                        (progress, first) = (true, false);
+                        batch.asks.push(*ask);
+                    }
+                    Err(error) if first => return Err(error),
+                    Err(_) => {}
+                },
+                Action::Brief(node) => outside.brief.push(node),
                 Action::Verify { node, calls } => outside.verify.push((node, calls)),
                 Action::Load(hash) => outside.load.push(hash),
                 Action::Stop(node) => {
@@ -135,6 +149,19 @@ pub(crate) fn derive(
 /// Counts of nodes by outcome, for the run's row.
 pub(crate) fn status_of(run: &Run) -> Option<String> {
     run.result().map(|result| result.status.to_string())
+}
+
+/// What of a run that goes on only a model can do; nothing if it is being stopped, which anybody can do.
+pub(crate) fn needed_model(run: &Run) -> Option<Vec<String>> {
+    let root = run.node(NodeId::root(run.id()))?;
+    if run.result().is_some() || root.state == folio_engine::NodeState::Cancelling {
+        return None;
+    }
+    let mut tasks = model_tasks(&run.plan().steps);
+    if run.plan().steps.is_empty() {
+        tasks.push("the goal".to_owned());
+    }
+    (!tasks.is_empty()).then_some(tasks)
 }
 
 /// The names of a plan's tasks that only a model can do.

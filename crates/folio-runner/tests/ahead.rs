@@ -78,6 +78,7 @@ impl House {
             inputs: BTreeMap::new(),
             folder: None,
             shell: Default::default(),
+            plan_mode: Default::default(),
             thread: folio_memory::ThreadKey::main(),
             actor: Actor::new(Role::Human, "test"),
         };

@@ -72,6 +72,7 @@ async fn child() {
             inputs: BTreeMap::new(),
             folder: None,
             shell: Default::default(),
+            plan_mode: Default::default(),
             thread: folio_memory::ThreadKey::main(),
             actor,
         })

@@ -93,6 +93,7 @@ impl House {
             inputs: BTreeMap::new(),
             folder: None,
             shell: Default::default(),
+            plan_mode: Default::default(),
             thread: work(),
             actor,
         };

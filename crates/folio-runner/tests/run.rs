@@ -44,6 +44,7 @@ impl House {
             inputs: BTreeMap::new(),
             folder: Some(self.folder.path().to_owned()),
             shell: self.shell.clone(),
+            plan_mode: Default::default(),
             thread: folio_memory::ThreadKey::main(),
             actor: Actor::new(Role::Human, "test"),
         };

@@ -53,6 +53,7 @@ impl House {
             inputs: BTreeMap::new(),
             folder: None,
             shell: Default::default(),
+            plan_mode: Default::default(),
             thread: ThreadKey("work".to_owned()),
             actor,
         };

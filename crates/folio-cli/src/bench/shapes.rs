@@ -56,6 +56,7 @@ pub(super) fn new_run(steps: &Value) -> NewRun {
         inputs: BTreeMap::new(),
         folder: None,
         shell: Default::default(),
+        plan_mode: Default::default(),
         thread: folio::ThreadKey::main(),
         actor: Actor::new(Role::Human, "bench"),
     }

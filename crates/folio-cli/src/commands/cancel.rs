@@ -50,7 +50,8 @@ pub(crate) async fn run(context: &Context<'_>, cancel: Cancel) -> Result<Exit, F
     Ok(Exit::Done)
 }
 
-async fn node_called(runner: &Runner, row: &folio::store::RunRow, name: &str) -> Result<NodeId, Failure> {
+/// The node of a run that is called `name`, by its path or its id.
+pub(super) async fn node_called(runner: &Runner, row: &folio::store::RunRow, name: &str) -> Result<NodeId, Failure> {
     let run = runner.load(row.id).await?;
     let by_id = name.parse::<NodeId>().ok().filter(|id| run.node(*id).is_some());
     let found = by_id.or_else(|| run.node_at(name).map(|view| view.id));

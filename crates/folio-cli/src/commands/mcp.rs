@@ -8,6 +8,7 @@ use super::context::ModelArgument;
 use super::run::Driving;
 use super::{Context, interrupted};
 use crate::error::{Exit, Failure};
+use crate::models;
 
 /// `folio mcp`.
 #[derive(Debug, Args)]
@@ -56,7 +57,12 @@ impl Offer {
 
 /// Carries out `folio mcp`: until the client closes standard input, or Ctrl-C.
 pub(crate) async fn run(context: &Context<'_>, arguments: McpArguments) -> Result<Exit, Failure> {
-    let runner = arguments.driving.runner(context).await?;
+    let models = if arguments.drives_runs() {
+        models::open(None, &context.settings)?
+    } else {
+        None
+    };
+    let runner = arguments.driving.runner(context, models, true).await?;
     let mut options = arguments.offer.options(context);
     options.tokens = arguments.model.counter(context);
     let stop = interrupted()?;

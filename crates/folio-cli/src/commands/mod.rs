@@ -21,6 +21,7 @@ pub(crate) mod observe;
 pub(crate) mod offload;
 pub(crate) mod page;
 pub(crate) mod patterns;
+pub(crate) mod people;
 pub(crate) mod plan;
 pub(crate) mod policy;
 pub(crate) mod resume;
@@ -152,6 +153,10 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Watch(watch) => watch::run(context, watch).await,
         Command::Resume(resume) => resume::run(context, resume).await,
         Command::Cancel(cancel) => cancel::run(context, cancel).await,
+        Command::Questions(questions) => people::questions(context, questions).await,
+        Command::Answer(answer) => people::answer(context, answer).await,
+        Command::Pause(pause) => people::pause(context, pause).await,
+        Command::Continue(pause) => people::go_on(context, pause).await,
         Command::Observe(observe) => observe::run(context, observe).await,
         Command::Book(book) => book::run(context, book).await,
         Command::Tree(tree) => tree::run(context, tree).await,

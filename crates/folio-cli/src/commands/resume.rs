@@ -4,7 +4,7 @@ use clap::Args;
 use folio::memory::id::RunRef;
 
 use super::Context;
-use super::run::Driving;
+use super::run::{Driving, Minds};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::follow;
@@ -16,12 +16,14 @@ pub(crate) struct Resume {
     #[arg(value_parser = run_ref)]
     run: Option<RunRef>,
     #[command(flatten)]
+    minds: Minds,
+    #[command(flatten)]
     driving: Driving,
 }
 
 /// Carries out `folio resume`.
 pub(crate) async fn run(context: &Context<'_>, resume: Resume) -> Result<Exit, Failure> {
-    let runner = resume.driving.runner(context).await?;
+    let runner = resume.minds.runner(context, &resume.driving, false).await?;
     let rows = match resume.run {
         Some(run) => vec![runner.row(run).await?],
         None => runner.unfinished().await?,

@@ -1,11 +1,13 @@
 //! `folio run`: submits a plan and drives it to its end.
 
 use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use folio::engine::plan::{InputKind, Plan};
-use folio::runner::{NewRun, Runner, RunnerOptions};
+use folio::engine::run::PlanMode;
+use folio::runner::{NewRun, Runner, RunnerModels, RunnerOptions};
 use folio::tools::{Registry, ShellPolicy};
 use serde_json::Value;
 
@@ -14,6 +16,7 @@ use crate::arguments::pair;
 use crate::error::{Exit, Failure};
 use crate::follow;
 use crate::leftovers::Leftovers;
+use crate::models;
 
 /// `folio run`.
 #[derive(Debug, Args)]
@@ -26,10 +29,9 @@ pub(crate) struct Run {
     /// An input of the plan; may be given several times
     #[arg(long = "input", value_name = "NAME=VALUE", value_parser = pair)]
     inputs: Vec<(String, String)>,
-    /// The model for tasks that do not say how they are done: anthropic:NAME, openai:NAME, ollama:NAME,
-    /// openai+http://HOST/v1:NAME
-    #[arg(long)]
-    model: Option<String>,
+    /// Whether models take tasks apart
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    planning: Planning,
     /// Let the tool `shell` run any command; without it, it runs none
     #[arg(long)]
     allow_shell: bool,
@@ -37,7 +39,61 @@ pub(crate) struct Run {
     #[arg(long)]
     no_resume: bool,
     #[command(flatten)]
+    minds: Minds,
+    #[command(flatten)]
     driving: Driving,
+}
+
+/// Whether models take tasks apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Planning {
+    /// The goal always; the rest as the model decides
+    Always,
+    /// As the model decides
+    Auto,
+    /// Never: the model does it
+    Never,
+}
+
+impl From<Planning> for PlanMode {
+    fn from(planning: Planning) -> Self {
+        match planning {
+            Planning::Always => Self::Always,
+            Planning::Auto => Self::Auto,
+            Planning::Never => Self::Never,
+        }
+    }
+}
+
+/// Who does what no tool does: models and people.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Minds {
+    /// The model for goals without a plan, and for tasks that do not say how they are done: anthropic:NAME,
+    /// openai:NAME, gemini:NAME, ollama:NAME, openai+http://HOST/v1:NAME, scripted:FILE
+    #[arg(long)]
+    model: Option<String>,
+    /// Nobody is there to answer questions: their defaults hold [default: if there is no terminal]
+    #[arg(long)]
+    non_interactive: bool,
+}
+
+impl Minds {
+    /// A runner with them, on the space that the settings name.
+    ///
+    /// `is_attended`: whether somebody may answer although there is no terminal, over HTTP for example.
+    pub(crate) async fn runner(
+        &self,
+        context: &Context<'_>,
+        driving: &Driving,
+        is_attended: bool,
+    ) -> Result<Runner, Failure> {
+        let models = models::open(self.model.as_deref(), &context.settings)?;
+        driving.runner(context, models, self.has_person(is_attended)).await
+    }
+
+    fn has_person(&self, is_attended: bool) -> bool {
+        !self.non_interactive && (is_attended || std::io::stdin().is_terminal())
+    }
 }
 
 /// How runs are driven.
@@ -50,11 +106,18 @@ pub(crate) struct Driving {
 
 impl Driving {
     /// A runner on the space that the settings name.
-    pub(crate) async fn runner(&self, context: &Context<'_>) -> Result<Runner, Failure> {
+    pub(crate) async fn runner(
+        &self,
+        context: &Context<'_>,
+        models: Option<RunnerModels>,
+        has_person: bool,
+    ) -> Result<Runner, Failure> {
         let options = RunnerOptions {
             concurrency: self.concurrency,
             environment: context.settings.tool_environment.clone(),
             run_folders: context.settings.run_folders.clone(),
+            models,
+            has_person,
         };
         Ok(Runner::new(
             context.workspace().await?,
@@ -66,16 +129,21 @@ impl Driving {
 
 /// Carries out `folio run`.
 pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure> {
-    let Some(file) = &run.plan else {
-        return Err(without_plan(
-            run.goal.as_deref(),
-            run.model.or_else(|| context.settings.model.clone()),
-        ));
+    let (name, plan) = match (&run.plan, &run.goal) {
+        (Some(file), _) => plan::read(file)?,
+        (None, Some(goal)) => ("the goal".to_owned(), Plan::of_goal(goal)),
+        (None, None) => {
+            let nothing = Failure::usage("nothing_to_run", "there is neither a plan nor a goal");
+            return Err(nothing.hint(WITHOUT_MODEL));
+        }
     };
-    let (name, plan) = plan::read(file)?;
     let current = &context.settings.current;
     let inputs = inputs_of(&plan, run.inputs, current)?;
-    let runner = run.driving.runner(context).await?;
+    let models = models::open(run.minds.model.as_deref(), &context.settings)?;
+    if run.plan.is_none() && models.is_none() {
+        return Err(without_model());
+    }
+    let runner = run.driving.runner(context, models, run.minds.has_person(false)).await?;
     let goal = run.goal;
     let shell = if run.allow_shell {
         ShellPolicy::AllowAll
@@ -88,6 +156,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         inputs,
         folder: Some(current.clone()),
         shell,
+        plan_mode: run.planning.into(),
         thread: context.settings.thread.clone(),
         actor: context.actor(),
     };
@@ -108,24 +177,16 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     Ok(ended)
 }
 
+/// What somebody without a model can do.
+const WITHOUT_MODEL: &str = "without a model: folio run --plan examples/repo-review.yaml --input repo=.";
+
 /// Why a goal alone is not enough, and what is.
-fn without_plan(goal: Option<&str>, model: Option<String>) -> Failure {
-    let example = "without a model: folio run --plan examples/repo-review.yaml --input repo=.";
-    match (goal, model) {
-        (None, _) => Failure::usage("nothing_to_run", "there is neither a plan nor a goal").hint(example),
-        (Some(_), None) => Failure::usage(
-            "no_model",
-            "only a model can make a plan for a goal, and none is configured",
-        )
+fn without_model() -> Failure {
+    let why = "only a model can make a plan for a goal, and none is configured";
+    Failure::usage("no_model", why)
         .hint("name one with --model anthropic:NAME, openai:NAME, ollama:NAME or openai+http://HOST/v1:NAME")
         .hint("or put it into FOLIO_MODEL, or into folio.toml as model = \"…\"")
-        .hint(example),
-        (Some(_), Some(model)) => Failure::usage(
-            "model_not_built",
-            format!("this build of folio cannot ask a model yet, {model} included"),
-        )
-        .hint(example),
-    }
+        .hint(WITHOUT_MODEL)
 }
 
 /// What is given to the plan. Paths become absolute here, where it is known what they are relative to.

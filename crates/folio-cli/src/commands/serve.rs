@@ -8,7 +8,7 @@ use folio::Workspace;
 use folio_server::{ServeError, ServeOptions, Server};
 
 use super::mcp::Offer;
-use super::run::Driving;
+use super::run::{Driving, Minds};
 use super::{Context, interrupted};
 use crate::error::{Exit, Failure};
 use crate::leftovers::Leftovers;
@@ -28,12 +28,14 @@ pub(crate) struct Serve {
     #[command(flatten)]
     offer: Offer,
     #[command(flatten)]
+    minds: Minds,
+    #[command(flatten)]
     driving: Driving,
 }
 
 /// Carries out `folio serve`: until Ctrl-C.
 pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Failure> {
-    let runner = serve.driving.runner(context).await?;
+    let runner = serve.minds.runner(context, &serve.driving, true).await?;
     let server = Server::bind(&ServeOptions::at(serve.listen), runner.clone())
         .await
         .map_err(refused)?

@@ -50,6 +50,15 @@ impl EventLine {
             Event::Resumed { in_flight } => {
                 json!({"in_flight": in_flight.iter().map(ToString::to_string).collect::<Vec<_>>()})
             }
+            // As it stands in the journal, without what every line has.
+            of_a_model => {
+                let mut more = json!(of_a_model);
+                if let Some(fields) = more.as_object_mut() {
+                    fields.remove("event");
+                    fields.remove("node");
+                }
+                more
+            }
         };
         let node = event.node();
         Self {
@@ -98,6 +107,24 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         Event::AttemptFailed { node, failure, .. } => line("retry", *node, &failure.message),
         Event::CancelRequested { by, .. } => Some(format!("[{elapsed:>6}] cancelling, as {by} asked")),
         Event::Resumed { in_flight } => Some(format!("[{elapsed:>6}] taken up again, {} in flight", in_flight.len())),
-        Event::RunStarted { .. } | Event::Expanded { .. } | Event::Started { .. } => None,
+        Event::Decided { node, .. } => line("decided", *node, &event.in_words()),
+        Event::Planned { node, .. } => line("planned", *node, &event.in_words()),
+        Event::AskFailed { node, .. } => line("retry", *node, &event.in_words()),
+        Event::Rejected { node, .. } => line("rejected", *node, &event.in_words()),
+        Event::SentBack { node, .. } => line("again", *node, &event.in_words()),
+        Event::Spent { node, .. } => line("limit", *node, &event.in_words()),
+        Event::Questioned { node, .. } => line("question", *node, &event.in_words()),
+        Event::Answered { node, .. } => line("answer", *node, &event.in_words()),
+        Event::Paused { by, .. } => Some(format!("[{elapsed:>6}] paused, as {by} asked")),
+        Event::Continued { by, .. } => Some(format!("[{elapsed:>6}] goes on, as {by} asked")),
+        Event::RunStarted { .. }
+        | Event::Expanded { .. }
+        | Event::Started { .. }
+        | Event::Briefed { .. }
+        | Event::Asked { .. }
+        | Event::Replied { .. }
+        | Event::Wants { .. }
+        | Event::Proposed { .. }
+        | Event::Checked { .. } => None,
     }
 }

@@ -334,7 +334,12 @@ fn mark_of(view: &NodeView<'_>) -> Mark {
         Some(Outcome::Failed) => Mark::Failed,
         None => match view.state {
             NodeState::Created | NodeState::Terminal => Mark::Waiting,
-            NodeState::Executing => Mark::Running,
+            NodeState::Executing
+            | NodeState::Deciding
+            | NodeState::Aggregating
+            | NodeState::Verifying
+            | NodeState::Replanning => Mark::Running,
+            NodeState::WaitingInput => Mark::Waiting,
             NodeState::Parked => Mark::Retrying,
             NodeState::RunningChildren => Mark::Inside,
             NodeState::Cancelling => Mark::Stopping,

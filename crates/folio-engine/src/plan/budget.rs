@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::duration;
+use crate::spend::Allowance;
 
 /// Limits of a plan or of one task and everything below it.
 ///
@@ -38,12 +39,50 @@ pub struct Budget {
     /// How many bytes of output one result may have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_bytes: Option<u64>,
+    /// How many tokens models may read and write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// How many millionths of a US dollar it may cost; written as dollars, `usd: 1.5`.
+    #[serde(
+        rename = "usd",
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "serialize_dollars"
+    )]
+    pub micro_usd: Option<u64>,
+    /// How many calls of models there may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_calls: Option<u64>,
+    /// How many calls of tools there may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<u64>,
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::ref_option,
+    reason = "serde hands the field by reference; amounts are far below 2^53 millionths"
+)]
+fn serialize_dollars<S: serde::Serializer>(micros: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match micros {
+        Some(micros) => serializer.serialize_f64(*micros as f64 / 1e6),
+        None => serializer.serialize_none(),
+    }
 }
 
 impl Budget {
     /// Whether no limit is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// What may be used up, of what can be.
+    pub fn allowance(&self) -> Allowance {
+        Allowance {
+            tokens: self.tokens,
+            micro_usd: self.micro_usd,
+            model_calls: self.model_calls,
+            tool_calls: self.tool_calls,
+        }
     }
 }
 

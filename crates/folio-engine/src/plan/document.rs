@@ -45,6 +45,29 @@ pub struct Plan {
     pub output: Option<Value>,
 }
 
+impl Plan {
+    /// A goal without a plan: a model makes one, or does what is wanted directly.
+    pub fn of_goal(goal: &str) -> Self {
+        let first = goal.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
+        let title = match first.char_indices().nth(80) {
+            Some((end, _)) => format!("{}…", &first[..end]),
+            None => first.to_owned(),
+        };
+        Self {
+            version: PLAN_VERSION,
+            title,
+            goal: goal.to_owned(),
+            description: String::new(),
+            inputs: BTreeMap::new(),
+            criteria: Vec::new(),
+            budget: Budget::default(),
+            steps: Vec::new(),
+            report: None,
+            output: None,
+        }
+    }
+}
+
 /// One input of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct InputSpec {

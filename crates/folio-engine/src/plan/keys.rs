@@ -24,6 +24,7 @@ pub(super) const TASK: &[&str] = &[
     "criteria",
     "success_criteria",
     "successCriteria",
+    "satisfies",
     "needs",
     "executor",
     "optional",
@@ -61,6 +62,7 @@ pub(super) const FOR_EACH_INLINE: &[&str] = &[
     "criteria",
     "success_criteria",
     "successCriteria",
+    "satisfies",
     "executor",
     "atomic",
     "do",
@@ -92,6 +94,10 @@ pub(super) const BUDGET: &[&str] = &[
     "replans",
     "deadline",
     "output_bytes",
+    "tokens",
+    "usd",
+    "model_calls",
+    "tool_calls",
 ];
 pub(super) const CRITERION: &[&str] = &["id", "text", "check", "required"];
 pub(super) const CHECK: &[&str] = &["command", "file_exists", "regex", "json_schema"];

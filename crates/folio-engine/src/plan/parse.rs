@@ -1,6 +1,6 @@
 //! From text to plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -17,6 +17,8 @@ pub struct Known {
     pub tools: Option<BTreeMap<String, KnownTool>>,
     /// How large it may be.
     pub limits: Limits,
+    /// Names of results from outside that its templates and `needs` may read.
+    pub before: BTreeSet<String>,
 }
 
 /// What a plan must know of a tool.

@@ -43,6 +43,11 @@ impl Slug {
         }
     }
 
+    /// The slug of a name that is known to give one; anything else gives `step`.
+    pub(crate) fn of(name: &str) -> Self {
+        Self::from_title(name).unwrap_or_else(|| Self("step".to_owned()))
+    }
+
     /// Makes a slug out of words: lower case, everything else that is not a letter or a digit becomes one `-`.
     ///
     /// `None` if nothing is left, for example of a title without any Latin letter or digit.

@@ -146,6 +146,8 @@ pub struct Task {
     pub reason: String,
     /// What must hold for its result.
     pub criteria: Vec<Criterion>,
+    /// The criteria of the plan around it that it is there to meet, by id (E9.6).
+    pub satisfies: Vec<String>,
     /// The steps it waits for and reads; `None` is everything earlier.
     pub needs: Option<Vec<Slug>>,
     /// Who carries it out; `None` leaves the choice to the engine.
@@ -164,6 +166,29 @@ pub struct Task {
     pub timeout: Option<Duration>,
     /// Limits for it and everything below it.
     pub budget: Budget,
+}
+
+impl Task {
+    /// A task of which nothing is said but its name: a model does it.
+    pub fn new(id: Slug) -> Self {
+        Self {
+            id,
+            title: String::new(),
+            description: String::new(),
+            reason: String::new(),
+            criteria: Vec::new(),
+            satisfies: Vec::new(),
+            needs: None,
+            executor: None,
+            optional: false,
+            atomic: false,
+            work: Work::Model,
+            observe: Vec::new(),
+            retry: Retry::default(),
+            timeout: None,
+            budget: Budget::default(),
+        }
+    }
 }
 
 /// How a task is carried out.
@@ -280,6 +305,7 @@ impl Serialize for Task {
         entry_unless(&mut map, self.description.is_empty(), "description", &self.description)?;
         entry_unless(&mut map, self.reason.is_empty(), "reason", &self.reason)?;
         entry_unless(&mut map, self.criteria.is_empty(), "criteria", &self.criteria)?;
+        entry_unless(&mut map, self.satisfies.is_empty(), "satisfies", &self.satisfies)?;
         entry_unless(&mut map, self.needs.is_none(), "needs", &self.needs)?;
         entry_unless(&mut map, self.executor.is_none(), "executor", &self.executor)?;
         entry_unless(&mut map, !self.optional, "optional", &self.optional)?;

@@ -157,7 +157,7 @@ impl<'a> Validator<'a> {
                     .items()
                     .and_then(|items| items.into_iter().find(|item| item.reads_as(need.as_str())));
                 let at = item.unwrap_or_else(|| needs_at.clone());
-                if here.contains(need.as_str()) {
+                if here.contains(need.as_str()) || self.known.before.contains(need.as_str()) {
                     continue;
                 }
                 if self.ids.contains(need.as_str()) {

@@ -112,12 +112,11 @@ impl Run {
     ///
     /// A group is as its worst required member, hard or not. A plan decides for itself (E9.4): `ok` if every required
     /// step is, `partial` if some are, else failed; and it is soft, unless somebody reads it.
-    fn roll_up(&self, index: usize) -> NodeResult {
+    pub(super) fn roll_up(&self, index: usize) -> NodeResult {
         let node = &self.nodes[index];
         let results = || {
-            node.children
-                .iter()
-                .filter_map(|child| Some((&self.nodes[*child], self.nodes[*child].result.as_ref()?)))
+            self.members(index)
+                .filter_map(|child| Some((&self.nodes[child], self.nodes[child].result.as_ref()?)))
         };
         let required = || {
             results()
@@ -134,7 +133,7 @@ impl Run {
                 Outcome::Cancelled
             };
             result.stop_reason = Some(cancel.reason());
-        } else if node.kind == NodeKind::Plan {
+        } else if matches!(node.kind, NodeKind::Plan | NodeKind::Model) {
             if worst > Outcome::Partial {
                 result.status = if any_ok { Outcome::Partial } else { Outcome::Failed };
             }
@@ -158,12 +157,11 @@ impl Run {
         } else if worst != Outcome::Ok {
             result.stop_reason = required().filter(|r| r.status == worst).find_map(|r| r.stop_reason);
         }
-        result.evidence = node
-            .children
-            .iter()
+        result.evidence = self
+            .members(index)
             .map(|child| Evidence {
                 kind: "node".to_owned(),
-                id: self.nodes[*child].id.to_string(),
+                id: self.nodes[child].id.to_string(),
                 hash: None,
                 span: None,
             })
@@ -173,7 +171,7 @@ impl Run {
 
     /// `5 ok, 1 failed: survey/files (no such folder)`: the counts, and the first failures by name.
     fn roll_up_notes(&self, index: usize) -> String {
-        let children = &self.nodes[index].children;
+        let children: Vec<usize> = self.members(index).collect();
         if children.is_empty() {
             return "nothing to do".to_owned();
         }
@@ -209,7 +207,13 @@ impl Run {
     /// `None` if the node is not waiting for that.
     #[must_use]
     pub fn verified(&self, node: NodeId, found: &[CheckFinding]) -> Option<Event> {
-        let index = self.index(node).ok().filter(|index| self.settled.contains(index))?;
+        let index = self.index(node).ok()?;
+        if self.nodes[index].agent.is_some() && self.ready.contains(&index) {
+            return self.checked(index, found);
+        }
+        if !self.settled.contains(&index) {
+            return None;
+        }
         match self.aggregate(index, Some(found)) {
             Aggregation::Done(event) => Some(*event),
             Aggregation::Needs(_) | Aggregation::Verify(_) => None,

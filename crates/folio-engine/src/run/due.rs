@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use folio_memory::Timestamp;
 use serde_json::Value;
 
+use super::agent::AskAction;
 use super::aggregate::Aggregation;
 use super::criteria::CheckCall;
 use super::scope::BodyNeeded;
@@ -14,6 +15,7 @@ use crate::event::Event;
 use crate::node::NodeId;
 use crate::plan::{Step, Task, Work};
 use crate::result::{NodeResult, Outcome, Severity, StopReason};
+use crate::spend::Spend;
 use crate::template;
 
 /// Something that a run is owed.
@@ -23,6 +25,10 @@ pub enum Action {
     Record(Event),
     /// Record that the call begins; when that is durable, make it.
     Call(Box<CallAction>),
+    /// Record that a model is asked; when that is durable, ask it, and record what [`Run::model_answered`] gives.
+    Ask(Box<AskAction>),
+    /// Look up what memory holds for this task, and record it as [`Event::Briefed`].
+    Brief(NodeId),
     /// Make these checks, then record what [`Run::verified`] gives.
     Verify {
         /// Whose criteria they are.
@@ -67,23 +73,28 @@ impl CallAction {
     /// The call in one line that a person can read, at most 300 characters.
     #[must_use]
     pub fn in_words(&self) -> String {
-        let args = match &self.args {
-            Value::Object(map) => map
-                .iter()
-                .collect::<BTreeMap<_, _>>()
-                .into_iter()
-                .map(|(name, value)| {
-                    let text = value
-                        .as_str()
-                        .map_or_else(|| shortened_json(value), |t| shortened(t, 80));
-                    format!(" {name}={text}")
-                })
-                .collect(),
-            Value::Null => String::new(),
-            other => format!(" {}", shortened_json(other)),
-        };
-        shortened(&format!("{}{args}", self.tool), 300)
+        call_in_words(&self.tool, &self.args)
     }
+}
+
+/// A call in one line that a person can read, at most 300 characters.
+pub(crate) fn call_in_words(tool: &str, args: &Value) -> String {
+    let args = match args {
+        Value::Object(map) => map
+            .iter()
+            .collect::<BTreeMap<_, _>>()
+            .into_iter()
+            .map(|(name, value)| {
+                let text = value
+                    .as_str()
+                    .map_or_else(|| shortened_json(value), |t| shortened(t, 80));
+                format!(" {name}={text}")
+            })
+            .collect(),
+        Value::Null => String::new(),
+        other => format!(" {}", shortened_json(other)),
+    };
+    shortened(&format!("{tool}{args}"), 300)
 }
 
 /// JSON text of at most about 80 characters, made without writing out a large value first.
@@ -154,12 +165,27 @@ impl Run {
             .iter()
             .take_while(|(at, _)| *at <= now)
             .map(|(_, index)| index);
+        actions.extend(self.asking.iter().filter_map(|index| self.unattended(*index, now)));
         for index in self.ready.iter().chain(parked) {
-            if self.nodes[*index].kind != NodeKind::Call {
-                actions.push(self.opening(*index));
-            } else if free > 0 {
-                free -= 1;
-                actions.push(self.call(*index));
+            if self.is_paused(*index) {
+                continue;
+            }
+            match self.nodes[*index].kind {
+                NodeKind::Call | NodeKind::Action if free > 0 => {
+                    let call = self.call(*index);
+                    free -= usize::from(matches!(call, Action::Call(_)));
+                    actions.push(call);
+                }
+                NodeKind::Call | NodeKind::Action => {}
+                NodeKind::Model if self.equipment.is_some() => {
+                    if let Some(action) = self.due_of_agent(*index, free > 0) {
+                        free -= usize::from(matches!(action, Action::Ask(_)));
+                        actions.push(action);
+                    }
+                }
+                NodeKind::Model | NodeKind::Plan | NodeKind::Parallel | NodeKind::Sequence | NodeKind::ForEach => {
+                    actions.push(self.opening(*index));
+                }
             }
             // Expansions come in bursts; a bounded number at a time keeps one answer small.
             if actions.len() >= 1_024 {
@@ -169,7 +195,29 @@ impl Run {
         actions
     }
 
-    /// The next instant at which something becomes due by itself: a retry, or the deadline.
+    /// What follows when nobody is there to answer the question of node `index`, or nobody did in time (E9.14).
+    fn unattended(&self, index: usize, now: Timestamp) -> Option<Action> {
+        let question = self.agent(index)?.question.as_deref()?;
+        let has_person = self.equipment.as_ref().is_some_and(|equipment| equipment.has_person);
+        let is_over = question.deadline.is_some_and(|deadline| now >= deadline);
+        if has_person && !is_over {
+            return None;
+        }
+        Some(Action::Record(match &question.default {
+            Some(default) => Event::Answered {
+                node: self.nodes[index].id,
+                answer: default.clone(),
+                by: "default".to_owned(),
+            },
+            None => self.failing(
+                index,
+                StopReason::NeedsInput,
+                format!("nobody answered: {}", shortened(&question.text, 200)),
+            ),
+        }))
+    }
+
+    /// The next instant at which something becomes due by itself: a retry, a question's end, or the deadline.
     #[must_use]
     pub fn wakes_at(&self) -> Option<Timestamp> {
         if self.result().is_some() {
@@ -179,7 +227,11 @@ impl Run {
         let deadline = self
             .deadline
             .filter(|_| self.nodes.first().is_some_and(|root| root.cancel.is_none()));
-        retry.into_iter().chain(deadline).min()
+        let questions = self
+            .asking
+            .iter()
+            .filter_map(|index| self.agent(*index)?.question.as_ref()?.deadline);
+        retry.into_iter().chain(deadline).chain(questions).min()
     }
 
     fn failing(&self, index: usize, reason: StopReason, notes: impl Into<String>) -> Event {
@@ -190,7 +242,7 @@ impl Run {
         }
     }
 
-    fn skipping(&self, index: usize) -> Event {
+    pub(super) fn skipping(&self, index: usize) -> Event {
         let node = &self.nodes[index];
         let result = match node.cancel {
             Some(cancel) if node.attempt > 0 => NodeResult::stopped(
@@ -218,7 +270,7 @@ impl Run {
     fn opening(&self, index: usize) -> Action {
         let node = &self.nodes[index];
         let expanded = |items| Action::Record(Event::Expanded { node: node.id, items });
-        let too_many = |count: usize| self.nodes.len() + count > self.limits.nodes_max as usize;
+        let too_many = |count: usize| self.nodes_in_plans() + count > self.limits.nodes_max as usize;
         match &node.step {
             Some(Step::ForEach(for_each)) => {
                 let references = match &for_each.over {
@@ -262,19 +314,22 @@ impl Run {
                     Action::Record(self.over_nodes(index, plan.steps.len()))
                 }
                 Work::Plan(_) => expanded(Vec::new()),
-                Work::Model | Work::Do(_) => {
-                    let notes = "it has neither `do:` nor `plan:`, and no model is configured to decide what to do";
-                    Action::Record(self.failing(index, StopReason::Unsatisfiable, notes))
-                }
+                Work::Model | Work::Do(_) => Action::Record(self.without_model(index)),
             },
+            None if node.kind == NodeKind::Model => Action::Record(self.without_model(index)),
             None | Some(Step::Parallel(_) | Step::Sequence(_)) => expanded(Vec::new()),
         }
+    }
+
+    fn without_model(&self, index: usize) -> Event {
+        let notes = "it has neither `do:` nor `plan:`, and no model is configured to decide what to do";
+        self.failing(index, StopReason::Unsatisfiable, notes)
     }
 
     fn over_nodes(&self, index: usize, more: usize) -> Event {
         let notes = format!(
             "{more} more nodes beside {} are more than the budget of {}",
-            self.nodes.len(),
+            self.nodes_in_plans(),
             self.limits.nodes_max
         );
         self.failing(index, StopReason::BudgetNodes, notes)
@@ -316,11 +371,22 @@ impl Run {
                 format!("its arguments cannot be made: {error}"),
             )
         };
-        let references = template::references(&call.args).map_err(invalid)?;
-        let scope = self
-            .scope(index, &references, Vec::new())
-            .map_err(|BodyNeeded(hash)| Refusal::Body(hash))?;
-        let args = self.templates.render_value(&call.args, &scope).map_err(invalid)?;
+        if let Some(reason) = self.refused_by_budget(index, &Spend::TOOL_CALL, false) {
+            return Err(Refusal::Template(
+                reason,
+                "the calls of tools that its budget allows are used up".to_owned(),
+            ));
+        }
+        // What a model wants called stands as it is: it is no template.
+        let args = if node.kind == NodeKind::Action {
+            call.args.clone()
+        } else {
+            let references = template::references(&call.args).map_err(invalid)?;
+            let scope = self
+                .scope(index, &references, Vec::new())
+                .map_err(|BodyNeeded(hash)| Refusal::Body(hash))?;
+            self.templates.render_value(&call.args, &scope).map_err(invalid)?
+        };
         let again = node.state == crate::node::NodeState::Executing;
         let attempt = if again { node.attempt } else { node.attempt + 1 };
         Ok(CallAction {

@@ -3,6 +3,10 @@
 use std::time::Duration;
 
 use crate::plan::{Budget, Plan, Step, Work};
+use crate::spend::Allowance;
+
+/// Tokens that models of one run may read and write, unless its plan says otherwise (E9.10).
+const TOKENS_DEFAULT: u64 = 2_000_000;
 
 /// The limits of a run. `0` is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +25,12 @@ pub struct Limits {
     pub deadline: Duration,
     /// Bytes of one result.
     pub output_bytes_max: u64,
+    /// Times that one task may plan anew.
+    pub replans_max: u32,
+    /// Times that all tasks together may plan anew.
+    pub replans_in_run_max: u32,
+    /// What may be used up.
+    pub allowance: Allowance,
 }
 
 impl Default for Limits {
@@ -33,6 +43,12 @@ impl Default for Limits {
             concurrency: 4,
             deadline: Duration::from_secs(30 * 60),
             output_bytes_max: 8 * 1024 * 1024,
+            replans_max: 2,
+            replans_in_run_max: 6,
+            allowance: Allowance {
+                tokens: Some(TOKENS_DEFAULT),
+                ..Allowance::default()
+            },
         }
     }
 }
@@ -48,9 +64,13 @@ impl Limits {
             children,
             items,
             concurrency,
-            replans: _,
+            replans,
             deadline,
             output_bytes,
+            tokens,
+            micro_usd,
+            model_calls,
+            tool_calls,
         } = plan.budget.clone();
         let default = Self::default();
         Self {
@@ -61,6 +81,14 @@ impl Limits {
             concurrency: concurrency.unwrap_or(default.concurrency),
             deadline: deadline.unwrap_or(default.deadline),
             output_bytes_max: output_bytes.unwrap_or(default.output_bytes_max),
+            replans_max: replans.unwrap_or(default.replans_max),
+            replans_in_run_max: default.replans_in_run_max.max(replans.unwrap_or(0)),
+            allowance: Allowance {
+                tokens: tokens.or(default.allowance.tokens),
+                micro_usd,
+                model_calls,
+                tool_calls,
+            },
         }
     }
 }

@@ -2,15 +2,19 @@
 //!
 //! - `state`: [`Run`], and how each event changes it
 //! - `due`: what is owed now, derived from the state and never stored
+//! - `grow`: how the tree grows
+//! - [`agent`]: tasks that a model does
 //! - `conclude`: from what a tool answered to the event that records it
 //! - `aggregate`: from the results of children to the result of their parent
 //! - `scope`: what the templates of a node see
 //! - `criteria`: what can be checked without a model, and what needs the runner's hands
 
+pub mod agent;
 mod aggregate;
 mod conclude;
 mod criteria;
 mod due;
+mod grow;
 mod limits;
 mod scope;
 mod state;
@@ -19,8 +23,10 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
+pub use agent::{AskAction, Equipment, ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec, PlanMode, Price};
 pub use conclude::{CallAnswer, CallOutcome};
 pub use criteria::{CheckCall, CheckFinding};
+pub(crate) use due::call_in_words;
 pub use due::{Action, CallAction};
 pub use limits::Limits;
 pub use state::{JournalError, Run};

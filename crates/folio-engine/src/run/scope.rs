@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use folio_memory::canonical::canonical;
 use serde_json::{Map, Value, json};
 
 use super::state::Run;
@@ -129,7 +130,9 @@ impl Run {
     /// if an output has to be read first.
     pub(super) fn report_on(&self, result: &NodeResult, output: &Value) -> Result<Option<ReportText>, BodyNeeded> {
         let Some(report) = &self.plan.report else {
-            return Ok(None);
+            // Whoever had a goal and no plan reads what the model came to.
+            let is_goal = self.nodes.first().is_some_and(|root| root.kind == NodeKind::Model);
+            return Ok(is_goal.then(|| Ok(self.report_on_goal(result, output))));
         };
         let mut references = template::references_of_text(&report.body).unwrap_or_default();
         let title = template::references_of_text(&report.title).unwrap_or_default();
@@ -147,6 +150,18 @@ impl Run {
             Ok((title, self.templates.render_text(&report.body, &scope)?))
         };
         Ok(Some(filled()))
+    }
+
+    fn report_on_goal(&self, result: &NodeResult, output: &Value) -> (String, String) {
+        let mut body = result.notes.trim_end().to_owned();
+        body.push('\n');
+        match output {
+            Value::Null => {}
+            Value::String(text) if text.trim() == result.notes.trim() => {}
+            Value::String(text) => body.push_str(&format!("\n{}\n", text.trim_end())),
+            other => body.push_str(&format!("\n```json\n{:#}\n```\n", canonical(other.clone()))),
+        }
+        (self.plan.title.clone(), body)
     }
 
     fn named(&self, frame: usize, references: &References) -> Vec<(&Slug, usize)> {
@@ -181,13 +196,15 @@ impl Run {
     pub(super) fn output_of(&self, index: usize) -> Result<Arc<Value>, BodyNeeded> {
         let node = &self.nodes[index];
         match node.kind {
-            NodeKind::Call | NodeKind::Plan | NodeKind::Model => match node.result.as_ref().map(|r| &r.output) {
-                None => Ok(Arc::new(Value::Null)),
-                Some(output @ Output::Blob { hash, .. }) => {
-                    self.output_value(output).ok_or_else(|| BodyNeeded(hash.clone()))
+            NodeKind::Call | NodeKind::Plan | NodeKind::Model | NodeKind::Action => {
+                match node.result.as_ref().map(|r| &r.output) {
+                    None => Ok(Arc::new(Value::Null)),
+                    Some(output @ Output::Blob { hash, .. }) => {
+                        self.output_value(output).ok_or_else(|| BodyNeeded(hash.clone()))
+                    }
+                    Some(Output::Inline(value)) => Ok(Arc::clone(value)),
                 }
-                Some(Output::Inline(value)) => Ok(Arc::clone(value)),
-            },
+            }
             NodeKind::ForEach => {
                 let outputs = node
                     .children

@@ -1,17 +1,19 @@
 //! The state of a run, and how each event changes it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use folio_memory::{RunId, Timestamp};
 use serde_json::Value;
 
+use super::agent::Equipment;
 use super::limits::Limits;
 use super::tree::{Cancel, Frame, Node, NodeKind, NodeView};
 use crate::event::{Event, FORMAT};
 use crate::node::{Move, NodeId, NodeState};
-use crate::plan::{self, Graph, Plan, Slug, Step, Work};
+use crate::plan::{self, Plan, Step, Work};
 use crate::result::{NodeResult, Outcome, Output};
+use crate::spend::{Purse, Spend};
 use crate::template::Templates;
 
 /// A run: the fold of its events.
@@ -31,7 +33,7 @@ pub struct Run {
     pub(super) started_at: Option<Timestamp>,
     pub(super) nodes: Vec<Node>,
     pub(super) frames: Vec<Frame>,
-    by_id: HashMap<NodeId, usize>,
+    pub(super) by_id: HashMap<NodeId, usize>,
     /// Nodes that may begin, in the order in which they were made.
     pub(super) ready: BTreeSet<usize>,
     /// Nodes that will not begin, or need only their result written.
@@ -48,6 +50,19 @@ pub struct Run {
     pub(super) bodies: HashMap<String, Arc<Value>>,
     pub(super) finished: BTreeMap<Outcome, u32>,
     cancel_requests: u32,
+    /// What models may be asked, if the driver has any. Not part of what the journal says.
+    pub(super) equipment: Option<Arc<Equipment>>,
+    /// Nodes that wait for the answer of a person.
+    pub(super) asking: BTreeSet<usize>,
+    /// What people answered, by what was asked.
+    pub(super) answers: BTreeMap<String, String>,
+    /// Calls of tools that models wanted: nodes that stand in no plan.
+    pub(super) actions: usize,
+    /// Plans that took the place of others.
+    pub(super) replans: u32,
+    /// How many subtrees are paused.
+    pub(super) paused: u32,
+    pauses: u32,
 }
 
 /// Why a journal cannot be folded. It was not written by a correct runner, or by a newer one.
@@ -106,7 +121,31 @@ impl Run {
             bodies: HashMap::new(),
             finished: BTreeMap::new(),
             cancel_requests: 0,
+            equipment: None,
+            asking: BTreeSet::new(),
+            answers: BTreeMap::new(),
+            actions: 0,
+            replans: 0,
+            paused: 0,
+            pauses: 0,
         }
+    }
+
+    /// Says what models may be asked and which tools they may call. Without it a task that needs a model fails.
+    pub fn equip(&mut self, equipment: Arc<Equipment>) {
+        self.equipment = Some(equipment);
+    }
+
+    /// What models may be asked.
+    #[must_use]
+    pub fn equipment(&self) -> Option<&Arc<Equipment>> {
+        self.equipment.as_ref()
+    }
+
+    /// What the run used up, and may use up; `None` before it began.
+    #[must_use]
+    pub fn purse(&self) -> Option<&Purse> {
+        self.nodes.first()?.purse.as_deref()
     }
 
     /// Its id.
@@ -212,6 +251,33 @@ impl Run {
             .collect()
     }
 
+    /// The steps of a node whose results count: those of its last plan and what was kept of earlier ones, in plan order.
+    #[must_use]
+    pub fn steps(&self, id: NodeId) -> Vec<NodeView<'_>> {
+        let Some(index) = self.by_id.get(&id) else {
+            return Vec::new();
+        };
+        let is_step = |member: &usize| self.nodes[*member].kind != NodeKind::Action;
+        self.members(*index)
+            .filter(is_step)
+            .map(|member| self.view(member))
+            .collect()
+    }
+
+    /// The steps that version `version` of a model's plan for `id` has made, if it is the last.
+    #[must_use]
+    pub fn steps_of_plan(&self, id: NodeId, version: u32) -> Vec<NodeView<'_>> {
+        let steps = self.steps(id);
+        let made = |step: &NodeView<'_>| id.child(version, step.slug(), "") == step.id;
+        steps.into_iter().filter(made).collect()
+    }
+
+    /// How often somebody paused it or a part of it, or had it go on.
+    #[must_use]
+    pub fn pauses(&self) -> u32 {
+        self.pauses
+    }
+
     /// The node whose path of slugs is `path`.
     #[must_use]
     pub fn node_at(&self, path: &str) -> Option<NodeView<'_>> {
@@ -243,6 +309,9 @@ impl Run {
             finished_at: node.finished_at,
             call: &node.call,
             result: node.result.as_ref(),
+            plan_version: node.agent.as_ref().map_or(0, |agent| agent.plan_version()),
+            purse: node.purse.as_deref(),
+            paused: node.paused,
         }
     }
 
@@ -290,6 +359,7 @@ impl Run {
                 node.retry_at = None;
                 node.started_at.get_or_insert(at);
                 node.call.clone_from(call);
+                self.charge(index, |purse| purse.spent = purse.spent.plus(&Spend::TOOL_CALL));
                 Ok(())
             }
             Event::AttemptFailed { node, retry_at, .. } => {
@@ -318,6 +388,20 @@ impl Run {
             Event::Resumed { in_flight } => {
                 for id in in_flight {
                     let index = self.index(*id)?;
+                    let was_asking = self.nodes[index]
+                        .agent
+                        .as_ref()
+                        .is_some_and(|agent| agent.pending.is_some());
+                    if was_asking {
+                        self.repeat_call(index);
+                        self.executing.remove(&index);
+                        self.stopping.remove(&index);
+                        match self.nodes[index].cancel {
+                            Some(_) => drop(self.skipped.insert(index)),
+                            None => drop(self.ready.insert(index)),
+                        }
+                        continue;
+                    }
                     match self.nodes[index].state {
                         NodeState::Executing => drop(self.ready.insert(index)),
                         // Nobody is there any more who could stop it.
@@ -329,7 +413,29 @@ impl Run {
                 }
                 Ok(())
             }
+            Event::Paused { node, .. } => self.pause(*node, true),
+            Event::Continued { node, .. } => self.pause(*node, false),
+            of_a_model => self.apply_to_agent(at, of_a_model),
         }
+    }
+
+    fn pause(&mut self, node: Option<NodeId>, paused: bool) -> Result<(), JournalError> {
+        let index = node.map_or(Ok(0), |id| self.index(id))?;
+        self.pauses += 1;
+        if std::mem::replace(&mut self.nodes[index].paused, paused) != paused {
+            self.paused = if paused {
+                self.paused.saturating_add(1)
+            } else {
+                self.paused.saturating_sub(1)
+            };
+        }
+        Ok(())
+    }
+
+    /// Whether no call of node `index` may begin, because somebody paused it or something around it.
+    pub(super) fn is_paused(&self, index: usize) -> bool {
+        self.paused > 0
+            && std::iter::successors(Some(index), |at| self.nodes[*at].parent).any(|at| self.nodes[at].paused)
     }
 
     /// Who asks for a cancellation when the time is up.
@@ -359,13 +465,23 @@ impl Run {
         self.deadline = deadline;
         self.started_at = Some(at);
         let id = NodeId::root(self.id);
-        let root = self.add_node(id, None, None, NodeKind::Plan, None, Arc::from(""));
+        // A goal without a plan is a task that a model takes apart or does.
+        let kind = if self.plan.steps.is_empty() {
+            NodeKind::Model
+        } else {
+            NodeKind::Plan
+        };
+        let root = self.add_node(id, None, None, kind, None, Arc::from(""));
+        self.nodes[root].purse = Some(Box::new(Purse {
+            limit: self.limits.allowance,
+            ..Purse::default()
+        }));
         self.ready.insert(root);
         Ok(())
     }
 
     /// Moves a node along the table.
-    fn step_to(&mut self, id: NodeId, by: Move) -> Result<usize, JournalError> {
+    pub(super) fn step_to(&mut self, id: NodeId, by: Move) -> Result<usize, JournalError> {
         let index = self.index(id)?;
         let state = self.nodes[index].state;
         let refused = |event| JournalError::Transition {
@@ -380,56 +496,15 @@ impl Run {
                 Move::Park => "attempt_failed",
                 Move::Cancel => "cancelled",
                 Move::Finish => "finished",
+                Move::Decide => "briefed",
+                Move::Aggregate => "asked to aggregate",
+                Move::Verify => "proposed",
+                Move::Replan => "asked to replan",
+                Move::Wait => "questioned",
             })
         })?;
         self.nodes[index].state = next;
         Ok(index)
-    }
-
-    fn add_node(
-        &mut self,
-        id: NodeId,
-        parent: Option<usize>,
-        frame: Option<usize>,
-        kind: NodeKind,
-        step: Option<Step>,
-        path: Arc<str>,
-    ) -> usize {
-        let index = self.nodes.len();
-        let depth = parent.map_or(0, |parent| self.nodes[parent].depth + 1);
-        let optional = step.as_ref().is_some_and(Step::is_optional);
-        self.nodes.push(Node {
-            id,
-            parent,
-            frame,
-            kind,
-            step,
-            path,
-            depth,
-            optional,
-            needed: false,
-            state: NodeState::Created,
-            children: Vec::new(),
-            children_left: 0,
-            children_ok: 0,
-            waits_left: 0,
-            dependents: Vec::new(),
-            halted: false,
-            cancel: None,
-            attempt: 0,
-            retry_at: None,
-            started_at: None,
-            finished_at: None,
-            call: String::new(),
-            result: None,
-            in_scope: OnceLock::new(),
-        });
-        if let Some(parent) = parent {
-            self.nodes[parent].children.push(index);
-            self.nodes[parent].children_left += 1;
-        }
-        self.by_id.insert(id, index);
-        index
     }
 
     fn expand(&mut self, at: Timestamp, id: NodeId, items: &[Value]) -> Result<(), JournalError> {
@@ -439,11 +514,11 @@ impl Run {
         match self.nodes[index].step.clone() {
             None => {
                 let plan = Arc::clone(&self.plan);
-                self.make_plan(index, &plan.steps);
+                self.make_plan(index, &plan.steps, 1, &[]);
             }
             Some(Step::Task(task)) => {
                 if let Work::Plan(sub) = &task.work {
-                    self.make_plan(index, &sub.steps);
+                    self.make_plan(index, &sub.steps, 1, &[]);
                 }
             }
             Some(Step::Parallel(_) | Step::Sequence(_)) => {
@@ -456,107 +531,6 @@ impl Run {
         }
         self.settle_if_done(index);
         Ok(())
-    }
-
-    fn make_plan(&mut self, owner: usize, steps: &[Step]) {
-        let frame = self.add_frame(self.nodes[owner].frame, Vec::new());
-        let graph = Graph::of(steps);
-        self.make_graph(owner, frame, &graph, |parent, slug| {
-            (parent.child(1, slug.as_str(), ""), slug.to_string())
-        });
-    }
-
-    fn add_frame(&mut self, outer: Option<usize>, variables: Vec<(String, Arc<Value>)>) -> usize {
-        self.frames.push(Frame {
-            outer,
-            by_slug: HashMap::new(),
-            variables,
-        });
-        self.frames.len() - 1
-    }
-
-    /// Makes every node of `graph`. `name` gives id and last part of the path for a node directly below `owner`.
-    fn make_graph(
-        &mut self,
-        owner: usize,
-        frame: usize,
-        graph: &Graph,
-        name: impl Fn(NodeId, &Slug) -> (NodeId, String),
-    ) -> usize {
-        let first = self.nodes.len();
-        for (position, planned) in graph.nodes.iter().enumerate() {
-            let parent = planned.parent.map_or(owner, |parent| first + parent);
-            let parent_id = self.nodes[parent].id;
-            let (id, last) = if planned.parent.is_none() {
-                name(parent_id, &planned.slug)
-            } else {
-                (parent_id.child(1, planned.slug.as_str(), ""), planned.slug.to_string())
-            };
-            let above = &self.nodes[parent].path;
-            let path = if above.is_empty() {
-                Arc::from(last)
-            } else {
-                Arc::from(format!("{above}/{last}"))
-            };
-            let index = self.add_node(
-                id,
-                Some(parent),
-                Some(frame),
-                NodeKind::of(&planned.step),
-                Some(planned.step.clone()),
-                path,
-            );
-            debug_assert_eq!(index, first + position);
-            self.nodes[index].needed = planned.needed;
-            // A member of a group waits for the group to begin, too.
-            let container = u32::from(planned.parent.is_some());
-            self.nodes[index].waits_left = u32::try_from(planned.waits.len()).unwrap_or(u32::MAX) + container;
-            self.frames[frame].by_slug.insert(planned.slug.clone(), index);
-        }
-        for (position, planned) in graph.nodes.iter().enumerate() {
-            for wait in &planned.waits {
-                self.nodes[first + wait].dependents.push(first + position);
-            }
-        }
-        for index in first..self.nodes.len() {
-            if self.nodes[index].waits_left == 0 {
-                self.ready.insert(index);
-            }
-        }
-        first
-    }
-
-    fn make_items(&mut self, owner: usize, for_each: &plan::ForEach, items: &[Value]) {
-        let graph = Graph::of(std::slice::from_ref(&for_each.body));
-        let mut seen: HashMap<String, u32> = HashMap::new();
-        let mut roots: Vec<usize> = Vec::with_capacity(items.len());
-        for (position, item) in items.iter().enumerate() {
-            // Two equal items are two children: the second is told apart by its count.
-            let canonical = item.to_string();
-            let count = seen.entry(canonical.clone()).and_modify(|n| *n += 1).or_insert(0);
-            let key = if *count == 0 {
-                canonical
-            } else {
-                format!("{canonical}#{count}")
-            };
-            let variables = vec![
-                (for_each.item_name.clone(), Arc::new(item.clone())),
-                ("index".to_owned(), Arc::new(Value::from(position))),
-            ];
-            let frame = self.add_frame(self.nodes[owner].frame, variables);
-            let root = self.make_graph(owner, frame, &graph, |parent, slug| {
-                (parent.child(1, slug.as_str(), &key), format!("{slug}[{position}]"))
-            });
-            roots.push(root);
-        }
-        // Lanes instead of a counter: item n waits for item n - k, so at most k are at work and the order is fixed.
-        if let Some(lanes) = for_each.concurrency.map(|k| k.max(1) as usize) {
-            for (position, root) in roots.iter().enumerate().skip(lanes) {
-                self.nodes[*root].waits_left += 1;
-                self.nodes[roots[position - lanes]].dependents.push(*root);
-                self.ready.remove(root);
-            }
-        }
     }
 
     /// One thing that `index` waited for has come.
@@ -580,8 +554,12 @@ impl Run {
         }
         node.result = Some(result.clone());
         node.finished_at = Some(at);
+        if node.agent.is_some() {
+            self.agent_ended(index, result);
+        }
+        let node = &self.nodes[index];
         *self.finished.entry(result.status).or_insert(0) += 1;
-        let (parent, optional) = (node.parent, node.optional);
+        let (parent, optional, is_action) = (node.parent, node.optional, node.kind == NodeKind::Action);
         for dependent in std::mem::take(&mut self.nodes[index].dependents) {
             self.release(dependent);
         }
@@ -595,7 +573,8 @@ impl Run {
         let container = &mut self.nodes[parent];
         container.children_left = container.children_left.saturating_sub(1);
         container.children_ok += u32::from(result.status == Outcome::Ok);
-        if result.is_hard() && !optional {
+        // What a model wanted called is its own affair, whatever came of it.
+        if result.is_hard() && !optional && !is_action {
             match container.on_hard() {
                 plan::OnHard::Continue => {}
                 plan::OnHard::Hold => self.halt(parent),
@@ -612,8 +591,12 @@ impl Run {
         self.settle_if_done(parent);
     }
 
-    fn settle_if_done(&mut self, index: usize) {
+    pub(super) fn settle_if_done(&mut self, index: usize) {
         let node = &self.nodes[index];
+        if node.kind == NodeKind::Model && node.state != NodeState::Cancelling {
+            self.child_of_agent_ended(index);
+            return;
+        }
         if node.children_left == 0 && matches!(node.state, NodeState::RunningChildren | NodeState::Cancelling) {
             self.settled.insert(index);
         }
@@ -657,8 +640,10 @@ impl Run {
             }
             stack.extend(&node.children);
             match before {
-                NodeState::Executing if self.executing.contains(&index) => drop(self.stopping.insert(index)),
+                _ if self.executing.contains(&index) => drop(self.stopping.insert(index)),
                 NodeState::RunningChildren => self.settle_if_done(index),
+                // A model that waits for its calls: they are stopped first.
+                NodeState::Executing if self.nodes[index].children_left > 0 => drop(self.ready.remove(&index)),
                 _ => {
                     self.ready.remove(&index);
                     self.skipped.insert(index);

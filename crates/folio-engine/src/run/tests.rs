@@ -17,6 +17,8 @@ use crate::template::Templates;
 
 mod cancel;
 mod groups;
+mod models;
+mod models_limits;
 mod properties;
 mod retry;
 
@@ -27,9 +29,20 @@ struct Sim {
     /// Arguments of every call, by path, in the order of the calls.
     calls: Vec<(String, Value)>,
     under_way: Vec<CallAction>,
+    /// Every call of a model that was begun.
+    asks: Vec<AskAction>,
+    asking: Vec<AskAction>,
+    model: Script,
     concurrency: usize,
     now: Timestamp,
     seed: u64,
+}
+
+/// What a model answers.
+type Script = Arc<dyn Fn(&AskAction) -> ModelAnswer>;
+
+fn no_model() -> Script {
+    Arc::new(|ask| panic!("no model was expected to be asked to {:?}", ask.purpose))
 }
 
 /// `echo` answers with its arguments; `fail` fails; `deny` is refused; `flaky` fails until its second attempt.
@@ -61,16 +74,7 @@ impl Sim {
 
     fn with_inputs(plan: &str, inputs: Value) -> Self {
         let plan = plan::parse(plan, &Known::default()).unwrap_or_else(|errors| panic!("{errors}"));
-        let id = RunId::derived(&["test"]);
-        let mut sim = Self {
-            run: Run::new(id, Arc::new(Templates::new())),
-            journal: Vec::new(),
-            calls: Vec::new(),
-            under_way: Vec::new(),
-            concurrency: 4,
-            now: Timestamp::from_millis(1_000),
-            seed: 0,
-        };
+        let mut sim = Self::empty();
         let inputs: BTreeMap<String, Value> = serde_json::from_value(inputs).unwrap();
         let goal = plan.goal.clone();
         sim.record(Event::RunStarted {
@@ -82,6 +86,23 @@ impl Sim {
             run: Value::Null,
         });
         sim
+    }
+
+    /// Nothing has happened yet.
+    fn empty() -> Self {
+        let id = RunId::derived(&["test"]);
+        Self {
+            run: Run::new(id, Arc::new(Templates::new())),
+            journal: Vec::new(),
+            calls: Vec::new(),
+            under_way: Vec::new(),
+            asks: Vec::new(),
+            asking: Vec::new(),
+            model: no_model(),
+            concurrency: 4,
+            now: Timestamp::from_millis(1_000),
+            seed: 0,
+        }
     }
 
     fn record(&mut self, event: Event) {
@@ -97,7 +118,7 @@ impl Sim {
     /// Records all that follows and begins all that may begin.
     fn derive(&mut self) {
         loop {
-            let slots = self.concurrency - self.under_way.len();
+            let slots = self.concurrency - self.under_way.len() - self.asking.len();
             let Some(action) = self
                 .run
                 .due(self.now, slots)
@@ -125,6 +146,15 @@ impl Sim {
                     let event = self.run.verified(node, &found).unwrap();
                     self.record(event);
                 }
+                Action::Ask(ask) => {
+                    self.record(ask.asked());
+                    self.asks.push((*ask).clone());
+                    self.asking.push(*ask);
+                }
+                Action::Brief(node) => self.record(Event::Briefed {
+                    node,
+                    memory: "nothing yet".to_owned(),
+                }),
                 Action::Load(hash) => panic!("nothing is kept beside this journal, but {hash} is asked for"),
                 Action::Stop(_) => unreachable!("filtered above"),
             }
@@ -133,14 +163,23 @@ impl Sim {
 
     /// Ends one of the calls under way: which one, the seed says.
     fn end_one(&mut self) -> bool {
-        if self.under_way.is_empty() {
+        if self.under_way.is_empty() && self.asking.is_empty() {
             return false;
         }
         self.seed = self
             .seed
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        let index = usize::try_from(self.seed >> 33).unwrap() % self.under_way.len();
+        let index = usize::try_from(self.seed >> 33).unwrap() % (self.under_way.len() + self.asking.len());
+        if let Some(index) = index.checked_sub(self.under_way.len()) {
+            let ask = self.asking.remove(index);
+            let answer = (self.model)(&ask);
+            let event = self
+                .run
+                .model_answered(ask.node, answer, Duration::from_millis(1), self.now);
+            self.record(event.unwrap());
+            return true;
+        }
         let call = self.under_way.remove(index);
         let cancelled = self.run.node(call.node).unwrap().state == NodeState::Cancelling;
         let outcome = if cancelled { CallOutcome::Stopped } else { answer(&call) };
@@ -174,6 +213,9 @@ impl Sim {
             journal: Vec::new(),
             calls: Vec::new(),
             under_way: Vec::new(),
+            asks: Vec::new(),
+            asking: Vec::new(),
+            model: no_model(),
             concurrency: 4,
             now: Timestamp::from_millis(2_000),
             seed: 7,
@@ -188,6 +230,14 @@ impl Sim {
         if !in_flight.is_empty() {
             sim.record(Event::Resumed { in_flight });
         }
+        sim
+    }
+
+    /// As [`Sim::resumed`], with a model.
+    fn resumed_with(journal: &[(Timestamp, Event)], equipment: Equipment, model: Script) -> Self {
+        let mut sim = Self::resumed(journal);
+        sim.run.equip(Arc::new(equipment));
+        sim.model = model;
         sim
     }
 

@@ -6,9 +6,11 @@ use std::sync::{Arc, OnceLock};
 use folio_memory::Timestamp;
 use serde_json::Value;
 
+use super::agent::Agent;
 use crate::node::{NodeId, NodeState};
-use crate::plan::{Join, OnHard, Slug, Step, Work};
+use crate::plan::{Graph, Join, OnHard, Slug, Step, Work};
 use crate::result::{NodeResult, StopReason};
+use crate::spend::Purse;
 
 /// Why a node is being stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +42,10 @@ pub enum NodeKind {
     Call,
     /// A task with a plan of its own; the root is one.
     Plan,
-    /// A task that only a model can do.
+    /// A task that a model does, or takes apart.
     Model,
+    /// A call of a tool that a model wants.
+    Action,
     /// Members that run at the same time.
     Parallel,
     /// Members that run one after the other.
@@ -73,6 +77,7 @@ impl NodeKind {
             Self::Call => "call",
             Self::Plan => "plan",
             Self::Model => "model",
+            Self::Action => "action",
             Self::Parallel => "parallel",
             Self::Sequence => "sequence",
             Self::ForEach => "for_each",
@@ -89,6 +94,13 @@ impl NodeKind {
 /// One plan, or one item of a `for_each`, that is being carried out.
 #[derive(Debug)]
 pub(super) struct Frame {
+    /// The node whose plan it is.
+    pub(super) owner: usize,
+    /// Its steps, and the node that the first of them is; the others follow.
+    pub(super) graph: Arc<Graph>,
+    pub(super) first: usize,
+    /// Steps of earlier versions of the plan whose results still count.
+    pub(super) kept: Vec<usize>,
     /// The frame around it, whose results its steps may read, too.
     pub(super) outer: Option<usize>,
     /// Nodes by slug.
@@ -133,6 +145,12 @@ pub(super) struct Node {
     /// What its last call was, in one line.
     pub(super) call: String,
     pub(super) result: Option<NodeResult>,
+    /// What a model that does it said and did.
+    pub(super) agent: Option<Box<Agent>>,
+    /// What it and everything below may use up, if that is counted here.
+    pub(super) purse: Option<Box<Purse>>,
+    /// No call at or below it is begun.
+    pub(super) paused: bool,
     /// The result as templates see it, made when one first looks.
     pub(super) in_scope: OnceLock<Arc<Value>>,
 }
@@ -193,6 +211,12 @@ pub struct NodeView<'r> {
     pub call: &'r str,
     /// What came out.
     pub result: Option<&'r NodeResult>,
+    /// The version of the plan that a model made for it; 0 if it has none.
+    pub plan_version: u32,
+    /// What it and everything below used up and may use up, if that is counted here.
+    pub purse: Option<&'r Purse>,
+    /// Whether no call at or below it is begun until somebody says so.
+    pub paused: bool,
 }
 
 impl NodeView<'_> {

@@ -248,6 +248,11 @@ impl Builder {
             description: if has(6) { detail.words.clone() } else { String::new() },
             reason: if has(7) { detail.words.clone() } else { String::new() },
             criteria: criteria(detail),
+            satisfies: if has(21) {
+                vec![detail.words.clone()]
+            } else {
+                Vec::new()
+            },
             needs,
             executor: has(8).then(|| detail.words.clone()),
             optional: has(9),
@@ -296,6 +301,10 @@ fn budget(detail: &Detail) -> Budget {
         replans: has(17).then_some(3),
         deadline: has(18).then(|| Duration::from_millis(u64::from(detail.number) * 500)),
         output_bytes: has(19).then_some(u64::from(detail.bits)),
+        tokens: has(22).then_some(u64::from(detail.bits)),
+        micro_usd: has(23).then_some(u64::from(detail.bits)),
+        model_calls: has(24).then_some(0),
+        tool_calls: has(25).then_some(u64::from(detail.number)),
     }
 }
 

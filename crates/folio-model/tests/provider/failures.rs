@@ -186,7 +186,12 @@ async fn nobody_waits_for_ever() {
     let between_s = 0;
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
     let said = of_silence(head, Patience { between_s, ..usual }).await;
-    assert_eq!(said, "it stopped in the middle of its answer");
+    // With no time at all, the connection may be given up before the silence is noticed.
+    let either = [
+        "it stopped in the middle of its answer",
+        "its answer broke off before the end",
+    ];
+    assert!(either.contains(&said.as_str()), "{said}");
     let whole_s = 0;
     assert_eq!(
         of_silence("", Patience { whole_s, ..usual }).await,

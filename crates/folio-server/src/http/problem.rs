@@ -171,7 +171,13 @@ impl From<RunnerError> for Problem {
             }
             error @ RunnerError::NeedsModel { .. } => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "needs_model", error.to_string())
-                    .hint("say with `do:` how they are done; this build cannot ask a model yet")
+                    .hint("start the server with --model, or say with `do:` how it is done")
+            }
+            error @ RunnerError::NoQuestion { .. } => {
+                Self::new(StatusCode::NOT_FOUND, "no_question", error.to_string())
+            }
+            error @ RunnerError::NotAnOption { .. } => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "not_an_option", error.to_string())
             }
             error @ RunnerError::Inputs { .. } => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "inputs_invalid", error.to_string())

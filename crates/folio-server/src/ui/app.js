@@ -3,7 +3,8 @@ const base = `/v1/spaces/${document.documentElement.dataset.space}`;
 const $ = (id) => document.getElementById(id);
 const MARKS = {
   created: ['·', 'waiting'], executing: ['▸', 'at work'], parked: ['↻', 'waits for another attempt'], running_children: ['◔', 'at work'],
-  cancelling: ['◌', 'being stopped'], running: ['▸', 'running'], interrupted: ['‖', 'interrupted: nobody drives it'], ok: ['✓', 'done'], partial: ['◑', 'partly done'],
+  deciding: ['?', 'a model decides'], aggregating: ['Σ', 'puts results together'], verifying: ['≟', 'is being checked'], replanning: ['↺', 'plans anew'],
+  waiting_input: ['✋', 'waits for an answer'], cancelling: ['◌', 'being stopped'], running: ['▸', 'running'], interrupted: ['‖', 'interrupted: nobody drives it'], ok: ['✓', 'done'], partial: ['◑', 'partly done'],
   skipped: ['–', 'skipped'], cancelled: ['⊘', 'cancelled'], failed: ['✗', 'failed'],
 };
 const LARGE = 60; // groups with more members begin closed
@@ -13,6 +14,10 @@ function element(tag, attributes = {}, ...children) {
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
   made.append(...children);
   return made;
+}
+async function post(path, body = {}) {
+  const response = await fetch(base + path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+  if (!response.ok) throw new Error((await response.json().catch(() => ({ detail: response.statusText }))).detail);
 }
 async function get(path, kind = 'json') {
   const response = await fetch(base + path);
@@ -133,6 +138,11 @@ const on = {
     const stop = [node ?? root];
     for (const each of stop) if (!each.outcome) { each.state = 'cancelling'; touch(each); stop.push(...each.children); }
   },
+  told({ at, text, state, nodes: made = [] }, node) {
+    made.forEach(add);
+    if (node) Object.assign(node, { state: state ?? node.state, call: text || node.call, started_at: node.started_at ?? at });
+    questions();
+  },
   resumed() { run.driven = true; },
 };
 
@@ -151,10 +161,47 @@ function listen(after) {
   source.addEventListener('problem', (message) => { source.close(); tell(JSON.parse(message.data).detail); });
   source.addEventListener('end', async () => {
     source.close();
+    controls();
+    questions();
     $('announce').textContent = `The run has ended: ${words(root.outcome)}.`;
     await mainPages();
     if (!selected || selected === root) showMain();
   });
+}
+
+// ---- what a run asks people, and what they may do with it
+let asked = '';
+async function questions() {
+  const { items } = root.outcome ? { items: [] } : await get(`/runs/${run.handle}/questions`);
+  const now = JSON.stringify(items);
+  if (now === asked) return;
+  asked = now;
+  if (items.length > 0) $('announce').textContent = `${items.length} question${items.length > 1 ? 's' : ''} to answer.`;
+  $('questions').replaceChildren(...items.map((item) => {
+    const field = element('input', { name: 'answer', required: '', autocomplete: 'off', 'aria-label': `Answer to: ${item.question}`, value: item.default ?? '' });
+    const choices = item.options.map((option) => element('button', { type: 'submit', value: option }, option));
+    const note = element('span', { class: 'failed', role: 'alert' });
+    const form = element('form', { class: 'question' }, element('p', {}, element('span', { class: 'quiet' }, `${item.title} asks: `), item.question),
+      ...(choices.length > 0 ? choices : [field, element('button', { type: 'submit' }, 'Answer')]), note);
+    form.addEventListener('submit', (event) => {
+      event.preventDefault();
+      const answer = choices.length > 0 ? event.submitter.value : field.value;
+      post(`/questions/${item.id}/answer`, { answer }).then(questions, (error) => { note.textContent = error.message; });
+    });
+    return form;
+  }));
+}
+function controls() {
+  const made = [['pause', 'Pause'], ['continue', 'Go on'], ['cancel', 'Cancel']].map(([action, title]) => {
+    const button = element('button', { type: 'button' }, title);
+    button.addEventListener('click', () => {
+      const node = selected && selected !== root ? { node: selected.id } : {};
+      if (action === 'cancel' && !confirm(`Stop ${node.node ? selected.title : 'the run'}?`)) return;
+      post(`/runs/${run.handle}/${action}`, node).then(() => tell(''), (error) => tell(error.message));
+    });
+    return button;
+  });
+  $('controls').replaceChildren(...(root.outcome ? [] : made));
 }
 
 // ---- the page beside the tree
@@ -282,6 +329,8 @@ async function showRun(name) {
   $('run-title').textContent = tree.title;
   tree.nodes.forEach(add);
   drawChanged();
+  controls();
+  if (!root.outcome) await questions();
   if (tree.status === 'running') { select(root, false); listen(tree.last_event_id); } else showMain();
   setInterval(() => { if (root.outcome) return; for (const node of nodes.values()) if (node.item && !node.outcome) clock(node); summary(); }, 1000);
 }

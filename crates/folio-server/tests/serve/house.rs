@@ -81,6 +81,7 @@ impl House {
             inputs: BTreeMap::new(),
             folder: None,
             shell: Default::default(),
+            plan_mode: Default::default(),
             thread: folio::ThreadKey::main(),
             actor: person(),
         };

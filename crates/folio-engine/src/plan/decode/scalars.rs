@@ -116,6 +116,11 @@ impl<'a> Decoder<'a> {
         number.as_u64()
     }
 
+    pub(super) fn u64_field(&mut self, at: &At<'a>, key: &'static str) -> Option<u64> {
+        let value = self.field(at, key)?;
+        self.u64(&value)
+    }
+
     pub(super) fn u32(&mut self, at: &At<'a>) -> Option<u32> {
         let whole = self.u64(at)?;
         let small = u32::try_from(whole).ok();

@@ -37,14 +37,14 @@ impl<'a> Decoder<'a> {
         let id = id.unwrap_or_else(|| self.placeholder());
         let task = Task {
             title: title.to_owned(),
-            ..empty_task(id)
+            ..Task::new(id)
         };
         self.noted(at, Step::Task(Arc::new(task)))
     }
 
     /// Stands for a step that could not be read.
     pub(super) fn broken_step(&mut self, at: &At<'a>) -> Step {
-        let task = empty_task(self.placeholder());
+        let task = Task::new(self.placeholder());
         self.noted(at, Step::Task(Arc::new(task)))
     }
 
@@ -83,13 +83,14 @@ impl<'a> Decoder<'a> {
     pub(super) fn task_named(&mut self, at: &At<'a>, id: Slug, title: String) -> Step {
         // In a `for_each` with its task inline, these belong to the `for_each`.
         let is_inline = at.key("for_each").is_some();
-        let mut task = Task {
-            title,
-            ..empty_task(id)
-        };
+        let mut task = Task { title, ..Task::new(id) };
         task.description = self.text_or_empty(at, "description");
         task.reason = self.text_or_empty(at, "reason");
         task.criteria = self.criteria(at);
+        task.satisfies = self
+            .field(at, "satisfies")
+            .map(|ids| self.texts(&ids))
+            .unwrap_or_default();
         if !is_inline {
             task.needs = self.field(at, "needs").map(|needs| self.slugs(&needs));
             task.optional = self.flag(at, "optional").unwrap_or_default();
@@ -289,6 +290,24 @@ impl<'a> Decoder<'a> {
         retry
     }
 
+    /// Dollars as millionths.
+    fn dollars(&mut self, at: &At<'a>) -> Option<u64> {
+        let dollars = self.number(at)?;
+        if !(0.0..=1e9).contains(&dollars) {
+            self.faults.bad_value(
+                at,
+                format!("{dollars} is not an amount of dollars from 0 to 1,000,000,000"),
+            );
+            return None;
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the range is checked"
+        )]
+        Some((dollars * 1e6).round() as u64)
+    }
+
     pub(super) fn budget(&mut self, at: &At<'a>) -> Budget {
         let Some(at) = self.field(at, "budget") else {
             return Budget::default();
@@ -305,26 +324,11 @@ impl<'a> Decoder<'a> {
             concurrency: self.u32_field(&at, "concurrency"),
             replans: self.u32_field(&at, "replans"),
             deadline: self.duration_field(&at, "deadline"),
-            output_bytes: self.field(&at, "output_bytes").and_then(|value| self.u64(&value)),
+            output_bytes: self.u64_field(&at, "output_bytes"),
+            tokens: self.u64_field(&at, "tokens"),
+            micro_usd: self.field(&at, "usd").and_then(|value| self.dollars(&value)),
+            model_calls: self.u64_field(&at, "model_calls"),
+            tool_calls: self.u64_field(&at, "tool_calls"),
         }
-    }
-}
-
-fn empty_task(id: Slug) -> Task {
-    Task {
-        id,
-        title: String::new(),
-        description: String::new(),
-        reason: String::new(),
-        criteria: Vec::new(),
-        needs: None,
-        executor: None,
-        optional: false,
-        atomic: false,
-        work: Work::Model,
-        observe: Vec::new(),
-        retry: Retry::default(),
-        timeout: None,
-        budget: Budget::default(),
     }
 }

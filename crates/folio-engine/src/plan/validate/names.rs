@@ -148,7 +148,7 @@ impl<'a> Validator<'a> {
             .and_outer()
             .find_map(|frame| index_of(frame.graph, name).map(|target| (frame, target)));
         let Some((frame, target)) = found else {
-            if self.origins.may_be_lost(name) {
+            if self.origins.may_be_lost(name) || self.known.before.contains(name) {
                 return;
             }
             let known = frame

@@ -3,6 +3,7 @@
 mod health;
 mod observations;
 mod pages;
+mod people;
 pub(super) mod runs;
 mod threads;
 
@@ -13,6 +14,7 @@ use super::app::App;
 /// Every path but those of the page for people.
 pub(super) fn all() -> Router<App> {
     let space = runs::routes()
+        .merge(people::routes())
         .merge(pages::routes())
         .merge(observations::routes())
         .merge(threads::routes());

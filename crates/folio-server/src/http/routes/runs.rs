@@ -27,8 +27,8 @@ use crate::http::wire::run::{RunInFull, RunShape, TreeShape};
 
 /// Runs that a list gives when nothing is said.
 const LIMIT_DEFAULT: u32 = 100;
-/// Who stops a run that is stopped over HTTP.
-const WHO: &str = "an HTTP client";
+/// Who stops, answers or pauses over HTTP.
+pub(super) const WHO: &str = "an HTTP client";
 
 pub(super) fn routes() -> Router<App> {
     Router::new()
@@ -80,7 +80,7 @@ async fn show(
     full(&app, &space, &name).await.map(Json)
 }
 
-async fn full(app: &App, space: &str, name: &str) -> Result<RunInFull, Problem> {
+pub(super) async fn full(app: &App, space: &str, name: &str) -> Result<RunInFull, Problem> {
     let row = app.run_row(space, name).await?;
     let run = app.runner.load(row.id).await?;
     in_full(app.runner.workspace(), &row, &run).await
@@ -187,29 +187,30 @@ async fn cancel(
     asked.check(&[])?;
     let input: CancelInput = read_body(&headers, body)?;
     let row = app.run_row(&space, &name).await?;
-    let node = match input.node {
-        None => None,
-        Some(text) => {
-            let wrong = |error| {
-                Problem::new(
-                    StatusCode::UNPROCESSABLE_ENTITY,
-                    "body_invalid",
-                    format!("node: {error}"),
-                )
-            };
-            let node: NodeId = text.parse().map_err(wrong)?;
-            let run = app.runner.load(row.id).await?;
-            let missing = || Problem::not_found("not_found", format!("{} has no node {node}", row.handle));
-            run.node(node).ok_or_else(missing)?;
-            Some(node)
-        }
-    };
+    let node = node_named(&app, &row, input.node).await?;
     app.runner.cancel(row.id, node, WHO).await?;
     Ok((StatusCode::ACCEPTED, Json(full(&app, &space, &name).await?)))
 }
 
+/// The node of a run that a body names; none if it names none.
+pub(super) async fn node_named(app: &App, row: &RunRow, name: Option<String>) -> Result<Option<NodeId>, Problem> {
+    let Some(text) = name else { return Ok(None) };
+    let wrong = |error| {
+        Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "body_invalid",
+            format!("node: {error}"),
+        )
+    };
+    let node: NodeId = text.parse().map_err(wrong)?;
+    let run = app.runner.load(row.id).await?;
+    let missing = || Problem::not_found("not_found", format!("{} has no node {node}", row.handle));
+    run.node(node).ok_or_else(missing)?;
+    Ok(Some(node))
+}
+
 /// Reads a body of JSON; one that is empty says nothing.
-fn read_body<T: Default + for<'de> Deserialize<'de>>(
+pub(super) fn read_body<T: Default + for<'de> Deserialize<'de>>(
     headers: &HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<T, Problem> {

@@ -56,6 +56,18 @@ pub(crate) enum EventShape {
         at: Timestamp,
         in_flight: Vec<String>,
     },
+    /// What a model, or a person, did for a task: which event it was, and what it says in one line.
+    Told {
+        at: Timestamp,
+        node: Option<String>,
+        what: &'static str,
+        text: String,
+        /// Where the node stands then.
+        state: Option<&'static str>,
+        /// The nodes that this made, parents before children.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        nodes: Vec<NewNode>,
+    },
 }
 
 /// A node that has just been made: what never changes of it.
@@ -144,6 +156,24 @@ impl EventShape {
                 at,
                 in_flight: in_flight.iter().map(ToString::to_string).collect(),
             },
+            of_a_model => {
+                let mut nodes = Vec::new();
+                if let Event::Planned { node, .. } | Event::Wants { node, .. } = of_a_model {
+                    // Some may have been told before: a node is the same however often it is told of.
+                    add_made(run, *node, &mut nodes);
+                }
+                Self::Told {
+                    at,
+                    node: of_a_model.node().map(|node| node.to_string()),
+                    what: of_a_model.name(),
+                    text: of_a_model.in_words(),
+                    state: of_a_model
+                        .node()
+                        .and_then(|node| run.node(node))
+                        .map(|view| view.state.as_str()),
+                    nodes,
+                }
+            }
         }
     }
 }

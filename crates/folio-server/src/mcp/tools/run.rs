@@ -104,6 +104,7 @@ async fn start(call: Call<'_>) -> Result<Answer, Problem> {
         inputs,
         folder: folder.map(Path::to_owned),
         shell: Default::default(),
+        plan_mode: Default::default(),
         thread: call.caller.thread.clone(),
         actor: call.caller.actor.clone(),
     };

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use folio_engine::{Event, Finding, NodeResult, Output};
+use folio_engine::talk::Wanted;
+use folio_engine::{Event, Finding, NodeResult, Output, Verdict};
 use folio_memory::keeping::Redaction;
 use folio_memory::turn::Decision;
 use folio_memory::{Change, EntryFields, EntryKind, FieldChange, SpacePolicy, Warning};
@@ -182,13 +183,65 @@ pub(super) fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed
         Event::Finished { result, .. } => clean_result(cleaner, result, renamed),
         Event::CancelRequested { by, .. } => cleaner.text(by, "by"),
         Event::Started { call, .. } => cleaner.text(call, "call"),
-        Event::Resumed { .. } => {}
+        Event::Briefed { memory, .. } => cleaner.text(memory, "memory"),
+        Event::Replied { reply, model, .. } => {
+            cleaner.text(&mut reply.text, "reply");
+            reply.calls.iter_mut().for_each(|call| clean_wanted(cleaner, call));
+            cleaner.text(model, "model");
+        }
+        Event::AskFailed { failure, .. } => cleaner.text(&mut failure.message, "failure"),
+        Event::Rejected { problems: lines, .. } | Event::SentBack { gaps: lines, .. } => {
+            lines.iter_mut().for_each(|line| cleaner.text(line, "problems"));
+        }
+        Event::Decided { reason, first, .. } => {
+            cleaner.text(reason, "reason");
+            first.iter_mut().for_each(|call| clean_wanted(cleaner, call));
+        }
+        Event::Planned { steps, reason, .. } => {
+            cleaner.value(steps, "steps");
+            cleaner.text(reason, "reason");
+        }
+        Event::Wants { calls, refused, .. } => {
+            calls.iter_mut().for_each(|call| clean_wanted(cleaner, call));
+            refused.values_mut().for_each(|why| cleaner.text(why, "refused"));
+        }
+        Event::Proposed { proposal, .. } => {
+            cleaner.text(&mut proposal.notes, "notes");
+            clean_output(cleaner, &mut proposal.output, renamed);
+            proposal
+                .evidence
+                .iter_mut()
+                .for_each(|evidence| cleaner.text(&mut evidence.id, "evidence"));
+            clean_verdicts(cleaner, &mut proposal.claims);
+        }
+        Event::Checked { verdicts, .. } => clean_verdicts(cleaner, verdicts),
+        Event::Questioned { question, .. } => {
+            cleaner.text(&mut question.text, "question");
+            question
+                .options
+                .iter_mut()
+                .for_each(|option| cleaner.text(option, "options"));
+            question
+                .default
+                .iter_mut()
+                .for_each(|default| cleaner.text(default, "default"));
+        }
+        Event::Answered { answer, by, .. } => {
+            cleaner.text(answer, "answer");
+            cleaner.text(by, "by");
+        }
+        Event::Paused { by, .. } | Event::Continued { by, .. } => cleaner.text(by, "by"),
+        Event::Asked { .. } | Event::Spent { .. } | Event::Resumed { .. } => {}
     }
 }
 
-fn clean_result(cleaner: &mut Cleaner, result: &mut NodeResult, renamed: &Renamed) {
-    cleaner.text(&mut result.notes, "notes");
-    match &mut result.output {
+fn clean_wanted(cleaner: &mut Cleaner, call: &mut Wanted) {
+    cleaner.text(&mut call.tool, "tool");
+    cleaner.value(&mut call.args, "args");
+}
+
+fn clean_output(cleaner: &mut Cleaner, output: &mut Output, renamed: &Renamed) {
+    match output {
         // The value may be shared with the run in memory; it is copied only if something is wrong.
         Output::Inline(value) if cleaner.is_needed_for(value) => cleaner.value(Arc::make_mut(value), "output"),
         Output::Inline(_) => {}
@@ -199,13 +252,22 @@ fn clean_result(cleaner: &mut Cleaner, result: &mut NodeResult, renamed: &Rename
             }
         }
     }
-    for evidence in &mut result.evidence {
-        cleaner.text(&mut evidence.id, "evidence");
-    }
-    for verdict in &mut result.verdicts {
+}
+
+fn clean_verdicts(cleaner: &mut Cleaner, verdicts: &mut [Verdict]) {
+    for verdict in verdicts {
         match &mut verdict.finding {
             Finding::Unmet(text) | Finding::Unverifiable(text) => cleaner.text(text, "verdicts"),
             Finding::Met => {}
         }
     }
+}
+
+fn clean_result(cleaner: &mut Cleaner, result: &mut NodeResult, renamed: &Renamed) {
+    cleaner.text(&mut result.notes, "notes");
+    clean_output(cleaner, &mut result.output, renamed);
+    for evidence in &mut result.evidence {
+        cleaner.text(&mut evidence.id, "evidence");
+    }
+    clean_verdicts(cleaner, &mut result.verdicts);
 }

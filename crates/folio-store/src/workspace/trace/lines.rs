@@ -199,7 +199,20 @@ pub(super) fn of_event(line: TraceEntry, event: &Event) -> TraceEntry {
             detail: said(format!("{} calls were in flight", in_flight.len())),
             ..line
         },
-        _ => line,
+        Event::AskFailed { .. } => TraceEntry {
+            status: "failed".to_owned(),
+            detail: said(event.in_words()),
+            ..line
+        },
+        Event::Replied { duration_us, .. } => TraceEntry {
+            duration_us: Some(*duration_us).filter(|us| *us > 0),
+            detail: said(event.in_words()),
+            ..line
+        },
+        other => TraceEntry {
+            detail: said(other.in_words()),
+            ..line
+        },
     }
 }
 

@@ -1,0 +1,211 @@
+//! What people do with runs besides stopping them: answer questions, have them pause and go on.
+
+use std::fmt::{self, Write as _};
+
+use clap::Args;
+use folio::engine::NodeId;
+use folio::memory::id::RunRef;
+use folio::runner::{Runner, RunnerOptions};
+use folio::store::{RunQuery, RunRow};
+use folio::tools::Registry;
+use serde::Serialize;
+
+use super::Context;
+use super::cancel::node_called;
+use crate::arguments::run_ref;
+use crate::error::{Exit, Failure};
+use crate::output::{Report, Style};
+use crate::report::run::RunLine;
+
+/// `folio questions`.
+#[derive(Debug, Args)]
+pub(crate) struct Questions {
+    /// Only those of this run: r3 or run_…
+    #[arg(value_parser = run_ref)]
+    run: Option<RunRef>,
+}
+
+/// `folio answer`.
+#[derive(Debug, Args)]
+pub(crate) struct Answer {
+    /// Which run: r3 or run_…
+    #[arg(value_parser = run_ref)]
+    run: RunRef,
+    /// The answer
+    answer: String,
+    /// Whose question: its path of names or its id [default: the only one that asks]
+    #[arg(long, value_name = "NODE")]
+    node: Option<String>,
+}
+
+/// `folio pause` and `folio continue`.
+#[derive(Debug, Args)]
+pub(crate) struct Pause {
+    /// Which run: r3 or run_…
+    #[arg(value_parser = run_ref)]
+    run: RunRef,
+    /// Only this part of it: its path of names, for example survey/files, or its id
+    #[arg(long, value_name = "NODE")]
+    node: Option<String>,
+}
+
+/// Every question that waits for somebody.
+#[derive(Debug, Serialize)]
+struct QuestionsShape {
+    items: Vec<QuestionShape>,
+}
+
+#[derive(Debug, Serialize)]
+struct QuestionShape {
+    run: String,
+    run_id: String,
+    node_id: String,
+    path: String,
+    question: String,
+    options: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default: Option<String>,
+}
+
+impl Report for QuestionsShape {
+    fn text(&self, out: &mut String, _: Style) -> fmt::Result {
+        for item in &self.items {
+            writeln!(out, "{} {}: {}", item.run, item.path, item.question)?;
+            for option in &item.options {
+                writeln!(out, "  - {option}")?;
+            }
+            if let Some(default) = &item.default {
+                writeln!(out, "  without an answer: {default}")?;
+            }
+        }
+        if self.items.is_empty() {
+            out.push_str("nobody asks anything\n");
+        }
+        Ok(())
+    }
+}
+
+async fn runner(context: &Context<'_>) -> Result<Runner, Failure> {
+    let workspace = context.workspace().await?;
+    Ok(Runner::new(
+        workspace,
+        Registry::with_builtins(),
+        RunnerOptions::default(),
+    ))
+}
+
+async fn open_questions(runner: &Runner, row: &RunRow) -> Result<Vec<QuestionShape>, Failure> {
+    let run = runner.load(row.id).await?;
+    let shape = |(node, question): (NodeId, &folio::engine::event::Question)| QuestionShape {
+        run: row.handle.to_string(),
+        run_id: row.id.to_string(),
+        node_id: node.to_string(),
+        path: run.node(node).map_or_else(String::new, |view| view.slug().to_owned()),
+        question: question.text.clone(),
+        options: question.options.clone(),
+        default: question.default.clone(),
+    };
+    Ok(run.questions().into_iter().map(shape).collect())
+}
+
+/// Carries out `folio questions`.
+pub(crate) async fn questions(context: &Context<'_>, arguments: Questions) -> Result<Exit, Failure> {
+    let runner = runner(context).await?;
+    let rows = match arguments.run {
+        Some(run) => vec![runner.row(run).await?],
+        None => {
+            let query = RunQuery {
+                status: vec!["running".to_owned()],
+                ..RunQuery::default()
+            };
+            let workspace = runner.workspace();
+            workspace.store().runs(workspace.space(), &query).await?
+        }
+    };
+    let mut items = Vec::new();
+    for row in &rows {
+        items.extend(open_questions(&runner, row).await?);
+    }
+    context.output.report(&QuestionsShape { items })?;
+    Ok(Exit::Done)
+}
+
+/// Carries out `folio answer`.
+pub(crate) async fn answer(context: &Context<'_>, arguments: Answer) -> Result<Exit, Failure> {
+    let runner = runner(context).await?;
+    let row = runner.row(arguments.run).await?;
+    let node = match &arguments.node {
+        Some(name) => node_called(&runner, &row, name).await?,
+        None => only_one(&runner, &row).await?,
+    };
+    runner
+        .answer(row.id, node, &arguments.answer, &context.actor().to_string())
+        .await?;
+    if !row.driven {
+        let note = format!(
+            "nobody drives {}; `folio resume {}` goes on with it",
+            row.handle, row.handle
+        );
+        context.output.note(note);
+    }
+    context.output.report(&RunLine::of(&runner.row(arguments.run).await?))?;
+    Ok(Exit::Done)
+}
+
+async fn only_one(runner: &Runner, row: &RunRow) -> Result<NodeId, Failure> {
+    let open = open_questions(runner, row).await?;
+    let missing = |message: String| Failure::new(Exit::NotFound, "no_question", message);
+    match open.as_slice() {
+        [] => Err(missing(format!("run {} asks nothing", row.handle))),
+        [one] => one
+            .node_id
+            .parse()
+            .map_err(|_| missing(format!("run {} asks nothing", row.handle))),
+        more => Err(Failure::usage(
+            "question_not_named",
+            format!("run {} asks {} things", row.handle, more.len()),
+        )
+        .hint(format!(
+            "name one with --node; `folio questions {}` lists them",
+            row.handle
+        ))),
+    }
+}
+
+/// Carries out `folio pause`.
+pub(crate) async fn pause(context: &Context<'_>, arguments: Pause) -> Result<Exit, Failure> {
+    set_paused(context, arguments, true).await
+}
+
+/// Carries out `folio continue`.
+pub(crate) async fn go_on(context: &Context<'_>, arguments: Pause) -> Result<Exit, Failure> {
+    set_paused(context, arguments, false).await
+}
+
+async fn set_paused(context: &Context<'_>, arguments: Pause, paused: bool) -> Result<Exit, Failure> {
+    let runner = runner(context).await?;
+    let row = runner.row(arguments.run).await?;
+    let node = match &arguments.node {
+        Some(name) => Some(node_called(&runner, &row, name).await?),
+        None => None,
+    };
+    let by = context.actor().to_string();
+    if row.status != "running" {
+        context
+            .output
+            .note(format_args!("{} has ended already: {}", row.handle, row.status));
+    } else if paused {
+        runner.pause(row.id, node, &by).await?;
+    } else {
+        runner.go_on(row.id, node, &by).await?;
+        if !row.driven {
+            let note = format!(
+                "nobody drives {}; `folio resume {}` goes on with it",
+                row.handle, row.handle
+            );
+            context.output.note(note);
+        }
+    }
+    context.output.report(&RunLine::of(&runner.row(arguments.run).await?))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,123 @@
+//! From what flags and settings say of models to models that can be asked.
+
+use std::path::Path;
+
+use folio::engine::run::Price;
+use folio::model::{
+    self, AddressError, ModelAddress, ModelKeys, ModelOptions, ModelSettings, ModelsSection, OpenError, Prices, Role,
+    Secret,
+};
+use folio::runner::{RunnerModel, RunnerModels};
+
+use crate::error::{Exit, Failure};
+use crate::settings::Settings;
+
+/// Bytes of a file that holds a key.
+const KEY_BYTES_MAX: u64 = 64 * 1024;
+
+/// The models of this call, or none if nobody named one: `flag` for every role, else those of the settings.
+///
+/// # Errors
+///
+/// `model_unknown` if a text names none, `model_key_missing`, `script_unusable`, `prices_invalid`, `model_unusable`.
+pub(crate) fn open(flag: Option<&str>, settings: &Settings) -> Result<Option<RunnerModels>, Failure> {
+    let section = match flag {
+        Some(name) => ModelsSection {
+            default: Some(ModelSettings::of(address(name)?)),
+            prices: settings.models.prices.clone(),
+            proxy: settings.models.proxy.clone(),
+            ..ModelsSection::default()
+        },
+        None => {
+            let mut section = settings.models.clone();
+            if let Some(name) = &settings.model {
+                section.default = Some(ModelSettings::of(address(name)?));
+            }
+            section
+        }
+    };
+    let Some(executor) = section.of(Role::Executor) else {
+        return Ok(None);
+    };
+    let prices = prices(section.prices.as_deref())?;
+    let open = |chosen: &ModelSettings| one(chosen, settings, &prices, section.proxy.as_deref());
+    let mut models = RunnerModels::one(open(executor)?);
+    // Roles that have the same model share it, and its limits.
+    if let Some(planner) = section.of(Role::Planner).filter(|own| *own != executor) {
+        models.planner = open(planner)?;
+    }
+    if let Some(judge) = section.of(Role::Judge).filter(|own| *own != executor) {
+        models.judge = open(judge)?;
+    }
+    Ok(Some(models))
+}
+
+fn address(name: &str) -> Result<ModelAddress, Failure> {
+    name.parse()
+        .map_err(|error: AddressError| Failure::usage("model_unknown", error.to_string()))
+}
+
+fn one(
+    chosen: &ModelSettings,
+    settings: &Settings,
+    prices: &Prices,
+    proxy: Option<&str>,
+) -> Result<RunnerModel, Failure> {
+    let own = chosen.key_file.as_deref().map(key_in).transpose()?;
+    let options = ModelOptions {
+        keys: ModelKeys {
+            own,
+            ..settings.keys.clone()
+        },
+        schema: chosen.schema,
+        patience: chosen.patience,
+        proxy: proxy.map(str::to_owned),
+    };
+    let opened = model::open(&chosen.model, &options).map_err(|error| refused(&error))?;
+    let mut model = RunnerModel::new(chosen.model.to_string(), opened);
+    if let Some(price) = prices.price(&chosen.model) {
+        // Above that many tokens it costs something else; so as much is never asked.
+        let known = price.up_to.and_then(|tokens| u32::try_from(tokens).ok());
+        model.window = model.window.min(known.unwrap_or(u32::MAX));
+        model.price = Some(Price {
+            tokens_in: price.input,
+            tokens_cached: price.cached,
+            tokens_out: price.output,
+        });
+    }
+    Ok(model)
+}
+
+fn key_in(file: &Path) -> Result<Secret, Failure> {
+    let length = std::fs::metadata(file)
+        .map_err(|error| Failure::file("read the key in", file, &error))?
+        .len();
+    if length > KEY_BYTES_MAX {
+        return Err(Failure::usage(
+            "model_unusable",
+            format!("{} has {length} bytes, which is no key", file.display()),
+        ));
+    }
+    let text = std::fs::read_to_string(file).map_err(|error| Failure::file("read the key in", file, &error))?;
+    Ok(Secret::new(text.trim()))
+}
+
+fn prices(file: Option<&Path>) -> Result<Prices, Failure> {
+    let built_in = Prices::built_in();
+    let Some(file) = file else { return Ok(built_in) };
+    let text = std::fs::read_to_string(file).map_err(|error| Failure::file("read the prices in", file, &error))?;
+    let own = Prices::parse(&text)
+        .map_err(|error| Failure::usage("prices_invalid", format!("{}: {error}", file.display())))?;
+    Ok(built_in.overridden_by(own))
+}
+
+fn refused(error: &OpenError) -> Failure {
+    let words = error.to_string();
+    let failure = match error {
+        OpenError::Address(_) => Failure::usage("model_unknown", words),
+        OpenError::Script(_) => Failure::usage("script_unusable", words),
+        OpenError::KeyMissing { .. } => Failure::usage("model_key_missing", words),
+        _ => Failure::new(Exit::Unavailable, "model_unusable", words),
+    };
+    failure.caused_by(error)
+}

@@ -1,0 +1,142 @@
+//! Goals from outside: a model that answers by a script plans, works and asks; people answer, pause and go on.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod support;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use support::Folio;
+
+fn deciding(task: &str, mut answer: Value) -> Value {
+    answer["reason"] = json!("it is so");
+    json!({"role": "planner", "contains": ["You decide how", format!("# The task\n{task}\n")], "json": answer, "times": "always"})
+}
+
+fn doing(task: &str, tool: &str, args: Value) -> Value {
+    deciding(
+        task,
+        json!({"decision": "execute", "action": {"tool": tool, "args": args}}),
+    )
+}
+
+fn working(task: &str, tool: &str, args: Value) -> Value {
+    json!({"role": "executor", "contains": format!("# The task\n{task}\n"), "calls": [{"tool": tool, "args": args}], "times": "always"})
+}
+
+fn claims(notes: &str) -> Value {
+    json!({"notes": notes, "criteria": [{"id": "c1", "met": true}]})
+}
+
+fn folio_with(cues: Value) -> Folio {
+    let folio = Folio::new();
+    folio.file("script.json", json!({"version": 1, "cues": cues}).to_string());
+    folio
+}
+
+fn looking() -> Value {
+    json!([
+        deciding(
+            "Say what is here",
+            json!({"decision": "plan", "steps": [
+                [{"id": "files", "title": "list the files", "criteria": ["names are known"]},
+                 {"id": "size", "title": "count letters", "criteria": ["a number"]}],
+                {"id": "sum", "title": "sum it up", "criteria": ["one sentence"]}
+            ]})
+        ),
+        doing("list the files", "text", json!({"op": "count", "value": ["a"]})),
+        working("list the files", "finish", claims("one file")),
+        doing("count letters", "text", json!({"op": "count", "value": ["a", "b"]})),
+        working("count letters", "finish", claims("two letters")),
+        doing("sum it up", "finish", claims("one file, two letters")),
+        {"role": "planner", "contains": "You put the results", "json": {"status": "ok", "notes": "One file and two letters."}}
+    ])
+}
+
+#[test]
+fn a_goal_is_planned_done_and_put_together() {
+    let folio = folio_with(looking());
+    assert_snapshot!(folio.seen(&["run", "Say what is here", "--model", "scripted:script.json", "--concurrency", "1"]), @r"
+    # Say what is here
+
+    One file and two letters.
+    ! [TIME] planned   run  plan 1, 2 steps: it is so
+    ! [TIME] decided   group-1/files  does it directly: it is so
+    ! [TIME] decided   group-1/size  does it directly: it is so
+    ! [TIME] ok        group-1/files/call-1  1
+    ! [TIME] ok        group-1/files  one file
+    ! [TIME] ok        group-1/size/call-1  2
+    ! [TIME] ok        group-1/size  two letters
+    ! [TIME] decided   sum  does it directly: it is so
+    ! [TIME] ok        sum  one file, two letters
+    ! [TIME] ok        run  One file and two letters.
+    ! 
+    ! 
+    ! r1 ok: One file and two letters.
+    !   pages           folio tree --run r1
+    !   steps           folio show r1
+    !   trace           folio trace --run r1
+    !   in the browser  folio serve
+    ");
+    assert_snapshot!(folio.seen(&["tree", "--run", "r1"]), @r"
+    p1 Say what is here workspace ok
+    ├─ p2 Main scratchpad scratchpad_root ok
+    │  ├─ p4 list the files scratchpad_exec ok
+    │  ├─ p5 count letters scratchpad_exec ok
+    │  ├─ p6 sum it up scratchpad_exec ok
+    │  └─ p7 Iteration 1 iteration_summary ok
+    ├─ p3 Plan plan ok
+    └─ p8 Say what is here note ok
+    ");
+    let shown = folio.json(&["show", "r1"]);
+    assert_eq!(shown["status"], "ok", "{shown}");
+}
+
+#[test]
+fn where_nobody_is_at_a_terminal_nobody_is_asked_and_answers_have_to_be_wanted() {
+    let folio = folio_with(json!([
+        doing("Paint the door", "ask_person", json!({"question": "Which colour?"})),
+        working("Paint the door", "finish", json!({"notes": "painted"})),
+    ]));
+    folio.ok(&["run", "Paint the door", "--model", "scripted:script.json", "--quiet"]);
+    assert_snapshot!(folio.seen(&["questions"]), @"nobody asks anything");
+    assert_snapshot!(folio.seen(&["answer", "r1", "blue"]), @"
+    ! error: run r1 asks nothing
+    = 3
+    ");
+    assert_eq!(
+        folio.json(&["pause", "r1"])["status"],
+        "ok",
+        "what has ended stays as it is"
+    );
+}
+
+#[test]
+fn a_goal_without_a_model_says_how_to_name_one_and_a_wrong_name_what_is_wrong() {
+    let folio = Folio::new();
+    let seen: Vec<String> = [
+        &["run", "do it"][..],
+        &["run", "do it", "--model", "claude"],
+        &["run", "do it", "--model", "anthropic:some"],
+        &["run", "do it", "--model", "scripted:nowhere.json"],
+    ]
+    .iter()
+    .map(|arguments| folio.seen(arguments))
+    .collect();
+    assert_snapshot!(seen.join("----\n"), @r#"
+    ! error: only a model can make a plan for a goal, and none is configured
+    !   hint: name one with --model anthropic:NAME, openai:NAME, ollama:NAME or openai+http://HOST/v1:NAME
+    !   hint: or put it into FOLIO_MODEL, or into folio.toml as model = "…"
+    !   hint: without a model: folio run --plan examples/repo-review.yaml --input repo=.
+    = 2
+    ----
+    ! error: "claude" does not name a model: it has no ':'; write PROVIDER:NAME or PROVIDER+http://HOST/PATH:NAME with a provider of anthropic, openai, openai-responses, gemini, ollama; or scripted:FILE
+    = 2
+    ----
+    ! error: anthropic:some needs a key and none is set; set ANTHROPIC_API_KEY, or name a file that holds it in folio.toml
+    = 2
+    ----
+    ! error: the script nowhere.json cannot be used: No such file or directory (os error 2)
+    = 2
+    "#);
+}

@@ -1,0 +1,67 @@
+//! What happened, in one line for people: the same for a terminal, a trace and a page.
+
+use super::Event;
+use crate::result::Finding;
+
+/// Characters of a line.
+const LINE_CHARS: usize = 200;
+
+impl Event {
+    /// What it says besides its name and its node, in one line of at most 200 characters; empty if the name says all.
+    ///
+    /// What belongs to calls of tools and to results is not said here: those have shapes of their own.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let text = match self {
+            Self::Asked { purpose, .. } => format!("asked to {}", purpose.as_str().replace('_', " ")),
+            Self::Replied { spent, model, .. } => {
+                format!(
+                    "{} tokens read, {} written ({model})",
+                    spent.tokens_in, spent.tokens_out
+                )
+            }
+            Self::AskFailed { failure, .. } => failure.message.clone(),
+            Self::Rejected { problems: lines, .. } | Self::SentBack { gaps: lines, .. } => lines.join("; "),
+            Self::Decided { by, reason, .. } if by == "model" => format!("does it directly: {reason}"),
+            Self::Decided { by, reason, .. } => format!("does it directly ({by}): {reason}"),
+            Self::Planned {
+                version, steps, reason, ..
+            } => {
+                let steps = steps.as_array().map_or(0, Vec::len);
+                format!("plan {version}, {steps} steps: {reason}")
+            }
+            Self::Wants { calls, refused, .. } => {
+                let calls = calls
+                    .iter()
+                    .map(|call| crate::run::call_in_words(&call.tool, &call.args));
+                calls.chain(refused.values().cloned()).collect::<Vec<_>>().join("; ")
+            }
+            Self::Proposed { proposal, .. } => format!("{}: {}", proposal.status, proposal.notes),
+            Self::Checked { verdicts, .. } => {
+                let words = verdicts.iter().map(|verdict| match &verdict.finding {
+                    Finding::Met => format!("{} met", verdict.criterion),
+                    Finding::Unmet(gap) => format!("{} unmet: {gap}", verdict.criterion),
+                    Finding::Unverifiable(why) => format!("{} unverifiable: {why}", verdict.criterion),
+                });
+                words.collect::<Vec<_>>().join("; ")
+            }
+            Self::Spent { reason, .. } => format!("{reason}: hands back what there is"),
+            Self::Questioned { question, .. } => question.text.clone(),
+            Self::Answered { answer, by, .. } => format!("{by}: {answer}"),
+            Self::Paused { by, .. } | Self::Continued { by, .. } | Self::CancelRequested { by, .. } => by.clone(),
+            Self::RunStarted { .. }
+            | Self::Expanded { .. }
+            | Self::Started { .. }
+            | Self::AttemptFailed { .. }
+            | Self::Finished { .. }
+            | Self::Briefed { .. }
+            | Self::Resumed { .. } => String::new(),
+        };
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if line.chars().count() <= LINE_CHARS {
+            line
+        } else {
+            line.chars().take(LINE_CHARS - 1).chain(['…']).collect()
+        }
+    }
+}

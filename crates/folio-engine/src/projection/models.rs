@@ -1,0 +1,294 @@
+//! What tasks that models do write to the tree of pages: decisions, plans, actions, answers, checks (seed 000).
+
+use std::collections::BTreeMap;
+
+use folio_memory::entry::{EntryFields, EntryKind, Owner, Status};
+use folio_memory::{Change, NewEntry, PageRole, Trust};
+use serde_json::json;
+
+use super::{Projection, branch_page, cut, entry_of, main_page, plan_page, summary_of};
+use crate::event::{Event, LeafTests, Question};
+use crate::node::NodeId;
+use crate::result::{Finding, Outcome, Verdict};
+use crate::talk::Wanted;
+
+impl Projection<'_> {
+    /// What `event` writes, if it is one of a task that a model does.
+    pub(super) fn of_a_model(&mut self, event: &Event) {
+        match event {
+            Event::Briefed { node, .. } => {
+                let Some(view) = self.run.node(*node) else { return };
+                if view.parent.is_some() {
+                    self.branch(&view);
+                    self.patch_step(&view, Status::InProgress, None);
+                }
+            }
+            Event::AskFailed {
+                node,
+                call,
+                failure,
+                retry_at,
+                ..
+            } => {
+                let next = retry_at.map_or("It is not asked again.".to_owned(), |at| {
+                    format!("The next attempt is not before {at}.")
+                });
+                let body = format!("{}\n\n{next}", failure.message);
+                self.note(
+                    *node,
+                    &format!("ask/{call}"),
+                    "The model did not answer",
+                    body,
+                    &[],
+                    Owner::executor(),
+                );
+            }
+            Event::Rejected { node, problems } => {
+                let id = format!("rejected/{}/{}", self.calls(*node), problems.len());
+                self.listed(*node, &id, "An answer was not used", String::new(), "results", problems);
+            }
+            Event::Decided {
+                node,
+                by,
+                reason,
+                tests,
+                ..
+            } => {
+                let by = if by == "model" {
+                    String::new()
+                } else {
+                    format!(" (rule: {by})")
+                };
+                let body = format!("{reason}{}", tests_in_words(tests.as_ref()));
+                let title = format!("Decision: do it directly{by}");
+                self.note(*node, "decided", &title, body.trim().to_owned(), &[], Owner::planner());
+            }
+            Event::Planned {
+                node,
+                version,
+                reason,
+                kept,
+                tests,
+                ..
+            } => self.planned(
+                *node,
+                *version,
+                &format!("{reason}{}", tests_in_words(tests.as_ref())),
+                kept.len(),
+            ),
+            Event::Wants { node, calls, refused } => self.wants(*node, calls, refused),
+            Event::Checked { node, verdicts } if !verdicts.is_empty() => {
+                let lines: Vec<String> = verdicts.iter().map(verdict_line).collect();
+                let id = format!("checked/{}/{}", self.calls(*node), lines.len());
+                self.listed(*node, &id, "Criteria", String::new(), "results", &lines);
+            }
+            Event::SentBack { node, gaps } => {
+                let id = format!("sent-back/{}", self.calls(*node));
+                self.listed(*node, &id, "Not accepted yet", String::new(), "remaining", gaps);
+            }
+            Event::Spent { node, reason } => {
+                let body = "No more calls are begun; what there is, is handed back.".to_owned();
+                let id = format!("spent/{reason}");
+                self.note(
+                    *node,
+                    &id,
+                    &format!("Limit reached: {reason}"),
+                    body,
+                    &[],
+                    Owner::planner(),
+                );
+            }
+            Event::Questioned { node, question } => self.questioned(*node, question),
+            Event::Answered { node, answer, by } => {
+                let id = format!("answered/{}", self.calls(*node));
+                self.note(
+                    *node,
+                    &id,
+                    &format!("Answer by {by}"),
+                    answer.clone(),
+                    &[],
+                    Owner::user(),
+                );
+            }
+            Event::Paused { node, by } | Event::Continued { node, by } => {
+                let verb = if matches!(event, Event::Paused { .. }) {
+                    "paused"
+                } else {
+                    "continued"
+                };
+                let what = node
+                    .and_then(|node| self.run.node(node))
+                    .map_or("the run".to_owned(), |view| view.path.to_owned());
+                let id = format!("{verb}/{}", self.run.pauses());
+                let body = format!("{by} {verb} {what}.");
+                self.log(main_page(self.run.id()), &id, "Pause", body, None, Owner::planner());
+            }
+            _ => {}
+        }
+    }
+
+    fn calls(&self, node: NodeId) -> u32 {
+        self.run.node(node).map_or(0, |view| view.attempt)
+    }
+
+    /// A block on the branch of `node`.
+    fn note(&mut self, node: NodeId, id: &str, title: &str, body: String, actions: &[String], owner: Owner) {
+        let page = branch_page(self.run, node);
+        let parts = (!actions.is_empty()).then(|| json!({ "actions": actions }));
+        self.log(page, &format!("{id}/{node}"), title, body, parts, owner);
+    }
+
+    fn listed(&mut self, node: NodeId, id: &str, title: &str, body: String, part: &str, lines: &[String]) {
+        let page = branch_page(self.run, node);
+        let lines: Vec<String> = lines.iter().take(64).map(|line| cut(line, 400)).collect();
+        let parts = (!lines.is_empty()).then(|| json!({ part: lines }));
+        self.log(page, &format!("{id}/{node}"), title, body, parts, Owner::planner());
+    }
+
+    fn planned(&mut self, node: NodeId, version: u32, reason: &str, kept: usize) {
+        let Some(view) = self.run.node(node) else { return };
+        let is_root = view.parent.is_none();
+        if is_root && version > 1 {
+            self.iteration_ended(version - 1, Outcome::Partial, "The plan was changed.");
+        }
+        let steps = self.run.steps_of_plan(node, version);
+        let titles: Vec<String> = steps.iter().map(|step| self.run.title(step.id)).collect();
+        let kept = match kept {
+            0 => String::new(),
+            1 => ", 1 is kept".to_owned(),
+            kept => format!(", {kept} are kept"),
+        };
+        let title = if is_root {
+            format!("Iteration {version}: plan")
+        } else {
+            format!("Plan, version {version}")
+        };
+        let body = format!("{reason}\n\n{} steps are planned{kept}.", titles.len());
+        let parts = json!({ "remaining": titles });
+        self.log(
+            branch_page(self.run, node),
+            &format!("plan/{version}/{node}"),
+            &title,
+            body.trim().to_owned(),
+            Some(parts),
+            Owner::planner(),
+        );
+        let page = if is_root {
+            plan_page(self.run.id())
+        } else {
+            branch_page(self.run, node)
+        };
+        for step in steps {
+            self.add_steps(page, &step);
+        }
+    }
+
+    fn wants(&mut self, node: NodeId, calls: &[Wanted], refused: &BTreeMap<String, String>) {
+        let actions: Vec<String> = calls
+            .iter()
+            .map(|call| crate::run::call_in_words(&call.tool, &call.args))
+            .chain(refused.values().cloned())
+            .collect();
+        let id = format!("wants/{}", self.calls(node));
+        self.note(node, &id, "Actions", String::new(), &actions, Owner::executor());
+    }
+
+    fn questioned(&mut self, node: NodeId, question: &Question) {
+        let page = branch_page(self.run, node);
+        let asked = std::iter::once(question.text.clone());
+        let lines: Vec<String> = asked
+            .chain(question.options.iter().map(|option| format!("- {option}")))
+            .collect();
+        let parts = json!({ "questions": lines });
+        let id = format!("question/{}/{node}", self.calls(node));
+        self.log(page, &id, "Question", String::new(), Some(parts), Owner::executor());
+    }
+
+    /// What came of one call that a model wanted.
+    pub(super) fn action_finished(&mut self, node: NodeId) {
+        let Some((view, result)) = self.run.node(node).and_then(|view| Some((view, view.result?))) else {
+            return;
+        };
+        let reason = result
+            .stop_reason
+            .map(|reason| format!(" ({reason})"))
+            .unwrap_or_default();
+        let title = format!("{}: {}{reason}", self.run.title(node), result.status);
+        let mut parts = serde_json::Map::new();
+        if let Some(shown) = super::shown(&result.output) {
+            parts.insert("results".to_owned(), json!([shown]));
+        }
+        if !result.evidence.is_empty() {
+            let lines: Vec<String> = result.evidence.iter().take(20).map(super::evidence_line).collect();
+            parts.insert("evidence".to_owned(), json!(lines));
+        }
+        let parts = (!parts.is_empty()).then_some(serde_json::Value::Object(parts));
+        let page = branch_page(self.run, view.id);
+        self.log(
+            page,
+            &format!("result/{node}"),
+            &title,
+            result.notes.clone(),
+            parts,
+            Owner::executor(),
+        );
+    }
+
+    /// The end of an iteration of the root's planner: what the branches came to, and a page that keeps it (seed 000).
+    pub(super) fn iteration_ended(&mut self, iteration: u32, status: Outcome, notes: &str) {
+        let run = self.run.id();
+        let parts = json!({ "results": self.roll_up(NodeId::root(run)) });
+        self.log(
+            main_page(run),
+            &format!("roll-up/{iteration}"),
+            "Branch roll-up",
+            notes.to_owned(),
+            Some(parts),
+            Owner::planner(),
+        );
+        let summary = summary_of(run, iteration);
+        self.page_in(
+            summary,
+            PageRole::IterationSummary,
+            &format!("Iteration {iteration}"),
+            Some(main_page(run)),
+            Owner::planner(),
+            iteration,
+        );
+        let mut fields = EntryFields::new(EntryKind::Summary, Owner::planner(), Trust::ToolInternal);
+        fields.title = format!("Iteration {iteration}: {status}");
+        fields.body = self.summary(notes);
+        fields.parts = Some(json!({ "remaining": self.remaining() }));
+        fields.iteration = Some(iteration);
+        let id = entry_of(run, &["summary", &iteration.to_string()]);
+        self.changes.push(Change::AddEntry(Box::new(NewEntry {
+            id,
+            page: summary,
+            kind: EntryKind::Summary,
+            fields,
+        })));
+        self.changes.push(Change::SetPageStatus {
+            page: summary,
+            status: status.to_string(),
+        });
+    }
+}
+
+fn verdict_line(verdict: &Verdict) -> String {
+    match &verdict.finding {
+        Finding::Met => format!("{}: met", verdict.criterion),
+        Finding::Unmet(gap) => format!("{}: unmet, {gap}", verdict.criterion),
+        Finding::Unverifiable(why) => format!("{}: unverifiable, {why}", verdict.criterion),
+    }
+}
+
+fn tests_in_words(tests: Option<&LeafTests>) -> String {
+    let Some(tests) = tests else { return String::new() };
+    let said = |holds: bool, yes: &str, no: &str| if holds { yes.to_owned() } else { no.to_owned() };
+    format!(
+        "\n\nThe task is {}, what it needs is {}, its criteria can {}.",
+        said(tests.low_complexity, "well understood", "complex"),
+        said(tests.resources_available, "at hand", "not at hand"),
+        said(tests.criteria_testable, "be tested here", "not be tested here"),
+    )
+}

@@ -1,0 +1,168 @@
+//! From what came of a call of a model to the event that records it.
+
+use std::time::Duration;
+
+use folio_memory::Timestamp;
+
+use crate::event::Event;
+use crate::node::NodeId;
+use crate::result::{Failure, StopReason};
+use crate::run::state::Run;
+use crate::spend::Spend;
+use crate::talk::Reply;
+
+/// Times in a row that a model is asked before it counts as gone.
+const ATTEMPTS_MAX: u32 = 5;
+/// The pause before the second attempt; each further one is twice as long.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause, unless the provider wants a longer one.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// The longest pause that a provider is believed to want.
+const PAUSE_WANTED_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// What came of a call of a model.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ModelAnswer {
+    /// It answered.
+    Replied {
+        /// What.
+        reply: Reply,
+        /// What it cost, as the provider counts; `None` if it does not say. Money is reckoned by the engine.
+        used: Option<Spend>,
+        /// Which model, as people write it.
+        model: String,
+    },
+    /// It did not.
+    Failed(ModelFailure),
+    /// It was told to stop before it had.
+    Stopped,
+}
+
+/// Why a model did not answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelFailure {
+    /// What follows from it.
+    pub kind: ModelFailureKind,
+    /// Why, in words without a prompt or a key.
+    pub message: String,
+    /// How long the provider wants to be left alone.
+    pub retry_after: Option<Duration>,
+}
+
+/// What follows when a model does not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ModelFailureKind {
+    /// The key is refused: asking again cannot help.
+    Unauthorised,
+    /// It will not answer this.
+    Refused,
+    /// It is to be asked later.
+    RateLimited,
+    /// The request does not fit into its window.
+    TooLong,
+    /// It cannot be reached, or it broke off.
+    Unavailable,
+    /// What it sent could not be read.
+    Malformed,
+    /// There is no such model, or it does not take what was asked: asking again cannot help.
+    Invalid,
+}
+
+impl Run {
+    /// The event that records what came of the call of a model for `node`.
+    ///
+    /// Usage that is not known counts as what was set aside, unless the call was refused before the model began (E9.10).
+    #[must_use]
+    pub fn model_answered(
+        &self,
+        node: NodeId,
+        answer: ModelAnswer,
+        duration: Duration,
+        now: Timestamp,
+    ) -> Option<Event> {
+        let index = self.index(node).ok()?;
+        let agent = self.agent(index)?;
+        let pending = agent.pending?;
+        let price = self
+            .equipment
+            .as_ref()
+            .and_then(|e| e.model(pending.purpose.role()).price);
+        let call = pending.call;
+        match answer {
+            ModelAnswer::Replied { reply, used, model } => {
+                let spent = match used {
+                    Some(used) => Spend {
+                        micro_usd: price.map_or(0, |price| price.of(&used)),
+                        model_calls: 1,
+                        ..used
+                    },
+                    None => pending.reserved,
+                };
+                Some(Event::Replied {
+                    node,
+                    call,
+                    reply: Box::new(reply),
+                    spent,
+                    model,
+                    duration_us: u64::try_from(duration.as_micros()).unwrap_or(u64::MAX),
+                })
+            }
+            ModelAnswer::Stopped => Some(self.skipping(index)),
+            ModelAnswer::Failed(failure) => {
+                use ModelFailureKind as Kind;
+                let may_retry = matches!(failure.kind, Kind::RateLimited | Kind::Unavailable | Kind::Malformed);
+                let has_begun = matches!(failure.kind, Kind::Unavailable | Kind::Malformed);
+                let retry_at = (may_retry && agent.failures + 1 < ATTEMPTS_MAX).then(|| {
+                    let wanted = failure.retry_after.map(|wanted| wanted.min(PAUSE_WANTED_MAX));
+                    now.plus(wanted.unwrap_or_else(|| pause_after(agent.failures)))
+                });
+                let reason = match failure.kind {
+                    Kind::Unauthorised => StopReason::Auth,
+                    Kind::Refused => StopReason::Refused,
+                    Kind::TooLong => StopReason::BudgetTokens,
+                    Kind::Invalid => StopReason::InvalidInput,
+                    Kind::RateLimited | Kind::Unavailable | Kind::Malformed => StopReason::RetriesExhausted,
+                };
+                Some(Event::AskFailed {
+                    node,
+                    call,
+                    failure: Failure {
+                        code: code_of(failure.kind).to_owned(),
+                        message: failure.message,
+                        reason,
+                        may_retry,
+                    },
+                    spent: if has_begun { pending.reserved } else { Spend::default() },
+                    retry_at,
+                })
+            }
+        }
+    }
+}
+
+fn pause_after(failures: u32) -> Duration {
+    PAUSE.saturating_mul(2_u32.saturating_pow(failures)).min(PAUSE_MAX)
+}
+
+fn code_of(kind: ModelFailureKind) -> &'static str {
+    match kind {
+        ModelFailureKind::Unauthorised => "model_unauthorised",
+        ModelFailureKind::Refused => "model_refused",
+        ModelFailureKind::RateLimited => "model_rate_limited",
+        ModelFailureKind::TooLong => "model_too_long",
+        ModelFailureKind::Unavailable => "model_unavailable",
+        ModelFailureKind::Malformed => "model_malformed",
+        ModelFailureKind::Invalid => "model_invalid",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_have_an_end() {
+        let seconds: Vec<u64> = [0, 1, 2, 3, 10, 40].iter().map(|n| pause_after(*n).as_secs()).collect();
+        assert_eq!(seconds, [1, 2, 4, 8, 60, 60]);
+    }
+}

@@ -1,0 +1,567 @@
+//! What a task that a model does is owed, by its stage (E9.3, E9.6, E9.8, E9.10).
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Agent, REJECTIONS_MAX, SENT_BACK_MAX, Stage, prompt, schema};
+use crate::event::{Event, Proposal};
+use crate::node::NodeId;
+use crate::plan::{Check, Criterion};
+use crate::result::{Finding, NodeResult, Outcome, Output, Severity, StopReason, Verdict};
+use crate::run::due::Action;
+use crate::run::scope::BodyNeeded;
+use crate::run::state::Run;
+use crate::run::tree::NodeKind;
+use crate::spend::{Dimension, Spend};
+use crate::talk::{Message, ModelRole, Purpose, ToolOffer};
+
+/// Calls of models that one task may take for itself.
+const TURNS_MAX: u32 = 40;
+/// Rounds in a row in which nothing that was wanted could be called.
+const REFUSALS_MAX: u32 = 3;
+/// Levels of plans that models may make inside one another, unless the plan says otherwise (E9.10).
+const DEPTH_DEFAULT: u32 = 3;
+/// Tokens that a plan, one child and the end of both need at the least; with less, a task is done directly.
+const TOKENS_TO_PLAN: u64 = 8_000;
+/// Answers are never given less room than this.
+const ANSWER_TOKENS_MIN: u32 = 64;
+
+/// A call of a model that is to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AskAction {
+    /// For which node.
+    pub node: NodeId,
+    /// Which call of the node, from 1. The same as before if the driver died while the call was under way.
+    pub call: u32,
+    /// What for.
+    pub purpose: Purpose,
+    /// Everything that the model reads, in order.
+    pub messages: Vec<Message>,
+    /// The tools that it may call.
+    pub tools: Vec<ToolOffer>,
+    /// The JSON Schema of its answer; `None` if it answers by calling tools.
+    pub answer_schema: Option<Value>,
+    /// The most tokens that it may answer with.
+    pub answer_tokens: u32,
+    /// How free it is, from 0; `None` for the provider's own default.
+    pub temperature: Option<f32>,
+    /// What the call may come to.
+    pub reserved: Spend,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// The same for the same call, however often it is made.
+    pub idempotency_key: String,
+}
+
+impl AskAction {
+    /// The event that records its beginning.
+    #[must_use]
+    pub fn asked(&self) -> Event {
+        Event::Asked {
+            node: self.node,
+            call: self.call,
+            purpose: self.purpose,
+            reserved: self.reserved,
+        }
+    }
+}
+
+impl Run {
+    /// What node `index` is owed: `None` if all there is is a call, and there is no room for one.
+    pub(in crate::run) fn due_of_agent(&self, index: usize, has_room: bool) -> Option<Action> {
+        let id = self.nodes[index].id;
+        let Some(agent) = self.agent(index) else {
+            return Some(Action::Brief(id));
+        };
+        if let Some((purpose, reply)) = &agent.unread {
+            return Some(Action::Record(self.reading(index, *purpose, reply)));
+        }
+        if let Some((purpose, failure)) = &agent.unanswered {
+            return Some(Action::Record(self.without_answer(index, *purpose, failure)));
+        }
+        match agent.stage {
+            Stage::Deciding => match self.leaf_rule(index) {
+                Some((rule, reason)) => Some(Action::Record(decided(id, rule, reason))),
+                None => self.ask(index, Purpose::Decide, has_room),
+            },
+            Stage::Working => self.ask(index, Purpose::Work, has_room),
+            Stage::Children | Stage::Aggregating => {
+                if agent.members.is_empty() {
+                    return Some(Action::Record(self.rolled_up(index, None)));
+                }
+                self.ask(index, Purpose::Aggregate, has_room)
+            }
+            Stage::Verifying => self.verifying(index, has_room),
+            Stage::Replanning => self.ask(index, Purpose::Replan, has_room),
+            Stage::HandingBack => self.ask(index, Purpose::HandBack, has_room),
+        }
+    }
+
+    /// Which rule says that node `index` is done directly without asking, and why (E9.3).
+    fn leaf_rule(&self, index: usize) -> Option<(&'static str, String)> {
+        use super::PlanMode;
+        let agent = self.agent(index)?;
+        let mode = self.equipment.as_ref().map(|e| e.plan).unwrap_or_default();
+        if mode == PlanMode::Never {
+            return Some(("never", "plans are switched off".to_owned()));
+        }
+        if agent.task.atomic {
+            return Some((
+                "atomic",
+                "whoever planned it said that it is not to be taken apart".to_owned(),
+            ));
+        }
+        let deepest = self
+            .plan
+            .budget
+            .depth
+            .unwrap_or(DEPTH_DEFAULT)
+            .min(self.limits.depth_max);
+        let level = self.plans_around(index);
+        if level >= deepest {
+            return Some((
+                "depth",
+                format!("plans may be {deepest} deep, and it is on level {level}"),
+            ));
+        }
+        let nodes = self.nodes_in_plans();
+        if nodes + 2 > self.limits.nodes_max as usize {
+            return Some(("nodes", format!("{nodes} of {} nodes are used", self.limits.nodes_max)));
+        }
+        if let Some(left) = self.tokens_left(index).filter(|left| *left < TOKENS_TO_PLAN) {
+            return Some((
+                "tokens",
+                format!("{left} tokens are left, which is not enough for a plan and a step"),
+            ));
+        }
+        None
+    }
+
+    /// How many plans node `index` is inside of: those of models, and those that were written.
+    fn plans_around(&self, index: usize) -> u32 {
+        let parents = std::iter::successors(self.nodes[index].parent, |parent| self.nodes[*parent].parent);
+        let plans = parents.filter(|parent| matches!(self.nodes[*parent].kind, NodeKind::Plan | NodeKind::Model));
+        u32::try_from(plans.count()).unwrap_or(u32::MAX)
+    }
+
+    /// Nodes that stand in plans: calls that models make are counted for themselves.
+    pub(in crate::run) fn nodes_in_plans(&self) -> usize {
+        self.nodes.len() - self.actions
+    }
+
+    /// The tokens that node `index` may still use for anything but its end.
+    pub(super) fn tokens_left(&self, index: usize) -> Option<u64> {
+        let left = self.purses(index).filter_map(|purse| {
+            let limit = purse.limit.of(Dimension::Tokens)?;
+            Some(purse.free(Dimension::Tokens)?.saturating_sub(limit / 10))
+        });
+        left.min()
+    }
+
+    fn purses(&self, index: usize) -> impl Iterator<Item = &crate::spend::Purse> {
+        std::iter::successors(Some(index), |at| self.nodes[*at].parent).filter_map(|at| self.nodes[at].purse.as_deref())
+    }
+
+    /// The first limit, from node `index` up, that `more` does not fit into.
+    pub(in crate::run) fn refused_by_budget(&self, index: usize, more: &Spend, is_last: bool) -> Option<StopReason> {
+        let dimension = self.purses(index).find_map(|purse| purse.refuses(more, is_last))?;
+        Some(match dimension {
+            Dimension::Tokens => StopReason::BudgetTokens,
+            Dimension::MicroUsd => StopReason::BudgetUsd,
+            Dimension::ModelCalls => StopReason::BudgetModelCalls,
+            Dimension::ToolCalls => StopReason::BudgetToolCalls,
+        })
+    }
+
+    /// How full the fullest budget around node `index` is, in per cent.
+    pub(super) fn per_cent_spent(&self, index: usize) -> u64 {
+        self.purses(index).map(crate::spend::Purse::per_cent).max().unwrap_or(0)
+    }
+
+    fn ask(&self, index: usize, purpose: Purpose, has_room: bool) -> Option<Action> {
+        if !has_room {
+            return None;
+        }
+        let agent = self.agent(index)?;
+        let id = self.nodes[index].id;
+        if purpose == Purpose::Work {
+            let over = if agent.refusals >= REFUSALS_MAX {
+                Some(StopReason::Loop)
+            } else {
+                (agent.calls >= TURNS_MAX).then_some(StopReason::TurnCap)
+            };
+            if let Some(reason) = over {
+                return Some(Action::Record(Event::Spent { node: id, reason }));
+            }
+        }
+        match self.asking_for(index, purpose) {
+            Ok(Ok(ask)) => Some(Action::Ask(Box::new(ask))),
+            Ok(Err(reason)) => Some(Action::Record(self.over_budget(index, purpose, reason))),
+            Err(BodyNeeded(hash)) => Some(Action::Load(hash)),
+        }
+    }
+
+    /// The call, or the limit that it does not fit into.
+    fn asking_for(&self, index: usize, purpose: Purpose) -> Result<Result<AskAction, StopReason>, BodyNeeded> {
+        let (Some(agent), Some(equipment)) = (self.agent(index), self.equipment.as_ref()) else {
+            return Ok(Err(StopReason::Unsatisfiable));
+        };
+        let role = purpose.role();
+        let model = equipment.model(role);
+        let messages = self.messages(index, purpose)?;
+        let tools = match purpose {
+            Purpose::Work => schema::tools_of_executor(equipment),
+            _ => Vec::new(),
+        };
+        let answer_schema = schema::of(purpose);
+        let tokens_in = prompt::cost(&messages, &tools, answer_schema.as_ref(), &*model.tokens);
+        let room = u64::from(model.window).saturating_sub(tokens_in);
+        let mut answer_tokens = model.answer_tokens.min(u32::try_from(room).unwrap_or(u32::MAX));
+        // What was cut off gets more room once.
+        if agent.rejections == 0 && purpose != Purpose::HandBack {
+            answer_tokens = answer_tokens.min((model.answer_tokens / 2).max(ANSWER_TOKENS_MIN));
+        }
+        let is_last = matches!(purpose, Purpose::Aggregate | Purpose::HandBack);
+        let set_aside = |answer: u32| {
+            let spend = Spend {
+                tokens_in,
+                tokens_out: u64::from(answer),
+                model_calls: 1,
+                ..Spend::default()
+            };
+            let micro_usd = model.price.map_or(0, |price| price.of(&spend));
+            Spend { micro_usd, ..spend }
+        };
+        if is_last {
+            // The end gets as much room as there is.
+            while answer_tokens / 2 >= ANSWER_TOKENS_MIN
+                && self.refused_by_budget(index, &set_aside(answer_tokens), true).is_some()
+            {
+                answer_tokens /= 2;
+            }
+        }
+        let reserved = set_aside(answer_tokens);
+        if model.price.is_none() && self.purses(index).any(|purse| purse.limit.micro_usd.is_some()) {
+            return Ok(Err(StopReason::BudgetUsd));
+        }
+        if let Some(reason) = self.refused_by_budget(index, &reserved, is_last) {
+            return Ok(Err(reason));
+        }
+        if answer_tokens < ANSWER_TOKENS_MIN {
+            return Ok(Err(StopReason::BudgetTokens));
+        }
+        let call = match agent.pending {
+            Some(pending) => pending.call,
+            None => agent.calls + 1,
+        };
+        let node = self.nodes[index].id;
+        Ok(Ok(AskAction {
+            node,
+            call,
+            purpose,
+            messages,
+            tools,
+            answer_schema,
+            answer_tokens,
+            temperature: (agent.rejections > 0 || role == ModelRole::Judge).then_some(0.0),
+            reserved,
+            timeout: equipment.timeout,
+            idempotency_key: format!("{}/{node}/{call}", self.id),
+        }))
+    }
+
+    /// What follows when a call does not fit into the budget.
+    fn over_budget(&self, index: usize, purpose: Purpose, reason: StopReason) -> Event {
+        let node = self.nodes[index].id;
+        match purpose {
+            Purpose::Decide | Purpose::Work => Event::Spent { node, reason },
+            Purpose::Aggregate | Purpose::HandBack => self.rolled_up(index, Some(reason)),
+            Purpose::Judge => self.unjudged(index, &format!("there was no budget left to judge it ({reason})")),
+            Purpose::Replan => self.conclusion(index, Some(reason)),
+        }
+    }
+
+    /// What follows when a model does not answer, and will not be asked again (E9.13).
+    fn without_answer(&self, index: usize, purpose: Purpose, failure: &crate::result::Failure) -> Event {
+        let node = self.nodes[index].id;
+        match purpose {
+            Purpose::Judge => self.unjudged(index, &format!("the judge did not answer: {}", failure.message)),
+            Purpose::Aggregate => self.rolled_up(index, Some(failure.reason)),
+            Purpose::Replan => self.conclusion(index, Some(failure.reason)),
+            Purpose::Decide | Purpose::Work | Purpose::HandBack => {
+                let severity = match failure.reason {
+                    StopReason::Auth | StopReason::PolicyDenied => Severity::Hard,
+                    reason => self.severity_of(index, reason),
+                };
+                let result = NodeResult::failed(severity, failure.reason, failure.message.clone());
+                Event::Finished {
+                    node,
+                    result: Box::new(result),
+                }
+            }
+        }
+    }
+
+    /// The result that follows from the steps, or from what a model did, without a model (E9.13).
+    pub(super) fn rolled_up(&self, index: usize, reason: Option<StopReason>) -> Event {
+        let mut result = self.roll_up(index);
+        if reason.is_some() {
+            result.status = result.status.max(Outcome::Partial);
+        }
+        let agent = self.agent(index);
+        // Nothing that it did was put into words.
+        if agent.is_some_and(|agent| !agent.has_plan()) {
+            result.status = Outcome::Partial;
+            result.notes = format!("stopped before it was done; {}", result.notes);
+        }
+        let reason = reason.or(agent.and_then(|agent| agent.spent)).or(result.stop_reason);
+        Event::Proposed {
+            node: self.nodes[index].id,
+            proposal: Box::new(Proposal {
+                status: result.status,
+                stop_reason: reason,
+                notes: result.notes,
+                output: Output::null(),
+                evidence: result.evidence,
+                claims: Vec::new(),
+            }),
+        }
+    }
+
+    /// What is still to be checked of a proposal, or what follows when all of it is.
+    fn verifying(&self, index: usize, has_room: bool) -> Option<Action> {
+        let agent = self.agent(index)?;
+        let proposal = agent.proposal.as_deref()?;
+        let is_open = |criterion: &&Criterion| !agent.verdicts.iter().any(|verdict| verdict.criterion == criterion.id);
+        let open: Vec<Criterion> = agent.task.criteria.iter().filter(is_open).cloned().collect();
+        let (machine, others): (Vec<_>, Vec<_>) = open.into_iter().partition(|criterion| criterion.check.is_machine());
+        // Of what was not finished nobody has to say that it is not what was wanted.
+        let is_judged = matches!(proposal.status, Outcome::Ok | Outcome::Partial) && agent.spent.is_none();
+        if !machine.is_empty() && is_judged {
+            return Some(self.checking(index, &machine, proposal));
+        }
+        if !others.is_empty() && is_judged {
+            let is_missing = agent
+                .verdicts
+                .iter()
+                .any(|v| v.required && matches!(v.finding, Finding::Unmet(_)));
+            if is_missing {
+                return Some(Action::Record(
+                    self.unjudged(index, "not judged, because something else is missing"),
+                ));
+            }
+            let human = others.iter().all(|criterion| criterion.check == Check::Human);
+            if human {
+                return Some(Action::Record(self.unjudged(index, "nobody was asked")));
+            }
+            return self.ask(index, Purpose::Judge, has_room);
+        }
+        let gaps = self.gaps(index);
+        let is_wanting = !gaps.is_empty() && agent.spent.is_none();
+        if is_wanting && !agent.has_plan() && agent.sent_back < SENT_BACK_MAX && !agent.talk.is_empty() {
+            let node = self.nodes[index].id;
+            return Some(Action::Record(Event::SentBack { node, gaps }));
+        }
+        if agent.has_plan() && agent.spent.is_none() && (is_wanting || self.has_failed_step(index)) {
+            return match self.may_replan(index) {
+                Ok(()) => self.ask(index, Purpose::Replan, has_room),
+                Err(reason) => Some(Action::Record(self.conclusion(index, reason))),
+            };
+        }
+        Some(Action::Record(self.conclusion(index, None)))
+    }
+
+    fn checking(&self, index: usize, machine: &[Criterion], proposal: &Proposal) -> Action {
+        let node = self.nodes[index].id;
+        let Some(output) = self.output_value(&proposal.output) else {
+            let Output::Blob { hash, .. } = &proposal.output else {
+                return Action::Record(Event::Checked {
+                    node,
+                    verdicts: Vec::new(),
+                });
+            };
+            return Action::Load(hash.clone());
+        };
+        let result = NodeResult::new(proposal.status, proposal.notes.clone());
+        let scope = match self.criteria_scope(index, machine, &result, &output) {
+            Ok(scope) => scope,
+            Err(BodyNeeded(hash)) => return Action::Load(hash),
+        };
+        let calls = self.check_calls(machine, &scope);
+        if calls.is_empty() {
+            let verdicts = self.verdicts(machine, &scope, &result, &output, &[]);
+            return Action::Record(Event::Checked { node, verdicts });
+        }
+        Action::Verify { node, calls }
+    }
+
+    /// The verdicts of a task's machine checks, after the runner made those that it was asked for.
+    pub(in crate::run) fn checked(&self, index: usize, found: &[crate::run::CheckFinding]) -> Option<Event> {
+        let agent = self.agent(index)?;
+        let proposal = agent.proposal.as_deref()?;
+        let is_open = |criterion: &&Criterion| !agent.verdicts.iter().any(|verdict| verdict.criterion == criterion.id);
+        let criteria: Vec<Criterion> = agent
+            .task
+            .criteria
+            .iter()
+            .filter(is_open)
+            .filter(|criterion| criterion.check.is_machine())
+            .cloned()
+            .collect();
+        let output = self.output_value(&proposal.output)?;
+        let result = NodeResult::new(proposal.status, proposal.notes.clone());
+        let scope = self.criteria_scope(index, &criteria, &result, &output).ok()?;
+        let verdicts = self.verdicts(&criteria, &scope, &result, &output, found);
+        Some(Event::Checked {
+            node: self.nodes[index].id,
+            verdicts,
+        })
+    }
+
+    /// Nobody could say whether what is still open holds: that never counts as met (E9.6).
+    pub(super) fn unjudged(&self, index: usize, why: &str) -> Event {
+        let verdicts = self.agent(index).map_or_else(Vec::new, |agent| {
+            let is_open = |criterion: &&Criterion| !agent.verdicts.iter().any(|v| v.criterion == criterion.id);
+            let open = agent.task.criteria.iter().filter(is_open);
+            open.map(|criterion| Verdict {
+                criterion: criterion.id.clone(),
+                required: criterion.required,
+                finding: Finding::Unverifiable(why.to_owned()),
+            })
+            .collect()
+        });
+        Event::Checked {
+            node: self.nodes[index].id,
+            verdicts,
+        }
+    }
+
+    /// What is missing, a line for each required criterion that is not met.
+    pub(super) fn gaps(&self, index: usize) -> Vec<String> {
+        let Some(agent) = self.agent(index) else {
+            return Vec::new();
+        };
+        let text = |id: &str| {
+            agent
+                .task
+                .criteria
+                .iter()
+                .find(|c| c.id == id)
+                .map_or("", |c| c.text.as_str())
+        };
+        let unmet = agent.verdicts.iter().filter(|verdict| verdict.required);
+        unmet
+            .filter_map(|verdict| match &verdict.finding {
+                Finding::Unmet(gap) => Some(format!(
+                    "{} ({}) is not met: {gap}",
+                    verdict.criterion,
+                    text(&verdict.criterion)
+                )),
+                Finding::Met | Finding::Unverifiable(_) => None,
+            })
+            .collect()
+    }
+
+    /// Whether a step failed that the plan needs.
+    fn has_failed_step(&self, index: usize) -> bool {
+        self.members(index).any(|member| {
+            let node = &self.nodes[member];
+            !node.optional
+                && node
+                    .result
+                    .as_ref()
+                    .is_some_and(|result| result.status == Outcome::Failed)
+        })
+    }
+
+    /// Whether node `index` may plan anew; if not, the reason to give if there is one (E9.8).
+    pub(super) fn may_replan(&self, index: usize) -> Result<(), Option<StopReason>> {
+        let Some(agent) = self.agent(index) else {
+            return Err(None);
+        };
+        let done = u32::try_from(agent.versions.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        if done >= self.limits.replans_max || self.replans >= self.limits.replans_in_run_max {
+            return Err(None);
+        }
+        // Two versions without a criterion that was not met before: a third will not help.
+        if let [.., before, last] = agent.versions.as_slice() {
+            let met = self.met(index);
+            let gained = met.iter().any(|id| !before.met.contains(id)) || last.met.is_empty() && !met.is_empty();
+            if !gained {
+                return Err(Some(StopReason::Stalled));
+            }
+        }
+        Ok(())
+    }
+
+    /// The required criteria that are met now.
+    pub(super) fn met(&self, index: usize) -> Vec<String> {
+        let verdicts = self.agent(index).map_or(&[][..], |agent| &agent.verdicts);
+        let met = verdicts.iter().filter(|v| v.required && v.finding == Finding::Met);
+        met.map(|v| v.criterion.clone()).collect()
+    }
+
+    /// The result of a task whose proposal is checked.
+    pub(super) fn conclusion(&self, index: usize, reason: Option<StopReason>) -> Event {
+        let node = &self.nodes[index];
+        let Some(proposal) = node.agent.as_deref().and_then(|agent| agent.proposal.as_deref()) else {
+            return self.rolled_up(index, reason);
+        };
+        let agent = node.agent.as_deref();
+        let mut result = NodeResult::new(proposal.status, proposal.notes.clone());
+        result.output = proposal.output.clone();
+        result.evidence.clone_from(&proposal.evidence);
+        result.verdicts = agent.map(|agent| agent.verdicts.clone()).unwrap_or_default();
+        result.stop_reason = reason.or(agent.and_then(|agent| agent.spent)).or(proposal.stop_reason);
+        if result.status == Outcome::Failed {
+            let why = result.stop_reason.unwrap_or(StopReason::Unsatisfiable);
+            result.severity = Some(self.severity_of(index, why));
+            result.stop_reason = Some(why);
+        }
+        let stopped = result.stop_reason;
+        self.judge(index, &self.criteria_of(index), &mut result);
+        if !self.gaps(index).is_empty() {
+            // A plan of which something was done is not nothing: its parent sees what there is (E9.8).
+            let is_ok = |member: usize| {
+                self.nodes[member]
+                    .result
+                    .as_ref()
+                    .is_some_and(|r| r.status == Outcome::Ok)
+            };
+            let has_some = agent.is_some_and(Agent::has_plan) && self.members(index).any(is_ok);
+            result.status = if has_some { Outcome::Partial } else { Outcome::Failed };
+            result.severity = (!has_some).then(|| self.severity_of(index, StopReason::CriteriaUnmet));
+            result.stop_reason = Some(stopped.unwrap_or(StopReason::CriteriaUnmet));
+        }
+        result.attempts = node.attempt;
+        Event::Finished {
+            node: node.id,
+            result: Box::new(result),
+        }
+    }
+
+    /// The nodes whose results make up that of node `index`.
+    pub(in crate::run) fn members(&self, index: usize) -> impl Iterator<Item = usize> {
+        let node = &self.nodes[index];
+        let members = match node.agent.as_deref() {
+            Some(agent) if agent.has_plan() => &agent.members,
+            _ => &node.children,
+        };
+        members.iter().copied()
+    }
+
+    pub(super) fn may_reject(&self, index: usize) -> bool {
+        self.agent(index).is_some_and(|agent| agent.rejections < REJECTIONS_MAX)
+    }
+}
+
+fn decided(node: NodeId, rule: &str, reason: String) -> Event {
+    Event::Decided {
+        node,
+        by: rule.to_owned(),
+        reason,
+        tests: None,
+        first: None,
+    }
+}

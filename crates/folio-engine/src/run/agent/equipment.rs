@@ -1,0 +1,156 @@
+//! What a run may ask models for. Not part of the journal: whoever drives the run says it anew.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use folio_memory::tokens::Tokens;
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Known;
+use crate::spend::Spend;
+use crate::talk::{ModelRole, ToolOffer};
+
+/// Whether a task may be taken apart (E9.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanMode {
+    /// The root always is; the rest as the model decides.
+    Always,
+    /// As the model decides.
+    #[default]
+    Auto,
+    /// Never: the model does it.
+    Never,
+}
+
+impl PlanMode {
+    /// The name as it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::Auto => "auto",
+            Self::Never => "never",
+        }
+    }
+}
+
+/// What a million tokens cost, in millionths of a US dollar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Price {
+    /// Tokens that are read.
+    pub tokens_in: u64,
+    /// Tokens that are read from the provider's cache.
+    pub tokens_cached: u64,
+    /// Tokens that are written.
+    pub tokens_out: u64,
+}
+
+impl Price {
+    /// What `spend` costs, rounded up.
+    #[must_use]
+    pub fn of(&self, spend: &Spend) -> u64 {
+        let fresh = spend.tokens_in.saturating_sub(spend.tokens_cached);
+        let parts = [
+            (fresh, self.tokens_in),
+            (spend.tokens_cached, self.tokens_cached),
+            (spend.tokens_out, self.tokens_out),
+        ];
+        let total: u128 = parts.iter().map(|(n, price)| u128::from(*n) * u128::from(*price)).sum();
+        u64::try_from(total.div_ceil(1_000_000)).unwrap_or(u64::MAX)
+    }
+}
+
+/// One model, as far as the engine has to know it.
+#[derive(Debug, Clone)]
+pub struct ModelSpec {
+    /// Counts what a text costs it.
+    pub tokens: Arc<dyn Tokens>,
+    /// Tokens of a request and its answer together.
+    pub window: u32,
+    /// The most tokens that one answer may have.
+    pub answer_tokens: u32,
+    /// What it costs; `None` if nobody knows.
+    pub price: Option<Price>,
+}
+
+/// What a run may ask models for, and who else is there.
+#[derive(Clone)]
+pub struct Equipment {
+    /// The model that decides, plans and puts together.
+    pub planner: ModelSpec,
+    /// The model that works with tools.
+    pub executor: ModelSpec,
+    /// The model that judges.
+    pub judge: ModelSpec,
+    /// The tools that executors may call.
+    pub tools: Vec<ToolOffer>,
+    /// What plans are checked against.
+    pub known: Known,
+    /// Whether a person is there to answer questions.
+    pub has_person: bool,
+    /// Whether tasks may be taken apart.
+    pub plan: PlanMode,
+    /// How long one call of a model may take.
+    pub timeout: Duration,
+}
+
+impl Equipment {
+    /// The model for a role.
+    #[must_use]
+    pub fn model(&self, role: ModelRole) -> &ModelSpec {
+        match role {
+            ModelRole::Planner => &self.planner,
+            ModelRole::Executor => &self.executor,
+            ModelRole::Judge => &self.judge,
+        }
+    }
+
+    pub(super) fn tool(&self, name: &str) -> Option<&ToolOffer> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+}
+
+impl fmt::Debug for Equipment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tools: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
+        f.debug_struct("Equipment")
+            .field("tools", &tools)
+            .field("plan", &self.plan)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cached_tokens_cost_their_own_price_and_fractions_count_as_one() {
+        let price = Price {
+            tokens_in: 3_000_000,
+            tokens_cached: 300_000,
+            tokens_out: 15_000_000,
+        };
+        let spend = Spend {
+            tokens_in: 1_000,
+            tokens_cached: 900,
+            tokens_out: 10,
+            ..Spend::default()
+        };
+        assert_eq!(price.of(&spend), 300 + 270 + 150);
+        let one = Spend {
+            tokens_in: 1,
+            ..Spend::default()
+        };
+        assert_eq!(
+            Price {
+                tokens_in: 1,
+                ..Price::default()
+            }
+            .of(&one),
+            1
+        );
+    }
+}

@@ -1,0 +1,94 @@
+//! Which of the references that a model gives are any (E9.7).
+
+use serde_json::Value;
+
+use crate::node::NodeId;
+use crate::result::{Evidence, Outcome};
+use crate::run::state::Run;
+use crate::run::tree::NodeKind;
+
+/// References that one result may have; more are counted as a defect of the answer.
+const EVIDENCE_MAX: usize = 64;
+
+/// The references of an answer that are any, and how many are not.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Checked {
+    pub(super) evidence: Vec<Evidence>,
+    pub(super) removed: usize,
+}
+
+impl Run {
+    /// Checks what a model gives as evidence for node `index`: a task or a call has to be in its subtree or among what it was
+    /// given, a call has to have succeeded; a file, an address or an observation has to be one that a call below it named.
+    pub(super) fn checked_evidence(&self, index: usize, given: Option<&Value>) -> Checked {
+        let mut checked = Checked::default();
+        for item in given.and_then(Value::as_array).into_iter().flatten() {
+            let text = |key: &str| item.get(key).and_then(Value::as_str);
+            let (Some(kind), Some(id)) = (text("kind"), text("id")) else {
+                checked.removed += 1;
+                continue;
+            };
+            let span = text("span").map(str::to_owned);
+            let found = match kind {
+                "node" | "tool_call" => self.node_as_evidence(index, kind, id),
+                _ => self.named_below(index, kind, id),
+            };
+            match found.filter(|_| checked.evidence.len() < EVIDENCE_MAX) {
+                Some(evidence) => {
+                    let span = span.or_else(|| evidence.span.clone());
+                    let evidence = Evidence { span, ..evidence };
+                    if !checked.evidence.contains(&evidence) {
+                        checked.evidence.push(evidence);
+                    }
+                }
+                None => checked.removed += 1,
+            }
+        }
+        checked
+    }
+
+    fn node_as_evidence(&self, index: usize, kind: &str, id: &str) -> Option<Evidence> {
+        let id: NodeId = id.trim().parse().ok()?;
+        let referred = self.index(id).ok()?;
+        let node = &self.nodes[referred];
+        let result = node.result.as_ref()?;
+        let is_call = matches!(node.kind, NodeKind::Action | NodeKind::Call);
+        if kind == "tool_call" && (!is_call || result.status != Outcome::Ok) {
+            return None;
+        }
+        (self.is_below(referred, index) || self.may_read(index, referred)).then(|| Evidence {
+            kind: if is_call { "tool_call" } else { "node" }.to_owned(),
+            id: id.to_string(),
+            hash: None,
+            span: None,
+        })
+    }
+
+    /// A file, an address or an observation that the answer of a call below `index` named as its own evidence.
+    fn named_below(&self, index: usize, kind: &str, id: &str) -> Option<Evidence> {
+        let mut stack = vec![index];
+        while let Some(at) = stack.pop() {
+            let node = &self.nodes[at];
+            let found = node.result.as_ref().and_then(|result| {
+                let is_it = |evidence: &&Evidence| evidence.kind == kind && evidence.id == id;
+                result.evidence.iter().find(is_it)
+            });
+            if let Some(found) = found {
+                return Some(found.clone());
+            }
+            stack.extend(&node.children);
+        }
+        None
+    }
+
+    fn is_below(&self, index: usize, top: usize) -> bool {
+        std::iter::successors(Some(index), |at| self.nodes[*at].parent).any(|at| at == top)
+    }
+
+    /// Whether `target` is a step that `index`, or a task around it, was given the result of.
+    fn may_read(&self, index: usize, target: usize) -> bool {
+        let frames = std::iter::successors(self.nodes[index].frame, |frame| self.frames[*frame].outer);
+        let mut frames = frames;
+        frames.any(|frame| self.nodes[target].frame == Some(frame) || self.frames[frame].kept.contains(&target))
+    }
+}

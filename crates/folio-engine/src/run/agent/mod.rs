@@ -1,0 +1,697 @@
+//! A task that a model does: what was said, where it stands, and how each event moves it (E9.3, E9.6 to E9.8, E9.13, E9.14).
+//!
+//! - `equipment`: what a run may ask models for
+//! - `due`: what such a task is owed, by its stage
+//! - `prompt`: what a model reads; `schema`: the form that it answers in
+//! - `read`: from a reply to the event that it comes to; `repair`: from a text to the JSON that was meant
+//! - `plan`: which plans of a model are carried out, `similar` and `evidence` are two of its tests
+//! - `answer`: from what came of a call to the event that records it
+
+mod answer;
+mod due;
+mod equipment;
+mod evidence;
+mod plan;
+mod prompt;
+mod read;
+pub mod repair;
+mod schema;
+mod similar;
+
+use std::sync::Arc;
+
+use folio_memory::Timestamp;
+use folio_memory::canonical::canonical;
+use serde_json::Value;
+
+pub use answer::{ModelAnswer, ModelFailure, ModelFailureKind};
+pub use due::AskAction;
+pub use equipment::{Equipment, ModelSpec, PlanMode, Price};
+
+use super::state::{JournalError, Run};
+use super::tree::NodeKind;
+use crate::event::{Event, Proposal, Question};
+use crate::node::{Move, NodeId, NodeState};
+use crate::plan::{Call, Criterion, Slug, Step, Task, Work};
+use crate::result::{Failure, Finding, NodeResult, StopReason, Verdict};
+use crate::spend::{Purse, Spend};
+use crate::talk::{Message, Purpose, Reply, Speaker, Wanted};
+
+/// Times that a model is told what is wrong with its answer before a rule takes its place (E9.13).
+const REJECTIONS_MAX: u32 = 2;
+/// Times that a leaf is done again with what is missing (E9.8).
+const SENT_BACK_MAX: u32 = 1;
+
+/// Where a task that a model does stands between its calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Whether it is taken apart is to be decided.
+    Deciding,
+    /// It is being done.
+    Working,
+    /// Its steps are at work, or have ended.
+    Children,
+    /// Its result is to be made of theirs.
+    Aggregating,
+    /// Its result is to be checked.
+    Verifying,
+    /// Another plan is to be made.
+    Replanning,
+    /// It is to hand back what it has.
+    HandingBack,
+}
+
+/// A call of a model that is under way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pending {
+    pub(super) call: u32,
+    pub(super) purpose: Purpose,
+    pub(super) reserved: Spend,
+}
+
+/// One piece of a task's conversation.
+#[derive(Debug, Clone)]
+pub(super) enum Said {
+    /// Something that stands as it was said.
+    Message(Message),
+    /// The result of a node below, as the answer to the call of that id.
+    Result { id: String, node: usize },
+}
+
+/// A version of a task's plan.
+#[derive(Debug, Clone)]
+pub(super) struct Version {
+    /// The hash of its steps.
+    pub(super) hash: String,
+    /// The required criteria that were met when it had been carried out.
+    pub(super) met: Vec<String>,
+}
+
+/// A task that a model does, while it goes on.
+#[derive(Debug)]
+pub(super) struct Agent {
+    pub(super) task: Arc<Task>,
+    pub(super) stage: Stage,
+    /// What memory holds for it.
+    pub(super) memory: String,
+    /// Calls of models so far.
+    pub(super) calls: u32,
+    pub(super) pending: Option<Pending>,
+    /// A reply that nothing was concluded from yet.
+    pub(super) unread: Option<(Purpose, Box<Reply>)>,
+    /// A model that did not answer and will not be asked again.
+    pub(super) unanswered: Option<(Purpose, Failure)>,
+    /// What was said in this stage.
+    pub(super) talk: Vec<Said>,
+    /// Calls in a row that came to nothing.
+    pub(super) failures: u32,
+    /// Answers in a row that could not be used.
+    pub(super) rejections: u32,
+    /// Rounds in a row in which every call was refused.
+    pub(super) refusals: u32,
+    /// Calls of tools so far.
+    pub(super) actions: u32,
+    /// Times that it was done again because something was missing.
+    pub(super) sent_back: u32,
+    /// Plans so far.
+    pub(super) versions: Vec<Version>,
+    /// The steps whose results count: those of the last plan, and what was kept of earlier ones.
+    pub(super) members: Vec<usize>,
+    pub(super) proposal: Option<Box<Proposal>>,
+    pub(super) verdicts: Vec<Verdict>,
+    /// The limit that was reached.
+    pub(super) spent: Option<StopReason>,
+    pub(super) question: Option<Box<Question>>,
+    /// The per cent of its budget that the model is told of.
+    pub(super) warned: Option<u64>,
+    /// Whether the next call is one whose driver died: then it is the same, word for word (E9.9).
+    pub(super) is_repeating: bool,
+    /// What was said beside the work: to a judge, or when handing back.
+    pub(super) aside: Vec<Said>,
+}
+
+impl Agent {
+    fn new(task: Arc<Task>, memory: &str) -> Self {
+        Self {
+            task,
+            stage: Stage::Deciding,
+            memory: memory.to_owned(),
+            calls: 0,
+            pending: None,
+            unread: None,
+            unanswered: None,
+            talk: Vec::new(),
+            failures: 0,
+            rejections: 0,
+            refusals: 0,
+            actions: 0,
+            sent_back: 0,
+            versions: Vec::new(),
+            members: Vec::new(),
+            proposal: None,
+            verdicts: Vec::new(),
+            spent: None,
+            question: None,
+            warned: None,
+            is_repeating: false,
+            aside: Vec::new(),
+        }
+    }
+
+    /// How many plans it has had.
+    pub(super) fn plan_version(&self) -> u32 {
+        u32::try_from(self.versions.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether it was taken apart.
+    pub(super) fn has_plan(&self) -> bool {
+        !self.versions.is_empty()
+    }
+
+    fn say(&mut self, message: Message) {
+        self.voice().push(Said::Message(message));
+    }
+
+    /// Where what is said now belongs.
+    fn voice(&mut self) -> &mut Vec<Said> {
+        match self.stage {
+            Stage::Verifying | Stage::HandingBack => &mut self.aside,
+            Stage::Deciding | Stage::Working | Stage::Children | Stage::Aggregating | Stage::Replanning => {
+                &mut self.talk
+            }
+        }
+    }
+
+    /// Takes the reply that was concluded from into the conversation.
+    fn take_reply(&mut self) -> Option<Box<Reply>> {
+        let (_, reply) = self.unread.take()?;
+        self.say(Message::assistant(reply.text.clone(), reply.calls.clone()));
+        Some(reply)
+    }
+
+    /// Another plan is asked for: what was met so far is what the next has to better.
+    fn replan(&mut self) {
+        if self.stage != Stage::Replanning {
+            let met = self.verdicts.iter().filter(|v| v.required && v.finding == Finding::Met);
+            let met = met.map(|v| v.criterion.clone()).collect();
+            if let Some(last) = self.versions.last_mut() {
+                last.met = met;
+            }
+        }
+        self.enter(Stage::Replanning);
+    }
+
+    fn enter(&mut self, stage: Stage) {
+        if self.stage != stage {
+            self.stage = stage;
+            self.rejections = 0;
+            self.refusals = 0;
+            self.aside.clear();
+            // Nothing of what was said while deciding is needed for working; what was done while working is needed for
+            // handing back.
+            if !matches!(stage, Stage::Working | Stage::HandingBack | Stage::Verifying) {
+                self.talk.clear();
+            }
+        }
+    }
+}
+
+impl Run {
+    /// What node `index` is to do, if a model does it: its task, or the goal of the run.
+    pub(super) fn task_of_model(&self, index: usize) -> Arc<Task> {
+        match &self.nodes[index].step {
+            Some(Step::Task(task)) => Arc::clone(task),
+            _ => Arc::new(Task {
+                title: self.plan.title.clone(),
+                description: self.goal.clone(),
+                criteria: self.plan.criteria.clone(),
+                ..Task::new(Slug::of("goal"))
+            }),
+        }
+    }
+
+    pub(super) fn agent(&self, index: usize) -> Option<&Agent> {
+        self.nodes[index].agent.as_deref()
+    }
+
+    fn agent_at(&mut self, id: NodeId, event: &'static str) -> Result<(usize, &mut Agent), JournalError> {
+        let index = self.index(id)?;
+        let node = &mut self.nodes[index];
+        let state = node.state.as_str();
+        match node.agent.as_deref_mut() {
+            Some(agent) => Ok((index, agent)),
+            None => Err(JournalError::Transition { node: id, state, event }),
+        }
+    }
+
+    /// The required criteria of a node's task.
+    pub(super) fn criteria_of(&self, index: usize) -> Vec<Criterion> {
+        match self.agent(index) {
+            Some(agent) => agent.task.criteria.clone(),
+            None => self.task_of_model(index).criteria.clone(),
+        }
+    }
+
+    /// Folds in one of the events of tasks that models do.
+    pub(super) fn apply_to_agent(&mut self, at: Timestamp, event: &Event) -> Result<(), JournalError> {
+        match event {
+            Event::Briefed { node, memory } => {
+                let index = self.step_to(*node, Move::Decide)?;
+                let agent = Agent::new(self.task_of_model(index), memory);
+                self.nodes[index].agent = Some(Box::new(agent));
+                self.nodes[index].started_at = Some(at);
+                Ok(())
+            }
+            Event::Asked {
+                node,
+                call,
+                purpose,
+                reserved,
+            } => self.asked(*node, *call, *purpose, *reserved),
+            Event::Replied { node, reply, spent, .. } => self.replied(*node, reply, spent),
+            Event::AskFailed {
+                node,
+                failure,
+                spent,
+                retry_at,
+                ..
+            } => self.ask_failed(*node, failure, spent, *retry_at),
+            Event::Rejected { node, problems } => self.rejected(*node, problems),
+            Event::Decided { node, first, .. } => self.decided(*node, first.as_ref()),
+            Event::Planned {
+                node,
+                version,
+                steps,
+                kept,
+                ..
+            } => self.planned(*node, *version, steps, kept),
+            Event::Wants { node, calls, refused } => {
+                let (index, agent) = self.agent_at(*node, "wants")?;
+                let reply = agent.take_reply();
+                agent.rejections = 0;
+                agent.refusals = if calls.is_empty() { agent.refusals + 1 } else { 0 };
+                let order: Vec<String> = reply
+                    .map(|r| r.calls.into_iter().map(|c| c.id).collect())
+                    .unwrap_or_default();
+                self.wants(index, &order, calls, refused);
+                Ok(())
+            }
+            Event::Proposed { node, proposal } => {
+                let index = self.step_to(*node, Move::Verify)?;
+                self.ready.insert(index);
+                let (_, agent) = self.agent_at(*node, "proposed")?;
+                agent.take_reply();
+                agent.unanswered = None;
+                agent.enter(Stage::Verifying);
+                agent.verdicts.clone_from(&proposal.claims);
+                agent.proposal = Some(proposal.clone());
+                Ok(())
+            }
+            Event::Checked { node, verdicts } => {
+                let (_, agent) = self.agent_at(*node, "checked")?;
+                agent.unread = None;
+                agent.unanswered = None;
+                agent.verdicts.extend(verdicts.iter().cloned());
+                Ok(())
+            }
+            Event::SentBack { node, gaps } => {
+                let index = self.step_to(*node, Move::Start)?;
+                let (_, agent) = self.agent_at(*node, "sent_back")?;
+                agent.sent_back += 1;
+                agent.proposal = None;
+                agent.verdicts.clear();
+                agent.enter(Stage::Working);
+                let text = format!("This is not accepted yet:\n{}\nGo on, and finish again.", listed(gaps));
+                agent.answer_calls(&text);
+                agent.say(Message::user(text));
+                self.ready.insert(index);
+                Ok(())
+            }
+            Event::Spent { node, reason } => {
+                let (index, agent) = self.agent_at(*node, "spent")?;
+                agent.spent = Some(*reason);
+                agent.unread = None;
+                agent.unanswered = None;
+                agent.enter(Stage::HandingBack);
+                self.ready.insert(index);
+                Ok(())
+            }
+            Event::Questioned { node, question } => {
+                let index = self.step_to(*node, Move::Wait)?;
+                let (_, agent) = self.agent_at(*node, "questioned")?;
+                agent.take_reply();
+                agent.question = Some(question.clone());
+                self.ready.remove(&index);
+                self.asking.insert(index);
+                Ok(())
+            }
+            Event::Answered { node, answer, by } => self.answered_by(*node, answer, by),
+            _ => Ok(()),
+        }
+    }
+
+    fn asked(&mut self, node: NodeId, call: u32, purpose: Purpose, reserved: Spend) -> Result<(), JournalError> {
+        let by = match purpose {
+            Purpose::Decide => Move::Decide,
+            Purpose::Work => Move::Start,
+            Purpose::Aggregate | Purpose::HandBack => Move::Aggregate,
+            Purpose::Judge => Move::Verify,
+            Purpose::Replan => Move::Replan,
+        };
+        let index = self.step_to(node, by)?;
+        self.ready.remove(&index);
+        if let Some(retry_at) = self.nodes[index].retry_at.take() {
+            self.parked.remove(&(retry_at, index));
+        }
+        self.executing.insert(index);
+        self.nodes[index].attempt = call;
+        let warned = self.warning_step(index);
+        self.nodes[index].call = format!("model, to {}", purpose.as_str().replace('_', " "));
+        let (_, agent) = self.agent_at(node, "asked")?;
+        agent.calls = call;
+        if !std::mem::take(&mut agent.is_repeating) {
+            agent.warned = warned;
+        }
+        agent.pending = Some(Pending {
+            call,
+            purpose,
+            reserved,
+        });
+        match purpose {
+            Purpose::Aggregate => agent.enter(Stage::Aggregating),
+            Purpose::Replan => agent.replan(),
+            Purpose::Decide | Purpose::Work | Purpose::Judge | Purpose::HandBack => {}
+        }
+        self.charge(index, |purse| purse.reserved = purse.reserved.plus(&reserved));
+        Ok(())
+    }
+
+    /// Frees what was set aside for the call under way, and spends what it cost.
+    fn settle_call(&mut self, index: usize, spent: &Spend) {
+        let Some(agent) = self.nodes[index].agent.as_deref_mut() else {
+            return;
+        };
+        let Some(pending) = agent.pending.take() else { return };
+        self.charge(index, |purse| {
+            purse.reserved = purse.reserved.minus(&pending.reserved);
+            purse.spent = purse.spent.plus(spent);
+        });
+    }
+
+    /// A call whose end nobody saw: what was set aside for it counts as spent until somebody knows better (E9.9).
+    pub(super) fn orphan_call(&mut self, index: usize) {
+        if let Some(pending) = self.nodes[index].agent.as_deref().and_then(|agent| agent.pending) {
+            self.settle_call(index, &pending.reserved);
+        }
+    }
+
+    /// The call under way is owed again: the same, with the same key, and what was set aside for it counts as spent (E9.9).
+    pub(super) fn repeat_call(&mut self, index: usize) {
+        self.orphan_call(index);
+        if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
+            agent.calls = agent.calls.saturating_sub(1);
+            agent.is_repeating = true;
+        }
+    }
+
+    /// Does `change` to the purse of `index` and to all above it.
+    pub(super) fn charge(&mut self, index: usize, change: impl Fn(&mut Purse)) {
+        let mut at = Some(index);
+        while let Some(index) = at {
+            if let Some(purse) = self.nodes[index].purse.as_deref_mut() {
+                change(purse);
+            }
+            at = self.nodes[index].parent;
+        }
+    }
+
+    fn replied(&mut self, node: NodeId, reply: &Reply, spent: &Spend) -> Result<(), JournalError> {
+        let (index, agent) = self.agent_at(node, "replied")?;
+        let purpose = agent.pending.map_or(Purpose::Work, |pending| pending.purpose);
+        agent.unread = Some((purpose, Box::new(reply.clone())));
+        agent.failures = 0;
+        self.settle_call(index, spent);
+        self.call_ended(index);
+        Ok(())
+    }
+
+    fn ask_failed(
+        &mut self,
+        node: NodeId,
+        failure: &Failure,
+        spent: &Spend,
+        retry_at: Option<Timestamp>,
+    ) -> Result<(), JournalError> {
+        let (index, agent) = self.agent_at(node, "ask_failed")?;
+        let purpose = agent.pending.map_or(Purpose::Work, |pending| pending.purpose);
+        agent.failures += 1;
+        if retry_at.is_none() {
+            agent.unanswered = Some((purpose, failure.clone()));
+            agent.failures = 0;
+        }
+        self.settle_call(index, spent);
+        self.call_ended(index);
+        if let Some(retry_at) = retry_at
+            && self.nodes[index].cancel.is_none()
+        {
+            self.step_to(node, Move::Park)?;
+            self.ready.remove(&index);
+            self.parked.insert((retry_at, index));
+            self.nodes[index].retry_at = Some(retry_at);
+        }
+        Ok(())
+    }
+
+    fn call_ended(&mut self, index: usize) {
+        self.executing.remove(&index);
+        if self.nodes[index].cancel.is_some() {
+            self.stopping.remove(&index);
+            self.skipped.insert(index);
+        } else {
+            self.ready.insert(index);
+        }
+    }
+
+    fn rejected(&mut self, node: NodeId, problems: &[String]) -> Result<(), JournalError> {
+        let (_, agent) = self.agent_at(node, "rejected")?;
+        agent.take_reply();
+        agent.rejections += 1;
+        let text = format!(
+            "That cannot be used:\n{}\nAnswer again, with all of it put right.",
+            listed(problems)
+        );
+        agent.answer_calls("not used");
+        agent.say(Message::user(text));
+        Ok(())
+    }
+
+    fn decided(&mut self, node: NodeId, first: Option<&Wanted>) -> Result<(), JournalError> {
+        let index = self.step_to(node, Move::Start)?;
+        self.ready.insert(index);
+        let (_, agent) = self.agent_at(node, "decided")?;
+        let _decision = agent.unread.take();
+        agent.unanswered = None;
+        agent.enter(Stage::Working);
+        agent.talk.clear();
+        if let Some(first) = first {
+            let reply = Reply {
+                text: String::new(),
+                calls: vec![first.clone()],
+                stop: crate::talk::Stop::Done,
+            };
+            agent.unread = Some((Purpose::Work, Box::new(reply)));
+        }
+        Ok(())
+    }
+
+    fn planned(&mut self, node: NodeId, version: u32, steps: &Value, kept: &[NodeId]) -> Result<(), JournalError> {
+        let steps = read_steps(steps)?;
+        let index = self.step_to(node, Move::Expand)?;
+        self.ready.remove(&index);
+        let kept: Vec<usize> = kept.iter().map(|id| self.index(*id)).collect::<Result<_, _>>()?;
+        let first = self.nodes.len();
+        self.make_plan(index, &steps, version, &kept);
+        let made = (first..self.nodes.len()).filter(|child| self.nodes[*child].parent == Some(index));
+        let members: Vec<usize> = kept.into_iter().chain(made).collect();
+        let hash = plan::hash_of(&steps);
+        let (_, agent) = self.agent_at(node, "planned")?;
+        let _plan = agent.unread.take();
+        agent.unanswered = None;
+        agent.versions.push(Version { hash, met: Vec::new() });
+        agent.members = members;
+        agent.proposal = None;
+        agent.enter(Stage::Children);
+        self.settle_if_done(index);
+        Ok(())
+    }
+
+    fn wants(
+        &mut self,
+        index: usize,
+        order: &[String],
+        calls: &[Wanted],
+        refused: &std::collections::BTreeMap<String, String>,
+    ) {
+        let parent = self.nodes[index].id;
+        let mut said = Vec::with_capacity(order.len());
+        for id in order {
+            if let Some(why) = refused.get(id) {
+                said.push(Said::Message(Message::tool(id, why)));
+            } else if let Some(call) = calls.iter().find(|call| call.id == *id) {
+                let number = {
+                    let Some(agent) = self.nodes[index].agent.as_deref_mut() else {
+                        return;
+                    };
+                    agent.actions += 1;
+                    agent.actions
+                };
+                let node = self.add_action(index, parent, number, call);
+                said.push(Said::Result { id: id.clone(), node });
+            }
+        }
+        if self.nodes[index].children_left > 0 {
+            self.ready.remove(&index);
+        }
+        if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
+            agent.talk.extend(said);
+        }
+    }
+
+    /// Makes the node of one call that a model wants. Its id follows from where it stands in the task, the tool and the
+    /// arguments, so the same call after a crash is the same (E9.12).
+    fn add_action(&mut self, index: usize, parent: NodeId, number: u32, call: &Wanted) -> usize {
+        let name = format!("call-{number}");
+        let key = format!("{} {}", call.tool, canonical(call.args.clone()));
+        let id = parent.child(0, &name, &key);
+        let task = Task {
+            title: call.tool.clone(),
+            work: Work::Do(Call {
+                tool: call.tool.clone(),
+                args: call.args.clone(),
+            }),
+            optional: true,
+            ..Task::new(Slug::of(&name))
+        };
+        let above = &self.nodes[index].path;
+        let path: Arc<str> = if above.is_empty() {
+            Arc::from(name)
+        } else {
+            Arc::from(format!("{above}/{name}"))
+        };
+        let node = self.add_node(
+            id,
+            Some(index),
+            self.nodes[index].frame,
+            NodeKind::Action,
+            Some(Step::Task(Arc::new(task))),
+            path,
+        );
+        self.actions += 1;
+        self.ready.insert(node);
+        node
+    }
+
+    fn answered_by(&mut self, node: NodeId, answer: &str, by: &str) -> Result<(), JournalError> {
+        let index = self.step_to(node, Move::Start)?;
+        self.asking.remove(&index);
+        self.ready.insert(index);
+        let (_, agent) = self.agent_at(node, "answered")?;
+        let question = agent.question.take();
+        let text = question
+            .as_ref()
+            .map_or_else(String::new, |question| normalised(&question.text));
+        let said = format!("{answer}\n(answered by {by})");
+        agent.answer_calls(&said);
+        self.answers.insert(text, said);
+        Ok(())
+    }
+
+    /// What a person is to answer, in the order of the tree: the node and its question.
+    #[must_use]
+    pub fn questions(&self) -> Vec<(NodeId, &Question)> {
+        let open = self.asking.iter().filter_map(|index| {
+            let question = self.agent(*index)?.question.as_deref()?;
+            Some((self.nodes[*index].id, question))
+        });
+        open.collect()
+    }
+
+    /// Ends what a task that a model did kept in mind.
+    pub(super) fn agent_ended(&mut self, index: usize, result: &NodeResult) {
+        self.orphan_call(index);
+        self.asking.remove(&index);
+        let _outcome = result.status;
+        if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
+            agent.talk = Vec::new();
+            agent.memory = String::new();
+            agent.unread = None;
+            agent.proposal = None;
+        }
+    }
+
+    /// A child of a task that a model does has ended.
+    pub(super) fn child_of_agent_ended(&mut self, parent: usize) {
+        let node = &self.nodes[parent];
+        if node.children_left > 0 || node.cancel.is_some() {
+            return;
+        }
+        if matches!(node.state, NodeState::Executing | NodeState::RunningChildren) {
+            self.ready.insert(parent);
+        }
+    }
+}
+
+impl Agent {
+    /// Answers every call of the last thing that the model said which has no answer yet.
+    fn answer_calls(&mut self, text: &str) {
+        let voice = &*self.voice();
+        let Some(at) = voice.iter().rposition(
+            |said| matches!(said, Said::Message(message) if message.speaker == Speaker::Assistant && !message.calls.is_empty()),
+        ) else {
+            return;
+        };
+        let Said::Message(asked) = &voice[at] else { return };
+        let answered: Vec<&str> = voice[at + 1..]
+            .iter()
+            .filter_map(|said| match said {
+                Said::Result { id, .. } => Some(id.as_str()),
+                Said::Message(message) => message.answers.as_deref(),
+            })
+            .collect();
+        let open: Vec<String> = asked
+            .calls
+            .iter()
+            .filter(|call| !answered.contains(&call.id.as_str()))
+            .map(|call| call.id.clone())
+            .collect();
+        for id in open {
+            self.say(Message::tool(id, text));
+        }
+    }
+}
+
+/// A question as it is compared with others: words only, in lower case (E9.14).
+pub(super) fn normalised(text: &str) -> String {
+    let words: Vec<String> = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    words.join(" ")
+}
+
+fn listed(lines: &[String]) -> String {
+    lines
+        .iter()
+        .map(|line| format!("- {line}"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// The steps of a plan as they were recorded.
+fn read_steps(steps: &Value) -> Result<Vec<Step>, JournalError> {
+    let plan = serde_json::json!({"version": crate::plan::PLAN_VERSION, "title": "plan", "steps": steps});
+    let plan: crate::plan::Plan =
+        serde_json::from_value(plan).map_err(|error| JournalError::Plan(error.to_string()))?;
+    Ok(plan.steps)
+}

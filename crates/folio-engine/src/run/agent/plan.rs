@@ -1,0 +1,188 @@
+//! Which plans of a model are carried out (E9.1, E9.3): what is wrong with one, and what makes it none.
+
+use folio_memory::canonical::canonical;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::similar::likeness;
+use crate::node::NodeId;
+use crate::plan::{self, Known, Step, Task, Work};
+use crate::result::Outcome;
+use crate::run::state::Run;
+
+/// Steps of a model's plan, unless the plan around it says otherwise (E9.10).
+const CHILDREN_DEFAULT: u32 = 12;
+/// A step that is more like its task than this says the task again.
+const LIKENESS_MAX: f64 = 0.8;
+
+/// What a model's plan comes to.
+pub(super) enum Draft {
+    /// It can be carried out: the steps as they are recorded.
+    Good(Value),
+    /// It is none, and the task is done directly: which rule says so, and why.
+    Pointless(&'static str, String),
+    /// It is wrong: everything that is.
+    Wrong(Vec<String>),
+    /// It was tried before.
+    Again,
+}
+
+/// The hash by which plans are told apart: of what their steps say, whatever they are called.
+pub(super) fn hash_of(steps: &[Step]) -> String {
+    let mut first = [0; 16];
+    first.copy_from_slice(&Sha256::digest(canonical(json!(steps)).to_string().as_bytes())[..16]);
+    format!("{:032x}", u128::from_be_bytes(first))
+}
+
+impl Run {
+    /// Looks at the steps that a model wants node `index` to be taken apart into. `kept` are steps of earlier plans whose
+    /// results still count.
+    pub(super) fn draft_plan(&self, index: usize, steps: &Value, kept: &[usize]) -> Draft {
+        let Some(items) = steps.as_array().filter(|items| !items.is_empty()) else {
+            return Draft::Wrong(vec!["steps is not a list with at least one step".to_owned()]);
+        };
+        let written = json!({"version": plan::PLAN_VERSION, "title": "plan", "steps": items});
+        let plan = match plan::from_value(&written, &self.known_to_model(kept)) {
+            Ok(plan) => plan,
+            Err(errors) => {
+                let words = |error: &plan::PlanError| {
+                    let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+                    format!("{}: {}{hint}", error.path, error.message)
+                };
+                return Draft::Wrong(errors.0.iter().map(words).collect());
+            }
+        };
+        let mut problems = Vec::new();
+        let mut tasks = Vec::new();
+        collect_tasks(&plan.steps, &mut tasks);
+        for task in &tasks {
+            if task.criteria.is_empty() && task.satisfies.is_empty() && task.work == Work::Model {
+                problems.push(format!(
+                    "{}: it has no criteria; say how one can tell that it is done",
+                    task.id
+                ));
+            }
+        }
+        self.unassigned(index, &tasks, &mut problems);
+        let new = written_steps(&plan.steps);
+        let used = self.nodes_in_plans();
+        if used + new > self.limits.nodes_max as usize {
+            problems.push(format!(
+                "{new} more steps beside {used} are more than the budget of {}; make fewer",
+                self.limits.nodes_max
+            ));
+        }
+        if !problems.is_empty() {
+            return Draft::Wrong(problems);
+        }
+        if kept.is_empty() && plan.steps.len() == 1 && matches!(plan.steps[0], Step::Task(_)) {
+            return Draft::Pointless("one_step", "a plan of one step is the task itself".to_owned());
+        }
+        if let Ok((title, description)) = self.words_of(index) {
+            let own = format!("{title} {description}");
+            let says_it_again = |task: &&&Task| {
+                let alike =
+                    |words: &str| likeness(words, &own) > LIKENESS_MAX || likeness(words, &title) > LIKENESS_MAX;
+                alike(&format!("{} {}", task.title, task.description)) || alike(&task.title)
+            };
+            if let Some(task) = tasks.iter().find(says_it_again) {
+                return Draft::Pointless("says_it_again", format!("the step {} is the task itself", task.id));
+            }
+        }
+        let hash = hash_of(&plan.steps);
+        let around = std::iter::successors(Some(index), |at| self.nodes[*at].parent);
+        for (levels, at) in around.enumerate() {
+            let versions = self.agent(at).map_or(&[][..], |agent| &agent.versions);
+            if versions.iter().any(|version| version.hash == hash) {
+                return match levels {
+                    0 => Draft::Again,
+                    _ => Draft::Pointless("plan_again", "a task around it has the same plan".to_owned()),
+                };
+            }
+        }
+        Draft::Good(json!(plan.steps))
+    }
+
+    /// What a model's plan is checked against.
+    fn known_to_model(&self, kept: &[usize]) -> Known {
+        let known = self
+            .equipment
+            .as_ref()
+            .map(|equipment| equipment.known.clone())
+            .unwrap_or_default();
+        let children = self
+            .plan
+            .budget
+            .children
+            .unwrap_or(CHILDREN_DEFAULT)
+            .min(self.limits.children_max);
+        Known {
+            limits: plan::Limits {
+                children,
+                steps: children.saturating_mul(4),
+                ..known.limits
+            },
+            before: kept.iter().map(|index| self.view(*index).slug().to_owned()).collect(),
+            ..known
+        }
+    }
+
+    /// Every required criterion of the task has to be some step's to meet; and no step may name one that is not there (E9.6).
+    fn unassigned(&self, index: usize, tasks: &[&Task], problems: &mut Vec<String>) {
+        let criteria = self.criteria_of(index);
+        for task in tasks {
+            for id in &task.satisfies {
+                if !criteria.iter().any(|criterion| criterion.id == *id) {
+                    let ids: Vec<&str> = criteria.iter().map(|c| c.id.as_str()).collect();
+                    problems.push(format!(
+                        "{}: satisfies names {id}; the criteria are {}",
+                        task.id,
+                        ids.join(", ")
+                    ));
+                }
+            }
+        }
+        for criterion in criteria.iter().filter(|criterion| criterion.required) {
+            let is_met = self.agent(index).is_some_and(|agent| {
+                let met = |v: &&crate::result::Verdict| {
+                    v.criterion == criterion.id && v.finding == crate::result::Finding::Met
+                };
+                agent.verdicts.iter().any(|verdict| met(&verdict))
+            });
+            if !is_met && !tasks.iter().any(|task| task.satisfies.contains(&criterion.id)) {
+                problems.push(format!("no step satisfies {} ({})", criterion.id, criterion.text));
+            }
+        }
+    }
+
+    /// The steps of node `index` that ended well and stay when it plans anew, without those that are named in `dropped`.
+    pub(super) fn kept_steps(&self, index: usize, dropped: &[String]) -> Vec<usize> {
+        let is_kept = |member: &usize| {
+            let node = &self.nodes[*member];
+            let is_ok = node.result.as_ref().is_some_and(|result| result.status == Outcome::Ok);
+            let slug = self.view(*member).slug().to_owned();
+            is_ok && !dropped.contains(&slug) && !dropped.contains(&node.id.to_string())
+        };
+        self.members(index).filter(is_kept).collect()
+    }
+
+    pub(super) fn ids_of(&self, indices: &[usize]) -> Vec<NodeId> {
+        indices.iter().map(|index| self.nodes[*index].id).collect()
+    }
+}
+
+fn collect_tasks<'s>(steps: &'s [Step], into: &mut Vec<&'s Task>) {
+    for step in steps {
+        match step {
+            Step::Task(task) => into.push(task),
+            Step::Parallel(group) => collect_tasks(&group.steps, into),
+            Step::Sequence(sequence) => collect_tasks(&sequence.steps, into),
+            Step::ForEach(for_each) => collect_tasks(std::slice::from_ref(&for_each.body), into),
+        }
+    }
+}
+
+fn written_steps(steps: &[Step]) -> usize {
+    let inner = steps.iter().map(|step| written_steps(step.members()));
+    steps.len() + inner.sum::<usize>()
+}

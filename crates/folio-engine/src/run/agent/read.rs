@@ -1,0 +1,564 @@
+//! From a model's reply to the event that it comes to (E9.3, E9.13). What it comes to is recorded, so that a later version
+//! that reads replies differently folds old journals as they were.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::plan::Draft;
+use super::schema::{ASK_PERSON, FINISH};
+use super::{Said, normalised, repair};
+use crate::event::{Event, LeafTests, Proposal, Question};
+use crate::node::NodeId;
+use crate::plan::{Check, Criterion};
+use crate::result::{Finding, NodeResult, Outcome, Output, Severity, StopReason, Verdict};
+use crate::run::state::Run;
+use crate::run::tree::NodeKind;
+use crate::talk::{Purpose, Reply, Stop, Wanted};
+
+/// Calls of tools that one reply may want.
+const CALLS_MAX: usize = 16;
+/// Characters of a model's own text that becomes notes.
+const NOTES_CHARS: usize = 4_000;
+
+impl Run {
+    /// What follows from the reply that node `index` has.
+    pub(super) fn reading(&self, index: usize, purpose: Purpose, reply: &Reply) -> Event {
+        if reply.stop == Stop::Refusal {
+            return self.declined(index, purpose, reply);
+        }
+        match purpose {
+            Purpose::Decide => self.read_decision(index, reply),
+            Purpose::Work => self.read_work(index, reply),
+            Purpose::Aggregate => self.read_result(index, reply),
+            Purpose::Judge => self.read_verdicts(index, reply),
+            Purpose::Replan => self.read_replan(index, reply),
+            Purpose::HandBack => self.read_hand_back(index, reply),
+        }
+    }
+
+    /// The model will not: it is not asked again (E9.13).
+    fn declined(&self, index: usize, purpose: Purpose, reply: &Reply) -> Event {
+        let notes = format!("the model would not do it: {}", cut(&reply.text, 400));
+        match purpose {
+            Purpose::Judge => self.unjudged(index, &notes),
+            Purpose::Aggregate => self.rolled_up(index, Some(StopReason::Refused)),
+            Purpose::Replan => self.conclusion(index, Some(StopReason::Refused)),
+            Purpose::Decide | Purpose::Work | Purpose::HandBack => Event::Finished {
+                node: self.nodes[index].id,
+                result: Box::new(NodeResult::failed(Severity::Soft, StopReason::Refused, notes)),
+            },
+        }
+    }
+
+    /// The object of a reply, or what is wrong with it.
+    fn object_of(&self, reply: &Reply, required: &[&str]) -> Result<Value, Vec<String>> {
+        let read = repair::object(&reply.text, required).map_err(|problem| match reply.stop {
+            Stop::Length => vec![format!("{problem}; the answer reached its limit, so write less")],
+            _ => vec![problem],
+        })?;
+        let missing: Vec<String> = required
+            .iter()
+            .filter(|key| read.value.get(**key).is_none())
+            .map(|key| format!("`{key}` is missing"))
+            .collect();
+        if missing.is_empty() {
+            Ok(read.value)
+        } else {
+            Err(missing)
+        }
+    }
+
+    fn rejected_for(&self, index: usize, problems: Vec<String>) -> Option<Event> {
+        self.may_reject(index).then(|| Event::Rejected {
+            node: self.nodes[index].id,
+            problems,
+        })
+    }
+
+    fn read_decision(&self, index: usize, reply: &Reply) -> Event {
+        let node = self.nodes[index].id;
+        let direct = |by: &str, reason: String, tests, first| Event::Decided {
+            node,
+            by: by.to_owned(),
+            reason,
+            tests,
+            first,
+        };
+        // A model that calls a tool instead of answering wants to do it.
+        if let Some(first) = reply.calls.first() {
+            return direct("model", String::new(), None, Some(first.clone()));
+        }
+        let answer = match self.object_of(reply, &["decision"]) {
+            Ok(answer) => answer,
+            Err(problems) => {
+                return self.rejected_for(index, problems).unwrap_or_else(|| {
+                    direct(
+                        "unparseable",
+                        "the model's decision could not be read".to_owned(),
+                        None,
+                        None,
+                    )
+                });
+            }
+        };
+        let reason = text_of(&answer, "reason");
+        let test = |name: &str| answer.get(name).and_then(Value::as_bool);
+        let tests = match (
+            test("low_complexity"),
+            test("resources_available"),
+            test("criteria_testable"),
+        ) {
+            (Some(low_complexity), Some(resources_available), Some(criteria_testable)) => Some(LeafTests {
+                low_complexity,
+                resources_available,
+                criteria_testable,
+            }),
+            _ => None,
+        };
+        let first = answer.get("action").and_then(|action| first_action(action, reply));
+        match answer.get("decision").and_then(Value::as_str) {
+            Some("execute") => direct("model", reason, tests, first),
+            Some("plan") => match self.draft_plan(index, &answer["steps"], &[]) {
+                Draft::Good(steps) => Event::Planned {
+                    node,
+                    version: 1,
+                    steps,
+                    reason,
+                    tests,
+                    kept: Vec::new(),
+                },
+                Draft::Pointless(rule, why) => direct(rule, why, tests, None),
+                Draft::Again => direct("plan_again", "the plan was tried before".to_owned(), tests, None),
+                Draft::Wrong(problems) => self.rejected_for(index, problems).unwrap_or_else(|| {
+                    direct(
+                        "unparseable",
+                        "the model's plan was wrong each time".to_owned(),
+                        tests,
+                        None,
+                    )
+                }),
+            },
+            _ => {
+                let problems = vec!["decision is neither execute nor plan".to_owned()];
+                self.rejected_for(index, problems).unwrap_or_else(|| {
+                    direct(
+                        "unparseable",
+                        "the model's decision could not be read".to_owned(),
+                        tests,
+                        first,
+                    )
+                })
+            }
+        }
+    }
+
+    fn read_work(&self, index: usize, reply: &Reply) -> Event {
+        let node = self.nodes[index].id;
+        if let Some(finish) = reply.calls.iter().find(|call| call.tool == FINISH) {
+            return self.read_finish(index, finish, reply);
+        }
+        if reply.calls.is_empty() {
+            if let Some(event) = self.rejected_for(
+                index,
+                vec!["nothing is called: call a tool, or finish with the result".to_owned()],
+            ) && (reply.text.trim().is_empty() || self.agent(index).is_some_and(|agent| agent.rejections == 0))
+            {
+                return event;
+            }
+            // What it wrote is what there is (E9.13).
+            let reason = Some(StopReason::Unparseable);
+            return self.proposed(index, (Outcome::Partial, reason), &reply.text, &Value::Null);
+        }
+        if let Some(ask) = reply.calls.iter().find(|call| call.tool == ASK_PERSON)
+            && let Some(event) = self.read_question(index, ask, reply)
+        {
+            return event;
+        }
+        let mut refused = BTreeMap::new();
+        let mut calls: Vec<Wanted> = Vec::new();
+        for call in &reply.calls {
+            match self.refusal_of(index, call, &calls) {
+                Some(why) => drop(refused.insert(call.id.clone(), why)),
+                None => calls.push(call.clone()),
+            }
+        }
+        // A limit on calls of tools is a limit of the task.
+        if let Some(reason) = calls
+            .first()
+            .and_then(|_| self.refused_by_budget(index, &crate::spend::Spend::TOOL_CALL, false))
+        {
+            return Event::Spent { node, reason };
+        }
+        Event::Wants { node, calls, refused }
+    }
+
+    /// Why a call is not made, in words for the model.
+    fn refusal_of(&self, index: usize, call: &Wanted, beside: &[Wanted]) -> Option<String> {
+        if beside.len() >= CALLS_MAX {
+            return Some(format!("not called: at most {CALLS_MAX} calls at a time"));
+        }
+        let Some(tool) = self.equipment.as_ref().and_then(|equipment| equipment.tool(&call.tool)) else {
+            if call.tool == ASK_PERSON {
+                return self
+                    .answer_known(call)
+                    .or_else(|| Some("not asked: ask one question at a time".to_owned()));
+            }
+            let known = self
+                .equipment
+                .as_ref()
+                .map(|e| e.tools.iter().map(|t| t.name.as_str()).collect::<Vec<_>>());
+            return Some(format!(
+                "there is no tool {}; there are {}, {FINISH}",
+                call.tool,
+                known.unwrap_or_default().join(", ")
+            ));
+        };
+        if !call.args.is_object() && !call.args.is_null() {
+            return Some(format!("the arguments of {} are not an object", call.tool));
+        }
+        if beside
+            .iter()
+            .any(|other| other.tool == call.tool && other.args == call.args)
+        {
+            return Some("not called: the same call stands twice in one answer".to_owned());
+        }
+        if !tool.writes
+            && let Some(id) = self.done_before(index, call)
+        {
+            return Some(format!(
+                "not called again: the same call was made before and nothing was changed since; its result is that of call {id}"
+            ));
+        }
+        None
+    }
+
+    /// The same call, if it was answered well and nothing was changed since (seed 000: no identical action twice).
+    fn done_before(&self, index: usize, call: &Wanted) -> Option<NodeId> {
+        let agent = self.agent(index)?;
+        for said in agent.talk.iter().rev() {
+            let Said::Result { node, .. } = said else { continue };
+            let node = &self.nodes[*node];
+            let Some(crate::plan::Step::Task(task)) = &node.step else {
+                continue;
+            };
+            let crate::plan::Work::Do(made) = &task.work else {
+                continue;
+            };
+            let tool = self.equipment.as_ref().and_then(|equipment| equipment.tool(&made.tool));
+            if tool.is_none_or(|tool| tool.writes) {
+                return None;
+            }
+            let is_ok = node.result.as_ref().is_some_and(|result| result.status == Outcome::Ok);
+            if is_ok && made.tool == call.tool && made.args == call.args {
+                return Some(node.id);
+            }
+        }
+        None
+    }
+
+    fn answer_known(&self, call: &Wanted) -> Option<String> {
+        let question = call.args.get("question").and_then(Value::as_str)?;
+        self.answers.get(&normalised(question)).cloned()
+    }
+
+    /// The question that a model has for a person; `None` if it was answered before, or is none.
+    fn read_question(&self, index: usize, call: &Wanted, reply: &Reply) -> Option<Event> {
+        let node = self.nodes[index].id;
+        let text = call.args.get("question").and_then(Value::as_str).map(str::trim)?;
+        // Other calls of the same reply come first; the model asks again.
+        if text.is_empty() || reply.calls.len() > 1 || self.answer_known(call).is_some() {
+            return None;
+        }
+        if !self.equipment.as_ref().is_some_and(|equipment| equipment.has_person) {
+            return None;
+        }
+        let options = call.args.get("options").and_then(Value::as_array);
+        let options = options
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .take(16)
+            .map(str::to_owned);
+        Some(Event::Questioned {
+            node,
+            question: Box::new(Question {
+                call: call.id.clone(),
+                text: cut(text, 2_000),
+                options: options.collect(),
+                default: call.args.get("default").and_then(Value::as_str).map(str::to_owned),
+                deadline: None,
+            }),
+        })
+    }
+
+    fn read_finish(&self, index: usize, call: &Wanted, reply: &Reply) -> Event {
+        if reply.calls.len() > 1
+            && let Some(event) = self.rejected_for(
+                index,
+                vec!["finish stands beside other calls: call it alone".to_owned()],
+            )
+        {
+            return event;
+        }
+        let args = &call.args;
+        let status = status_of(args).unwrap_or(Outcome::Ok);
+        let notes = match text_of(args, "notes") {
+            notes if notes.is_empty() => reply.text.clone(),
+            notes => notes,
+        };
+        let status = self.bounded_by_calls(index, status);
+        self.proposed(index, (status, None), &notes, args)
+    }
+
+    /// A task whose every call was refused or failed is not done, whatever it says of itself (E9.7).
+    fn bounded_by_calls(&self, index: usize, status: Outcome) -> Outcome {
+        let calls = self.nodes[index]
+            .children
+            .iter()
+            .filter(|child| self.nodes[**child].kind == NodeKind::Action);
+        let mut any = false;
+        for call in calls {
+            any = true;
+            if self.nodes[*call]
+                .result
+                .as_ref()
+                .is_some_and(|result| result.status == Outcome::Ok)
+            {
+                return status;
+            }
+        }
+        if any { status.max(Outcome::Partial) } else { status }
+    }
+
+    fn read_result(&self, index: usize, reply: &Reply) -> Event {
+        let answer = match self.object_of(reply, &["notes"]) {
+            Ok(answer) => answer,
+            Err(problems) => {
+                return self
+                    .rejected_for(index, problems)
+                    .unwrap_or_else(|| self.rolled_up(index, Some(StopReason::Unparseable)));
+            }
+        };
+        // No better than the steps are.
+        let rolled = self.roll_up(index);
+        let said = status_of(&answer).unwrap_or(Outcome::Ok);
+        let status = if rolled.status == Outcome::Ok {
+            said
+        } else {
+            said.max(Outcome::Partial)
+        };
+        let reason = (status != Outcome::Ok).then_some(rolled.stop_reason).flatten();
+        self.proposed(index, (status, reason), &text_of(&answer, "notes"), &answer)
+    }
+
+    fn read_hand_back(&self, index: usize, reply: &Reply) -> Event {
+        let reason = self.agent(index).and_then(|agent| agent.spent);
+        match self.object_of(reply, &["notes"]) {
+            Ok(answer) => self.proposed(index, (Outcome::Partial, reason), &text_of(&answer, "notes"), &answer),
+            Err(_) if reply.text.trim().is_empty() => self.rolled_up(index, reason),
+            Err(_) => self.proposed(index, (Outcome::Partial, reason), &reply.text, &Value::Null),
+        }
+    }
+
+    /// What an answer with output, evidence and findings of its own comes to.
+    fn proposed(
+        &self,
+        index: usize,
+        (status, stop_reason): (Outcome, Option<StopReason>),
+        notes: &str,
+        answer: &Value,
+    ) -> Event {
+        let mut checked = self.checked_evidence(index, answer.get("evidence"));
+        let mut notes = cut(notes.trim(), NOTES_CHARS);
+        if checked.removed > 0 {
+            use std::fmt::Write as _;
+            let _ = write!(
+                notes,
+                " ({} references that name nothing were left out)",
+                checked.removed
+            );
+        }
+        if checked.evidence.is_empty() && self.agent(index).is_some_and(super::Agent::has_plan) {
+            checked.evidence = self.roll_up(index).evidence;
+        }
+        let stop_reason = match status {
+            Outcome::Failed => stop_reason.or(Some(StopReason::Unsatisfiable)),
+            _ => stop_reason,
+        };
+        Event::Proposed {
+            node: self.nodes[index].id,
+            proposal: Box::new(Proposal {
+                status,
+                stop_reason,
+                notes,
+                output: Output::Inline(Arc::new(answer.get("output").cloned().unwrap_or(Value::Null))),
+                evidence: checked.evidence,
+                claims: self.claims(index, answer),
+            }),
+        }
+    }
+
+    /// What an answer says of criteria that a model wrote for a step of its own plan. A judge looks at the criteria of whoever
+    /// wanted the task done; these are the means to them.
+    fn claims(&self, index: usize, answer: &Value) -> Vec<Verdict> {
+        let mut around = std::iter::successors(self.nodes[index].parent, |at| self.nodes[*at].parent);
+        if !around.any(|at| self.nodes[at].kind == NodeKind::Model) {
+            return Vec::new();
+        }
+        let said = answer.get("criteria").and_then(Value::as_array);
+        let claim = |criterion: &Criterion| {
+            let said = said.into_iter().flatten();
+            let mut of_it = said.filter(|claim| claim.get("id").and_then(Value::as_str) == Some(criterion.id.as_str()));
+            let finding = match of_it.next() {
+                Some(claim) if claim.get("met").and_then(Value::as_bool) == Some(true) => Finding::Met,
+                Some(claim) => Finding::Unmet(text_of(claim, "gap")),
+                None => Finding::Unverifiable("whoever did it says nothing of it".to_owned()),
+            };
+            Verdict {
+                criterion: criterion.id.clone(),
+                required: criterion.required,
+                finding,
+            }
+        };
+        let criteria = self.criteria_of(index);
+        criteria
+            .iter()
+            .filter(|criterion| criterion.check == Check::Judge)
+            .map(claim)
+            .collect()
+    }
+
+    fn read_verdicts(&self, index: usize, reply: &Reply) -> Event {
+        let answer = match self.object_of(reply, &["verdicts"]) {
+            Ok(answer) => answer,
+            Err(problems) => {
+                return self
+                    .rejected_for(index, problems)
+                    .unwrap_or_else(|| self.unjudged(index, "what the judge answered could not be read"));
+            }
+        };
+        let Some(agent) = self.agent(index) else {
+            return self.unjudged(index, "the task is gone");
+        };
+        let given = answer["verdicts"].as_array().cloned().unwrap_or_default();
+        let is_open = |id: &str| !agent.verdicts.iter().any(|verdict| verdict.criterion == id);
+        let open = agent.task.criteria.iter().filter(|criterion| is_open(&criterion.id));
+        let verdicts = open.map(|criterion| {
+            let said = given
+                .iter()
+                .find(|v| v.get("criterion").and_then(Value::as_str) == Some(criterion.id.as_str()));
+            let gap = said.map(|said| text_of(said, "gap")).unwrap_or_default();
+            let gap_or = |other: &str| if gap.is_empty() { other.to_owned() } else { gap.clone() };
+            let finding = match said.and_then(|said| said.get("finding")).and_then(Value::as_str) {
+                _ if criterion.check == Check::Human => Finding::Unverifiable("nobody was asked".to_owned()),
+                Some("met") => Finding::Met,
+                Some("unmet") => Finding::Unmet(gap_or("the judge does not say what is missing")),
+                Some("unverifiable") => Finding::Unverifiable(gap_or("the judge does not say why")),
+                _ => Finding::Unverifiable("the judge said nothing of it".to_owned()),
+            };
+            Verdict {
+                criterion: criterion.id.clone(),
+                required: criterion.required,
+                finding,
+            }
+        });
+        Event::Checked {
+            node: self.nodes[index].id,
+            verdicts: verdicts.collect(),
+        }
+    }
+
+    fn read_replan(&self, index: usize, reply: &Reply) -> Event {
+        let node = self.nodes[index].id;
+        let answer = match self.object_of(reply, &["root_cause"]) {
+            Ok(answer) => answer,
+            Err(problems) => {
+                return self
+                    .rejected_for(index, problems)
+                    .unwrap_or_else(|| self.conclusion(index, Some(StopReason::Unparseable)));
+            }
+        };
+        if answer.get("give_up").and_then(Value::as_bool) == Some(true) {
+            return self.conclusion(index, None);
+        }
+        let dropped = answer.get("drop").and_then(Value::as_array);
+        let dropped: Vec<String> = dropped
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
+        let kept = self.kept_steps(index, &dropped);
+        let version = self.agent(index).map_or(1, |agent| agent.versions.len() + 1);
+        match self.draft_plan(index, &answer["steps"], &kept) {
+            Draft::Good(steps) => {
+                let (cause, changes) = (text_of(&answer, "root_cause"), text_of(&answer, "changes"));
+                Event::Planned {
+                    node,
+                    version: u32::try_from(version).unwrap_or(u32::MAX),
+                    steps,
+                    reason: format!("{cause} {changes}").trim().to_owned(),
+                    tests: None,
+                    kept: self.ids_of(&kept),
+                }
+            }
+            // The same once more leads nowhere (E9.8).
+            Draft::Again => self.conclusion(index, Some(StopReason::Loop)),
+            Draft::Pointless(_, why) => self
+                .rejected_for(index, vec![why])
+                .unwrap_or_else(|| self.conclusion(index, Some(StopReason::Loop))),
+            Draft::Wrong(problems) => self
+                .rejected_for(index, problems)
+                .unwrap_or_else(|| self.conclusion(index, Some(StopReason::Unparseable))),
+        }
+    }
+}
+
+/// The first action of a decision: a tool and its arguments, which may be written as JSON in a text.
+fn first_action(action: &Value, reply: &Reply) -> Option<Wanted> {
+    let tool = action.get("tool").and_then(Value::as_str)?.trim();
+    if tool.is_empty() {
+        return None;
+    }
+    let args = match action.get("args") {
+        Some(Value::String(text)) => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone())),
+        Some(args) => args.clone(),
+        None => Value::Object(Map::new()),
+    };
+    let id = reply
+        .calls
+        .first()
+        .map_or_else(|| "first".to_owned(), |call| call.id.clone());
+    Some(Wanted {
+        id,
+        tool: tool.to_owned(),
+        args,
+    })
+}
+
+fn status_of(answer: &Value) -> Option<Outcome> {
+    match answer.get("status").and_then(Value::as_str)? {
+        "ok" | "done" | "success" => Some(Outcome::Ok),
+        "partial" => Some(Outcome::Partial),
+        "failed" | "fail" => Some(Outcome::Failed),
+        _ => None,
+    }
+}
+
+fn text_of(answer: &Value, key: &str) -> String {
+    match answer.get(key) {
+        Some(Value::String(text)) => text.trim().to_owned(),
+        Some(Value::Null) | None => String::new(),
+        Some(other) => other.to_string(),
+    }
+}
+
+fn cut(text: &str, max: usize) -> String {
+    if text.chars().count() <= max {
+        text.to_owned()
+    } else {
+        text.chars().take(max.saturating_sub(1)).chain(['…']).collect()
+    }
+}

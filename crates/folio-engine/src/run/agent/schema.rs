@@ -1,0 +1,138 @@
+//! The forms that models answer in, and the tools that only they have.
+
+use serde_json::{Value, json};
+
+use super::Equipment;
+use crate::talk::{Purpose, ToolOffer};
+
+/// The tool by which an executor says that it is done.
+pub(super) const FINISH: &str = "finish";
+/// The tool by which an executor asks a person.
+pub(super) const ASK_PERSON: &str = "ask_person";
+
+/// The JSON Schema of the answer to `purpose`; `None` if the answer is calls of tools.
+pub(super) fn of(purpose: Purpose) -> Option<Value> {
+    match purpose {
+        Purpose::Work => None,
+        Purpose::Decide => Some(json!({
+            "type": "object",
+            "required": ["decision", "reason", "low_complexity", "resources_available", "criteria_testable"],
+            "properties": {
+                "decision": {"type": "string", "enum": ["execute", "plan"]},
+                "reason": {"type": "string", "description": "One sentence."},
+                "low_complexity": {"type": "boolean"},
+                "resources_available": {"type": "boolean"},
+                "criteria_testable": {"type": "boolean"},
+                "action": {
+                    "type": "object",
+                    "description": "With execute: the first call of a tool.",
+                    "required": ["tool", "args"],
+                    "properties": {"tool": {"type": "string"}, "args": {"type": "object"}}
+                },
+                "steps": steps("With plan: the steps in order; a list inside the list runs at the same time."),
+            },
+        })),
+        Purpose::Aggregate | Purpose::HandBack => Some(result()),
+        Purpose::Judge => Some(json!({
+            "type": "object",
+            "required": ["verdicts"],
+            "properties": {
+                "verdicts": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "required": ["criterion", "finding"],
+                        "properties": {
+                            "criterion": {"type": "string"},
+                            "finding": {"type": "string", "enum": ["met", "unmet", "unverifiable"]},
+                            "gap": {"type": "string", "description": "What is missing, or why nobody can tell."}
+                        }
+                    }
+                }
+            }
+        })),
+        Purpose::Replan => Some(json!({
+            "type": "object",
+            "required": ["root_cause", "changes"],
+            "properties": {
+                "root_cause": {"type": "string", "description": "Why the plan did not reach what was wanted."},
+                "changes": {"type": "string", "description": "What is different now."},
+                "give_up": {"type": "boolean", "description": "True if no other plan can help."},
+                "drop": {"type": "array", "items": {"type": "string"}, "description": "Steps that are ok and still not wanted."},
+                "steps": steps("The steps that are still to be done; those that are ok stay and are not written again."),
+            },
+        })),
+    }
+}
+
+fn steps(description: &str) -> Value {
+    json!({"type": "array", "description": description, "items": {}})
+}
+
+fn result() -> Value {
+    json!({
+        "type": "object",
+        "required": ["notes"],
+        "properties": {
+            "status": {"type": "string", "enum": ["ok", "partial", "failed"]},
+            "notes": {"type": "string", "description": "What came out, in a few sentences."},
+            "output": {"description": "The value for whoever uses the result."},
+            "evidence": evidence(),
+            "criteria": {
+                "type": "array",
+                "description": "Your own finding on each criterion.",
+                "items": {
+                    "type": "object",
+                    "required": ["id", "met"],
+                    "properties": {"id": {"type": "string"}, "met": {"type": "boolean"}, "gap": {"type": "string"}}
+                }
+            },
+        },
+    })
+}
+
+fn evidence() -> Value {
+    json!({
+        "type": "array",
+        "description": "What supports the result: ids of calls or tasks, files, addresses.",
+        "items": {
+            "type": "object",
+            "required": ["kind", "id"],
+            "properties": {
+                "kind": {"type": "string", "enum": ["node", "tool_call", "file", "url", "observation"]},
+                "id": {"type": "string"},
+                "span": {"type": "string"}
+            }
+        }
+    })
+}
+
+/// Every tool that an executor is offered: those of the run, and its own.
+pub(super) fn tools_of_executor(equipment: &Equipment) -> Vec<ToolOffer> {
+    let mut tools = equipment.tools.clone();
+    tools.push(ToolOffer {
+        name: FINISH.to_owned(),
+        description: "Ends the task with its result. Call it alone, once, when the task is done or cannot be done."
+            .to_owned(),
+        args_schema: result(),
+        writes: false,
+    });
+    if equipment.has_person {
+        tools.push(ToolOffer {
+            name: ASK_PERSON.to_owned(),
+            description: "Asks a person and waits for the answer. Only for what cannot be found out otherwise."
+                .to_owned(),
+            args_schema: json!({
+                "type": "object",
+                "required": ["question"],
+                "properties": {
+                    "question": {"type": "string"},
+                    "options": {"type": "array", "items": {"type": "string"}},
+                    "default": {"type": "string", "description": "What holds if nobody answers."}
+                }
+            }),
+            writes: false,
+        });
+    }
+    tools
+}

@@ -1,0 +1,189 @@
+//! How a tree grows: the nodes of a plan, of the items of a `for_each`, of one call.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+
+use super::state::Run;
+use super::tree::{Frame, Node, NodeKind};
+use crate::node::{NodeId, NodeState};
+use crate::plan::{self, Graph, Slug, Step};
+use crate::spend::{Allowance, Purse};
+
+impl Run {
+    pub(super) fn add_node(
+        &mut self,
+        id: NodeId,
+        parent: Option<usize>,
+        frame: Option<usize>,
+        kind: NodeKind,
+        step: Option<Step>,
+        path: Arc<str>,
+    ) -> usize {
+        let index = self.nodes.len();
+        let depth = parent.map_or(0, |parent| self.nodes[parent].depth + 1);
+        let optional = step.as_ref().is_some_and(Step::is_optional);
+        let limit = match &step {
+            Some(Step::Task(task)) => task.budget.allowance(),
+            _ => Allowance::default(),
+        };
+        let purse = (limit != Allowance::default()).then(|| {
+            Box::new(Purse {
+                limit,
+                ..Purse::default()
+            })
+        });
+        self.nodes.push(Node {
+            id,
+            parent,
+            frame,
+            kind,
+            step,
+            path,
+            depth,
+            optional,
+            needed: false,
+            state: NodeState::Created,
+            children: Vec::new(),
+            children_left: 0,
+            children_ok: 0,
+            waits_left: 0,
+            dependents: Vec::new(),
+            halted: false,
+            cancel: None,
+            attempt: 0,
+            retry_at: None,
+            started_at: None,
+            finished_at: None,
+            call: String::new(),
+            result: None,
+            agent: None,
+            purse,
+            paused: false,
+            in_scope: OnceLock::new(),
+        });
+        if let Some(parent) = parent {
+            self.nodes[parent].children.push(index);
+            self.nodes[parent].children_left += 1;
+        }
+        self.by_id.insert(id, index);
+        index
+    }
+
+    /// Makes the steps of version `version` of a plan of `owner`. `kept` are steps of earlier versions that count on.
+    pub(super) fn make_plan(&mut self, owner: usize, steps: &[Step], version: u32, kept: &[usize]) {
+        self.replans += u32::from(version > 1);
+        let graph = Arc::new(Graph::of(steps));
+        let frame = self.add_frame(owner, &graph, Vec::new());
+        for index in kept {
+            let slug = Slug::of(self.view(*index).slug());
+            self.frames[frame].by_slug.insert(slug, *index);
+        }
+        self.frames[frame].kept = kept.to_vec();
+        self.make_graph(owner, frame, &graph, version, |parent, slug| {
+            (parent.child(version, slug.as_str(), ""), slug.to_string())
+        });
+    }
+
+    fn add_frame(&mut self, owner: usize, graph: &Arc<Graph>, variables: Vec<(String, Arc<Value>)>) -> usize {
+        self.frames.push(Frame {
+            owner,
+            graph: Arc::clone(graph),
+            first: self.nodes.len(),
+            kept: Vec::new(),
+            outer: self.nodes[owner].frame,
+            by_slug: HashMap::new(),
+            variables,
+        });
+        self.frames.len() - 1
+    }
+
+    /// Makes every node of `graph`. `name` gives id and last part of the path for a node directly below `owner`.
+    fn make_graph(
+        &mut self,
+        owner: usize,
+        frame: usize,
+        graph: &Graph,
+        version: u32,
+        name: impl Fn(NodeId, &Slug) -> (NodeId, String),
+    ) -> usize {
+        let first = self.nodes.len();
+        for (position, planned) in graph.nodes.iter().enumerate() {
+            let parent = planned.parent.map_or(owner, |parent| first + parent);
+            let parent_id = self.nodes[parent].id;
+            let (id, last) = if planned.parent.is_none() {
+                name(parent_id, &planned.slug)
+            } else {
+                (
+                    parent_id.child(version, planned.slug.as_str(), ""),
+                    planned.slug.to_string(),
+                )
+            };
+            let above = &self.nodes[parent].path;
+            let path = if above.is_empty() {
+                Arc::from(last)
+            } else {
+                Arc::from(format!("{above}/{last}"))
+            };
+            let index = self.add_node(
+                id,
+                Some(parent),
+                Some(frame),
+                NodeKind::of(&planned.step),
+                Some(planned.step.clone()),
+                path,
+            );
+            debug_assert_eq!(index, first + position);
+            self.nodes[index].needed = planned.needed;
+            // A member of a group waits for the group to begin, too.
+            let container = u32::from(planned.parent.is_some());
+            self.nodes[index].waits_left = u32::try_from(planned.waits.len()).unwrap_or(u32::MAX) + container;
+            self.frames[frame].by_slug.insert(planned.slug.clone(), index);
+        }
+        for (position, planned) in graph.nodes.iter().enumerate() {
+            for wait in &planned.waits {
+                self.nodes[first + wait].dependents.push(first + position);
+            }
+        }
+        for index in first..self.nodes.len() {
+            if self.nodes[index].waits_left == 0 {
+                self.ready.insert(index);
+            }
+        }
+        first
+    }
+
+    pub(super) fn make_items(&mut self, owner: usize, for_each: &plan::ForEach, items: &[Value]) {
+        let graph = Arc::new(Graph::of(std::slice::from_ref(&for_each.body)));
+        let mut seen: HashMap<String, u32> = HashMap::new();
+        let mut roots: Vec<usize> = Vec::with_capacity(items.len());
+        for (position, item) in items.iter().enumerate() {
+            // Two equal items are two children: the second is told apart by its count.
+            let canonical = item.to_string();
+            let count = seen.entry(canonical.clone()).and_modify(|n| *n += 1).or_insert(0);
+            let key = if *count == 0 {
+                canonical
+            } else {
+                format!("{canonical}#{count}")
+            };
+            let variables = vec![
+                (for_each.item_name.clone(), Arc::new(item.clone())),
+                ("index".to_owned(), Arc::new(Value::from(position))),
+            ];
+            let frame = self.add_frame(owner, &graph, variables);
+            let root = self.make_graph(owner, frame, &graph, 1, |parent, slug| {
+                (parent.child(1, slug.as_str(), &key), format!("{slug}[{position}]"))
+            });
+            roots.push(root);
+        }
+        // Lanes instead of a counter: item n waits for item n - k, so at most k are at work and the order is fixed.
+        if let Some(lanes) = for_each.concurrency.map(|k| k.max(1) as usize) {
+            for (position, root) in roots.iter().enumerate().skip(lanes) {
+                self.nodes[*root].waits_left += 1;
+                self.nodes[roots[position - lanes]].dependents.push(*root);
+                self.ready.remove(root);
+            }
+        }
+    }
+}

@@ -1,0 +1,625 @@
+//! Tasks that a model does: decisions, plans, criteria, budgets, questions, and answers that are none (E9.3 to E9.14).
+
+use folio_memory::tokens::Estimate;
+
+use super::*;
+use crate::event::LeafTests;
+use crate::result::Finding;
+use crate::spend::Spend;
+use crate::talk::{Purpose, Reply, Stop, ToolOffer, Wanted};
+
+pub(super) fn said(text: &str) -> ModelAnswer {
+    replied(Reply {
+        text: text.to_owned(),
+        calls: Vec::new(),
+        stop: Stop::Done,
+    })
+}
+
+pub(super) fn replied(reply: Reply) -> ModelAnswer {
+    ModelAnswer::Replied {
+        reply,
+        used: Some(Spend {
+            tokens_in: 100,
+            tokens_out: 20,
+            ..Spend::default()
+        }),
+        model: "scripted".to_owned(),
+    }
+}
+
+pub(super) fn wants(calls: &[(&str, Value)]) -> ModelAnswer {
+    let calls = calls.iter().enumerate().map(|(at, (tool, args))| Wanted {
+        id: format!("w{at}"),
+        tool: (*tool).to_owned(),
+        args: args.clone(),
+    });
+    replied(Reply {
+        text: String::new(),
+        calls: calls.collect(),
+        stop: Stop::Done,
+    })
+}
+
+pub(super) fn finish(notes: &str) -> ModelAnswer {
+    wants(&[(
+        "finish",
+        json!({"status": "ok", "notes": notes, "output": {"said": notes}}),
+    )])
+}
+
+pub(super) fn execute(tool: &str, args: Value) -> ModelAnswer {
+    let answer = json!({
+        "decision": "execute", "reason": "it is small", "low_complexity": true, "resources_available": true,
+        "criteria_testable": true, "action": {"tool": tool, "args": args},
+    });
+    said(&answer.to_string())
+}
+
+pub(super) fn plan_of(steps: Value) -> ModelAnswer {
+    let answer = json!({
+        "decision": "plan", "reason": "it has parts", "low_complexity": false, "resources_available": true,
+        "criteria_testable": true, "steps": steps,
+    });
+    said(&answer.to_string())
+}
+
+pub(super) fn judged(finding: &str) -> ModelAnswer {
+    said(&json!({"verdicts": [{"criterion": "c1", "finding": finding, "gap": "the proof"}]}).to_string())
+}
+
+fn spec() -> ModelSpec {
+    ModelSpec {
+        tokens: Arc::new(Estimate),
+        window: 128_000,
+        answer_tokens: 2_000,
+        price: Some(Price {
+            tokens_in: 1_000_000,
+            tokens_cached: 100_000,
+            tokens_out: 5_000_000,
+        }),
+    }
+}
+
+pub(super) fn equipment() -> Equipment {
+    let offer = |name: &str, writes| ToolOffer {
+        name: name.to_owned(),
+        description: format!("{name}s"),
+        args_schema: json!({"type": "object", "properties": {"text": {"type": "string"}}}),
+        writes,
+    };
+    Equipment {
+        planner: spec(),
+        executor: spec(),
+        judge: spec(),
+        tools: vec![
+            offer("echo", false),
+            offer("write", true),
+            offer("deny", false),
+            offer("fail", false),
+        ],
+        known: Known::default(),
+        has_person: false,
+        plan: PlanMode::Auto,
+        timeout: Duration::from_secs(60),
+    }
+}
+
+/// A run that has a goal and no plan.
+pub(super) fn goal(goal: &str, extra: &Value, model: impl Fn(&AskAction) -> ModelAnswer + 'static) -> Sim {
+    goal_with(goal, extra, equipment(), model)
+}
+
+pub(super) fn goal_with(
+    goal: &str,
+    extra: &Value,
+    equipment: Equipment,
+    model: impl Fn(&AskAction) -> ModelAnswer + 'static,
+) -> Sim {
+    let mut plan = json!({"version": 1, "title": goal, "goal": goal, "steps": []});
+    for (key, value) in extra.as_object().unwrap() {
+        plan[key] = value.clone();
+    }
+    let mut sim = Sim::empty();
+    sim.run.equip(Arc::new(equipment));
+    sim.model = Arc::new(model);
+    sim.record(Event::RunStarted {
+        format: FORMAT,
+        goal: goal.to_owned(),
+        plan,
+        inputs: BTreeMap::new(),
+        deadline: None,
+        run: Value::Null,
+    });
+    sim
+}
+
+/// What the model of a purpose reads, without the rules.
+pub(super) fn read_by(sim: &Sim, nth: usize) -> String {
+    let texts: Vec<&str> = sim.asks[nth].messages[1..]
+        .iter()
+        .map(|message| message.text.as_str())
+        .collect();
+    texts.join("\n")
+}
+
+pub(super) fn purposes(sim: &Sim) -> Vec<Purpose> {
+    sim.asks.iter().map(|ask| ask.purpose).collect()
+}
+
+pub(super) fn root(sim: &Sim) -> &crate::NodeResult {
+    sim.run.result().expect("the run has ended")
+}
+
+pub(super) fn task_named(ask: &AskAction) -> String {
+    let text = &ask.messages[1].text;
+    let at = text.find("# The task\n").unwrap();
+    text[at..].lines().nth(1).unwrap().to_owned()
+}
+
+#[test]
+fn a_small_goal_costs_one_decision_and_what_it_takes_e9_3() {
+    let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"text": "hello {{ not a template }}"})),
+        _ => finish("hello"),
+    })
+    .driven_on();
+    assert_eq!(purposes(&sim), [Purpose::Decide, Purpose::Work]);
+    assert_eq!(root(&sim).status, Outcome::Ok);
+    assert_eq!(sim.calls[0].1, json!({"text": "hello {{ not a template }}"}));
+    let decided = sim.journal.iter().find_map(|(_, event)| match event {
+        Event::Decided { by, tests, .. } => Some((by.clone(), *tests)),
+        _ => None,
+    });
+    let tests = LeafTests {
+        low_complexity: true,
+        resources_available: true,
+        criteria_testable: true,
+    };
+    assert_eq!(decided, Some(("model".to_owned(), Some(tests))));
+}
+
+#[test]
+fn a_decision_may_hold_the_whole_result_e9_3() {
+    let sim = goal("say hello", &json!({}), |_| {
+        execute("finish", json!({"notes": "hello"}))
+    })
+    .driven_on();
+    assert_eq!(purposes(&sim), [Purpose::Decide]);
+    assert_eq!(root(&sim).notes, "hello");
+}
+
+/// A goal in two steps, the second of which is taken apart once more.
+pub(super) fn nested(ask: &AskAction) -> ModelAnswer {
+    let task = task_named(ask);
+    match (ask.purpose, task.as_str()) {
+        (Purpose::Decide, "survey the house") => plan_of(json!([
+            {"id": "look", "title": "walk through", "criteria": ["every room was seen"], "satisfies": ["c1"]},
+            [
+                {"id": "cellar", "title": "check cellar beams", "criteria": ["dry"]},
+                {"id": "roof", "title": "check roof tiles", "criteria": ["tight"]}
+            ]
+        ])),
+        (Purpose::Decide, "check roof tiles") => plan_of(json!([
+            {"id": "north", "title": "north side", "criteria": ["seen"], "satisfies": ["c1"]},
+            {"id": "south", "title": "south side", "criteria": ["seen"]}
+        ])),
+        (Purpose::Decide, task) => execute("echo", json!({"text": task})),
+        (Purpose::Work, task) => wants(&[(
+            "finish",
+            json!({"status": "ok", "notes": format!("{task} done"), "criteria": [{"id": "c1", "met": true}]}),
+        )]),
+        (Purpose::Aggregate, task) => said(
+            &json!({"status": "ok", "notes": format!("all of {task}"), "criteria": [{"id": "c1", "met": true}]})
+                .to_string(),
+        ),
+        (Purpose::Judge, _) => judged("met"),
+        (purpose, task) => panic!("{purpose:?} of {task}"),
+    }
+}
+
+pub(super) fn house() -> Value {
+    json!({"criteria": ["the owner knows what to mend"]})
+}
+
+#[test]
+fn executors_become_planners_and_results_bubble_up_e9_3() {
+    let sim = goal("survey the house", &house(), nested).driven_on();
+    let outcomes: Vec<(String, Outcome)> = sim
+        .run
+        .tree()
+        .iter()
+        .filter(|node| node.kind != NodeKind::Action)
+        .map(|node| (node.path.to_owned(), node.result.unwrap().status))
+        .collect();
+    let paths: Vec<&str> = outcomes.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(
+        paths,
+        [
+            "",
+            "look",
+            "group-2",
+            "group-2/cellar",
+            "group-2/roof",
+            "group-2/roof/north",
+            "group-2/roof/south"
+        ]
+    );
+    assert!(
+        outcomes.iter().all(|(_, status)| *status == Outcome::Ok),
+        "{outcomes:?}"
+    );
+    assert_eq!(root(&sim).notes, "all of survey the house");
+    assert_eq!(root(&sim).verdicts[0].finding, Finding::Met);
+    // Only whoever wanted the goal has its criteria judged; the means to it are claimed.
+    assert_eq!(purposes(&sim).iter().filter(|p| **p == Purpose::Judge).count(), 1);
+}
+
+#[test]
+fn later_steps_read_what_earlier_ones_came_to_and_nothing_beside_them_e9_2() {
+    let sim = goal("survey the house", &house(), nested).driven_on();
+    let of = |task: &str| {
+        let nth = sim
+            .asks
+            .iter()
+            .position(|ask| ask.purpose == Purpose::Decide && task_named(ask) == task)
+            .unwrap();
+        read_by(&sim, nth)
+    };
+    let cellar = of("check cellar beams");
+    assert!(cellar.contains("look (ok) walk through: walk through done"), "{cellar}");
+    assert!(cellar.contains("- survey the house [c1]"), "{cellar}");
+    assert!(!cellar.contains("roof tiles"), "{cellar}");
+    let south = of("south side");
+    assert!(
+        south.contains("group-2/roof/north (ok)") && south.contains("look (ok)"),
+        "{south}"
+    );
+    assert!(
+        !south.contains("cellar"),
+        "what runs beside its own parent is not known to it:\n{south}"
+    );
+}
+
+#[test]
+fn what_a_model_reads_does_not_depend_on_the_order_of_completion_e9_2() {
+    let run = |seed| {
+        let mut sim = goal("survey the house", &house(), nested);
+        sim.seed = seed;
+        let sim = sim.driven_on();
+        let mut read: Vec<(String, String)> = sim
+            .asks
+            .iter()
+            .map(|a| (format!("{} {:?}", a.node, a.purpose), format!("{:?}", a.messages)))
+            .collect();
+        read.sort();
+        read
+    };
+    let first = run(1);
+    for seed in 2..20 {
+        assert_eq!(run(seed), first);
+    }
+}
+
+#[test]
+fn every_prefix_of_a_models_journal_goes_on_to_the_same_end_and_asks_nothing_twice_e9_9() {
+    let mut whole = goal("survey the house", &house(), nested);
+    whole.concurrency = 1;
+    let whole = whole.driven_on();
+    for cut in 1..=whole.journal.len() {
+        let mut sim = Sim::resumed_with(&whole.journal[..cut], equipment(), Arc::new(nested));
+        sim.concurrency = 1;
+        let answered: Vec<(NodeId, u32)> = sim
+            .journal
+            .iter()
+            .filter_map(|(_, event)| match event {
+                Event::Replied { node, call, .. } => Some((*node, *call)),
+                _ => None,
+            })
+            .collect();
+        let sim = sim.driven_on();
+        for ask in &sim.asks {
+            assert!(
+                !answered.contains(&(ask.node, ask.call)),
+                "cut at {cut}: {:?} was asked again",
+                ask.purpose
+            );
+        }
+        assert_eq!(sim.outcome(), whole.outcome(), "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_call_that_was_under_way_when_its_driver_died_is_made_again_with_the_same_key_and_counts_twice_e9_9() {
+    let mut sim = goal("say hello", &json!({}), |_| {
+        execute("finish", json!({"notes": "hello"}))
+    });
+    sim.derive();
+    let first = sim.asks[0].clone();
+    let mut sim = Sim::resumed_with(
+        &sim.journal,
+        equipment(),
+        Arc::new(|_| execute("finish", json!({"notes": "hello"}))),
+    );
+    sim.derive();
+    let again = &sim.asks[0];
+    assert_eq!(
+        (&again.idempotency_key, &again.messages),
+        (&first.idempotency_key, &first.messages)
+    );
+    let purse = sim.run.purse().unwrap();
+    assert_eq!(
+        purse.spent, first.reserved,
+        "what was set aside for the first stands until somebody knows better"
+    );
+    let sim = sim.driven_on();
+    assert_eq!(sim.run.purse().unwrap().spent.model_calls, 2);
+    assert_eq!(sim.run.purse().unwrap().reserved, Spend::default());
+}
+
+#[test]
+fn rules_decide_before_a_model_is_asked_e9_3() {
+    let by = |extra: Value, mode| {
+        let equipment = Equipment {
+            plan: mode,
+            ..equipment()
+        };
+        let sim = goal_with("say hello", &extra, equipment, |ask| match ask.purpose {
+            Purpose::Work => finish("hello"),
+            Purpose::HandBack => said("{\"notes\": \"nothing\"}"),
+            other => panic!("{other:?}"),
+        })
+        .driven_on();
+        sim.journal
+            .iter()
+            .find_map(|(_, event)| match event {
+                Event::Decided { by, .. } => Some(by.clone()),
+                _ => None,
+            })
+            .unwrap()
+    };
+    assert_eq!(by(json!({}), PlanMode::Never), "never");
+    assert_eq!(by(json!({"budget": {"depth": 0}}), PlanMode::Auto), "depth");
+    assert_eq!(by(json!({"budget": {"nodes": 2}}), PlanMode::Auto), "nodes");
+    assert_eq!(by(json!({"budget": {"tokens": 8000}}), PlanMode::Auto), "tokens");
+}
+
+#[test]
+fn a_plan_that_is_none_is_done_directly_e9_3() {
+    let by = |steps: Value| {
+        let sim = goal("paint the garden fence", &json!({}), move |ask| match ask.purpose {
+            Purpose::Decide => plan_of(steps.clone()),
+            _ => finish("painted"),
+        })
+        .driven_on();
+        sim.journal
+            .iter()
+            .find_map(|(_, event)| match event {
+                Event::Decided { by, .. } => Some(by.clone()),
+                _ => None,
+            })
+            .unwrap()
+    };
+    assert_eq!(
+        by(json!([{"id": "a", "title": "buy paint", "criteria": ["x"]}])),
+        "one_step"
+    );
+    let again = json!([
+        {"id": "a", "title": "buy paint", "criteria": ["x"]},
+        {"id": "b", "title": "Paint the garden fence!", "criteria": ["x"]}
+    ]);
+    assert_eq!(by(again), "says_it_again");
+}
+
+#[test]
+fn a_wrong_plan_is_told_with_all_its_mistakes_and_after_two_the_task_is_done_directly_e9_13() {
+    let wrong = json!([
+        {"id": "a", "title": "buy paint", "needs": ["nobody"], "criteria": ["x"]},
+        {"id": "a", "title": "mix colours"},
+    ]);
+    let sim = goal(
+        "paint the garden fence",
+        &json!({"criteria": ["it shines"]}),
+        move |ask| match ask.purpose {
+            Purpose::Decide => plan_of(wrong.clone()),
+            Purpose::Judge => judged("met"),
+            _ => finish("painted"),
+        },
+    )
+    .driven_on();
+    assert_eq!(
+        purposes(&sim)[..4],
+        [Purpose::Decide, Purpose::Decide, Purpose::Decide, Purpose::Work]
+    );
+    let told = read_by(&sim, 1);
+    for part in [
+        "no step `nobody`",
+        "`a` is already",
+        "the answer again",
+        "all of it put right",
+    ] {
+        assert!(
+            told.contains(part) || part == "the answer again",
+            "{part} is not in\n{told}"
+        );
+    }
+    assert_eq!(root(&sim).status, Outcome::Ok);
+    assert_eq!(sim.asks[1].temperature, Some(0.0));
+}
+
+#[test]
+fn a_criterion_that_no_step_is_there_to_meet_is_a_mistake_e9_6() {
+    let sim = goal(
+        "paint the garden fence",
+        &json!({"criteria": ["it shines"]}),
+        |ask| match (ask.purpose, ask.call) {
+            (Purpose::Decide, 1) if ask.messages[1].text.contains("# The task\npaint the garden") => plan_of(json!([
+                {"id": "a", "title": "buy paint", "criteria": ["x"]},
+                {"id": "b", "title": "put it on", "criteria": ["x"], "satisfies": ["c9"]}
+            ])),
+            (Purpose::Decide, _) => execute("finish", json!({"notes": "painted"})),
+            _ => judged("met"),
+        },
+    )
+    .driven_on();
+    let told = read_by(&sim, 1);
+    assert!(
+        told.contains("no step satisfies c1 (it shines)") && told.contains("satisfies names c9"),
+        "{told}"
+    );
+}
+
+#[test]
+fn an_unmet_criterion_sends_a_leaf_back_once_and_then_it_has_failed_e9_8() {
+    let sim = goal(
+        "paint the garden fence",
+        &json!({"criteria": ["it shines"]}),
+        |ask| match ask.purpose {
+            Purpose::Decide => execute("echo", json!({"text": "paint"})),
+            Purpose::Judge => judged("unmet"),
+            _ => finish("painted"),
+        },
+    )
+    .driven_on();
+    assert_eq!(
+        purposes(&sim),
+        [
+            Purpose::Decide,
+            Purpose::Work,
+            Purpose::Judge,
+            Purpose::Work,
+            Purpose::Judge
+        ]
+    );
+    assert!(read_by(&sim, 3).contains("c1 (it shines) is not met: the proof"));
+    assert_eq!(root(&sim).status, Outcome::Failed);
+    assert_eq!(root(&sim).stop_reason, Some(StopReason::CriteriaUnmet));
+}
+
+#[test]
+fn a_judge_that_cannot_be_read_or_reached_never_counts_as_met_e9_6() {
+    for answer in [
+        said("I think it is fine."),
+        ModelAnswer::Failed(ModelFailure {
+            kind: ModelFailureKind::Unauthorised,
+            message: "the key is refused".to_owned(),
+            retry_after: None,
+        }),
+    ] {
+        let sim = goal(
+            "paint the garden fence",
+            &json!({"criteria": ["it shines"]}),
+            move |ask| match ask.purpose {
+                Purpose::Decide => execute("finish", json!({"notes": "painted"})),
+                Purpose::Judge => answer.clone(),
+                other => panic!("{other:?}"),
+            },
+        )
+        .driven_on();
+        assert_eq!(root(&sim).status, Outcome::Partial);
+        assert!(matches!(root(&sim).verdicts[0].finding, Finding::Unverifiable(_)));
+    }
+}
+
+/// Two steps of which the second fails until the plan is changed.
+fn mending(ask: &AskAction) -> ModelAnswer {
+    let task = task_named(ask);
+    match (ask.purpose, task.as_str()) {
+        (Purpose::Decide, "mend the clock") => plan_of(json!([
+            {"id": "open", "title": "open the case", "criteria": ["it is open"]},
+            {"id": "oil", "title": "oil its wheels", "criteria": ["it ticks"], "satisfies": ["c1"]}
+        ])),
+        (Purpose::Decide, "oil its wheels") => execute("finish", json!({"status": "failed", "notes": "a tooth is broken"})),
+        (Purpose::Decide, task) => execute(
+            "finish",
+            json!({"notes": format!("{task}: done"), "criteria": [{"id": "c1", "met": true}]}),
+        ),
+        (Purpose::Aggregate, _) => said("{\"notes\": \"see the steps\"}"),
+        (Purpose::Judge, _) if ask.messages[1].text.contains("replace wheel") => judged("met"),
+        (Purpose::Judge, _) => judged("unmet"),
+        (Purpose::Replan, _) => said(
+            &json!({"root_cause": "a tooth is broken", "changes": "the wheel is replaced", "steps": [
+                {"id": "replace", "title": "replace wheel", "needs": ["open"], "criteria": ["it fits"], "satisfies": ["c1"]}
+            ]})
+            .to_string(),
+        ),
+        (purpose, task) => panic!("{purpose:?} of {task}"),
+    }
+}
+
+#[test]
+fn what_failed_leads_to_another_plan_that_keeps_what_went_well_e9_8() {
+    let sim = goal("mend the clock", &json!({"criteria": ["it ticks"]}), mending).driven_on();
+    assert_eq!(root(&sim).status, Outcome::Ok, "{}", root(&sim).notes);
+    let begun = sim.asks.iter().filter(|ask| task_named(ask) == "open the case").count();
+    assert_eq!(begun, 1, "a step that went well is not done again");
+    let (reason, kept) = sim
+        .journal
+        .iter()
+        .find_map(|(_, event)| match event {
+            Event::Planned {
+                version: 2,
+                reason,
+                kept,
+                ..
+            } => Some((reason.clone(), kept.clone())),
+            _ => None,
+        })
+        .unwrap();
+    assert_eq!(reason, "a tooth is broken the wheel is replaced");
+    assert_eq!(kept, [sim.run.node_at("open").unwrap().id]);
+    let steps: Vec<String> = sim
+        .run
+        .steps(NodeId::root(sim.run.id()))
+        .iter()
+        .map(|s| s.path.to_owned())
+        .collect();
+    assert_eq!(steps, ["open", "replace"]);
+    let asked = sim.asks.iter().position(|ask| ask.purpose == Purpose::Replan).unwrap();
+    let told = read_by(&sim, asked);
+    assert!(
+        told.contains("oil (failed, unsatisfiable)") && told.contains("a tooth is broken"),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_same_plan_again_is_a_loop_and_plans_have_an_end_e9_8() {
+    let again = |steps: fn(u32) -> Value| {
+        let sim = goal(
+            "mend the clock",
+            &json!({"criteria": ["it ticks"]}),
+            move |ask| match ask.purpose {
+                Purpose::Replan => {
+                    said(&json!({"root_cause": "x", "changes": "y", "steps": steps(ask.call)}).to_string())
+                }
+                Purpose::Judge => judged("unmet"),
+                Purpose::Decide if task_named(ask) != "mend the clock" => {
+                    execute("finish", json!({"status": "failed", "notes": "no"}))
+                }
+                _ => mending(ask),
+            },
+        )
+        .driven_on();
+        let plans = sim
+            .journal
+            .iter()
+            .filter(|(_, event)| matches!(event, Event::Planned { .. }))
+            .count();
+        (root(&sim).status, root(&sim).stop_reason, plans)
+    };
+    let same = again(|_| {
+        json!([
+            {"id": "open", "title": "open the case", "criteria": ["it is open"]},
+            {"id": "oil", "title": "oil its wheels", "criteria": ["it ticks"], "satisfies": ["c1"]}
+        ])
+    });
+    assert_eq!(same, (Outcome::Failed, Some(StopReason::Loop), 1));
+    let other = again(|call| {
+        json!([
+            {"id": format!("a{call}"), "title": format!("hit it {call} times"), "criteria": ["it ticks"], "satisfies": ["c1"]},
+            {"id": format!("b{call}"), "title": format!("wait {call} hours"), "criteria": ["it ticks"]}
+        ])
+    });
+    assert_eq!(other, (Outcome::Failed, Some(StopReason::Stalled), 2));
+}

@@ -1,0 +1,406 @@
+//! Tasks that a model does, at their limits: budgets, models that are away or talk nonsense, evidence, questions, pauses
+//! (E9.7, E9.10 to E9.15).
+
+use super::models::*;
+use super::*;
+use crate::spend::Spend;
+use crate::talk::{ModelRole, Purpose, Reply, Stop};
+
+#[test]
+fn a_budget_ends_a_task_with_one_call_for_what_there_is_e9_10() {
+    let extra = json!({"budget": {"model_calls": 4}});
+    let sim = goal("count the stars", &extra, |ask| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"text": "1"})),
+        Purpose::Work => wants(&[("echo", json!({"text": format!("{}", ask.call)}))]),
+        Purpose::HandBack => {
+            assert!(ask.tools.is_empty());
+            assert!(
+                ask.messages[1].text.contains("echo text=1 -> ok"),
+                "{}",
+                ask.messages[1].text
+            );
+            said("{\"notes\": \"three are counted\", \"output\": 3}")
+        }
+        other => panic!("{other:?}"),
+    })
+    .driven_on();
+    assert_eq!(*purposes(&sim).last().unwrap(), Purpose::HandBack);
+    assert_eq!(
+        sim.run.purse().unwrap().spent.model_calls,
+        4,
+        "no more than allowed, and the last for handing back"
+    );
+    let result = root(&sim);
+    assert_eq!(
+        (result.status, result.stop_reason),
+        (Outcome::Partial, Some(StopReason::BudgetModelCalls))
+    );
+    assert_eq!(result.notes, "three are counted");
+}
+
+#[test]
+fn a_budget_of_nothing_is_nothing_e9_10() {
+    for budget in [json!({"tokens": 0}), json!({"model_calls": 0}), json!({"usd": 0})] {
+        let sim = goal("count the stars", &json!({ "budget": budget }), |ask| {
+            panic!("{:?}", ask.purpose)
+        })
+        .driven_on();
+        assert_eq!(root(&sim).status, Outcome::Partial, "{budget}");
+        assert!(sim.asks.is_empty());
+    }
+}
+
+#[test]
+fn calls_of_tools_have_a_budget_of_their_own_e9_10() {
+    let sim = goal(
+        "count the stars",
+        &json!({"budget": {"tool_calls": 1}}),
+        |ask| match ask.purpose {
+            Purpose::Decide => execute("echo", json!({"text": "1"})),
+            Purpose::Work => wants(&[("echo", json!({"text": format!("{}", ask.call)}))]),
+            _ => said("{\"notes\": \"one\"}"),
+        },
+    )
+    .driven_on();
+    assert_eq!(sim.calls.len(), 1);
+    assert_eq!(root(&sim).stop_reason, Some(StopReason::BudgetToolCalls));
+}
+
+#[test]
+fn what_is_set_aside_and_spent_adds_up_at_every_event_e9_10() {
+    let sim = goal("survey the house", &house(), nested).driven_on();
+    let mut run = Run::new(sim.run.id(), Arc::new(Templates::new()));
+    let (mut spent, mut open) = (Spend::default(), BTreeMap::new());
+    for (at, event) in &sim.journal {
+        run.apply(*at, event).unwrap();
+        match event {
+            Event::Asked { node, reserved, .. } => drop(open.insert(*node, *reserved)),
+            Event::Replied { node, spent: cost, .. } => {
+                open.remove(node);
+                spent = spent.plus(cost);
+            }
+            Event::Started { .. } => spent = spent.plus(&Spend::TOOL_CALL),
+            _ => {}
+        }
+        let reserved = open.values().fold(Spend::default(), |sum, more: &Spend| sum.plus(more));
+        let purse = run.purse().unwrap();
+        assert_eq!(
+            (purse.spent, purse.reserved),
+            (spent, reserved),
+            "after {}",
+            event.name()
+        );
+        let free = purse.free(crate::spend::Dimension::Tokens).unwrap();
+        assert_eq!(purse.spent.tokens() + purse.reserved.tokens() + free, 2_000_000);
+    }
+    assert_eq!(spent.tokens(), 120 * u64::try_from(sim.asks.len()).unwrap());
+    assert_eq!(spent.micro_usd, 200 * u64::try_from(sim.asks.len()).unwrap());
+}
+
+#[test]
+fn a_model_that_is_away_is_asked_again_later_and_then_counts_as_gone_e9_15() {
+    let away = ModelAnswer::Failed(ModelFailure {
+        kind: ModelFailureKind::RateLimited,
+        message: "too many requests".to_owned(),
+        retry_after: Some(Duration::from_secs(7)),
+    });
+    let sim = goal("say hello", &json!({}), move |ask| match ask.call {
+        1 => away.clone(),
+        _ => execute("finish", json!({"notes": "hello"})),
+    })
+    .driven_on();
+    assert_eq!(root(&sim).status, Outcome::Ok);
+    assert_eq!(
+        sim.now,
+        Timestamp::from_millis(8_000),
+        "it was left alone as long as it wanted"
+    );
+
+    let gone = goal("say hello", &json!({}), |_| {
+        ModelAnswer::Failed(ModelFailure {
+            kind: ModelFailureKind::Unavailable,
+            message: "connection refused".to_owned(),
+            retry_after: None,
+        })
+    })
+    .driven_on();
+    assert_eq!(gone.asks.len(), 5);
+    assert_eq!(root(&gone).stop_reason, Some(StopReason::RetriesExhausted));
+    let refused = goal("say hello", &json!({}), |_| {
+        ModelAnswer::Failed(ModelFailure {
+            kind: ModelFailureKind::Unauthorised,
+            message: "the key is refused".to_owned(),
+            retry_after: None,
+        })
+    })
+    .driven_on();
+    assert_eq!(refused.asks.len(), 1);
+    assert_eq!(
+        (root(&refused).stop_reason, root(&refused).severity),
+        (Some(StopReason::Auth), Some(Severity::Hard))
+    );
+    assert_eq!(
+        refused.run.purse().unwrap().spent,
+        Spend::default(),
+        "a call that never began costs nothing"
+    );
+}
+
+#[test]
+fn a_run_never_ends_because_a_model_writes_nonsense_e9_13() {
+    for nonsense in [
+        "",
+        "???",
+        "{\"decision\": ",
+        "{\"decision\": \"dance\"}",
+        "[1, 2]",
+        "null",
+    ] {
+        let sim = goal("say hello", &json!({}), move |_| said(nonsense)).driven_on();
+        assert!(
+            matches!(root(&sim).status, Outcome::Partial),
+            "{nonsense:?}: {:?}",
+            root(&sim)
+        );
+        assert!(sim.asks.len() <= 8, "{nonsense:?} was asked {} times", sim.asks.len());
+    }
+    let refusing = goal("say hello", &json!({}), |_| {
+        replied(Reply {
+            text: "I will not.".to_owned(),
+            calls: Vec::new(),
+            stop: Stop::Refusal,
+        })
+    })
+    .driven_on();
+    assert_eq!(refusing.asks.len(), 1, "who refuses is not asked again");
+    assert_eq!(root(&refusing).stop_reason, Some(StopReason::Refused));
+}
+
+#[test]
+fn a_model_that_only_talks_is_taken_at_its_word_but_not_fully_e9_13() {
+    let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"text": "hello"})),
+        _ => said("Hello to everybody."),
+    })
+    .driven_on();
+    assert_eq!(purposes(&sim), [Purpose::Decide, Purpose::Work, Purpose::Work]);
+    let result = root(&sim);
+    assert_eq!(
+        (result.status, result.stop_reason),
+        (Outcome::Partial, Some(StopReason::Unparseable))
+    );
+    assert_eq!(result.notes, "Hello to everybody.");
+}
+
+#[test]
+fn unknown_tools_are_answered_and_three_rounds_of_them_are_a_loop_e9_13() {
+    let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
+        Purpose::Decide => execute("dance", json!({})),
+        Purpose::Work => wants(&[("dance", json!({}))]),
+        _ => said("{\"notes\": \"nothing\"}"),
+    })
+    .driven_on();
+    assert!(read_by(&sim, 1).contains("there is no tool dance; there are echo, write, deny, fail, finish"));
+    assert_eq!(root(&sim).stop_reason, Some(StopReason::Loop));
+    assert!(sim.calls.is_empty());
+}
+
+#[test]
+fn the_same_look_twice_is_answered_from_the_first_unless_something_was_changed_seed_000() {
+    let sim = goal("say hello", &json!({}), |ask| match ask.call {
+        1 => execute("echo", json!({"text": "a"})),
+        2 => wants(&[("echo", json!({"text": "a"})), ("echo", json!({"text": "b"}))]),
+        3 => wants(&[("write", json!({"text": "x"}))]),
+        4 => wants(&[("echo", json!({"text": "a"}))]),
+        _ => finish("done"),
+    })
+    .driven_on();
+    let texts: Vec<&str> = sim
+        .calls
+        .iter()
+        .map(|(_, args)| args["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(texts, ["a", "b", "x", "a"]);
+    assert!(read_by(&sim, 2).contains("not called again"));
+}
+
+#[test]
+fn a_task_whose_every_call_was_denied_is_not_done_e9_7() {
+    let sim = goal("say hello", &json!({}), |ask| match ask.call {
+        1 => execute("deny", json!({"text": "a"})),
+        _ => finish("done"),
+    })
+    .driven_on();
+    assert_eq!(root(&sim).status, Outcome::Partial);
+    assert!(
+        read_by(&sim, 1).contains("failed (policy_denied)"),
+        "{}",
+        read_by(&sim, 1)
+    );
+}
+
+#[test]
+fn references_that_name_nothing_are_left_out_and_counted_e9_7() {
+    let sim = goal("say hello", &json!({}), |ask| match ask.call {
+        1 => execute("echo", json!({"text": "a"})),
+        _ => {
+            let answer = &ask.messages.last().unwrap().text;
+            let id = &answer[answer.find("[tool_call ").unwrap() + 11..answer.len() - 1];
+            wants(&[(
+                "finish",
+                json!({"notes": "done", "evidence": [
+                    {"kind": "tool_call", "id": id}, {"kind": "tool_call", "id": "0123456789abcdef"},
+                    {"kind": "file", "id": "nowhere.txt"}, {"kind": "node"}
+                ]}),
+            )])
+        }
+    })
+    .driven_on();
+    let result = root(&sim);
+    assert_eq!(result.evidence.len(), 1);
+    assert_eq!(result.evidence[0].id, sim.run.node_at("call-1").unwrap().id.to_string());
+    assert!(result.notes.contains("3 references"), "{}", result.notes);
+}
+
+#[test]
+fn a_question_waits_for_a_person_and_only_its_branch_does_e9_14() {
+    let equipment = Equipment {
+        has_person: true,
+        ..equipment()
+    };
+    let model = |ask: &AskAction| -> ModelAnswer {
+        let ask_person = json!({"question": "Which colour?", "options": ["red", "blue"]});
+        match (ask.purpose, task_named(ask).as_str(), ask.call) {
+            (Purpose::Decide, "paint two doors", _) => plan_of(json!([[
+                {"id": "front", "title": "front door", "criteria": ["x"]},
+                {"id": "back", "title": "back door", "criteria": ["x"]}
+            ], {"id": "tell", "title": "tell everybody", "criteria": ["x"]}])),
+            (Purpose::Decide, "front door", _) => execute("ask_person", ask_person),
+            (Purpose::Work, "front door", _) => {
+                assert!(ask.messages.last().unwrap().text.contains("blue\n(answered by ada)"));
+                wants(&[(
+                    "finish",
+                    json!({"notes": "blue", "criteria": [{"id": "c1", "met": true}]}),
+                )])
+            }
+            // Asked at most once: the second gets the answer of the first.
+            (Purpose::Decide, "tell everybody", _) => {
+                assert!(
+                    ask.messages[1].text.contains("which colour: blue"),
+                    "{}",
+                    ask.messages[1].text
+                );
+                execute("ask_person", ask_person)
+            }
+            (Purpose::Work, "tell everybody", _) => {
+                assert!(ask.messages.last().unwrap().text.contains("blue"));
+                wants(&[(
+                    "finish",
+                    json!({"notes": "told", "criteria": [{"id": "c1", "met": true}]}),
+                )])
+            }
+            (Purpose::Aggregate, _, _) => said("{\"notes\": \"all doors\"}"),
+            _ => execute(
+                "finish",
+                json!({"notes": "green", "criteria": [{"id": "c1", "met": true}]}),
+            ),
+        }
+    };
+    let mut sim = goal_with("paint two doors", &json!({}), equipment.clone(), model);
+    loop {
+        sim.derive();
+        if !sim.end_one() {
+            break;
+        }
+    }
+    assert_eq!(sim.status("group-1/back"), Outcome::Ok, "the other branch went on");
+    let (node, question) = sim.run.questions()[0];
+    assert_eq!((question.text.as_str(), question.options.len()), ("Which colour?", 2));
+    assert_eq!(sim.run.node(node).unwrap().state, NodeState::WaitingInput);
+    // It survives a restart.
+    let mut sim = Sim::resumed_with(&sim.journal, equipment, Arc::new(model));
+    sim.derive();
+    assert_eq!(sim.run.questions().len(), 1);
+    sim.record(Event::Answered {
+        node,
+        answer: "blue".to_owned(),
+        by: "ada".to_owned(),
+    });
+    let sim = sim.driven_on();
+    assert_eq!(root(&sim).status, Outcome::Ok, "{}", root(&sim).notes);
+}
+
+#[test]
+fn without_a_person_nobody_is_offered_to_be_asked_e9_14() {
+    let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
+        Purpose::Decide => execute("ask_person", json!({"question": "how?"})),
+        _ => {
+            assert!(ask.tools.iter().all(|tool| tool.name != "ask_person"));
+            finish("hello")
+        }
+    })
+    .driven_on();
+    assert!(sim.run.questions().is_empty());
+    assert_eq!(root(&sim).status, Outcome::Ok);
+}
+
+#[test]
+fn a_pause_begins_nothing_and_outlives_a_restart_e9_14() {
+    let mut sim = goal("say hello", &json!({}), |_| {
+        execute("finish", json!({"notes": "hello"}))
+    });
+    sim.record(Event::Paused {
+        node: None,
+        by: "ada".to_owned(),
+    });
+    sim.derive();
+    assert!(sim.asks.is_empty());
+    let mut sim = Sim::resumed_with(&sim.journal, equipment(), Arc::clone(&sim.model));
+    sim.derive();
+    assert!(sim.asks.is_empty());
+    sim.record(Event::Continued {
+        node: None,
+        by: "ada".to_owned(),
+    });
+    assert_eq!(root(&sim.driven_on()).status, Outcome::Ok);
+}
+
+#[test]
+fn a_cancelled_run_stops_its_models_and_counts_what_they_may_cost_e9_11() {
+    let mut sim = goal("survey the house", &house(), nested);
+    sim.concurrency = 2;
+    for _ in 0..6 {
+        sim.derive();
+        sim.end_one();
+    }
+    sim.derive();
+    assert!(!sim.asking.is_empty());
+    sim.record(Event::CancelRequested {
+        node: None,
+        by: "ada".to_owned(),
+    });
+    let sim = sim.driven_on();
+    assert_eq!(root(&sim).status, Outcome::Cancelled);
+    assert_eq!(sim.run.purse().unwrap().reserved, Spend::default());
+}
+
+#[test]
+fn a_model_in_a_written_plan_sees_the_results_before_it_and_gives_its_own_e9_2() {
+    let mut sim = Sim::new(
+        "version: 1\ntitle: t\nsteps:\n- {id: a, do: {tool: echo, args: {n: 7}}}\n- {id: b, title: think, description: \"about {{ results.a.output.n }}\"}\n- {id: c, do: {tool: echo, args: {x: \"{{ results.b.output.said }}\"}}}",
+    );
+    sim.run.equip(Arc::new(equipment()));
+    sim.model = Arc::new(|ask| {
+        assert!(ask.messages[1].text.contains("about 7"), "{}", ask.messages[1].text);
+        execute("finish", json!({"notes": "thought", "output": {"said": "well"}}))
+    });
+    let sim = sim.driven_on();
+    assert_eq!(sim.args("c"), json!({"x": "well"}));
+}
+
+#[test]
+fn the_rules_of_each_purpose_go_to_the_model_of_its_role() {
+    assert_eq!(Purpose::Decide.role(), ModelRole::Planner);
+    assert_eq!(Purpose::Work.role(), ModelRole::Executor);
+    assert_eq!(Purpose::Judge.role(), ModelRole::Judge);
+}

@@ -1,0 +1,258 @@
+//! What a run uses up, and the limits of it (E9.10).
+
+use serde::{Deserialize, Serialize};
+
+/// Things that are used up. Counts, so that adding them in any order gives the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Spend {
+    /// Tokens that models read.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tokens_in: u64,
+    /// Of these, tokens that the provider had in its cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tokens_cached: u64,
+    /// Tokens that models wrote.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tokens_out: u64,
+    /// Millionths of a US dollar, as far as prices are known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub micro_usd: u64,
+    /// Calls of models.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub model_calls: u64,
+    /// Calls of tools.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tool_calls: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field by reference")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+impl Spend {
+    /// One call of a tool.
+    pub const TOOL_CALL: Self = Self {
+        tokens_in: 0,
+        tokens_cached: 0,
+        tokens_out: 0,
+        micro_usd: 0,
+        model_calls: 0,
+        tool_calls: 1,
+    };
+
+    /// Tokens in both directions.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.tokens_in.saturating_add(self.tokens_out)
+    }
+
+    /// Whether nothing was used.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(&self, more: &Self) -> Self {
+        self.each(more, u64::saturating_add)
+    }
+
+    /// What is left of this without `less`; never below zero.
+    #[must_use]
+    pub fn minus(&self, less: &Self) -> Self {
+        self.each(less, u64::saturating_sub)
+    }
+
+    fn each(&self, other: &Self, with: fn(u64, u64) -> u64) -> Self {
+        Self {
+            tokens_in: with(self.tokens_in, other.tokens_in),
+            tokens_cached: with(self.tokens_cached, other.tokens_cached),
+            tokens_out: with(self.tokens_out, other.tokens_out),
+            micro_usd: with(self.micro_usd, other.micro_usd),
+            model_calls: with(self.model_calls, other.model_calls),
+            tool_calls: with(self.tool_calls, other.tool_calls),
+        }
+    }
+}
+
+/// Something that has a limit and is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dimension {
+    /// Tokens in both directions.
+    Tokens,
+    /// Millionths of a US dollar.
+    MicroUsd,
+    /// Calls of models.
+    ModelCalls,
+    /// Calls of tools.
+    ToolCalls,
+}
+
+impl Dimension {
+    const ALL: [Self; 4] = [Self::Tokens, Self::MicroUsd, Self::ModelCalls, Self::ToolCalls];
+
+    /// The name as it is written in a budget.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tokens => "tokens",
+            Self::MicroUsd => "micro_usd",
+            Self::ModelCalls => "model_calls",
+            Self::ToolCalls => "tool_calls",
+        }
+    }
+
+    fn of(self, spend: &Spend) -> u64 {
+        match self {
+            Self::Tokens => spend.tokens(),
+            Self::MicroUsd => spend.micro_usd,
+            Self::ModelCalls => spend.model_calls,
+            Self::ToolCalls => spend.tool_calls,
+        }
+    }
+}
+
+/// How much may be used up; `None` is "as much as whatever is above allows". `0` is zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Allowance {
+    /// Tokens in both directions.
+    pub tokens: Option<u64>,
+    /// Millionths of a US dollar.
+    pub micro_usd: Option<u64>,
+    /// Calls of models.
+    pub model_calls: Option<u64>,
+    /// Calls of tools.
+    pub tool_calls: Option<u64>,
+}
+
+impl Allowance {
+    /// The limit of one dimension.
+    #[must_use]
+    pub fn of(&self, dimension: Dimension) -> Option<u64> {
+        match dimension {
+            Dimension::Tokens => self.tokens,
+            Dimension::MicroUsd => self.micro_usd,
+            Dimension::ModelCalls => self.model_calls,
+            Dimension::ToolCalls => self.tool_calls,
+        }
+    }
+}
+
+/// What a subtree may use, has used, and has set aside for calls under way.
+///
+/// `spent + reserved + free = limit` in every dimension that has a limit, unless a call cost more than was set aside for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Purse {
+    /// How much may be used.
+    pub limit: Allowance,
+    /// What was used.
+    pub spent: Spend,
+    /// What calls under way may come to.
+    pub reserved: Spend,
+}
+
+impl Purse {
+    /// The first dimension in which `more` does not fit. Of every limit a tenth, and at least the cost of one such call, is
+    /// kept for putting results together and for handing back; only calls for that may use it (`is_last`).
+    #[must_use]
+    pub fn refuses(&self, more: &Spend, is_last: bool) -> Option<Dimension> {
+        let used = self.spent.plus(&self.reserved).plus(more);
+        Dimension::ALL.into_iter().find(|dimension| {
+            let Some(limit) = self.limit.of(*dimension) else {
+                return false;
+            };
+            let kept = match dimension {
+                _ if is_last => 0,
+                // A tool is never called for handing back.
+                Dimension::ToolCalls => 0,
+                Dimension::ModelCalls => (limit / 10).max(1),
+                Dimension::Tokens | Dimension::MicroUsd => limit / 10,
+            };
+            dimension.of(more) > 0 && dimension.of(&used) > limit.saturating_sub(kept)
+        })
+    }
+
+    /// What is left of one dimension; `None` if it has no limit.
+    #[must_use]
+    pub fn free(&self, dimension: Dimension) -> Option<u64> {
+        let used = dimension.of(&self.spent.plus(&self.reserved));
+        Some(self.limit.of(dimension)?.saturating_sub(used))
+    }
+
+    /// The fullest dimension, in per cent of its limit.
+    #[must_use]
+    pub fn per_cent(&self) -> u64 {
+        let of = |dimension: &Dimension| {
+            let limit = self.limit.of(*dimension)?;
+            Some(
+                dimension
+                    .of(&self.spent)
+                    .saturating_mul(100)
+                    .checked_div(limit)
+                    .unwrap_or(100),
+            )
+        };
+        Dimension::ALL.iter().filter_map(of).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(n: u64) -> Spend {
+        Spend {
+            tokens_in: n,
+            ..Spend::default()
+        }
+    }
+
+    fn purse(limit: u64) -> Purse {
+        Purse {
+            limit: Allowance {
+                tokens: Some(limit),
+                ..Allowance::default()
+            },
+            ..Purse::default()
+        }
+    }
+
+    #[test]
+    fn a_tenth_is_kept_for_the_end_e9_10() {
+        let purse = purse(1_000);
+        assert_eq!(purse.refuses(&tokens(900), false), None);
+        assert_eq!(purse.refuses(&tokens(901), false), Some(Dimension::Tokens));
+        assert_eq!(purse.refuses(&tokens(1_000), true), None);
+        assert_eq!(purse.refuses(&tokens(1_001), true), Some(Dimension::Tokens));
+    }
+
+    #[test]
+    fn zero_is_zero_and_absence_is_no_limit_e9_10() {
+        assert_eq!(purse(0).refuses(&tokens(1), true), Some(Dimension::Tokens));
+        // What uses nothing of it is not refused.
+        assert_eq!(purse(0).refuses(&Spend::TOOL_CALL, false), None);
+        assert_eq!(Purse::default().refuses(&tokens(u64::MAX), false), None);
+    }
+
+    #[test]
+    fn one_call_is_kept_even_of_a_small_number_e9_10() {
+        let mut purse = Purse {
+            limit: Allowance {
+                model_calls: Some(2),
+                ..Allowance::default()
+            },
+            ..Purse::default()
+        };
+        let call = Spend {
+            model_calls: 1,
+            ..Spend::default()
+        };
+        assert_eq!(purse.refuses(&call, false), None);
+        purse.spent = call;
+        assert_eq!(purse.refuses(&call, false), Some(Dimension::ModelCalls));
+        assert_eq!(purse.refuses(&call, true), None);
+    }
+}

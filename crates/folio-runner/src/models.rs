@@ -1,0 +1,264 @@
+//! The models of a runner, and one call of one of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use folio_engine::run::{
+    AskAction, Equipment, ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec, PlanMode, Price,
+};
+use folio_engine::spend::Spend;
+use folio_engine::talk::{self, ModelRole, Purpose, Stop, ToolOffer};
+use folio_memory::tokens::for_model;
+use folio_model::{
+    Message, Model, ModelErrorKind, Reply, Request, Role, Speaker, StopCause, ToolCall, ToolDescription,
+};
+use folio_tools::{Effect, Registry, ShellPolicy};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::runner::known_tools;
+
+/// How long one call of a model may take.
+const TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// Calls of one model that are under way at one moment, over all runs of a runner (E9.15).
+const AT_A_TIME: usize = 16;
+/// Tokens of a request and its answer, if nobody says.
+const WINDOW: u32 = 128_000;
+/// Tokens of one answer, if nobody says.
+const ANSWER_TOKENS: u32 = 4_096;
+
+/// One model that a runner may ask. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct RunnerModel {
+    /// Its name, as people write it.
+    pub name: String,
+    /// It.
+    pub model: Arc<dyn Model>,
+    /// Tokens of a request and its answer together.
+    pub window: u32,
+    /// The most tokens of one answer.
+    pub answer_tokens: u32,
+    /// What it costs; `None` if nobody knows.
+    pub price: Option<Price>,
+    slots: Arc<Semaphore>,
+}
+
+impl RunnerModel {
+    /// A model with the usual limits: a window of 128,000 tokens, answers of at most 4,096, sixteen calls at a time.
+    #[must_use]
+    pub fn new(name: impl Into<String>, model: Arc<dyn Model>) -> Self {
+        Self {
+            name: name.into(),
+            model,
+            window: WINDOW,
+            answer_tokens: ANSWER_TOKENS,
+            price: None,
+            slots: Arc::new(Semaphore::new(AT_A_TIME)),
+        }
+    }
+
+    /// How many calls of it may be under way at one moment; at least one.
+    #[must_use]
+    pub fn at_a_time(mut self, calls: usize) -> Self {
+        self.slots = Arc::new(Semaphore::new(calls.max(1)));
+        self
+    }
+
+    fn spec(&self) -> ModelSpec {
+        ModelSpec {
+            tokens: Arc::new(for_model(&self.name)),
+            window: self.window,
+            answer_tokens: self.answer_tokens,
+            price: self.price,
+        }
+    }
+}
+
+/// The models of a runner, one for each role. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct RunnerModels {
+    /// Decides, plans, puts together.
+    pub planner: RunnerModel,
+    /// Works with tools.
+    pub executor: RunnerModel,
+    /// Judges.
+    pub judge: RunnerModel,
+}
+
+impl RunnerModels {
+    /// The same model for every role.
+    #[must_use]
+    pub fn one(model: RunnerModel) -> Self {
+        Self {
+            planner: model.clone(),
+            executor: model.clone(),
+            judge: model,
+        }
+    }
+
+    pub(crate) fn of(&self, role: ModelRole) -> &RunnerModel {
+        match role {
+            ModelRole::Planner => &self.planner,
+            ModelRole::Executor => &self.executor,
+            ModelRole::Judge => &self.judge,
+        }
+    }
+
+    /// What the engine has to know of models, tools and people.
+    pub(crate) fn equipment(
+        &self,
+        registry: &Registry,
+        shell: &ShellPolicy,
+        has_person: bool,
+        plan: PlanMode,
+    ) -> Equipment {
+        let may_call = |name: &str| name != "shell" || *shell != ShellPolicy::AskDenied;
+        let offers = registry
+            .specs()
+            .filter(|spec| may_call(&spec.name))
+            .map(|spec| ToolOffer {
+                name: spec.name.clone(),
+                description: spec.description.clone(),
+                args_schema: spec.args_schema(),
+                writes: !matches!(spec.effect, Effect::Pure | Effect::Read),
+            });
+        Equipment {
+            planner: self.planner.spec(),
+            executor: self.executor.spec(),
+            judge: self.judge.spec(),
+            tools: offers.collect(),
+            known: known_tools(registry),
+            has_person,
+            plan,
+            timeout: TIMEOUT,
+        }
+    }
+}
+
+/// What came of a call of a model.
+#[derive(Debug)]
+pub(crate) struct AskEnded {
+    /// For which node, and which of its calls.
+    pub(crate) ask: (folio_engine::NodeId, u32),
+    pub(crate) answer: ModelAnswer,
+    pub(crate) duration: Duration,
+}
+
+/// Asks `model`, and waits for its answer, its time limit, or `cancel`.
+pub(crate) async fn ask(model: RunnerModel, action: AskAction, cancel: CancellationToken) -> AskEnded {
+    let id = (action.node, action.call);
+    let began = Instant::now();
+    let timeout = action.timeout;
+    let request = request_of(action);
+    let asking = async {
+        // A place is waited for no longer than the call itself.
+        let _place = model.slots.acquire().await;
+        model.model.reply(&request, &mut |_| {}).await
+    };
+    let answer = tokio::select! {
+        biased;
+        () = cancel.cancelled() => ModelAnswer::Stopped,
+        answered = tokio::time::timeout(timeout, asking) => match answered {
+            Ok(Ok(reply)) => answer_of(reply, &model.name),
+            Ok(Err(error)) => ModelAnswer::Failed(ModelFailure {
+                kind: kind_of(error.kind),
+                message: error.to_string(),
+                retry_after: error.retry_after,
+            }),
+            Err(_) => ModelAnswer::Failed(ModelFailure {
+                kind: ModelFailureKind::Unavailable,
+                message: format!("{} did not answer within {timeout:?}", model.name),
+                retry_after: None,
+            }),
+        },
+    };
+    AskEnded {
+        ask: id,
+        answer,
+        duration: began.elapsed(),
+    }
+}
+
+fn request_of(action: AskAction) -> Request {
+    let role = match action.purpose {
+        Purpose::Judge => Role::Judge,
+        purpose => match purpose.role() {
+            ModelRole::Planner => Role::Planner,
+            ModelRole::Executor => Role::Executor,
+            ModelRole::Judge => Role::Judge,
+        },
+    };
+    let messages = action.messages.into_iter().map(message_of).collect();
+    let tools = action.tools.into_iter().map(|tool| ToolDescription {
+        name: tool.name,
+        description: tool.description,
+        args_schema: tool.args_schema,
+    });
+    Request {
+        role,
+        messages,
+        tools: tools.collect(),
+        answer_schema: action.answer_schema,
+        tokens_max: action.answer_tokens,
+        temperature: action.temperature,
+        idempotency_key: action.idempotency_key,
+    }
+}
+
+fn message_of(message: talk::Message) -> Message {
+    let calls = message.calls.into_iter().map(|call| ToolCall {
+        id: call.id,
+        tool: call.tool,
+        args: call.args,
+    });
+    Message {
+        speaker: match message.speaker {
+            talk::Speaker::System => Speaker::System,
+            talk::Speaker::User => Speaker::User,
+            talk::Speaker::Assistant => Speaker::Assistant,
+            talk::Speaker::Tool => Speaker::Tool,
+        },
+        text: message.text,
+        tool_calls: calls.collect(),
+        answers: message.answers,
+    }
+}
+
+fn answer_of(reply: Reply, model: &str) -> ModelAnswer {
+    let calls = reply.tool_calls.into_iter().map(|call| talk::Wanted {
+        id: call.id,
+        tool: call.tool,
+        args: call.args,
+    });
+    ModelAnswer::Replied {
+        reply: talk::Reply {
+            text: reply.text,
+            calls: calls.collect(),
+            stop: match reply.stop {
+                StopCause::Done | StopCause::ToolCalls => Stop::Done,
+                StopCause::Length => Stop::Length,
+                StopCause::Refusal => Stop::Refusal,
+            },
+        },
+        used: reply.usage.map(|usage| Spend {
+            tokens_in: usage.tokens_in,
+            tokens_cached: usage.tokens_cached,
+            tokens_out: usage.tokens_out,
+            ..Spend::default()
+        }),
+        model: model.to_owned(),
+    }
+}
+
+fn kind_of(kind: ModelErrorKind) -> ModelFailureKind {
+    match kind {
+        ModelErrorKind::Unauthorised => ModelFailureKind::Unauthorised,
+        ModelErrorKind::Refused => ModelFailureKind::Refused,
+        ModelErrorKind::RateLimited => ModelFailureKind::RateLimited,
+        ModelErrorKind::TooLong => ModelFailureKind::TooLong,
+        ModelErrorKind::Malformed => ModelFailureKind::Malformed,
+        ModelErrorKind::Invalid => ModelFailureKind::Invalid,
+        _ => ModelFailureKind::Unavailable,
+    }
+}

@@ -1,0 +1,284 @@
+//! The store is gone at every commit of a suite of runs that models work on, and somebody else goes on: the end is the same,
+//! what was answered is not asked again, and no effect is made under two keys (E9.9).
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod models_support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use folio_engine::{Event, NodeId, Run};
+use folio_memory::{RunId, Seq};
+use folio_model::{Cue, ScriptedModel};
+use folio_runner::Runner;
+use folio_store::Store;
+use folio_testkit::{Fault, FaultyStore};
+use models_support::*;
+use serde_json::{Value, json};
+
+/// A kind of run that is cut off everywhere.
+struct Scenario {
+    name: &'static str,
+    goal: &'static str,
+    extra: Value,
+    cues: fn() -> Vec<Cue>,
+    /// What somebody does from outside once it has begun.
+    outside: Outside,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outside {
+    Nothing,
+    /// Answers whatever is asked.
+    Answers,
+}
+
+fn mending() -> Vec<Cue> {
+    vec![
+        planning(
+            "mend the clock",
+            json!([{"id": "open", "title": "open the case", "criteria": ["it is open"]},
+                   {"id": "oil", "title": "oil its wheels", "criteria": ["it ticks"], "satisfies": ["c1"]}]),
+        ),
+        doing("open the case", "mend", json!({"what": "case"})),
+        finishing("open the case"),
+        doing(
+            "oil its wheels",
+            "finish",
+            json!({"status": "failed", "notes": "a tooth is broken"}),
+        ),
+        replanning(
+            json!([{"id": "replace", "title": "replace wheel", "needs": ["open"], "criteria": ["it fits"], "satisfies": ["c1"]}]),
+        ),
+        doing("replace wheel", "mend", json!({"what": "wheel"})),
+        finishing("replace wheel"),
+        aggregating("mend the clock", "see the steps"),
+        judging("replace wheel", "met"),
+        judging("", "unmet"),
+    ]
+}
+
+fn counting() -> Vec<Cue> {
+    vec![
+        doing("count the stars", "mend", json!({"what": "1"})),
+        calling("count the stars", "", "mend", json!({"what": "2"})),
+        handing_back("some are counted"),
+    ]
+}
+
+fn asking() -> Vec<Cue> {
+    vec![
+        planning(
+            "paint two doors",
+            json!([[{"id": "front", "title": "front door", "criteria": ["x"]}, {"id": "back", "title": "back door", "criteria": ["x"]}]]),
+        ),
+        doing("front door", "ask_person", json!({"question": "Which colour?"})),
+        calling(
+            "front door",
+            "blue",
+            "finish",
+            json!({"notes": "blue", "criteria": [{"id": "c1", "met": true}]}),
+        ),
+        doing("back door", "mend", json!({"what": "door"})),
+        finishing("back door"),
+        aggregating("paint two doors", "all doors"),
+    ]
+}
+
+fn items() -> Vec<Cue> {
+    vec![
+        planning(
+            "visit three towns",
+            json!([{"id": "find", "title": "find the towns", "criteria": ["three"]},
+                   {"id": "each", "title": "visit each", "for_each": "results.find.output.towns", "as": "town",
+                    "step": {"id": "go", "title": "go to {{ town }}", "criteria": ["been there"]}}]),
+        ),
+        doing(
+            "find the towns",
+            "finish",
+            json!({"notes": "three", "output": {"towns": ["Ulm", "Rom", "Wien"]}, "criteria": [{"id": "c1", "met": true}]}),
+        ),
+        doing("go to Ulm", "mend", json!({"what": "Ulm"})),
+        doing("go to Rom", "mend", json!({"what": "Rom"})),
+        doing("go to Wien", "mend", json!({"what": "Wien"})),
+        finishing("go to Ulm"),
+        finishing("go to Rom"),
+        finishing("go to Wien"),
+        aggregating("visit three towns", "all three"),
+    ]
+}
+
+fn scenarios() -> Vec<Scenario> {
+    let of = |name, goal, extra, cues, outside| Scenario {
+        name,
+        goal,
+        extra,
+        cues,
+        outside,
+    };
+    vec![
+        of(
+            "recursive",
+            "survey the house",
+            json!({"criteria": ["the owner knows"]}),
+            nested as fn() -> _,
+            Outside::Nothing,
+        ),
+        of("for_each", "visit three towns", json!({}), items, Outside::Nothing),
+        of(
+            "re-plan",
+            "mend the clock",
+            json!({"criteria": ["it ticks"]}),
+            mending,
+            Outside::Nothing,
+        ),
+        of("question", "paint two doors", json!({}), asking, Outside::Answers),
+        of(
+            "budget stop",
+            "count the stars",
+            json!({"budget": {"model_calls": 5}}),
+            counting,
+            Outside::Nothing,
+        ),
+    ]
+}
+
+/// Everything that a run came to, times and how often it was tried aside.
+fn outcome(run: &Run) -> BTreeMap<String, Value> {
+    let of = |node: folio_engine::NodeView<'_>| {
+        let result = node.result.expect("a run that has ended has results");
+        let told = json!([
+            result.status,
+            result.stop_reason,
+            result.notes,
+            result.output,
+            result.verdicts
+        ]);
+        (node.path.to_owned(), told)
+    };
+    run.tree().into_iter().map(of).collect()
+}
+
+async fn answered_calls(runner: &Runner, id: RunId) -> BTreeSet<(NodeId, u32)> {
+    let journal = runner.workspace().journal(id, Seq(0)).await.unwrap();
+    let answered = journal.events.iter().filter_map(|(_, event)| match event {
+        Event::Replied { node, call, .. } => Some((*node, *call)),
+        _ => None,
+    });
+    answered.collect()
+}
+
+/// Drives, and answers what is asked meanwhile.
+async fn drive(runner: &Runner, run: RunId, outside: Outside) -> Result<(), folio_runner::RunnerError> {
+    let driver = runner.clone();
+    let mut driving = tokio::spawn(async move { driver.drive(run).await });
+    loop {
+        tokio::select! {
+            driven = &mut driving => return driven.unwrap().map(|_| ()),
+            () = tokio::task::yield_now(), if outside == Outside::Answers => {
+                let Ok(loaded) = runner.load(run).await else { continue };
+                if let Some((node, _)) = loaded.questions().first()
+                    && runner.answer(run, *node, "blue", "ada").await.is_err()
+                {
+                    // The store is gone, and whoever drives the run waits for an answer: its process ends, too.
+                    driving.abort();
+                    let _aborted = driving.await;
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// Drives a run whose driver is gone, as soon as what it still had under way has ended and let go of the run.
+async fn taken_up(runner: &Runner, run: RunId, outside: Outside, told: &str) {
+    for _ in 0..10_000 {
+        match drive(runner, run, outside).await {
+            Ok(()) => return,
+            Err(folio_runner::RunnerError::Store(folio_store::StoreError::RunTaken { .. })) => {
+                tokio::task::yield_now().await;
+            }
+            Err(error) => panic!("{told}: {error}"),
+        }
+    }
+    panic!("{told}: its first driver never lets go of it");
+}
+
+#[tokio::test]
+async fn every_commit_may_be_the_last_e9_9() {
+    let mut cut = 0;
+    for scenario in scenarios() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(FaultyStore::new(sqlite(&folder.path().join("whole.db"))));
+        let (model, effects) = (Arc::new(ScriptedModel::new((scenario.cues)())), Effects::default());
+        let whole = runner(Arc::clone(&store) as Arc<dyn Store>, &model, &effects, true);
+        let run = submit(&whole, of_goal(scenario.goal, scenario.extra.clone())).await;
+        let before = store.commits();
+        drive(&whole, run, scenario.outside).await.unwrap();
+        let commits = store.commits();
+        let expected = outcome(&whole.load(run).await.unwrap());
+        let made: BTreeSet<String> = effects
+            .lock()
+            .unwrap()
+            .keys()
+            .map(|key| key.rsplit('/').next().unwrap().to_owned())
+            .collect();
+
+        for (last, fault) in (before + 1..=commits).flat_map(|at| [(at, Fault::Gone), (at, Fault::WrittenUnanswered)]) {
+            let told = format!("{}: {fault:?} at commit {last} of {before}..{commits}", scenario.name);
+            let path = folder.path().join(format!("{last}-{fault:?}.db"));
+            let store = Arc::new(FaultyStore::new(sqlite(&path)));
+            let (model, effects) = (Arc::new(ScriptedModel::new((scenario.cues)())), Effects::default());
+            let first = runner(Arc::clone(&store) as Arc<dyn Store>, &model, &effects, true);
+            let run = submit(&first, of_goal(scenario.goal, scenario.extra.clone())).await;
+            store.fail(last, fault);
+            // What comes after the run's end (its turn) may fail without the run failing.
+            let _ended = drive(&first, run, scenario.outside).await;
+            // The process is gone, with everything that it held.
+            drop((first, store));
+            let second_model = Arc::new(ScriptedModel::new((scenario.cues)()));
+            let second = runner(sqlite(&path), &second_model, &effects, true);
+            let answered = answered_calls(&second, run).await;
+            taken_up(&second, run, scenario.outside, &told).await;
+
+            let ended = second.load(run).await.unwrap();
+            let spent = ended.purse().unwrap();
+            if scenario.name != "budget stop" {
+                assert_eq!(outcome(&ended), expected, "{told}");
+            } else {
+                // A call whose end nobody saw counts as spent, so there may be fewer.
+                assert_eq!(
+                    ended.result().unwrap().stop_reason,
+                    Some(folio_engine::StopReason::BudgetModelCalls),
+                    "{told}"
+                );
+                assert!(
+                    spent.spent.model_calls <= 5,
+                    "{told}: {} calls",
+                    spent.spent.model_calls
+                );
+            }
+            assert_eq!(spent.reserved, folio_engine::spend::Spend::default(), "{told}");
+            for key in keys(&second_model.asked()) {
+                let mut parts = key.split('/').skip(1);
+                let (node, call) = (
+                    parts.next().unwrap().parse().unwrap(),
+                    parts.next().unwrap().parse().unwrap(),
+                );
+                assert!(!answered.contains(&(node, call)), "{told}: {key} was asked again");
+            }
+            // An effect that is made again is made under the same key; none that is not owed is made.
+            let effects = effects.lock().unwrap();
+            let keys: BTreeSet<String> = effects
+                .keys()
+                .map(|key| key.rsplit('/').next().unwrap().to_owned())
+                .collect();
+            assert!(keys.len() <= made.len(), "{told}: {keys:?}");
+            assert!(effects.values().all(|times| *times <= 2), "{told}: {effects:?}");
+            cut += 1;
+        }
+    }
+    println!("cut off {cut} times, and gone on to the same end every time");
+    assert!(cut > 150, "only {cut} cuts");
+}

@@ -1,0 +1,231 @@
+//! Goals that models work on, in a real store with real tools.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod models_support;
+
+use std::sync::Arc;
+
+use folio_engine::{Outcome, StopReason};
+use folio_memory::{EntryQuery, PageQuery, PageRole, RunId};
+use folio_model::{ModelErrorKind, Role, ScriptedModel, When};
+use folio_runner::{Runner, RunnerError, RunnerOptions};
+use models_support::*;
+use serde_json::json;
+
+struct House {
+    runner: Runner,
+    model: Arc<ScriptedModel>,
+    effects: Effects,
+    _folder: tempfile::TempDir,
+}
+
+impl House {
+    fn new(cues: Vec<folio_model::Cue>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let model = Arc::new(ScriptedModel::new(cues));
+        let effects = Effects::default();
+        let runner = runner(sqlite(&folder.path().join("folio.db")), &model, &effects, true);
+        Self {
+            runner,
+            model,
+            effects,
+            _folder: folder,
+        }
+    }
+
+    async fn markdown(&self, run: RunId, branch: Option<&str>) -> String {
+        let workspace = self.runner.workspace();
+        let query = PageQuery {
+            run: Some(run),
+            ..PageQuery::default()
+        };
+        let pages = workspace.pages(&query).await.unwrap();
+        let is_it = |page: &&folio_memory::Page| match branch {
+            None => page.fields.role == PageRole::ScratchpadRoot,
+            Some(branch) => page.fields.branch_id.as_deref() == Some(branch),
+        };
+        let page = pages.iter().find(is_it).unwrap();
+        workspace
+            .page_markdown(folio_memory::id::Ref::Id(page.id))
+            .await
+            .unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_goal_is_taken_apart_done_and_put_together_and_all_of_it_is_on_pages_seed_000() {
+    let house = House::new(nested());
+    let run = submit(
+        &house.runner,
+        of_goal("survey the house", json!({"criteria": ["the owner knows"]})),
+    )
+    .await;
+    let result = house.runner.drive(run).await.unwrap();
+    assert_eq!(
+        (result.status, result.notes.as_str()),
+        (Outcome::Ok, "all of the house")
+    );
+    assert_eq!(house.effects.lock().unwrap().len(), 4, "each leaf mended once");
+    house.model.finish().unwrap();
+
+    let main = house.markdown(run, None).await;
+    for part in [
+        "## Goal\n\nsurvey the house",
+        "## Iteration 1: plan",
+        "walk through",
+        "## Branch roll-up",
+        "c1: met",
+    ] {
+        assert!(main.contains(part), "{part:?} is not in\n{main}");
+    }
+    let leaf = house.markdown(run, Some("group-2/roof/north")).await;
+    for part in ["Decision: do it directly", "mend: ok", "north side: done"] {
+        assert!(leaf.contains(part), "{part:?} is not in\n{leaf}");
+    }
+    // The trace tells which model was asked for what, and what it cost.
+    let trace = house.runner.workspace().trace(folio_store::workspace::TraceQuery {
+        run: Some(folio_memory::id::Ref::Id(run)),
+        limit: 1_000,
+        ..Default::default()
+    });
+    let lines = trace.await.unwrap();
+    for operation in ["planned", "replied", "checked"] {
+        let told: Vec<&str> = lines.iter().map(|line| line.operation.as_str()).collect();
+        assert!(told.contains(&operation), "{operation} is not among {told:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_memory_holds_reaches_the_model_and_what_models_observe_reaches_memory_seed_002() {
+    let cues = vec![
+        doing(
+            "choose a wine",
+            "observe",
+            json!({"type": "learning", "content": "the guest likes Burgundy", "tags": ["wine"]}),
+        ),
+        finishing("choose a wine"),
+        doing("choose a second wine", "finish", json!({"notes": "Burgundy again"})),
+    ];
+    let house = House::new(cues);
+    let first = submit(&house.runner, of_goal("choose a wine", json!({}))).await;
+    assert_eq!(house.runner.drive(first).await.unwrap().status, Outcome::Ok);
+    let stored = house
+        .runner
+        .workspace()
+        .observations(EntryQuery::default())
+        .await
+        .unwrap();
+    assert_eq!(stored.items[0].fields.body, "the guest likes Burgundy");
+    let second = submit(&house.runner, of_goal("choose a second wine", json!({}))).await;
+    house.runner.drive(second).await.unwrap();
+    let asked = house.model.asked();
+    let told = &asked.last().unwrap().messages[1].text;
+    assert!(told.contains("the guest likes Burgundy"), "{told}");
+}
+
+#[tokio::test]
+async fn a_question_waits_until_somebody_answers_it_from_outside_e9_14() {
+    let house = House::new(vec![
+        doing(
+            "paint the door",
+            "ask_person",
+            json!({"question": "Which colour?", "options": ["red", "blue"]}),
+        ),
+        calling("paint the door", "blue", "finish", json!({"notes": "painted blue"})),
+    ]);
+    let run = submit(&house.runner, of_goal("paint the door", json!({}))).await;
+    let driver = house.runner.clone();
+    let driving = tokio::spawn(async move { driver.drive(run).await });
+    let node = loop {
+        let loaded = house.runner.load(run).await.unwrap();
+        if let Some((node, _)) = loaded.questions().first() {
+            break *node;
+        }
+        tokio::task::yield_now().await;
+    };
+    let wrong = house.runner.answer(run, node, "green", "ada").await;
+    assert!(matches!(wrong, Err(RunnerError::NotAnOption { .. })));
+    house.runner.answer(run, node, "blue", "ada").await.unwrap();
+    let result = driving.await.unwrap().unwrap();
+    assert_eq!(result.notes, "painted blue");
+    // The second answer comes too late, and changes nothing.
+    house.runner.answer(run, node, "red", "bob").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_run_that_needs_a_model_is_left_alone_by_who_has_none() {
+    let house = House::new(vec![doing("paint the door", "finish", json!({"notes": "painted"}))]);
+    let run = submit(&house.runner, of_goal("paint the door", json!({}))).await;
+    let workspace = house.runner.workspace().clone();
+    let without = Runner::new(workspace, registry(&house.effects), RunnerOptions::default());
+    let refused = without.drive(run).await.unwrap_err();
+    assert!(matches!(refused, RunnerError::NeedsModel { .. }), "{refused}");
+    assert_eq!(
+        house.runner.drive(run).await.unwrap().status,
+        Outcome::Ok,
+        "it was not harmed"
+    );
+}
+
+#[tokio::test]
+async fn a_model_that_refuses_its_key_ends_the_run_and_says_so_e9_4() {
+    let house = House::new(vec![When::any().error(ModelErrorKind::Unauthorised).always()]);
+    let run = submit(&house.runner, of_goal("paint the door", json!({}))).await;
+    let result = house.runner.drive(run).await.unwrap();
+    assert_eq!(
+        (result.status, result.stop_reason),
+        (Outcome::Failed, Some(StopReason::Auth))
+    );
+    assert!(result.notes.contains("did not answer"), "{}", result.notes);
+}
+
+#[tokio::test]
+async fn a_secret_that_a_model_writes_does_not_reach_the_disk() {
+    let secret = ["ghp", "_", "16C7e42F292c6912E7710c838347Ae178B4a"].concat();
+    let house = House::new(vec![doing(
+        "find the key",
+        "finish",
+        json!({"notes": format!("it is {secret}")}),
+    )]);
+    let run = submit(&house.runner, of_goal("find the key", json!({}))).await;
+    let result = house.runner.drive(run).await.unwrap();
+    assert!(!result.notes.contains(&secret), "{}", result.notes);
+    let journal = house
+        .runner
+        .workspace()
+        .journal(run, folio_memory::Seq(0))
+        .await
+        .unwrap();
+    assert!(!serde_json::to_string(&journal.events).unwrap().contains(&secret));
+}
+
+#[tokio::test]
+async fn models_of_a_written_plan_work_beside_its_calls() {
+    let house = House::new(vec![
+        When::role(Role::Planner)
+            .contains("You decide how")
+            .contains("# The task\njudge it\nthere are 3")
+            .json(&json!({"decision": "execute", "reason": "small", "action": {"tool": "finish", "args": {"notes": "three is fine", "output": {"fine": true}}}})),
+    ]);
+    let plan = "
+title: Count and judge
+steps:
+  - {id: count, do: {tool: text, args: {op: count, value: [a, b, c]}}}
+  - {id: judge, title: judge it, description: 'there are {{ results.count.output.value }}'}
+  - {id: say, do: {tool: text, args: {op: echo, value: '{{ results.judge.output.fine }}'}}}
+output: '{{ results.say.output.value }}'
+";
+    let plan = folio_engine::plan::parse(plan, &house.runner.known()).unwrap();
+    let run = submit(
+        &house.runner,
+        folio_runner::NewRun {
+            plan,
+            ..of_goal("x", json!({}))
+        },
+    )
+    .await;
+    let result = house.runner.drive(run).await.unwrap();
+    assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
+    assert_eq!(json!(result.output), json!({"inline": true}));
+}

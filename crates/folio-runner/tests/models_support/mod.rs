@@ -1,0 +1,214 @@
+//! A house with a model in it that answers by a script, and a tool that counts its effects.
+
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "shared by several tests, none of which needs all; one that cannot go on has failed"
+)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use folio_engine::plan::{self, Plan};
+use folio_memory::{Actor, Role, RunId, SpaceName, ThreadKey};
+use folio_model::{Cue, Request, Role as ModelRole, ScriptedModel, When};
+use folio_runner::{NewRun, Runner, RunnerModel, RunnerModels, RunnerOptions};
+use folio_store::sqlite::OpenOptions;
+use folio_store::{RandomIds, SqliteStore, Store, SystemClock, Workspace};
+use folio_tools::{Effect, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec};
+use serde_json::{Value, json};
+
+/// Does something outside, and counts what it did by key.
+#[derive(Debug)]
+pub(crate) struct Counting {
+    spec: ToolSpec,
+    pub(crate) done: Arc<Mutex<BTreeMap<String, u32>>>,
+}
+
+#[async_trait]
+impl Tool for Counting {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, request: &ToolRequest, _: &ToolContext) -> ToolResponse {
+        *self.done.lock().unwrap().entry(request.request_id.clone()).or_default() += 1;
+        ToolResponse::ok(request, json!({"done": request.args}), "mended")
+    }
+}
+
+/// Effects by key: how often each was made.
+pub(crate) type Effects = Arc<Mutex<BTreeMap<String, u32>>>;
+
+pub(crate) fn registry(effects: &Effects) -> Registry {
+    let mut registry = Registry::with_builtins();
+    registry.register(Arc::new(Counting {
+        spec: ToolSpec::new("mend", Effect::Idempotent, "Mends something outside.").optional(
+            "what",
+            folio_tools::ArgKind::Text,
+            "What.",
+        ),
+        done: Arc::clone(effects),
+    }));
+    registry
+}
+
+pub(crate) fn sqlite(path: &Path) -> Arc<dyn Store> {
+    SqliteStore::open(&OpenOptions::at(path)).unwrap()
+}
+
+pub(crate) fn workspace(store: Arc<dyn Store>) -> Workspace {
+    Workspace::new(
+        store,
+        Arc::new(SystemClock),
+        Arc::new(RandomIds::default()),
+        SpaceName::main(),
+    )
+}
+
+pub(crate) fn runner(store: Arc<dyn Store>, model: &Arc<ScriptedModel>, effects: &Effects, has_person: bool) -> Runner {
+    let options = RunnerOptions {
+        models: Some(RunnerModels::one(RunnerModel::new("scripted", Arc::clone(model) as _))),
+        has_person,
+        ..RunnerOptions::default()
+    };
+    Runner::new(workspace(store), registry(effects), options)
+}
+
+pub(crate) fn of_goal(goal: &str, extra: Value) -> NewRun {
+    let mut plan = Plan::of_goal(goal);
+    let written = json!({"version": 1, "title": "t", "criteria": extra["criteria"].as_array().cloned().unwrap_or_default(),
+                         "budget": extra.get("budget").cloned().unwrap_or(json!({})), "steps": ["x"]});
+    let read = plan::from_value(&written, &plan::Known::default()).unwrap_or_else(|errors| panic!("{errors}"));
+    plan.criteria = read.criteria;
+    plan.budget = read.budget;
+    NewRun {
+        plan,
+        goal: None,
+        inputs: BTreeMap::new(),
+        folder: None,
+        shell: Default::default(),
+        plan_mode: Default::default(),
+        thread: ThreadKey::main(),
+        actor: Actor::new(Role::Human, "test"),
+    }
+}
+
+pub(crate) async fn submit(runner: &Runner, new: NewRun) -> RunId {
+    runner.submit(new).await.unwrap().0
+}
+
+fn task(title: &str) -> String {
+    format!("# The task\n{title}\n")
+}
+
+/// The decision on the task called `title`.
+pub(crate) fn deciding(title: &str, answer: &Value) -> Cue {
+    let mut answer = answer.clone();
+    let told = answer.as_object_mut().unwrap();
+    told.insert("reason".to_owned(), json!("it is so"));
+    for test in ["low_complexity", "resources_available", "criteria_testable"] {
+        told.insert(test.to_owned(), json!(true));
+    }
+    When::role(ModelRole::Planner)
+        .contains("You decide how")
+        .contains(task(title))
+        .json(&answer)
+        .always()
+}
+
+/// It is done directly, and this is the first call.
+pub(crate) fn doing(title: &str, tool: &str, args: Value) -> Cue {
+    deciding(
+        title,
+        &json!({"decision": "execute", "action": {"tool": tool, "args": args}}),
+    )
+}
+
+/// It is taken apart.
+pub(crate) fn planning(title: &str, steps: Value) -> Cue {
+    deciding(title, &json!({"decision": "plan", "steps": steps}))
+}
+
+/// The executor's call when it sees `part`.
+pub(crate) fn calling(title: &str, part: &str, tool: &str, args: Value) -> Cue {
+    When::role(ModelRole::Executor)
+        .contains("You do a task")
+        .contains(task(title))
+        .contains(part)
+        .calls([(tool, args)])
+        .always()
+}
+
+/// The end of a task.
+pub(crate) fn finishing(title: &str) -> Cue {
+    calling(
+        title,
+        "",
+        "finish",
+        json!({"status": "ok", "notes": format!("{title}: done"), "criteria": [{"id": "c1", "met": true}]}),
+    )
+}
+
+pub(crate) fn aggregating(title: &str, notes: &str) -> Cue {
+    When::role(ModelRole::Planner)
+        .contains("You put the results")
+        .contains(task(title))
+        .json(&json!({"status": "ok", "notes": notes, "criteria": [{"id": "c1", "met": true}]}))
+        .always()
+}
+
+pub(crate) fn judging(part: &str, finding: &str) -> Cue {
+    When::role(ModelRole::Judge)
+        .contains(part)
+        .json(&json!({"verdicts": [{"criterion": "c1", "finding": finding, "gap": "the proof"}]}))
+        .always()
+}
+
+pub(crate) fn replanning(steps: Value) -> Cue {
+    When::role(ModelRole::Planner)
+        .contains("A plan was carried out")
+        .json(&json!({"root_cause": "it broke", "changes": "another way", "steps": steps}))
+        .always()
+}
+
+pub(crate) fn handing_back(notes: &str) -> Cue {
+    When::role(ModelRole::Executor)
+        .contains("A limit is reached")
+        .json(&json!({"notes": notes}))
+        .always()
+}
+
+/// A goal in two steps and a group, one member of which is taken apart once more; each leaf mends something.
+pub(crate) fn nested() -> Vec<Cue> {
+    let leaf = |title: &str| [doing(title, "mend", json!({"what": title})), finishing(title)];
+    let mut cues = vec![
+        planning(
+            "survey the house",
+            json!([
+                {"id": "look", "title": "walk through", "criteria": ["every room was seen"], "satisfies": ["c1"]},
+                [{"id": "cellar", "title": "check cellar beams", "criteria": ["dry"]},
+                 {"id": "roof", "title": "check roof tiles", "criteria": ["tight"]}]
+            ]),
+        ),
+        planning(
+            "check roof tiles",
+            json!([{"id": "north", "title": "north side", "criteria": ["seen"], "satisfies": ["c1"]},
+                   {"id": "south", "title": "south side", "criteria": ["seen"]}]),
+        ),
+        aggregating("survey the house", "all of the house"),
+        aggregating("check roof tiles", "all of the roof"),
+        judging("survey the house", "met"),
+    ];
+    for title in ["walk through", "check cellar beams", "north side", "south side"] {
+        cues.extend(leaf(title));
+    }
+    cues
+}
+
+/// The keys of everything that was asked.
+pub(crate) fn keys(asked: &[Request]) -> Vec<String> {
+    asked.iter().map(|request| request.idempotency_key.clone()).collect()
+}
