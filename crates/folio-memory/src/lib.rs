@@ -24,7 +24,7 @@
 //! - [`trace`]: what happened besides the log
 //! - [`files`]: memory as files, by paths that lead nowhere else
 //! - [`transfer`]: a space as lines that another store reads
-//! - [`canonical`]: JSON whose bytes do not depend on the order of keys
+//! - [`mod@canonical`]: JSON whose bytes do not depend on the order of keys
 
 pub mod actor;
 pub mod calibration;

@@ -128,7 +128,7 @@ impl Projection<'_> {
     }
 
     fn calls(&self, node: NodeId) -> u32 {
-        self.run.node(node).map_or(0, |view| view.attempt)
+        self.run.node(node).map_or(0, |view| view.model_calls)
     }
 
     /// A block on the branch of `node`.
@@ -163,7 +163,11 @@ impl Projection<'_> {
         } else {
             format!("Plan, version {version}")
         };
-        let body = format!("{reason}\n\n{} steps are planned{kept}.", titles.len());
+        let planned = match titles.len() {
+            1 => "1 step is planned".to_owned(),
+            n => format!("{n} steps are planned"),
+        };
+        let body = format!("{reason}\n\n{planned}{kept}.");
         let parts = json!({ "remaining": titles });
         self.log(
             branch_page(self.run, node),

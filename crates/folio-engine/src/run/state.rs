@@ -309,6 +309,7 @@ impl Run {
             finished_at: node.finished_at,
             call: &node.call,
             result: node.result.as_ref(),
+            model_calls: node.agent.as_ref().map_or(0, |agent| agent.calls),
             plan_version: node.agent.as_ref().map_or(0, |agent| agent.plan_version()),
             purse: node.purse.as_deref(),
             paused: node.paused,

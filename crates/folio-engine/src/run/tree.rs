@@ -211,6 +211,8 @@ pub struct NodeView<'r> {
     pub call: &'r str,
     /// What came out.
     pub result: Option<&'r NodeResult>,
+    /// How often a model was asked for it.
+    pub model_calls: u32,
     /// The version of the plan that a model made for it; 0 if it has none.
     pub plan_version: u32,
     /// What it and everything below used up and may use up, if that is counted here.

@@ -1,12 +1,12 @@
 //! Folio as a server of the Model Context Protocol: a model's working memory, over whatever carries the messages.
 //!
-//! - [`tools`]: what a model can call, one file a set
-//! - [`handler`]: from a message of the protocol to one of these, and back
-//! - [`answer`]: what a call comes to, within its limit of tokens
-//! - [`resources`], [`follow`]: what can be read under an address, and who is told when it changes
-//! - [`prompts`]: what a person picks
-//! - [`driving`]: runs that were started here
-//! - [`http`]: the same over HTTP
+//! - `tools`: what a model can call, one file a set
+//! - `handler`: from a message of the protocol to one of these, and back
+//! - `answer`: what a call comes to, within its limit of tokens
+//! - `resources`, `follow`: what can be read under an address, and who is told when it changes
+//! - `prompts`: what a person picks
+//! - `driving`: runs that were started here
+//! - `http`: the same over HTTP
 //!
 //! Both generations of the protocol are spoken, the one with sessions and the one without; which one, the client says.
 

@@ -3,8 +3,8 @@ const base = `/v1/spaces/${document.documentElement.dataset.space}`;
 const $ = (id) => document.getElementById(id);
 const MARKS = {
   created: ['·', 'waiting'], executing: ['▸', 'at work'], parked: ['↻', 'waits for another attempt'], running_children: ['◔', 'at work'],
-  deciding: ['?', 'a model decides'], aggregating: ['Σ', 'puts results together'], verifying: ['≟', 'is being checked'], replanning: ['↺', 'plans anew'],
-  waiting_input: ['✋', 'waits for an answer'], cancelling: ['◌', 'being stopped'], running: ['▸', 'running'], interrupted: ['‖', 'interrupted: nobody drives it'], ok: ['✓', 'done'], partial: ['◑', 'partly done'],
+  deciding: ['◇', 'a model decides'], aggregating: ['Σ', 'puts results together'], verifying: ['≟', 'is being checked'], replanning: ['↺', 'plans anew'],
+  waiting_input: ['?', 'waits for an answer'], cancelling: ['◌', 'being stopped'], running: ['▸', 'running'], interrupted: ['‖', 'interrupted: nobody drives it'], ok: ['✓', 'done'], partial: ['◑', 'partly done'],
   skipped: ['–', 'skipped'], cancelled: ['⊘', 'cancelled'], failed: ['✗', 'failed'],
 };
 const LARGE = 60; // groups with more members begin closed

@@ -3,6 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use folio::memory::id::{Ref, RunHandle};
+use folio::model::{ScriptedModel, When};
+use folio::runner::{Runner, RunnerModel, RunnerModels, RunnerOptions};
+use folio::tools::Registry;
 use folio_server::{McpOptions, ToolSet};
 use rmcp::ClientHandler;
 use rmcp::model::{CallToolRequestParams, ClientConfig, ClientRequest, ProgressNotificationParam, Request};
@@ -87,6 +90,50 @@ async fn a_plan_is_carried_out_and_tells_how_far_it_is() {
         );
         pair.end().await;
     }
+}
+
+#[tokio::test]
+async fn a_goal_is_worked_on_and_what_it_asks_is_answered() {
+    let cues = [
+        When::any()
+            .contains("You decide how")
+            .json(&json!({"decision": "execute", "reason": "small",
+                "action": {"tool": "ask_person", "args": {"question": "Which colour?", "options": ["red", "blue"]}}})),
+        When::any()
+            .contains("blue")
+            .calls([("finish", json!({"notes": "painted blue"}))]),
+    ];
+    let model = RunnerModel::new("scripted", Arc::new(ScriptedModel::new(cues)));
+    let options = RunnerOptions {
+        models: Some(RunnerModels::one(model)),
+        has_person: true,
+        ..RunnerOptions::default()
+    };
+    let runner = Runner::new(runner().await.workspace().clone(), Registry::with_builtins(), options);
+    let pair = Pair::of(Era::Requests, with_runs(), &runner, Plain).await;
+    let (text, run) = pair
+        .call("run_start", json!({"goal": "Paint the door", "wait_seconds": 0}))
+        .await;
+    assert!(text.starts_with("r1 "), "{text}");
+    assert_eq!(run["handle"], "r1");
+    // It asks as soon as it has been driven so far.
+    while pair.call("run_status", json!({"run": "r1"})).await.1["questions"].is_null() {
+        tokio::task::yield_now().await;
+    }
+    let (text, _) = pair.call("run_status", json!({"run": "r1"})).await;
+    assert!(text.contains("Which colour? (red | blue)"), "{text}");
+    let (_, code) = pair
+        .refused("run_answer", json!({"run": "r1", "answer": "green"}))
+        .await;
+    assert_eq!(code, "not_an_option");
+    pair.call("run_answer", json!({"run": "r1", "answer": "blue"})).await;
+    let (text, run) = pair.call("run_status", json!({"run": "r1", "wait_seconds": 60})).await;
+    assert_eq!(run["status"], "ok", "{text}");
+    let (_, code) = pair.refused("run_answer", json!({"run": "r1", "answer": "red"})).await;
+    assert_eq!(code, "no_question");
+    let (_, code) = pair.refused("run_start", json!({})).await;
+    assert_eq!(code, "arguments_invalid");
+    pair.end().await;
 }
 
 #[tokio::test]

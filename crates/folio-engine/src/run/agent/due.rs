@@ -534,7 +534,7 @@ impl Run {
             result.severity = (!has_some).then(|| self.severity_of(index, StopReason::CriteriaUnmet));
             result.stop_reason = Some(stopped.unwrap_or(StopReason::CriteriaUnmet));
         }
-        result.attempts = node.attempt;
+        result.attempts = agent.map_or(0, |agent| agent.calls);
         Event::Finished {
             node: node.id,
             result: Box::new(result),

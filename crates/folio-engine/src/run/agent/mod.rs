@@ -364,7 +364,7 @@ impl Run {
             self.parked.remove(&(retry_at, index));
         }
         self.executing.insert(index);
-        self.nodes[index].attempt = call;
+        self.nodes[index].attempt = 1;
         let warned = self.warning_step(index);
         self.nodes[index].call = format!("model, to {}", purpose.as_str().replace('_', " "));
         let (_, agent) = self.agent_at(node, "asked")?;

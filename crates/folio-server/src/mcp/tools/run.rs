@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use folio::engine::event::Question;
 use folio::engine::plan::{self, InputKind, Plan, PlanErrors};
+use folio::engine::{NodeId, Run};
 use folio::memory::RunId;
 use folio::memory::id::RunRef;
 use folio::runner::{NewRun, Watch};
@@ -29,6 +31,8 @@ const WAIT: u64 = 45;
 const MAX_WAIT: u64 = 3_600;
 /// Mistakes of a plan that are told.
 const MISTAKES: usize = 10;
+/// Questions of a run that are told.
+const QUESTIONS: usize = 8;
 
 pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     let wait = || json!({"type": "integer", "description": "seconds to wait for the end"});
@@ -37,10 +41,18 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
         "properties": {
             "plan": {"description": "plan document; as text, YAML or JSON", "anyOf": [{"type": "object"}, {"type": "string"}]},
             "inputs": {"type": "object"},
-            "goal": {"type": "string"},
+            "goal": {"type": "string", "description": "without a plan, folio's own model makes one"},
             "wait_seconds": wait(),
         },
-        "required": ["plan"],
+    });
+    let answer = json!({
+        "type": "object",
+        "properties": {
+            "run": {"type": "string", "description": "r3"},
+            "answer": {"type": "string"},
+            "node": {"type": "string", "description": "whose question, if there are several"},
+        },
+        "required": ["run", "answer"],
     });
     let status = json!({
         "type": "object",
@@ -64,12 +76,19 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
             status,
             Does::Read,
         ),
+        tool(
+            "run_answer",
+            "Answer what a run asks a person, with what the person said.",
+            answer,
+            Does::Add,
+        ),
     ]
 }
 
 pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
     match call.name {
         "run_start" => start(call).await,
+        "run_answer" => answer_question(call).await,
         _ => status(call).await,
     }
 }
@@ -77,7 +96,7 @@ pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Start {
-    plan: Value,
+    plan: Option<Value>,
     #[serde(default)]
     inputs: BTreeMap<String, Value>,
     goal: Option<String>,
@@ -90,11 +109,16 @@ async fn start(call: Call<'_>) -> Result<Answer, Problem> {
     let asked: Start = read(&call.arguments)?;
     let until = until(asked.wait_seconds)?;
     let runner = &call.mcp.shared.runner;
-    let text = match asked.plan {
-        Value::String(text) => text,
-        other => other.to_string(),
+    let text = match (asked.plan, &asked.goal) {
+        (Some(Value::String(text)), _) => Some(text),
+        (Some(other), _) => Some(other.to_string()),
+        (None, Some(_)) => None,
+        (None, None) => return Err(wrong("plan", "neither a plan nor a goal is given").into()),
     };
-    let plan = plan::parse(&text, &runner.known()).map_err(|errors| mistakes(&errors))?;
+    let plan = match (text, &asked.goal) {
+        (Some(text), _) => plan::parse(&text, &runner.known()).map_err(|errors| mistakes(&errors))?,
+        (None, goal) => Plan::of_goal(goal.as_deref().unwrap_or_default()),
+    };
     let folder = call.mcp.shared.options.folder.as_deref();
     let inputs = inputs_of(&plan, asked.inputs, folder)?;
     let place = call.mcp.shared.driving.place()?;
@@ -128,13 +152,76 @@ struct Status {
 async fn status(call: Call<'_>) -> Result<Answer, Problem> {
     let asked: Status = read(&call.arguments)?;
     let until = until(Some(asked.wait_seconds))?;
-    let run: RunRef = asked
-        .run
-        .trim()
-        .parse()
-        .map_err(|_| wrong("run", format!("{:?} is no handle of a run, such as r3", asked.run)))?;
-    let row = call.caller.workspace.run(run).await?;
+    let row = call.caller.workspace.run(run_named(&asked.run)?).await?;
     waited(&call, &row, until).await
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reply {
+    run: String,
+    answer: String,
+    node: Option<String>,
+}
+
+/// Answers a question of a run in the name of whoever is at the other end. Durable when this is answered.
+async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
+    let asked: Reply = read(&call.arguments)?;
+    let row = call.caller.workspace.run(run_named(&asked.run)?).await?;
+    let runner = &call.mcp.shared.runner;
+    let run = runner.load(row.id).await?;
+    let questions = run.questions();
+    let node = match (&asked.node, questions.as_slice()) {
+        (Some(name), _) => {
+            let is_it = |(node, _): &&(NodeId, &Question)| {
+                node.to_string() == *name || run.node(*node).is_some_and(|view| view.path == name)
+            };
+            questions.iter().find(is_it).map(|(node, _)| *node)
+        }
+        (None, [(node, _)]) => Some(*node),
+        (None, []) => None,
+        (None, several) => {
+            let detail = format!(
+                "run {} asks {} things: name one of {}",
+                row.handle,
+                several.len(),
+                lines_of(&run).join("; ")
+            );
+            return Err(Problem::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "question_not_named",
+                detail,
+            ));
+        }
+    };
+    let Some(node) = node else {
+        return Err(Problem::not_found(
+            "no_question",
+            format!("run {} asks nothing there", row.handle),
+        ));
+    };
+    runner
+        .answer(row.id, node, &asked.answer, call.caller.actor.source_name())
+        .await?;
+    answer(&call, row.id).await
+}
+
+/// What a run asks, a line each: whose question it is, and what may be answered.
+fn lines_of(run: &Run) -> Vec<String> {
+    let line = |(node, question): (NodeId, &Question)| {
+        let path = run.node(node).map_or("", |view| view.path);
+        let options = match question.options.as_slice() {
+            [] => String::new(),
+            options => format!(" ({})", options.join(" | ")),
+        };
+        format!("{path}: {}{options}", question.text)
+    };
+    run.questions().into_iter().take(QUESTIONS).map(line).collect()
+}
+
+fn run_named(name: &str) -> Result<RunRef, Problem> {
+    let wrong_name = |_| Problem::from(wrong("run", format!("{name:?} is no handle of a run, such as r3")));
+    name.trim().parse().map_err(wrong_name)
 }
 
 fn until(seconds: Option<u64>) -> Result<Instant, Problem> {
@@ -195,7 +282,13 @@ async fn answer(call: &Call<'_>, id: RunId) -> Result<Answer, Problem> {
         // Who started it knows them.
         fields.remove("inputs");
     }
-    let text = run_brief(&row, &run, report.as_deref(), &call.caller.tokens);
+    let mut text = run_brief(&row, &run, report.as_deref(), &call.caller.tokens);
+    let asks = lines_of(&run);
+    if !asks.is_empty() {
+        text.push_str("\nasks (run_answer):\n");
+        text.push_str(&asks.join("\n"));
+        structured["questions"] = json!(asks);
+    }
     Ok(Answer::new(text, structured))
 }
 
