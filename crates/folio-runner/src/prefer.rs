@@ -24,13 +24,19 @@ impl Preferences {
         Ok((!waiting.is_empty()).then_some(Self { waiting, types }))
     }
 
-    /// `due` with its calls in this order, and no more than `slots` of them.
+    /// `due` with its calls in this order, and no more than `slots` of them, models that are asked first and included.
     pub(crate) fn first(&self, run: &Run, due: Vec<Action>, slots: usize, now: Timestamp) -> Vec<Action> {
         let mut calls: Vec<Option<Box<CallAction>>> = Vec::new();
         let mut ordered = Vec::with_capacity(due.len());
+        let mut free = slots;
         for action in due {
             match action {
                 Action::Call(call) => calls.push(Some(call)),
+                Action::Ask(_) if free == 0 => {}
+                Action::Ask(ask) => {
+                    free -= 1;
+                    ordered.push(Action::Ask(ask));
+                }
                 other => ordered.push(other),
             }
         }
@@ -40,7 +46,7 @@ impl Preferences {
         };
         let texts: Vec<String> = calls.iter().flatten().map(|call| about(call)).collect();
         let order = RuleOrderer.prefer(&texts, &self.waiting, &self.types, now);
-        let first = order.into_iter().take(slots).filter_map(|index| calls[index].take());
+        let first = order.into_iter().take(free).filter_map(|index| calls[index].take());
         ordered.extend(first.map(Action::Call));
         ordered
     }

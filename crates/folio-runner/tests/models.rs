@@ -229,3 +229,43 @@ output: '{{ results.say.output.value }}'
     assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
     assert_eq!(json!(result.output), json!({"inline": true}));
 }
+
+#[tokio::test]
+async fn models_keep_within_the_calls_at_a_time_also_while_a_confirmation_is_waited_for_e9_15() {
+    let steps: Vec<_> = ["one", "two", "three", "four"]
+        .iter()
+        .map(|name| format!("    - {{id: {name}, title: do {name}}}\n"))
+        .collect();
+    let cues =
+        ["one", "two", "three", "four"].map(|name| doing(&format!("do {name}"), "finish", json!({"notes": name})));
+    let house = House::new(cues.into());
+    let waiting = folio_memory::observation::ObservationInput {
+        type_name: Some("pending_confirmation".to_owned()),
+        content: "the guest has to say yes".to_owned(),
+        ..Default::default()
+    };
+    let somebody = folio_memory::Actor::new(folio_memory::Role::Human, "test");
+    let workspace = house.runner.workspace();
+    workspace.add_observation(&somebody, waiting, None).await.unwrap();
+    let plan = format!(
+        "title: Four\nbudget: {{concurrency: 2}}\nsteps:\n- parallel:\n{}",
+        steps.concat()
+    );
+    let plan = folio_engine::plan::parse(&plan, &house.runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
+    let new = folio_runner::NewRun {
+        plan,
+        ..of_goal("x", json!({}))
+    };
+    let run = submit(&house.runner, new).await;
+    assert_eq!(house.runner.drive(run).await.unwrap().status, Outcome::Ok);
+    let (mut under_way, mut most) = (0_i32, 0);
+    for (_, event) in workspace.journal(run, folio_memory::Seq(0)).await.unwrap().events {
+        match event {
+            folio_engine::Event::Asked { .. } => under_way += 1,
+            folio_engine::Event::Replied { .. } => under_way -= 1,
+            _ => {}
+        }
+        most = most.max(under_way);
+    }
+    assert_eq!(most, 2);
+}
