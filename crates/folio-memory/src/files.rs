@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use crate::passage::FoundLine;
+use crate::passage::{FoundLine, Reading};
 use crate::warning::Invalid;
 
 /// Parts of the longest path.
@@ -103,6 +103,29 @@ pub struct Hits {
     pub searched: u64,
     /// If not all of them were, or not all that was found is shown: the file behind which a search goes on.
     pub next: Option<String>,
+}
+
+impl Hits {
+    /// Takes in what a search found in the file at `path`, with `room` bytes left for lines. The room that is left then: none
+    /// if there is more in that file, which is read by its own path.
+    pub fn take_in(&mut self, path: &str, reading: Reading, room: usize) -> usize {
+        self.searched += 1;
+        let Reading::Found(found) = reading else { return room };
+        let mut left = room;
+        for line in found.matches {
+            left = left.saturating_sub(line.text.len());
+            let path = path.to_owned();
+            self.hits.push(Hit { path, line });
+        }
+        if found.next.is_some() { 0 } else { left }
+    }
+}
+
+/// Whether a search that goes on behind `after` has been past `path`. Parts are compared, as they are when folders are gone
+/// through.
+#[must_use]
+pub fn is_past(path: &str, after: Option<&str>) -> bool {
+    after.is_some_and(|after| path.split('/').le(after.split('/')))
 }
 
 #[cfg(test)]

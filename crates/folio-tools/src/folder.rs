@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use folio_memory::files::{FileEntry, FileKind, FilePath, Hit, Hits};
-use folio_memory::passage::{self, Part, PartRead, Reading};
+use folio_memory::files::{FileEntry, FileKind, FilePath, Hits, is_past};
+use folio_memory::passage::{self, Part, PartRead};
 
 use crate::paths::shown;
 
@@ -145,7 +145,7 @@ impl Folder {
                 waiting.extend(self.list(&path).unwrap_or_default().into_iter().rev());
                 continue;
             }
-            if after.is_some_and(|after| path.split('/').le(after.split('/'))) {
+            if is_past(&path, after) {
                 continue;
             }
             if room == 0 || found.searched >= SEARCHED_MAX {
@@ -159,17 +159,7 @@ impl Folder {
             let Ok(read) = self.read(&path, &part, room) else {
                 continue;
             };
-            found.searched += 1;
-            if let Reading::Found(lines) = read.reading {
-                for line in lines.matches {
-                    room = room.saturating_sub(line.text.len());
-                    let path = path.clone();
-                    found.hits.push(Hit { path, line });
-                }
-                if lines.next.is_some() {
-                    room = 0;
-                }
-            }
+            room = found.take_in(&path, read.reading, room);
             last = Some(path);
         }
         Ok(found)

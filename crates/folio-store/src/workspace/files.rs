@@ -1,9 +1,9 @@
 //! Memory as files, for models and programs that know files better than anything else: scratchbooks, what was said, results that
 //! were put away, and pages, under paths. Read only; what somebody may not read is not there, or is refused (M7.7).
 
-use folio_memory::files::{FileEntry, FileKind, FilePath, Hit, Hits};
+use folio_memory::files::{FileEntry, FileKind, FilePath, Hits, is_past};
 use folio_memory::id::Ref;
-use folio_memory::passage::{self, Part, PartRead, Reading};
+use folio_memory::passage::{self, Part, PartRead};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::scratchbook::colony::{name_of, thread_of};
 use folio_memory::{
@@ -127,8 +127,7 @@ impl Workspace {
                 waiting.extend(listed.into_iter().rev().map(|entry| (entry.path, entry.kind)));
                 continue;
             }
-            // In the order in which they come: parts are compared, as they are when folders are gone through.
-            if after.is_some_and(|after| name.split('/').le(after.split('/'))) {
+            if is_past(&name, after) {
                 continue;
             }
             if room == 0 || found.searched >= SEARCHED_MAX {
@@ -144,20 +143,7 @@ impl Workspace {
                 Err(WorkspaceError::Store(StoreError::NotFound { .. }) | WorkspaceError::Refused(_)) => continue,
                 read => read?,
             };
-            found.searched += 1;
-            if let Reading::Found(lines) = read.reading {
-                for line in lines.matches {
-                    room = room.saturating_sub(line.text.len());
-                    found.hits.push(Hit {
-                        path: name.clone(),
-                        line,
-                    });
-                }
-                if lines.next.is_some() {
-                    // The rest of this one is read by its own path.
-                    room = 0;
-                }
-            }
+            room = found.take_in(&name, read.reading, room);
             last = Some(name);
         }
         Ok(found)
