@@ -3,6 +3,7 @@
 mod health;
 mod observations;
 mod pages;
+mod part;
 mod people;
 pub(super) mod runs;
 mod threads;

@@ -11,11 +11,11 @@ use folio::memory::RunId;
 use folio::store::RunRow;
 use serde::{Deserialize, Serialize};
 
-use super::runs::{WHO, full, node_named, read_body};
+use super::part::{Accepted, PartOfRun};
+use super::runs::{WHO, full, read_body};
 use crate::http::app::App;
 use crate::http::problem::Problem;
 use crate::http::query::{Asked, Named};
-use crate::http::wire::run::RunInFull;
 
 pub(super) fn routes() -> Router<App> {
     Router::new()
@@ -88,7 +88,7 @@ async fn answer(
     asked: Asked,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
-) -> Result<(StatusCode, Json<RunInFull>), Problem> {
+) -> Result<Accepted, Problem> {
     asked.check(&[])?;
     let input: AnswerInput = read_body(&headers, body)?;
     if input.answer.trim().is_empty() {
@@ -105,40 +105,14 @@ async fn answer(
     Ok((StatusCode::ACCEPTED, Json(full(&app, &space, &name).await?)))
 }
 
-/// What a request to pause, or to go on, may say.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct PauseInput {
-    /// Only this node and what is below it.
-    node: Option<String>,
+/// Begins no more calls of the run, or of a part of it.
+async fn pause(State(app): State<App>, part: PartOfRun) -> Result<Accepted, Problem> {
+    app.runner.pause(part.run, part.node, WHO).await?;
+    part.accepted(&app).await
 }
 
-async fn pause(
-    State(app): State<App>,
-    Named((space, name)): Named<(String, String)>,
-    asked: Asked,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<(StatusCode, Json<RunInFull>), Problem> {
-    asked.check(&[])?;
-    let input: PauseInput = read_body(&headers, body)?;
-    let row = app.run_row(&space, &name).await?;
-    let node = node_named(&app, &row, input.node).await?;
-    app.runner.pause(row.id, node, WHO).await?;
-    Ok((StatusCode::ACCEPTED, Json(full(&app, &space, &name).await?)))
-}
-
-async fn go_on(
-    State(app): State<App>,
-    Named((space, name)): Named<(String, String)>,
-    asked: Asked,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<(StatusCode, Json<RunInFull>), Problem> {
-    asked.check(&[])?;
-    let input: PauseInput = read_body(&headers, body)?;
-    let row = app.run_row(&space, &name).await?;
-    let node = node_named(&app, &row, input.node).await?;
-    app.runner.go_on(row.id, node, WHO).await?;
-    Ok((StatusCode::ACCEPTED, Json(full(&app, &space, &name).await?)))
+/// Has what was paused go on.
+async fn go_on(State(app): State<App>, part: PartOfRun) -> Result<Accepted, Problem> {
+    app.runner.go_on(part.run, part.node, WHO).await?;
+    part.accepted(&app).await
 }

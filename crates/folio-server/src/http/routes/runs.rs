@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use folio::engine::{NodeId, Outcome, Run, projection};
+use folio::engine::{Outcome, Run, projection};
 use folio::memory::id::{Ref, RunHandle};
 use folio::memory::query::MAX_LIMIT;
 use folio::memory::{PageHandle, PageId, PageQuery, RunId};
@@ -18,6 +18,7 @@ use folio::runner::Watch;
 use folio::store::{RunQuery, RunRow, StoreError, Workspace, WorkspaceError};
 use serde::Deserialize;
 
+use super::part::{Accepted, PartOfRun};
 use crate::http::app::App;
 use crate::http::problem::Problem;
 use crate::http::query::{Asked, Named};
@@ -168,45 +169,10 @@ fn watch_of(app: &App, row: &RunRow) -> Watch {
     Watch::new(Arc::clone(workspace.store()), workspace.space().clone(), row.id)
 }
 
-/// What a request to stop may say.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct CancelInput {
-    /// Only this node and what is below it.
-    node: Option<String>,
-}
-
-/// Asks for the run, or a part of it, to be stopped. Durable when it is answered; whoever drives the run acts on it.
-async fn cancel(
-    State(app): State<App>,
-    Named((space, name)): Named<(String, String)>,
-    asked: Asked,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<(StatusCode, Json<RunInFull>), Problem> {
-    asked.check(&[])?;
-    let input: CancelInput = read_body(&headers, body)?;
-    let row = app.run_row(&space, &name).await?;
-    let node = node_named(&app, &row, input.node).await?;
-    app.runner.cancel(row.id, node, WHO).await?;
-    Ok((StatusCode::ACCEPTED, Json(full(&app, &space, &name).await?)))
-}
-
-/// The node of a run that a body names; none if it names none.
-pub(super) async fn node_named(app: &App, row: &RunRow, name: Option<String>) -> Result<Option<NodeId>, Problem> {
-    let Some(text) = name else { return Ok(None) };
-    let wrong = |error| {
-        Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "body_invalid",
-            format!("node: {error}"),
-        )
-    };
-    let node: NodeId = text.parse().map_err(wrong)?;
-    let run = app.runner.load(row.id).await?;
-    let missing = || Problem::not_found("not_found", format!("{} has no node {node}", row.handle));
-    run.node(node).ok_or_else(missing)?;
-    Ok(Some(node))
+/// Asks for the run, or a part of it, to be stopped.
+async fn cancel(State(app): State<App>, part: PartOfRun) -> Result<Accepted, Problem> {
+    app.runner.cancel(part.run, part.node, WHO).await?;
+    part.accepted(&app).await
 }
 
 /// Reads a body of JSON; one that is empty says nothing.
