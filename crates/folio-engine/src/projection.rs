@@ -158,19 +158,6 @@ impl Projection<'_> {
         self.page_with(id, role, title, parent, owner, (branch, self.iteration()));
     }
 
-    /// A page of an iteration that has ended.
-    fn page_in(
-        &mut self,
-        id: PageId,
-        role: PageRole,
-        title: &str,
-        parent: Option<PageId>,
-        owner: Owner,
-        iteration: u32,
-    ) {
-        self.page_with(id, role, title, parent, owner, (None, iteration));
-    }
-
     /// The iteration that is going on: how many plans the root has had.
     fn iteration(&self) -> u32 {
         self.run

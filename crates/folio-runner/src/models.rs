@@ -7,7 +7,7 @@ use folio_engine::run::{
     AskAction, Equipment, ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec, PlanMode, Price,
 };
 use folio_engine::spend::Spend;
-use folio_engine::talk::{self, ModelRole, Purpose, Stop, ToolOffer};
+use folio_engine::talk::{self, ModelRole, Stop, ToolOffer};
 use folio_memory::tokens::for_model;
 use folio_model::{
     Message, Model, ModelErrorKind, Reply, Request, Role, Speaker, StopCause, ToolCall, ToolDescription,
@@ -181,13 +181,10 @@ pub(crate) async fn ask(model: RunnerModel, action: AskAction, cancel: Cancellat
 }
 
 fn request_of(action: AskAction) -> Request {
-    let role = match action.purpose {
-        Purpose::Judge => Role::Judge,
-        purpose => match purpose.role() {
-            ModelRole::Planner => Role::Planner,
-            ModelRole::Executor => Role::Executor,
-            ModelRole::Judge => Role::Judge,
-        },
+    let role = match action.purpose.role() {
+        ModelRole::Planner => Role::Planner,
+        ModelRole::Executor => Role::Executor,
+        ModelRole::Judge => Role::Judge,
     };
     let messages = action.messages.into_iter().map(message_of).collect();
     let tools = action.tools.into_iter().map(|tool| ToolDescription {

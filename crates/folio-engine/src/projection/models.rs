@@ -251,13 +251,13 @@ impl Projection<'_> {
             Owner::planner(),
         );
         let summary = summary_of(run, iteration);
-        self.page_in(
+        self.page_with(
             summary,
             PageRole::IterationSummary,
             &format!("Iteration {iteration}"),
             Some(main_page(run)),
             Owner::planner(),
-            iteration,
+            (None, iteration),
         );
         let mut fields = EntryFields::new(EntryKind::Summary, Owner::planner(), Trust::ToolInternal);
         fields.title = format!("Iteration {iteration}: {status}");

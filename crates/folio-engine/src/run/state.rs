@@ -556,7 +556,7 @@ impl Run {
         node.result = Some(result.clone());
         node.finished_at = Some(at);
         if node.agent.is_some() {
-            self.agent_ended(index, result);
+            self.agent_ended(index);
         }
         let node = &self.nodes[index];
         *self.finished.entry(result.status).or_insert(0) += 1;

@@ -251,10 +251,7 @@ impl Run {
         if answer_tokens < ANSWER_TOKENS_MIN {
             return Ok(Err(StopReason::BudgetTokens));
         }
-        let call = match agent.pending {
-            Some(pending) => pending.call,
-            None => agent.calls + 1,
-        };
+        let call = agent.calls + 1;
         let node = self.nodes[index].id;
         Ok(Ok(AskAction {
             node,
@@ -333,9 +330,8 @@ impl Run {
     fn verifying(&self, index: usize, has_room: bool) -> Option<Action> {
         let agent = self.agent(index)?;
         let proposal = agent.proposal.as_deref()?;
-        let is_open = |criterion: &&Criterion| !agent.verdicts.iter().any(|verdict| verdict.criterion == criterion.id);
-        let open: Vec<Criterion> = agent.task.criteria.iter().filter(is_open).cloned().collect();
-        let (machine, others): (Vec<_>, Vec<_>) = open.into_iter().partition(|criterion| criterion.check.is_machine());
+        let open = agent.open_criteria().cloned();
+        let (machine, others): (Vec<_>, Vec<_>) = open.partition(|criterion| criterion.check.is_machine());
         // Of what was not finished nobody has to say that it is not what was wanted.
         let is_judged = matches!(proposal.status, Outcome::Ok | Outcome::Partial) && agent.spent.is_none();
         if !machine.is_empty() && is_judged {
@@ -400,15 +396,8 @@ impl Run {
     pub(in crate::run) fn checked(&self, index: usize, found: &[crate::run::CheckFinding]) -> Option<Event> {
         let agent = self.agent(index)?;
         let proposal = agent.proposal.as_deref()?;
-        let is_open = |criterion: &&Criterion| !agent.verdicts.iter().any(|verdict| verdict.criterion == criterion.id);
-        let criteria: Vec<Criterion> = agent
-            .task
-            .criteria
-            .iter()
-            .filter(is_open)
-            .filter(|criterion| criterion.check.is_machine())
-            .cloned()
-            .collect();
+        let machine = agent.open_criteria().filter(|criterion| criterion.check.is_machine());
+        let criteria: Vec<Criterion> = machine.cloned().collect();
         let output = self.output_value(&proposal.output)?;
         let result = NodeResult::new(proposal.status, proposal.notes.clone());
         let scope = self.criteria_scope(index, &criteria, &result, &output).ok()?;
@@ -422,8 +411,7 @@ impl Run {
     /// Nobody could say whether what is still open holds: that never counts as met (E9.6).
     pub(super) fn unjudged(&self, index: usize, why: &str) -> Event {
         let verdicts = self.agent(index).map_or_else(Vec::new, |agent| {
-            let is_open = |criterion: &&Criterion| !agent.verdicts.iter().any(|v| v.criterion == criterion.id);
-            let open = agent.task.criteria.iter().filter(is_open);
+            let open = agent.open_criteria();
             open.map(|criterion| Verdict {
                 criterion: criterion.id.clone(),
                 required: criterion.required,
@@ -486,20 +474,13 @@ impl Run {
         }
         // Two versions without a criterion that was not met before: a third will not help.
         if let [.., before, last] = agent.versions.as_slice() {
-            let met = self.met(index);
+            let met = agent.met();
             let gained = met.iter().any(|id| !before.met.contains(id)) || last.met.is_empty() && !met.is_empty();
             if !gained {
                 return Err(Some(StopReason::Stalled));
             }
         }
         Ok(())
-    }
-
-    /// The required criteria that are met now.
-    pub(super) fn met(&self, index: usize) -> Vec<String> {
-        let verdicts = self.agent(index).map_or(&[][..], |agent| &agent.verdicts);
-        let met = verdicts.iter().filter(|v| v.required && v.finding == Finding::Met);
-        met.map(|v| v.criterion.clone()).collect()
     }
 
     /// The result of a task whose proposal is checked.

@@ -33,7 +33,7 @@ use super::tree::NodeKind;
 use crate::event::{Event, Proposal, Question};
 use crate::node::{Move, NodeId, NodeState};
 use crate::plan::{Call, Criterion, Slug, Step, Task, Work};
-use crate::result::{Failure, Finding, NodeResult, StopReason, Verdict};
+use crate::result::{Failure, Finding, StopReason, Verdict};
 use crate::spend::{Purse, Spend};
 use crate::talk::{Message, Purpose, Reply, Speaker, Wanted};
 
@@ -168,6 +168,21 @@ impl Agent {
         !self.versions.is_empty()
     }
 
+    /// The criteria of which nobody has said whether they are met.
+    pub(super) fn open_criteria(&self) -> impl Iterator<Item = &Criterion> {
+        let has_verdict = |criterion: &Criterion| self.verdicts.iter().any(|v| v.criterion == criterion.id);
+        self.task
+            .criteria
+            .iter()
+            .filter(move |criterion| !has_verdict(criterion))
+    }
+
+    /// The required criteria that are met.
+    pub(super) fn met(&self) -> Vec<String> {
+        let met = self.verdicts.iter().filter(|v| v.required && v.finding == Finding::Met);
+        met.map(|v| v.criterion.clone()).collect()
+    }
+
     fn say(&mut self, message: Message) {
         self.voice().push(Said::Message(message));
     }
@@ -192,8 +207,7 @@ impl Agent {
     /// Another plan is asked for: what was met so far is what the next has to better.
     fn replan(&mut self) {
         if self.stage != Stage::Replanning {
-            let met = self.verdicts.iter().filter(|v| v.required && v.finding == Finding::Met);
-            let met = met.map(|v| v.criterion.clone()).collect();
+            let met = self.met();
             if let Some(last) = self.versions.last_mut() {
                 last.met = met;
             }
@@ -244,7 +258,7 @@ impl Run {
         }
     }
 
-    /// The required criteria of a node's task.
+    /// The criteria of a node's task.
     pub(super) fn criteria_of(&self, index: usize) -> Vec<Criterion> {
         match self.agent(index) {
             Some(agent) => agent.task.criteria.clone(),
@@ -617,10 +631,9 @@ impl Run {
     }
 
     /// Ends what a task that a model did kept in mind.
-    pub(super) fn agent_ended(&mut self, index: usize, result: &NodeResult) {
+    pub(super) fn agent_ended(&mut self, index: usize) {
         self.orphan_call(index);
         self.asking.remove(&index);
-        let _outcome = result.status;
         if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
             agent.talk = Vec::new();
             agent.memory = String::new();

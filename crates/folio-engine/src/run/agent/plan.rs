@@ -142,13 +142,9 @@ impl Run {
                 }
             }
         }
+        let met = self.agent(index).map(super::Agent::met).unwrap_or_default();
         for criterion in criteria.iter().filter(|criterion| criterion.required) {
-            let is_met = self.agent(index).is_some_and(|agent| {
-                let met = |v: &&crate::result::Verdict| {
-                    v.criterion == criterion.id && v.finding == crate::result::Finding::Met
-                };
-                agent.verdicts.iter().any(|verdict| met(&verdict))
-            });
+            let is_met = met.contains(&criterion.id);
             if !is_met && !tasks.iter().any(|task| task.satisfies.contains(&criterion.id)) {
                 problems.push(format!("no step satisfies {} ({})", criterion.id, criterion.text));
             }

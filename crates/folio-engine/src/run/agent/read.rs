@@ -443,9 +443,7 @@ impl Run {
             return self.unjudged(index, "the task is gone");
         };
         let given = answer["verdicts"].as_array().cloned().unwrap_or_default();
-        let is_open = |id: &str| !agent.verdicts.iter().any(|verdict| verdict.criterion == id);
-        let open = agent.task.criteria.iter().filter(|criterion| is_open(&criterion.id));
-        let verdicts = open.map(|criterion| {
+        let verdicts = agent.open_criteria().map(|criterion| {
             let said = given
                 .iter()
                 .find(|v| v.get("criterion").and_then(Value::as_str) == Some(criterion.id.as_str()));
