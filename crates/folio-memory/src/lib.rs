@@ -72,7 +72,7 @@ pub use id::{EntryHandle, EntryId, IdSource, PageHandle, PageId, RunId, Seq, Tur
 pub use link::{Link, Relation};
 pub use page::{Page, PageFields, PageRole};
 pub use policy::{KeptPolicy, SpacePolicy};
-pub use query::{EntryQuery, ListAnswer, Order, PageQuery, TypeRanks};
+pub use query::{EntryQuery, FOUND_MAX, ListAnswer, Order, PageQuery, TypeRanks};
 pub use space::{SpaceName, ThreadKey};
 pub use text::{TextMatch, TextQuery};
 pub use time::{Clock, Timestamp};

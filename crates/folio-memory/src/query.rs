@@ -219,6 +219,10 @@ impl PageQuery {
     }
 }
 
+/// How many entries a text may find before counting and ranking end: a word that very many entries have says little about
+/// any of them, so the newest come first (M7.2.17).
+pub const FOUND_MAX: u64 = 5_000;
+
 /// An answer that may go on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ListAnswer<T> {
@@ -226,7 +230,7 @@ pub struct ListAnswer<T> {
     pub items: Vec<T>,
     /// How many these are.
     pub returned: usize,
-    /// How many match altogether.
+    /// How many match altogether; of what a text finds at most [`FOUND_MAX`] are counted.
     pub total: u64,
     /// What to ask with to go on.
     pub next: Option<String>,
@@ -235,6 +239,21 @@ pub struct ListAnswer<T> {
     /// How well each of `items` fits the text that was asked for: higher is better. Empty if none was.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scores: Vec<f64>,
+    /// Whether more than `total` match. Then the list is ordered by relevance among the newest [`FOUND_MAX`] of them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
+}
+
+impl<T> ListAnswer<T> {
+    /// How many match, as people read it: `12`, or `more than 5000`.
+    #[must_use]
+    pub fn count(&self) -> String {
+        if self.at_least {
+            format!("more than {}", self.total)
+        } else {
+            self.total.to_string()
+        }
+    }
 }
 
 #[cfg(test)]

@@ -287,7 +287,15 @@ async fn search(store: &Arc<SqliteStore>) {
     let began = Instant::now();
     ask(store, &text("cellar")).await;
     println!("  first, with all to be indexed  {:.1?}", began.elapsed());
-    for words in ["word300 word5", "word300", "word40 word9", "word9", "case 4711"] {
+    for words in [
+        "word300 word5",
+        "word300",
+        "word40 word9",
+        "word9",
+        "case 4711",
+        "cellar word300",
+        "cellar",
+    ] {
         let query = text(words);
         let mut times = Vec::new();
         let mut total = 0;
@@ -298,6 +306,22 @@ async fn search(store: &Arc<SqliteStore>) {
         }
         report(words, times, total);
     }
+    // Words as the entries have them: the frequent ones are asked for more often.
+    let mut times = Vec::new();
+    for number in 0..ASKED as u64 {
+        let body = body_of(number * 977);
+        let words: Vec<_> = body
+            .split(' ')
+            .skip(5)
+            .step_by(3)
+            .take(1 + number as usize % 3)
+            .collect();
+        let query = text(&words.join(" "));
+        let began = Instant::now();
+        ask(store, &query).await;
+        times.push(began.elapsed());
+    }
+    report("one to three words of an entry", times, 0);
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {

@@ -13,6 +13,9 @@ pub(crate) struct List<T> {
     items: Vec<T>,
     returned: usize,
     total: u64,
+    /// Whether more than `total` match.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    at_least: bool,
     next: Option<String>,
     as_of: u64,
     /// What the items cost a model; not counted by this version.
@@ -37,6 +40,7 @@ impl<T> List<T> {
                 .collect(),
             returned: answer.returned,
             total: answer.total,
+            at_least: answer.at_least,
             next: answer.next.clone(),
             as_of: answer.as_of.0,
             tokens: None,
@@ -50,6 +54,7 @@ impl<T> List<T> {
             items,
             returned,
             total: returned as u64,
+            at_least: false,
             next: None,
             as_of,
             tokens: None,
@@ -58,12 +63,12 @@ impl<T> List<T> {
 
     /// What people are told below the list: how much more there is, or that there is nothing.
     pub(crate) fn remark(&self, nothing: &str) -> Option<String> {
+        let of = if self.at_least { "more than " } else { "" };
+        let total = self.total;
         match (&self.next, self.returned) {
             (_, 0) => Some(nothing.to_owned()),
-            (Some(next), shown) => Some(format!("{shown} of {}; go on with --cursor {next}", self.total)),
-            (None, shown) if (shown as u64) < self.total => {
-                Some(format!("{shown} of {}; --limit shows more", self.total))
-            }
+            (Some(next), shown) => Some(format!("{shown} of {of}{total}; go on with --cursor {next}")),
+            (None, shown) if (shown as u64) < total => Some(format!("{shown} of {of}{total}; --limit shows more")),
             (None, _) => None,
         }
     }

@@ -67,6 +67,7 @@ pub(super) fn entries(
         next,
         as_of,
         scores: Vec::new(),
+        at_least: false,
     })
 }
 

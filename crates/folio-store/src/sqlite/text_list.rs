@@ -3,14 +3,15 @@
 use std::collections::{HashMap, HashSet};
 
 use folio_memory::terms::{MORE, context_term};
-use folio_memory::{Entry, EntryQuery, ListAnswer, Order, Seq, SpaceName, TextMatch, TextQuery, Timestamp};
+use folio_memory::{Entry, EntryQuery, FOUND_MAX, ListAnswer, Order, Seq, SpaceName, TextMatch, TextQuery, Timestamp};
+use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::cursor::binding;
 use super::error::{Failure, damaged};
 use super::filter::{Conditions, Filter, required};
 use super::job::Job;
-use super::place::{Place, SpaceId};
+use super::place::{Place, SpaceId, from_column};
 use super::text_cursor::{Cursor, Position};
 use super::{SqliteStore, entry, journal, page, text};
 use crate::error::StoreError;
@@ -91,11 +92,15 @@ fn entries(
         now,
         as_of,
     };
-    let mut hits = question.hits(head)?;
+    let Hits {
+        mut hits,
+        total,
+        at_least,
+    } = question.hits(head, position.as_ref())?;
     question.sort(&mut hits)?;
-    let total = hits.len() as u64;
     let (hits, position) = part(hits, position, query);
     let mut answer = nothing(as_of);
+    answer.at_least = at_least;
     for hit in hits {
         answer.scores.push(hit.score);
         answer.items.push(question.entry(hit)?);
@@ -113,7 +118,17 @@ fn nothing(as_of: Seq) -> ListAnswer<Entry> {
         next: None,
         as_of,
         scores: Vec::new(),
+        at_least: false,
     }
+}
+
+/// What is found, as far as it is looked for.
+#[derive(Debug)]
+struct Hits {
+    hits: Vec<Hit>,
+    total: u64,
+    /// Whether there is more than was counted.
+    at_least: bool,
 }
 
 /// An entry that is found.
@@ -136,38 +151,96 @@ struct Question<'q> {
 }
 
 impl Question<'_> {
-    /// Everything that is found in memory as it was, by what is indexed of it now.
+    /// What is found in memory as it was, by what is indexed of it now; of a list by age what comes after `from`.
     ///
     /// What has changed since is matched as it was, and ordered by what it says now: behind everything else if that no
     /// longer has the words.
-    fn hits(&self, head: Seq) -> Result<Vec<Hit>, Failure> {
-        let mut hits = self.present()?;
+    fn hits(&self, head: Seq, from: Option<&Position>) -> Result<Hits, Failure> {
+        let mut changed = Vec::new();
         if self.as_of < head {
-            let changed = entry::changed_after(self.conn, self.space, self.as_of)?;
-            let places: HashSet<_> = changed.iter().copied().collect();
-            hits.retain(|hit| !places.contains(&hit.place));
-            let scores: HashMap<_, _> = self
-                .found(&among(&changed))?
-                .into_iter()
-                .map(|hit| (hit.place, hit.score))
-                .collect();
-            for place in changed {
-                let before = journal::as_of(self.conn, place, self.as_of)?;
-                if let Some(before) = before.filter(|before| self.query.matches(before, self.now)) {
-                    let score = scores.get(&place).copied().unwrap_or_default();
-                    hits.push(Hit {
-                        place,
-                        score,
-                        before: Some(Box::new(before)),
-                    });
+            changed = entry::changed_after(self.conn, self.space, self.as_of)?;
+        }
+        let places: HashSet<_> = changed.iter().copied().collect();
+        let filter = self.filter()?;
+        let (mut hits, counted) = match filter {
+            None => (Vec::new(), 0),
+            Some(Wanted {
+                filter,
+                rest: Some(rest),
+            }) => {
+                // Only the whole entry tells what is in its context.
+                let mut kept = Vec::new();
+                for hit in self.found(&filter, None)? {
+                    if rest.matches(&entry_at(self.conn, hit.place)?, self.now) {
+                        kept.push(hit);
+                    }
+                }
+                kept.retain(|hit| !places.contains(&hit.place));
+                let counted = kept.len() as u64;
+                (kept, counted)
+            }
+            Some(Wanted { mut filter, rest: None }) => {
+                if !changed.is_empty() {
+                    filter.and("entry.place NOT IN (SELECT value FROM json_each(?))", [list(&changed)]);
+                }
+                match (self.query.order, from) {
+                    // A list by age has no end, so it is not cut off where counting ends.
+                    (Order::Newest | Order::Oldest, Some(Position::After(number))) => {
+                        let counted = self.count(&filter)?;
+                        let after = if self.query.order == Order::Newest { "<" } else { ">" };
+                        let place = Place::of(self.space, *number);
+                        filter.and(
+                            &format!("{}.rowid {after} ?", text::table(self.space)),
+                            [place.raw().into()],
+                        );
+                        (self.found(&filter, Some(u64::from(self.query.limit()) + 1))?, counted)
+                    }
+                    _ => {
+                        let mut hits = self.found(&filter, Some(FOUND_MAX + 1))?;
+                        let counted = hits.len() as u64;
+                        hits.truncate(FOUND_MAX as usize);
+                        (hits, counted)
+                    }
                 }
             }
-        }
-        Ok(hits)
+        };
+        let mut total = counted.min(FOUND_MAX);
+        let before = hits.len();
+        self.add_changed(&changed, &mut hits)?;
+        total += (hits.len() - before) as u64;
+        Ok(Hits {
+            hits,
+            total,
+            at_least: counted > FOUND_MAX,
+        })
     }
 
-    /// Everything that is found as it stands.
-    fn present(&self) -> Result<Vec<Hit>, Failure> {
+    /// Adds what was found by entries that say something else now.
+    fn add_changed(&self, changed: &[Place], hits: &mut Vec<Hit>) -> Result<(), Failure> {
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let scores: HashMap<_, _> = self
+            .found(&among(changed), None)?
+            .into_iter()
+            .map(|hit| (hit.place, hit.score))
+            .collect();
+        for place in changed.iter().copied() {
+            let before = journal::as_of(self.conn, place, self.as_of)?;
+            if let Some(before) = before.filter(|before| self.query.matches(before, self.now)) {
+                let score = scores.get(&place).copied().unwrap_or_default();
+                hits.push(Hit {
+                    place,
+                    score,
+                    before: Some(Box::new(before)),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// What has to hold for an entry beside its words. `None` if nothing can be found.
+    fn filter(&self) -> Result<Option<Wanted>, Failure> {
         let (conn, query) = (self.conn, self.query);
         let mut terms = query.context.iter().map(|(path, value)| context_term(path, value));
         let has_terms = query.context.is_empty()
@@ -175,39 +248,24 @@ impl Question<'_> {
         let mut filter = Filter::wanted(query, self.as_of, self.now, &required(query, has_terms));
         if let Some(page) = query.page {
             let Some(page) = page::place_of(conn, self.space, page)? else {
-                return Ok(Vec::new());
+                return Ok(None);
             };
             filter.and("page = ?", [page::place_value(page)]);
         }
-        let hits = self.found(&filter)?;
-        if has_terms {
-            return Ok(hits);
-        }
-        // Only the whole entry tells what is in its context.
-        let rest = EntryQuery {
+        let rest = (!has_terms).then(|| EntryQuery {
             text: None,
             ..query.clone()
-        };
-        let mut kept = Vec::new();
-        for hit in hits {
-            if rest.matches(&entry_at(conn, hit.place)?, self.now) {
-                kept.push(hit);
-            }
-        }
-        Ok(kept)
+        });
+        Ok(Some(Wanted { filter, rest }))
     }
 
-    /// The entries with the words for which `filter` holds.
-    fn found(&self, filter: &Conditions) -> Result<Vec<Hit>, Failure> {
+    /// The entries with the words for which `filter` holds, the newest first unless the oldest are asked for; at most
+    /// `limit`.
+    fn found(&self, filter: &Conditions, limit: Option<u64>) -> Result<Vec<Hit>, Failure> {
         let table = text::table(self.space);
-        let sql = format!(
-            "SELECT entry.place, -bm25({table}, {WEIGHTS}) FROM {table} CROSS JOIN entry ON entry.place = {table}.rowid
-             WHERE {table} MATCH ? AND {}",
-            filter.sql
-        );
-        let values = std::iter::once(expression(&self.words).into()).chain(filter.values.iter().cloned());
+        let sql = self.select(&format!("entry.place, -bm25({table}, {WEIGHTS})"), filter, limit);
         let mut statement = self.conn.prepare_cached(&sql)?;
-        let hits = statement.query_map(params_from_iter(values), |row| {
+        let hits = statement.query_map(params_from_iter(self.values(filter)), |row| {
             Ok(Hit {
                 place: row.get(0)?,
                 score: row.get(1)?,
@@ -215,6 +273,41 @@ impl Question<'_> {
             })
         })?;
         Ok(hits.collect::<Result<_, _>>()?)
+    }
+
+    /// How many entries with the words there are for which `filter` holds, counted until there are more than
+    /// [`FOUND_MAX`].
+    fn count(&self, filter: &Conditions) -> Result<u64, Failure> {
+        let sql = format!(
+            "SELECT count(*) FROM ({})",
+            self.select("1", filter, Some(FOUND_MAX + 1))
+        );
+        let mut statement = self.conn.prepare_cached(&sql)?;
+        let counted = statement.query_row(params_from_iter(self.values(filter)), |row| row.get(0))?;
+        Ok(from_column(counted))
+    }
+
+    fn select(&self, columns: &str, filter: &Conditions, limit: Option<u64>) -> String {
+        let table = text::table(self.space);
+        let direction = if self.query.order == Order::Oldest {
+            "ASC"
+        } else {
+            "DESC"
+        };
+        // Without an order the index gives what it has as it comes, without keeping anything.
+        let end = limit.map_or_else(String::new, |limit| {
+            format!("ORDER BY {table}.rowid {direction} LIMIT {limit}")
+        });
+        format!(
+            "SELECT {columns} FROM {table} CROSS JOIN entry ON entry.place = {table}.rowid
+             WHERE {table} MATCH ? AND {} {end}",
+            filter.sql
+        )
+    }
+
+    fn values(&self, filter: &Conditions) -> Vec<Value> {
+        let words = Value::from(expression(&self.words));
+        std::iter::once(words).chain(filter.values.iter().cloned()).collect()
     }
 
     fn sort(&self, hits: &mut [Hit]) -> Result<(), Failure> {
@@ -245,17 +338,27 @@ impl Question<'_> {
     }
 }
 
+/// What has to hold for an entry that is found.
+struct Wanted {
+    filter: Conditions,
+    /// What the conditions cannot say, so that each entry has to be looked at.
+    rest: Option<EntryQuery>,
+}
+
 fn entry_at(conn: &Connection, place: Place) -> Result<Entry, Failure> {
     entry::at(conn, place)?.ok_or_else(|| damaged("an entry", "it was there a moment ago"))
 }
 
 /// That an entry stands at one of `places`.
 fn among(places: &[Place]) -> Conditions {
-    let places: Vec<_> = places.iter().map(|place| place.raw().to_string()).collect();
     let mut among = Conditions::default();
-    let list = format!("[{}]", places.join(","));
-    among.and("entry.place IN (SELECT value FROM json_each(?))", [list.into()]);
+    among.and("entry.place IN (SELECT value FROM json_each(?))", [list(places)]);
     among
+}
+
+fn list(places: &[Place]) -> Value {
+    let places: Vec<_> = places.iter().map(|place| place.raw().to_string()).collect();
+    format!("[{}]", places.join(",")).into()
 }
 
 /// `words` as FTS5 reads them. Terms have no signs, so quotes keep every one of them from being a word of its language.

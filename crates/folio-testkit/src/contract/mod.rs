@@ -16,9 +16,11 @@ pub mod policy;
 pub mod runs;
 pub mod scene;
 pub mod search;
+pub mod search_many;
 pub mod search_meanwhile;
 pub mod trace;
 pub mod turns;
+pub mod upkeep;
 pub mod waiting;
 
 use std::sync::Arc;
@@ -122,6 +124,10 @@ macro_rules! store_contract {
             a_search_sees_every_commit_before_it,
             a_search_finds_what_was_there_at_a_commit,
         ]);
+        $crate::store_contract!(@cases $home, search_many: [
+            of_what_very_many_say_the_newest_count,
+            what_just_few_enough_say_is_counted,
+        ]);
         $crate::store_contract!(@cases $home, pages: [
             a_page_is_made_once,
             concurrent_writers_make_one_page,
@@ -173,6 +179,14 @@ macro_rules! store_contract {
             notes_belong_to_their_space,
             notes_that_are_old_or_too_many_go,
         ]);
+        $crate::store_contract!(@cases $home, upkeep: [
+            what_may_be_due_is_found_by_its_instant_m7_6_45,
+            live_observations_are_counted_m7_6_44,
+            what_is_made_smaller_reads_as_before_m7_6_45,
+            of_old_tombstones_only_the_numbers_stay_m7_6_46,
+            what_is_erased_is_in_nothing_that_is_answered_m7_6_50,
+            what_is_left_of_a_text_is_told_m7_6_50,
+        ]);
     };
     (@cases $home:expr, $module:ident: [$($case:ident),* $(,)?]) => {
         mod $module {
@@ -204,6 +218,7 @@ mod tests {
             include_str!("lists.rs"),
             include_str!("cursors.rs"),
             include_str!("search.rs"),
+            include_str!("search_many.rs"),
             include_str!("search_meanwhile.rs"),
             include_str!("pages.rs"),
             include_str!("policy.rs"),
@@ -212,6 +227,7 @@ mod tests {
             include_str!("turns.rs"),
             include_str!("blobs.rs"),
             include_str!("trace.rs"),
+            include_str!("upkeep.rs"),
         ];
         for line in files.iter().flat_map(|file| file.lines()) {
             if let Some(rest) = line.strip_prefix("pub async fn ") {

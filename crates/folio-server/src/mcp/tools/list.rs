@@ -36,14 +36,15 @@ pub(super) fn answer(list: &ListAnswer<Entry>, remark: &str, tokens: &dyn Tokens
     let mut text: String = lines.collect();
     match &list.next {
         _ if list.items.is_empty() => text.push_str("nothing matches"),
-        None => text.push_str(&format!("{remark}{} in all", list.total)),
+        None => text.push_str(&format!("{remark}{} in all", list.count())),
         Some(next) => text.push_str(&format!(
             "{remark}{} of {}; go on with cursor {next:?}",
-            list.returned, list.total
+            list.returned,
+            list.count()
         )),
     }
     let items: Vec<Value> = list.items.iter().map(brief).collect();
-    let structured = json!({
+    let mut structured = json!({
         "items": items,
         "returned": list.returned,
         "total": list.total,
@@ -51,6 +52,9 @@ pub(super) fn answer(list: &ListAnswer<Entry>, remark: &str, tokens: &dyn Tokens
         "as_of": list.as_of,
         "tokens": tokens.count(&text),
     });
+    if list.at_least {
+        structured["at_least"] = true.into();
+    }
     Answer::new(text, structured)
 }
 

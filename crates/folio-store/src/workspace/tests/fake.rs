@@ -204,6 +204,7 @@ impl Store for FakeStore {
             next,
             as_of: Seq(state.log.len() as u64),
             scores: Vec::new(),
+            at_least: false,
         })
     }
 

@@ -1,0 +1,97 @@
+//! Search for what very many entries say (M7.2.17).
+
+use folio_memory::{Change, EntryFields, EntryId, EntryKind, EntryQuery, FOUND_MAX, Order, Owner, Seq, Trust};
+
+use super::Home;
+use super::scene::{Scene, tag};
+use super::search::search;
+
+/// Entries of a commit.
+const AT_A_TIME: u64 = 1_000;
+
+/// A space with `count` notes that say `rain`. The first one and every five-hundredth say it in the title too, and fit
+/// best; those have the tag `title`.
+async fn rain(home: &dyn Home, count: u64) -> Scene {
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    let mut changes = Vec::new();
+    for number in 0..count {
+        let mut fields = EntryFields::new(EntryKind::Note, Owner::agent(), Trust::User);
+        fields.body = "rain".to_owned();
+        if number.is_multiple_of(500) {
+            fields.title = "rain".to_owned();
+            fields.tags = vec![tag("title")];
+        }
+        changes.push(Change::AddEntry(Box::new(folio_memory::NewEntry {
+            id: EntryId::draw(&scene.ids, scene.now()),
+            page,
+            kind: EntryKind::Note,
+            fields,
+        })));
+        if (number + 1).is_multiple_of(AT_A_TIME) || number + 1 == count {
+            scene.commit(std::mem::take(&mut changes)).await;
+        }
+    }
+    scene
+}
+
+/// However many there are, a search costs no more: it counts no further than [`FOUND_MAX`], says so, and orders the newest
+/// of them by relevance. Filters hold before that, and a list by age has no end.
+pub async fn of_what_very_many_say_the_newest_count(home: &dyn Home) {
+    let scene = rain(home, FOUND_MAX + 200).await;
+    let answer = scene.list(&search("rain")).await.expect("a list");
+    assert_eq!((answer.total, answer.at_least), (FOUND_MAX, true));
+    let numbers: Vec<_> = answer.items.iter().map(|entry| entry.handle.0).collect();
+    // Those with the word in the title, the newest first; the very first one is not among the newest.
+    let best: Vec<_> = (1..=10_u64).rev().map(|place| place * 500 + 1).collect();
+    assert_eq!(numbers, best);
+
+    let narrow = EntryQuery {
+        tags: vec![tag("title")],
+        limit: 100,
+        ..search("rain")
+    };
+    let answer = scene.list(&narrow).await.expect("a list");
+    assert_eq!((answer.total, answer.at_least), (11, false));
+    assert_eq!(answer.items.len(), 11, "the oldest is among them");
+
+    for (order, first) in [(Order::Newest, FOUND_MAX + 200), (Order::Oldest, 1)] {
+        let mut query = EntryQuery {
+            order,
+            limit: 400,
+            ..search("rain")
+        };
+        let mut seen = Vec::new();
+        for _ in 0..20 {
+            let answer = scene.list(&query).await.expect("a list");
+            assert_eq!((answer.total, answer.at_least), (FOUND_MAX, true), "{order:?}");
+            seen.extend(answer.items.iter().map(|entry| entry.handle.0));
+            query.cursor = answer.next;
+            if query.cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen.first(), Some(&first), "{order:?}");
+        if order == Order::Newest {
+            seen.reverse();
+        }
+        let all: Vec<_> = (1..=FOUND_MAX + 200).collect();
+        assert!(seen == all, "{order:?} gives each of them once, in order");
+    }
+}
+
+/// One less, and all of them are counted and ordered.
+pub async fn what_just_few_enough_say_is_counted(home: &dyn Home) {
+    let scene = rain(home, FOUND_MAX).await;
+    let answer = scene.list(&search("rain")).await.expect("a list");
+    assert_eq!((answer.total, answer.at_least), (FOUND_MAX, false));
+    let past = EntryQuery {
+        as_of: Some(Seq(2)),
+        limit: 3,
+        ..search("rain")
+    };
+    let answer = scene.list(&past).await.expect("a list");
+    assert_eq!((answer.total, answer.at_least), (AT_A_TIME, false));
+    let numbers: Vec<_> = answer.items.iter().map(|entry| entry.handle.0).collect();
+    assert_eq!(numbers, [501, 1, 1000]);
+}

@@ -1,0 +1,344 @@
+//! Keeping small, and keeping nothing of what is to be forgotten (M7.6).
+
+use std::time::Duration;
+
+use folio_memory::id::Ref;
+use folio_memory::keeping::{ErasedFor, Watch, watched};
+use folio_memory::{
+    Change, Entry, EntryHandle, EntryId, EntryKind, EntryQuery, FieldChange, Lifetime, NewEntry, PageId, Pii, Seq,
+    Status, Timestamp,
+};
+use folio_store::StoreError;
+use folio_store::{Compacted, Compaction, WatchQuery};
+
+use super::Home;
+use super::scene::{Scene, patch, tag};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn observation(scene: &Scene, page: PageId, body: &str, lasts: Option<Duration>) -> NewEntry {
+    let mut new = scene.entry(page, EntryKind::Observation, "");
+    body.clone_into(&mut new.fields.body);
+    new.fields.lifetime = lasts.map_or(Lifetime::Unlimited, |lasts| Lifetime::Until(scene.now().plus(lasts)));
+    new
+}
+
+fn erase(entry: EntryId, why: ErasedFor) -> Change {
+    Change::EraseEntry {
+        entry,
+        why,
+        expected_version: None,
+    }
+}
+
+fn everything(what: Watch) -> WatchQuery {
+    WatchQuery {
+        what,
+        until: Timestamp::MAX,
+        idle_since: Timestamp::MAX,
+        after: None,
+        limit: 1_000,
+    }
+}
+
+/// Entries in every state that something may be due for.
+async fn of_all_kinds(home: &dyn Home) -> (Scene, Vec<EntryId>) {
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    let mut ids = Vec::new();
+    for number in 0..4_u32 {
+        ids.push(scene.add(observation(&scene, page, "lasts", None)).await);
+        ids.push(
+            scene
+                .add(observation(&scene, page, "ends", Some(HOUR * (4 - number))))
+                .await,
+        );
+        let mut note = scene.note(page, "a note that ends");
+        note.fields.lifetime = Lifetime::Until(scene.now().plus(HOUR * (number + 1)));
+        ids.push(scene.add(note).await);
+        let mut personal = observation(&scene, page, "whose", None);
+        personal.fields.pii = vec![Pii::Email];
+        ids.push(scene.add(personal).await);
+        let resolved = scene.add(observation(&scene, page, "settled", None)).await;
+        scene
+            .commit(vec![patch(resolved, vec![FieldChange::Status(Status::Resolved)])])
+            .await;
+        ids.push(resolved);
+        let archived = scene.add(observation(&scene, page, &"long ".repeat(300), None)).await;
+        scene
+            .commit(vec![patch(archived, vec![FieldChange::Status(Status::Archived)])])
+            .await;
+        ids.push(archived);
+        let gone = scene.add(observation(&scene, page, "gone", None)).await;
+        scene.commit(vec![erase(gone, ErasedFor::Expired)]).await;
+        ids.push(gone);
+        scene.clock.advance(HOUR / 4);
+    }
+    (scene, ids)
+}
+
+/// In the order of the instants, in parts that neither repeat nor skip, and not what somebody cared for meanwhile.
+pub async fn what_may_be_due_is_found_by_its_instant_m7_6_45(home: &dyn Home) {
+    let (scene, ids) = of_all_kinds(home).await;
+    let mut entries: Vec<Entry> = Vec::new();
+    for id in ids {
+        entries.push(scene.read(id).await);
+    }
+    let half = scene.now().minus(HOUR / 2);
+    let mut found = 0;
+    for what in Watch::ALL {
+        for (until, idle_since) in [
+            (Timestamp::MAX, Timestamp::MAX),
+            (half, Timestamp::MAX),
+            (Timestamp::MAX, half),
+        ] {
+            let mut wanted: Vec<_> = entries
+                .iter()
+                .flat_map(|entry| watched(entry).into_iter().map(move |watched| (watched, entry.handle)))
+                .filter(|(watched, _)| watched.what == what && watched.at <= until && watched.since <= idle_since)
+                .map(|(watched, handle)| (watched.at, handle.0))
+                .collect();
+            wanted.sort_unstable();
+            found += wanted.len();
+            let wanted: Vec<_> = wanted.into_iter().map(|(_, handle)| EntryHandle(handle)).collect();
+            for limit in [1, 3, 1_000] {
+                let mut query = WatchQuery {
+                    until,
+                    idle_since,
+                    limit,
+                    ..everything(what)
+                };
+                let mut seen = Vec::new();
+                for _ in 0..=wanted.len() + 1 {
+                    let answer = scene.store.watched(&scene.space, &query).await.expect("an answer");
+                    assert!(answer.entries.len() <= limit as usize);
+                    seen.extend(answer.entries.iter().map(|entry| entry.handle));
+                    query.after = answer.next;
+                    if query.after.is_none() {
+                        break;
+                    }
+                }
+                assert_eq!(seen, wanted, "{what:?}, {limit} at a time");
+            }
+        }
+    }
+    assert!(found > 40, "only {found} would prove little");
+    let other = scene.other_space("elsewhere");
+    for what in Watch::ALL {
+        let answer = other
+            .store
+            .watched(&other.space, &everything(what))
+            .await
+            .expect("an answer");
+        assert!(answer.entries.is_empty(), "{what:?}");
+    }
+}
+
+/// Neither what was put away, nor what is past its time; and no further than somebody wants to know.
+pub async fn live_observations_are_counted_m7_6_44(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    let count = async |most| {
+        let now = scene.now();
+        scene
+            .store
+            .live_observations(&scene.space, now, most)
+            .await
+            .expect("a number")
+    };
+    assert_eq!(count(10).await, 0);
+    let mut ids = Vec::new();
+    for number in 0..6_u32 {
+        ids.push(
+            scene
+                .add(observation(&scene, page, "it rains", Some(HOUR * (number + 1))))
+                .await,
+        );
+    }
+    scene.add(scene.note(page, "no observation")).await;
+    assert_eq!((count(10).await, count(4).await, count(0).await), (6, 4, 0));
+    scene
+        .commit(vec![patch(ids[5], vec![FieldChange::Status(Status::Archived)])])
+        .await;
+    assert_eq!(count(10).await, 5);
+    // The end belongs to what is after it.
+    scene.clock.advance(HOUR);
+    assert_eq!(count(10).await, 4);
+    // A pin holds it.
+    scene
+        .commit(vec![patch(ids[1], vec![FieldChange::PinRank(Some(1))])])
+        .await;
+    scene.clock.advance(HOUR);
+    assert_eq!(count(10).await, 4);
+    let other = scene.other_space("elsewhere");
+    let elsewhere = other.store.live_observations(&other.space, scene.now(), 10).await;
+    assert_eq!(elsewhere.expect("a number"), 0);
+}
+
+/// What is kept smaller reads as before: the entry, its history, the log, lists and searches.
+pub async fn what_is_made_smaller_reads_as_before_m7_6_45(home: &dyn Home) {
+    let (scene, ids) = of_all_kinds(home).await;
+    let all = EntryQuery {
+        status: Status::ALL.to_vec(),
+        include_expired: true,
+        limit: 400,
+        ..EntryQuery::default()
+    };
+    let read = async || {
+        let mut histories = Vec::new();
+        for id in &ids {
+            histories.push(scene.store.history(&scene.space, *id).await.expect("a history"));
+        }
+        let log = scene.store.changes(&scene.space, Seq(0), 1_000).await.expect("the log");
+        let long = EntryQuery {
+            text: Some("long".to_owned()),
+            ..all.clone()
+        };
+        let found = scene.list(&long).await.expect("a list").items;
+        assert_eq!(found.len(), 4);
+        (histories, log, scene.list(&all).await.expect("a list").items, found)
+    };
+    let before = read().await;
+    let compaction = Compaction {
+        bury_until: None,
+        limit: 3,
+    };
+    let compact = async || scene.store.compact(&scene.space, compaction).await.expect("smaller");
+    let some = Compacted {
+        packed: 3,
+        buried: 0,
+        more: true,
+    };
+    assert_eq!(compact().await, some);
+    assert_eq!(compact().await.packed, 1);
+    assert_eq!(compact().await, Compacted::default());
+    assert_eq!(read().await, before);
+    let checkup = scene.store.check().await.expect("a checkup");
+    assert_eq!(checkup.problems, Vec::<String>::new());
+}
+
+/// Of a tombstone that is old enough only the number stays: it leads nowhere, and nobody else gets it. What was forgotten
+/// on somebody's wish keeps its tombstone.
+pub async fn of_old_tombstones_only_the_numbers_stay_m7_6_46(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    let old = scene.add(observation(&scene, page, "old", None)).await;
+    let kept = scene.add(observation(&scene, page, "kept", None)).await;
+    let forgotten = scene.add(observation(&scene, page, "forgotten", None)).await;
+    scene
+        .commit(vec![
+            erase(old, ErasedFor::Expired),
+            erase(forgotten, ErasedFor::Forgotten),
+        ])
+        .await;
+    let by = scene.now();
+    scene.clock.advance(HOUR);
+    let young = scene.add(observation(&scene, page, "young", None)).await;
+    scene.commit(vec![erase(young, ErasedFor::Expired)]).await;
+    let (number, head) = (scene.read(old).await.handle, scene.head().await);
+    let compaction = Compaction {
+        bury_until: Some(by),
+        limit: 100,
+    };
+    let done = scene.store.compact(&scene.space, compaction).await.expect("smaller");
+    assert_eq!(done.buried, 1);
+    for gone in [Ref::Id(old), Ref::Handle(number)] {
+        let answer = scene.store.entry(&scene.space, gone).await;
+        assert!(matches!(answer, Err(StoreError::NotFound { .. })), "{answer:?}");
+    }
+    for there in [kept, forgotten, young] {
+        scene.read(there).await;
+    }
+    assert_eq!(scene.head().await, head);
+    let new = scene.add(observation(&scene, page, "new", None)).await;
+    assert!(scene.read(new).await.handle.0 > number.0 + 3);
+    let checkup = scene.store.check().await.expect("a checkup");
+    assert_eq!(checkup.problems, Vec::<String>::new());
+}
+
+/// Its content is in no revision, in no commit, and is not found; what remains is that it was there, and why it went.
+pub async fn what_is_erased_is_in_nothing_that_is_answered_m7_6_50(home: &dyn Home) {
+    const WORDS: [&str; 5] = ["windmill", "watermill", "eleonora", "millers", "grandmother"];
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    let mut new = observation(&scene, page, "in the windmill", None);
+    new.fields.tags = vec![tag("millers")];
+    new.fields.context = Some(serde_json::json!({"guest": "eleonora"}));
+    let id = scene.add(new).await;
+    let other = scene.add(observation(&scene, page, "somebody else", None)).await;
+    let fields = vec![
+        FieldChange::Body("in the watermill".to_owned()),
+        FieldChange::Title("grandmother".to_owned()),
+    ];
+    scene
+        .commit_as("a patch", vec![patch(id, fields.clone())])
+        .await
+        .expect("a commit");
+    let search = |text: &str| EntryQuery {
+        text: Some(text.to_owned()),
+        status: Status::ALL.to_vec(),
+        ..EntryQuery::default()
+    };
+    assert_eq!(scene.list(&search("watermill")).await.expect("a list").total, 1);
+    let before = scene.read(id).await;
+
+    scene.commit(vec![erase(id, ErasedFor::Forgotten)]).await;
+
+    let left = scene.read(id).await;
+    assert_eq!(left.fields.erased, Some(ErasedFor::Forgotten));
+    assert_eq!(
+        (left.fields.status, left.version),
+        (Status::Archived, before.version + 1)
+    );
+    assert_eq!((left.handle, left.created_at), (before.handle, before.created_at));
+    let history = scene.store.history(&scene.space, id).await.expect("a history");
+    assert_eq!(history.iter().map(|one| one.version).collect::<Vec<_>>(), [1, 2, 3]);
+    let log = scene.store.changes(&scene.space, Seq(0), 100).await.expect("the log");
+    assert_eq!(log.len() as u64, scene.head().await.0);
+    for word in WORDS {
+        assert_eq!(scene.list(&search(word)).await.expect("a list").total, 0, "{word}");
+        for text in [format!("{left:?}"), format!("{history:?}"), format!("{log:?}")] {
+            assert!(!text.to_lowercase().contains(word), "{word} in {text}");
+        }
+    }
+    // A key that was used still answers as it did, and brings nothing back.
+    let again = scene
+        .commit_as("a patch", vec![patch(id, fields)])
+        .await
+        .expect("a replay");
+    assert!(again.replayed);
+    assert_eq!(scene.read(id).await, left);
+    assert_eq!(scene.read(other).await.fields.body, "somebody else");
+    let checkup = scene.store.check().await.expect("a checkup");
+    assert_eq!(checkup.problems, Vec::<String>::new());
+}
+
+/// Where a text still stands is told of the space that was asked, and of no other.
+pub async fn what_is_left_of_a_text_is_told_m7_6_50(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    let id = scene
+        .add(observation(&scene, page, "the wedding is in the old mill", None))
+        .await;
+    let other = scene.other_space("elsewhere");
+    let there = other.a_page().await;
+    other
+        .add(observation(&other, there, "the wedding is in the old mill", None))
+        .await;
+    let scrub = async |text: &str| {
+        let texts = vec![text.to_owned()];
+        scene.store.scrub(&scene.space, texts).await.expect("an answer")
+    };
+    let left = scrub("in the old mill").await;
+    let handle = scene.read(id).await.handle.to_string();
+    assert!(left.found.contains(&handle), "{left:?}");
+    assert!(!left.searched.is_empty());
+    scene.commit(vec![erase(id, ErasedFor::Forgotten)]).await;
+    assert_eq!(scrub("in the old mill").await.found, Vec::<String>::new());
+    assert_eq!(scrub("it never stood anywhere").await.found, Vec::<String>::new());
+    let elsewhere = other
+        .store
+        .scrub(&other.space, vec!["in the old mill".to_owned()])
+        .await;
+    assert!(!elsewhere.expect("an answer").found.is_empty());
+}
