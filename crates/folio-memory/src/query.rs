@@ -221,7 +221,7 @@ impl PageQuery {
 
 /// How many entries a text may find before counting and ranking end: a word that very many entries have says little about
 /// any of them, so the newest come first (M7.2.17).
-pub const FOUND_MAX: u64 = 5_000;
+pub const FOUND_MAX: u32 = 5_000;
 
 /// An answer that may go on.
 #[derive(Debug, Clone, PartialEq, Serialize)]

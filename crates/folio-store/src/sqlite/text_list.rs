@@ -193,7 +193,7 @@ impl Question<'_> {
                             &format!("{}.rowid {after} ?", text::table(self.space)),
                             [place.raw().into()],
                         );
-                        (self.found(&filter, Some(u64::from(self.query.limit()) + 1))?, counted)
+                        (self.found(&filter, Some(self.query.limit() + 1))?, counted)
                     }
                     _ => {
                         let mut hits = self.found(&filter, Some(FOUND_MAX + 1))?;
@@ -204,14 +204,14 @@ impl Question<'_> {
                 }
             }
         };
-        let mut total = counted.min(FOUND_MAX);
+        let mut total = counted.min(FOUND_MAX.into());
         let before = hits.len();
         self.add_changed(&changed, &mut hits)?;
         total += (hits.len() - before) as u64;
         Ok(Hits {
             hits,
             total,
-            at_least: counted > FOUND_MAX,
+            at_least: counted > FOUND_MAX.into(),
         })
     }
 
@@ -261,7 +261,7 @@ impl Question<'_> {
 
     /// The entries with the words for which `filter` holds, the newest first unless the oldest are asked for; at most
     /// `limit`.
-    fn found(&self, filter: &Conditions, limit: Option<u64>) -> Result<Vec<Hit>, Failure> {
+    fn found(&self, filter: &Conditions, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
         let table = text::table(self.space);
         let sql = self.select(&format!("entry.place, -bm25({table}, {WEIGHTS})"), filter, limit);
         let mut statement = self.conn.prepare_cached(&sql)?;
@@ -287,7 +287,7 @@ impl Question<'_> {
         Ok(from_column(counted))
     }
 
-    fn select(&self, columns: &str, filter: &Conditions, limit: Option<u64>) -> String {
+    fn select(&self, columns: &str, filter: &Conditions, limit: Option<u32>) -> String {
         let table = text::table(self.space);
         let direction = if self.query.order == Order::Oldest {
             "ASC"

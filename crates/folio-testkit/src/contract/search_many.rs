@@ -8,6 +8,8 @@ use super::search::search;
 
 /// Entries of a commit.
 const AT_A_TIME: u64 = 1_000;
+/// How many are counted.
+const COUNTED: u64 = FOUND_MAX as u64;
 
 /// A space with `count` notes that say `rain`. The first one and every five-hundredth say it in the title too, and fit
 /// best; those have the tag `title`.
@@ -38,9 +40,9 @@ async fn rain(home: &dyn Home, count: u64) -> Scene {
 /// However many there are, a search costs no more: it counts no further than [`FOUND_MAX`], says so, and orders the newest
 /// of them by relevance. Filters hold before that, and a list by age has no end.
 pub async fn of_what_very_many_say_the_newest_count(home: &dyn Home) {
-    let scene = rain(home, FOUND_MAX + 200).await;
+    let scene = rain(home, COUNTED + 200).await;
     let answer = scene.list(&search("rain")).await.expect("a list");
-    assert_eq!((answer.total, answer.at_least), (FOUND_MAX, true));
+    assert_eq!((answer.total, answer.at_least), (COUNTED, true));
     let numbers: Vec<_> = answer.items.iter().map(|entry| entry.handle.0).collect();
     // Those with the word in the title, the newest first; the very first one is not among the newest.
     let best: Vec<_> = (1..=10_u64).rev().map(|place| place * 500 + 1).collect();
@@ -55,7 +57,7 @@ pub async fn of_what_very_many_say_the_newest_count(home: &dyn Home) {
     assert_eq!((answer.total, answer.at_least), (11, false));
     assert_eq!(answer.items.len(), 11, "the oldest is among them");
 
-    for (order, first) in [(Order::Newest, FOUND_MAX + 200), (Order::Oldest, 1)] {
+    for (order, first) in [(Order::Newest, COUNTED + 200), (Order::Oldest, 1)] {
         let mut query = EntryQuery {
             order,
             limit: 400,
@@ -64,7 +66,7 @@ pub async fn of_what_very_many_say_the_newest_count(home: &dyn Home) {
         let mut seen = Vec::new();
         for _ in 0..20 {
             let answer = scene.list(&query).await.expect("a list");
-            assert_eq!((answer.total, answer.at_least), (FOUND_MAX, true), "{order:?}");
+            assert_eq!((answer.total, answer.at_least), (COUNTED, true), "{order:?}");
             seen.extend(answer.items.iter().map(|entry| entry.handle.0));
             query.cursor = answer.next;
             if query.cursor.is_none() {
@@ -75,16 +77,16 @@ pub async fn of_what_very_many_say_the_newest_count(home: &dyn Home) {
         if order == Order::Newest {
             seen.reverse();
         }
-        let all: Vec<_> = (1..=FOUND_MAX + 200).collect();
+        let all: Vec<_> = (1..=COUNTED + 200).collect();
         assert!(seen == all, "{order:?} gives each of them once, in order");
     }
 }
 
 /// One less, and all of them are counted and ordered.
 pub async fn what_just_few_enough_say_is_counted(home: &dyn Home) {
-    let scene = rain(home, FOUND_MAX).await;
+    let scene = rain(home, COUNTED).await;
     let answer = scene.list(&search("rain")).await.expect("a list");
-    assert_eq!((answer.total, answer.at_least), (FOUND_MAX, false));
+    assert_eq!((answer.total, answer.at_least), (COUNTED, false));
     let past = EntryQuery {
         as_of: Some(Seq(2)),
         limit: 3,
