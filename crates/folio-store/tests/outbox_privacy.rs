@@ -123,6 +123,48 @@ async fn what_is_forgotten_waits_no_more_and_the_rest_does_m7_6_50() {
     assert_eq!(contents(&house.all().await), ["a", "b"]);
 }
 
+/// Whatever was written of it when the process died: who asks again leaves nothing of what is to be forgotten, and loses and
+/// doubles nothing else.
+#[tokio::test]
+async fn who_dies_while_a_line_is_rewritten_asks_again_m7_6_50() {
+    let folder = tempfile::tempdir().unwrap();
+    let house = House::in_folder(folder.path());
+    house.wait(1, json!([{"content": WORDS}, {"content": "a"}])).await;
+    house.wait(2, json!([{"content": "b"}])).await;
+    house.wait(3, json!([{"content": WORDS}])).await;
+    let before = std::fs::read(file(&folder)).unwrap();
+    forget(&house.space, &with_text("old mill")).await;
+    let after = std::fs::read(file(&folder)).unwrap();
+    let (overwritten, behind) = after.split_at(before.len());
+    assert!(
+        !behind.is_empty(),
+        "what is kept of a line is written behind the others"
+    );
+    // First the rests are written, then the lines are overwritten, each time up to some byte.
+    let torn = (0..=behind.len()).map(|end| [&before, &behind[..end]].concat());
+    let half = (0..=before.len()).map(|end| [&overwritten[..end], &before[end..], behind].concat());
+    let states: Vec<_> = torn.step_by(29).chain(half.step_by(17)).collect();
+    assert!(states.len() > 60, "only {} states", states.len());
+    for state in states {
+        let folder = tempfile::tempdir().unwrap();
+        let house = House::in_folder(folder.path());
+        std::fs::write(file(&folder), &state).unwrap();
+        forget(&house.space, &with_text("old mill")).await;
+        let left = said(&file(&folder));
+        let is_left = WORDS.split(' ').any(|word| word.len() > 3 && left.contains(word));
+        assert!(!is_left, "{left}");
+        house.space.deliver_outbox().await.unwrap();
+        assert_eq!(
+            contents(&house.all().await),
+            ["a", "b"],
+            "{}",
+            String::from_utf8_lossy(&state)
+        );
+        let aside = std::fs::read_to_string(damaged(&folder)).unwrap_or_default();
+        assert!(!aside.contains("mill"), "{aside}");
+    }
+}
+
 #[tokio::test]
 async fn an_entry_that_is_forgotten_takes_with_it_what_waits_and_says_the_same_m7_6_50() {
     let folder = tempfile::tempdir().unwrap();

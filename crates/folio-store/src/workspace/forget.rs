@@ -6,7 +6,7 @@ use folio_memory::entry::{BodyRef, Status};
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::keeping::ErasedFor;
 use folio_memory::roles::Operation;
-use folio_memory::{Actor, Change, Entry, EntryFields, EntryQuery};
+use folio_memory::{Actor, Change, Entry, EntryFields, EntryQuery, Order};
 use serde_json::Value;
 
 use super::outbox::Unwanted;
@@ -59,6 +59,8 @@ impl Workspace {
                 status: Status::ALL.to_vec(),
                 include_expired: true,
                 include_superseded: true,
+                // By relevance a list ends somewhere, by age it does not.
+                order: Order::Newest,
                 limit: folio_memory::query::MAX_LIMIT,
                 cursor: None,
                 ..filter.query.clone()

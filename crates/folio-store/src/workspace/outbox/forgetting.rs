@@ -150,11 +150,17 @@ fn forget_in(file: &mut File, unwanted: &Unwanted, changes: bool) -> io::Result<
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     let (mut count, mut gone, mut rests) = (0, Vec::<Range<usize>>::new(), String::new());
-    let mut start = 0;
+    let (mut start, mut follows_empty) = (0, false);
     for line in bytes.split(|byte| *byte == b'\n') {
         let place = start..start + line.len();
         start = place.end + 1;
         if line.is_empty() {
+            follows_empty = true;
+            continue;
+        }
+        if std::mem::take(&mut follows_empty) && line[0] != b'{' {
+            // Somebody died while he was overwriting it. What was to be kept of it had been written before.
+            gone.push(place);
             continue;
         }
         if let Verdict::Loses(items, rest) = unwanted.look_at(line) {
