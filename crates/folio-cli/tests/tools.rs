@@ -205,3 +205,34 @@ fn on_a_full_disk_what_a_tool_noticed_waits_beside_the_store_and_is_delivered_on
     assert_eq!(std::fs::metadata(&outbox).unwrap().len(), 0);
     assert_eq!(folio.json(&["doctor", "--store", "sqlite:f.db"])["problems"], json!([]));
 }
+
+#[cfg(unix)]
+#[test]
+fn what_waits_for_the_store_is_counted_and_forgotten_m7_6_50() {
+    let folio = Folio::new();
+    let observations = json!([{"content": "kept ".repeat(3_000)}, {"content": "the old mill ".repeat(1_200)}]);
+    let answer = json!({"request_id": "r1", "observations": observations});
+    folio.file("r1.json", answer.to_string());
+    folio.ok(&["observe", "add", "before", "--store", "sqlite:f.db"]);
+    let ingest = [
+        "tool",
+        "ingest",
+        "r1.json",
+        "--tool",
+        "t",
+        "--turn",
+        TURN,
+        "--store",
+        "sqlite:f.db",
+    ];
+    assert_eq!(on_a_full_disk(&folio, &ingest).code, 0);
+    let forget = |how: &str| {
+        let answer = folio.json(&["forget", "--text", "old mill", how, "--store", "sqlite:f.db"]);
+        (answer["waiting"].clone(), answer["forgotten"].clone())
+    };
+    assert_eq!(forget("--dry-run"), (json!(1), json!([])));
+    assert_eq!(forget("--yes"), (json!(1), json!([])));
+    assert_eq!(forget("--yes"), (json!(0), json!([])));
+    let outbox = std::fs::read_to_string(folio.path().join("f.db-outbox.jsonl")).unwrap();
+    assert!(outbox.contains("kept") && !outbox.contains("mill"));
+}

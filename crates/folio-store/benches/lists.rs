@@ -11,7 +11,7 @@ use std::time::Duration;
 use folio_memory::id::EntryId;
 use folio_memory::{
     Actor, Change, Confidence, EntryFields, EntryKind, EntryQuery, NewEntry, NewPage, Order, Owner, PageFields, PageId,
-    PageRole, Role, SpaceName, Status, Tag, Timestamp, Trust, TypeRanks,
+    PageRole, Role, SpaceName, Status, Tag, TextMatch, Timestamp, Trust, TypeRanks,
 };
 use folio_store::sqlite::{LiveOptions, OpenOptions, SqliteStore};
 use folio_store::{Commit, Record, Store};
@@ -321,6 +321,30 @@ async fn search(store: &Arc<SqliteStore>) {
         times.push(began.elapsed());
     }
     report("one to three words of an entry", times, 0);
+    // A sentence of which nothing has all the words.
+    let (mut times, mut best) = (Vec::new(), 0);
+    for number in 0..ASKED as u64 {
+        let number = number * 977;
+        let body = body_of(number);
+        let words: Vec<_> = body.split(' ').skip(5).step_by(2).collect();
+        let query = EntryQuery {
+            text_match: TextMatch::Any,
+            ..text(&format!("where was {} nowhere", words.join(" ")))
+        };
+        let began = Instant::now();
+        let space = SpaceName::main();
+        let answer = store.entries(&space, &query, Timestamp::from_millis(2_000)).await;
+        times.push(began.elapsed());
+        best += u64::from(
+            answer
+                .expect("an answer")
+                .items
+                .first()
+                .is_some_and(|entry| entry.handle.0 == number + 1),
+        );
+    }
+    report("any of six words of an entry", times, ASKED as u64);
+    println!("  {best} of {ASKED} times the entry was the first");
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {

@@ -51,6 +51,7 @@ mod text;
 mod text_check;
 mod text_cursor;
 mod text_list;
+mod text_words;
 mod trace;
 mod turn;
 mod wake;

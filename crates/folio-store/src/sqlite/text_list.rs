@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use folio_memory::terms::{MORE, context_term};
-use folio_memory::{Entry, EntryQuery, FOUND_MAX, ListAnswer, Order, Seq, SpaceName, TextMatch, TextQuery, Timestamp};
+use folio_memory::{Entry, EntryQuery, FOUND_MAX, ListAnswer, Order, Seq, SpaceName, TextQuery, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
@@ -13,6 +13,7 @@ use super::filter::{Conditions, Filter, required};
 use super::job::Job;
 use super::place::{Place, SpaceId, from_column};
 use super::text_cursor::{Cursor, Position};
+use super::text_words::Asked;
 use super::{SqliteStore, entry, journal, page, text};
 use crate::error::StoreError;
 
@@ -161,23 +162,23 @@ impl Question<'_> {
             changed = entry::changed_after(self.conn, self.space, self.as_of)?;
         }
         let places: HashSet<_> = changed.iter().copied().collect();
-        let filter = self.filter()?;
-        let (mut hits, counted) = match filter {
-            None => (Vec::new(), 0),
+        let all = Asked::whole(&self.words);
+        let (mut hits, counted, is_whole) = match self.filter()? {
+            None => (Vec::new(), 0, true),
             Some(Wanted {
                 filter,
                 rest: Some(rest),
             }) => {
                 // Only the whole entry tells what is in its context.
                 let mut kept = Vec::new();
-                for hit in self.found(&filter, None)? {
+                for hit in self.found(&all, &filter, None)? {
                     if rest.matches(&entry_at(self.conn, hit.place)?, self.now) {
                         kept.push(hit);
                     }
                 }
                 kept.retain(|hit| !places.contains(&hit.place));
                 let counted = kept.len() as u64;
-                (kept, counted)
+                (kept, counted, true)
             }
             Some(Wanted { mut filter, rest: None }) => {
                 if !changed.is_empty() {
@@ -186,20 +187,22 @@ impl Question<'_> {
                 match (self.query.order, from) {
                     // A list by age has no end, so it is not cut off where counting ends.
                     (Order::Newest | Order::Oldest, Some(Position::After(number))) => {
-                        let counted = self.count(&filter)?;
+                        let counted = self.count(&all, &filter)?;
                         let after = if self.query.order == Order::Newest { "<" } else { ">" };
                         let place = Place::of(self.space, *number);
                         filter.and(
                             &format!("{}.rowid {after} ?", text::table(self.space)),
                             [place.raw().into()],
                         );
-                        (self.found(&filter, Some(self.query.limit() + 1))?, counted)
+                        (self.found(&all, &filter, Some(self.query.limit() + 1))?, counted, true)
                     }
                     _ => {
-                        let mut hits = self.found(&filter, Some(FOUND_MAX + 1))?;
+                        let table = text::table(self.space);
+                        let best = Asked::best(self.conn, &table, &self.words, self.query.order)?;
+                        let mut hits = self.found(&best, &filter, Some(FOUND_MAX + 1))?;
                         let counted = hits.len() as u64;
                         hits.truncate(FOUND_MAX as usize);
-                        (hits, counted)
+                        (hits, counted, best.is_whole)
                     }
                 }
             }
@@ -211,7 +214,7 @@ impl Question<'_> {
         Ok(Hits {
             hits,
             total,
-            at_least: counted > FOUND_MAX.into(),
+            at_least: !is_whole || counted > FOUND_MAX.into(),
         })
     }
 
@@ -221,7 +224,7 @@ impl Question<'_> {
             return Ok(());
         }
         let scores: HashMap<_, _> = self
-            .found(&among(changed), None)?
+            .found(&Asked::whole(&self.words), &among(changed), None)?
             .into_iter()
             .map(|hit| (hit.place, hit.score))
             .collect();
@@ -259,32 +262,46 @@ impl Question<'_> {
         Ok(Some(Wanted { filter, rest }))
     }
 
-    /// The entries with the words for which `filter` holds, the newest first unless the oldest are asked for; at most
-    /// `limit`.
-    fn found(&self, filter: &Conditions, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
+    /// The entries that are `asked` for and for which `filter` holds, the newest first unless the oldest are wanted; at most
+    /// `limit` of each expression.
+    fn found(&self, asked: &Asked, filter: &Conditions, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
         let table = text::table(self.space);
         let sql = self.select(&format!("entry.place, -bm25({table}, {WEIGHTS})"), filter, limit);
         let mut statement = self.conn.prepare_cached(&sql)?;
-        let hits = statement.query_map(params_from_iter(self.values(filter)), |row| {
-            Ok(Hit {
-                place: row.get(0)?,
-                score: row.get(1)?,
-                before: None,
-            })
-        })?;
-        Ok(hits.collect::<Result<_, _>>()?)
+        let mut hits: Vec<Hit> = Vec::new();
+        for expression in &asked.expressions {
+            let found = statement.query_map(params_from_iter(values(expression, filter)), |row| {
+                Ok(Hit {
+                    place: row.get(0)?,
+                    score: row.get(1)?,
+                    before: None,
+                })
+            })?;
+            for hit in found {
+                hits.push(hit?);
+            }
+        }
+        if asked.expressions.len() > 1 {
+            hits.sort_unstable_by(|a, b| b.place.cmp(&a.place).then_with(|| b.score.total_cmp(&a.score)));
+            hits.dedup_by_key(|hit| hit.place);
+        }
+        Ok(hits)
     }
 
-    /// How many entries with the words there are for which `filter` holds, counted until there are more than
+    /// How many entries there are that are `asked` for and for which `filter` holds, counted until there are more than
     /// [`FOUND_MAX`].
-    fn count(&self, filter: &Conditions) -> Result<u64, Failure> {
+    fn count(&self, asked: &Asked, filter: &Conditions) -> Result<u64, Failure> {
         let sql = format!(
             "SELECT count(*) FROM ({})",
             self.select("1", filter, Some(FOUND_MAX + 1))
         );
         let mut statement = self.conn.prepare_cached(&sql)?;
-        let counted = statement.query_row(params_from_iter(self.values(filter)), |row| row.get(0))?;
-        Ok(from_column(counted))
+        let mut counted = 0;
+        for expression in &asked.expressions {
+            let values = params_from_iter(values(expression, filter));
+            counted += from_column(statement.query_row(values, |row| row.get(0))?);
+        }
+        Ok(counted)
     }
 
     fn select(&self, columns: &str, filter: &Conditions, limit: Option<u32>) -> String {
@@ -303,11 +320,6 @@ impl Question<'_> {
              WHERE {table} MATCH ? AND {} {end}",
             filter.sql
         )
-    }
-
-    fn values(&self, filter: &Conditions) -> Vec<Value> {
-        let words = Value::from(expression(&self.words));
-        std::iter::once(words).chain(filter.values.iter().cloned()).collect()
     }
 
     fn sort(&self, hits: &mut [Hit]) -> Result<(), Failure> {
@@ -356,22 +368,13 @@ fn among(places: &[Place]) -> Conditions {
     among
 }
 
+fn values(expression: &str, filter: &Conditions) -> impl Iterator<Item = Value> {
+    std::iter::once(expression.to_owned().into()).chain(filter.values.iter().cloned())
+}
+
 fn list(places: &[Place]) -> Value {
     let places: Vec<_> = places.iter().map(|place| place.raw().to_string()).collect();
     format!("[{}]", places.join(",")).into()
-}
-
-/// `words` as FTS5 reads them. Terms have no signs, so quotes keep every one of them from being a word of its language.
-fn expression(words: &TextQuery) -> String {
-    let word = |terms: &Vec<String>| {
-        let terms: Vec<_> = terms.iter().map(|term| format!("\"{term}\"")).collect();
-        format!("({})", terms.join(" AND "))
-    };
-    let between = match words.how() {
-        TextMatch::All => " AND ",
-        TextMatch::Any => " OR ",
-    };
-    words.words().iter().map(word).collect::<Vec<_>>().join(between)
 }
 
 /// The hits that are given now, and where to go on if there are more.

@@ -126,6 +126,7 @@ macro_rules! store_contract {
         ]);
         $crate::store_contract!(@cases $home, search_many: [
             of_what_very_many_say_the_newest_count,
+            of_several_words_the_rarest_find,
             what_just_few_enough_say_is_counted,
         ]);
         $crate::store_contract!(@cases $home, pages: [

@@ -1,6 +1,8 @@
 //! Search for what very many entries say (M7.2.17).
 
-use folio_memory::{Change, EntryFields, EntryId, EntryKind, EntryQuery, FOUND_MAX, Order, Owner, Seq, Trust};
+use folio_memory::{
+    Change, EntryFields, EntryId, EntryKind, EntryQuery, FOUND_MAX, Order, Owner, Seq, TextMatch, Trust,
+};
 
 use super::Home;
 use super::scene::{Scene, tag};
@@ -11,8 +13,8 @@ const AT_A_TIME: u64 = 1_000;
 /// How many are counted.
 const COUNTED: u64 = FOUND_MAX as u64;
 
-/// A space with `count` notes that say `rain`. The first one and every five-hundredth say it in the title too, and fit
-/// best; those have the tag `title`.
+/// A space with `count` notes that say `rain`. The first one and every hundredth say it in the title too, and fit best;
+/// those have the tag `title`. The first one says `zeppelin` as well.
 async fn rain(home: &dyn Home, count: u64) -> Scene {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -20,9 +22,12 @@ async fn rain(home: &dyn Home, count: u64) -> Scene {
     for number in 0..count {
         let mut fields = EntryFields::new(EntryKind::Note, Owner::agent(), Trust::User);
         fields.body = "rain".to_owned();
-        if number.is_multiple_of(500) {
+        if number.is_multiple_of(100) {
             fields.title = "rain".to_owned();
             fields.tags = vec![tag("title")];
+        }
+        if number == 0 {
+            fields.body = "rain on a zeppelin".to_owned();
         }
         changes.push(Change::AddEntry(Box::new(folio_memory::NewEntry {
             id: EntryId::draw(&scene.ids, scene.now()),
@@ -45,7 +50,7 @@ pub async fn of_what_very_many_say_the_newest_count(home: &dyn Home) {
     assert_eq!((answer.total, answer.at_least), (COUNTED, true));
     let numbers: Vec<_> = answer.items.iter().map(|entry| entry.handle.0).collect();
     // Those with the word in the title, the newest first; the very first one is not among the newest.
-    let best: Vec<_> = (1..=10_u64).rev().map(|place| place * 500 + 1).collect();
+    let best: Vec<_> = (12..=21_u64).rev().map(|place| place * 100 + 1).collect();
     assert_eq!(numbers, best);
 
     let narrow = EntryQuery {
@@ -54,8 +59,8 @@ pub async fn of_what_very_many_say_the_newest_count(home: &dyn Home) {
         ..search("rain")
     };
     let answer = scene.list(&narrow).await.expect("a list");
-    assert_eq!((answer.total, answer.at_least), (11, false));
-    assert_eq!(answer.items.len(), 11, "the oldest is among them");
+    assert_eq!((answer.total, answer.at_least), (22, false));
+    assert_eq!(answer.items.len(), 22, "the oldest is among them");
 
     for (order, first) in [(Order::Newest, COUNTED + 200), (Order::Oldest, 1)] {
         let mut query = EntryQuery {
@@ -82,6 +87,24 @@ pub async fn of_what_very_many_say_the_newest_count(home: &dyn Home) {
     }
 }
 
+/// Whatever is older than the newest of what has the common ones: the best answer is found.
+pub async fn of_several_words_the_rarest_find(home: &dyn Home) {
+    let scene = rain(home, COUNTED + 200).await;
+    let query = EntryQuery {
+        text_match: TextMatch::Any,
+        ..search("rain zeppelin thunder")
+    };
+    let answer = scene.list(&query).await.expect("a list");
+    let numbers: Vec<_> = answer.items.iter().map(|entry| entry.handle.0).collect();
+    assert_eq!((numbers, answer.total, answer.at_least), (vec![1], 1, true));
+    let by_age = EntryQuery {
+        order: Order::Newest,
+        ..query
+    };
+    let answer = scene.list(&by_age).await.expect("a list");
+    assert_eq!((answer.total, answer.at_least), (COUNTED, true));
+}
+
 /// One less, and all of them are counted and ordered.
 pub async fn what_just_few_enough_say_is_counted(home: &dyn Home) {
     let scene = rain(home, COUNTED).await;
@@ -95,5 +118,5 @@ pub async fn what_just_few_enough_say_is_counted(home: &dyn Home) {
     let answer = scene.list(&past).await.expect("a list");
     assert_eq!((answer.total, answer.at_least), (AT_A_TIME, false));
     let numbers: Vec<_> = answer.items.iter().map(|entry| entry.handle.0).collect();
-    assert_eq!(numbers, [501, 1, 1000]);
+    assert_eq!(numbers, [901, 801, 701]);
 }
