@@ -221,7 +221,7 @@ impl PageQuery {
 
 /// How many entries a text may find before counting and ranking end (M7.2.17): a word that very many entries have says
 /// little about any of them, so the newest count. Of several words, any of which may stand there, the rarest count.
-pub const FOUND_MAX: u32 = 2_000;
+pub const FOUND_MAX: u32 = 1_000;
 
 /// An answer that may go on.
 #[derive(Debug, Clone, PartialEq, Serialize)]

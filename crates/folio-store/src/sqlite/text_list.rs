@@ -265,6 +265,9 @@ impl Question<'_> {
     /// The entries that are `asked` for and for which `filter` holds, the newest first unless the oldest are wanted; at most
     /// `limit` of each expression.
     fn found(&self, asked: &Asked, filter: &Conditions, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
+        let only = asked.only.as_deref().map(|only| self.places(only)).transpose()?;
+        // What is left out afterwards must not use the limit up.
+        let limit = limit.filter(|_| only.is_none());
         let table = text::table(self.space);
         let sql = self.select(&format!("entry.place, -bm25({table}, {WEIGHTS})"), filter, limit);
         let mut statement = self.conn.prepare_cached(&sql)?;
@@ -278,7 +281,10 @@ impl Question<'_> {
                 })
             })?;
             for hit in found {
-                hits.push(hit?);
+                let hit = hit?;
+                if only.as_ref().is_none_or(|only| only.contains(&hit.place)) {
+                    hits.push(hit);
+                }
             }
         }
         if asked.expressions.len() > 1 {
@@ -286,6 +292,15 @@ impl Question<'_> {
             hits.dedup_by_key(|hit| hit.place);
         }
         Ok(hits)
+    }
+
+    /// Where the entries stand that `expression` finds, which are few.
+    fn places(&self, expression: &str) -> Result<HashSet<Place>, Failure> {
+        let table = text::table(self.space);
+        let sql = format!("SELECT rowid FROM {table} WHERE {table} MATCH ?1");
+        let mut statement = self.conn.prepare_cached(&sql)?;
+        let places = statement.query_map([expression], |row| row.get(0))?;
+        Ok(places.collect::<Result<_, _>>()?)
     }
 
     /// How many entries there are that are `asked` for and for which `filter` holds, counted until there are more than
