@@ -5,6 +5,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use folio::OpenError;
+use folio::engine::run::EditError;
 use folio::memory::Entry;
 use folio::runner::RunnerError;
 use folio::store::{ErrorKind, StoreError, WorkspaceError};
@@ -311,6 +312,43 @@ impl From<RunnerError> for Failure {
                 "inputs are given with --input NAME=VALUE",
             ),
             RunnerError::Folder { .. } => (Exit::Usage, "folder_unusable", "name another folder with --input"),
+            RunnerError::Ended => (
+                Exit::Refused,
+                "run_ended",
+                "`folio fork RUN --at NODE` begins another run from a moment of it",
+            ),
+            RunnerError::Edit(error) => match error {
+                EditError::NoPlan { .. } => (
+                    Exit::NotFound,
+                    "no_plan",
+                    "`folio show RUN --json` lists the parts of a run and their states",
+                ),
+                EditError::Ended { .. } => (
+                    Exit::Refused,
+                    "run_ended",
+                    "`folio fork RUN --at NODE` begins another run from a moment of it",
+                ),
+                EditError::Stale { .. } => (
+                    Exit::Refused,
+                    "plan_stale",
+                    "look at it as it is now (`folio plan show RUN`), then decide anew",
+                ),
+                EditError::ReadOnly { .. } => (
+                    Exit::Refused,
+                    "step_begun",
+                    "leave them as `folio plan show RUN` prints them; `folio cancel RUN --node NODE` stops one",
+                ),
+                EditError::Mistakes(_) => (
+                    Exit::Usage,
+                    "plan_invalid",
+                    "`folio plan schema` prints what a plan may say",
+                ),
+                EditError::OverNodes { .. } => (
+                    Exit::Refused,
+                    "plan_too_large",
+                    "make it smaller, or begin the run with more `nodes` in the budget of its plan",
+                ),
+            },
             RunnerError::Store(_) | RunnerError::Refused(_) => (Exit::Unavailable, "store_unavailable", ""),
         };
         match error {

@@ -57,6 +57,8 @@ pub(crate) struct Settings {
     pub(crate) run_folders: Option<PathBuf>,
     /// The whole environment of programs that tools start: what they need to be found and to speak, nothing secret.
     pub(crate) tool_environment: Vec<(String, String)>,
+    /// The program that people edit texts with, if they named one.
+    pub(crate) editor: Option<String>,
     /// The file that some of it comes from.
     file: Option<PathBuf>,
     /// The flags that another call needs to mean the same store and space.
@@ -176,6 +178,7 @@ impl Settings {
                 gemini: around.text("GEMINI_API_KEY")?.map(Secret::new),
                 own: None,
             },
+            editor: around.text("VISUAL")?.or(around.text("EDITOR")?),
             color,
             user: user.into_iter().flatten().next().unwrap_or_default(),
             file,

@@ -15,8 +15,9 @@ use crate::talk::{Purpose, Reply, Wanted};
 
 /// The version of the event format that this build writes. A journal with a higher one is refused (E9.9).
 ///
-/// Version 2 has the events of tasks that a model does. Journals of version 1 are read as they are.
-pub const FORMAT: u32 = 2;
+/// Version 2 has the events of tasks that a model does, version 3 those by which people steer. Older journals are read as
+/// they are.
+pub const FORMAT: u32 = 3;
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -167,6 +168,21 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         kept: Vec<NodeId>,
     },
+    /// A person changed a plan that is being carried out (E9.14).
+    PlanEdited {
+        /// Whose plan.
+        node: NodeId,
+        /// Which version it has now; one more than before.
+        version: u32,
+        /// All steps in their authored form, those that stay as they were included.
+        steps: Value,
+        /// The steps that go on as they are, by id.
+        kept: Vec<NodeId>,
+        /// The same change by name.
+        difference: Box<PlanDifference>,
+        /// Who.
+        by: String,
+    },
     /// A model wants tools called. Each becomes a node below the task.
     Wants {
         /// Which node.
@@ -270,6 +286,7 @@ impl Event {
             Self::Rejected { .. } => "rejected",
             Self::Decided { .. } => "decided",
             Self::Planned { .. } => "planned",
+            Self::PlanEdited { .. } => "plan_edited",
             Self::Wants { .. } => "wants",
             Self::Proposed { .. } => "proposed",
             Self::Checked { .. } => "checked",
@@ -299,6 +316,7 @@ impl Event {
             | Self::Rejected { node, .. }
             | Self::Decided { node, .. }
             | Self::Planned { node, .. }
+            | Self::PlanEdited { node, .. }
             | Self::Wants { node, .. }
             | Self::Proposed { node, .. }
             | Self::Checked { node, .. }
@@ -326,6 +344,54 @@ pub struct LeafTests {
     pub resources_available: bool,
     /// Its criteria are concrete and can be tested here.
     pub criteria_testable: bool,
+}
+
+/// How two versions of a plan differ: names of steps, each in the order of its plan.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PlanDifference {
+    /// Steps that are the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<String>,
+    /// Steps that only the new version has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<String>,
+    /// Steps that both have, and that are something else now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+    /// Steps that only the old version had.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<String>,
+    /// Whether the order of what stays is another one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reordered: bool,
+}
+
+impl PlanDifference {
+    /// Whether the versions are the same.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        self.added.is_empty() && self.changed.is_empty() && self.dropped.is_empty() && !self.reordered
+    }
+
+    /// In words: `kept a, b; added c`.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let parts = [
+            ("added", &self.added),
+            ("changed", &self.changed),
+            ("dropped", &self.dropped),
+            ("kept", &self.kept),
+        ];
+        let mut words: Vec<String> = parts
+            .iter()
+            .filter(|(_, names)| !names.is_empty())
+            .map(|(what, names)| format!("{what} {}", names.join(", ")))
+            .collect();
+        if self.reordered {
+            words.push("in another order".to_owned());
+        }
+        words.join("; ")
+    }
 }
 
 /// What a task is to come to, before its criteria are checked.

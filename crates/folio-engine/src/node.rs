@@ -93,6 +93,8 @@ pub enum NodeState {
     Executing,
     /// A failed call waits for its next attempt.
     Parked,
+    /// Its plan waits for a person's yes.
+    AwaitingApproval,
     /// Its children are at work.
     RunningChildren,
     /// A result is made of those of its children.
@@ -152,11 +154,12 @@ impl Move {
 
 impl NodeState {
     /// Every state.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Created,
         Self::Deciding,
         Self::Executing,
         Self::Parked,
+        Self::AwaitingApproval,
         Self::RunningChildren,
         Self::Aggregating,
         Self::Verifying,
@@ -198,6 +201,12 @@ impl NodeState {
         (Self::Parked, Move::Replan, Self::Replanning),
         (Self::Parked, Move::Cancel, Self::Cancelling),
         (Self::Parked, Move::Finish, Self::Terminal),
+        (Self::AwaitingApproval, Move::Expand, Self::RunningChildren),
+        (Self::AwaitingApproval, Move::Start, Self::Executing),
+        (Self::AwaitingApproval, Move::Replan, Self::Replanning),
+        (Self::AwaitingApproval, Move::Verify, Self::Verifying),
+        (Self::AwaitingApproval, Move::Cancel, Self::Cancelling),
+        (Self::AwaitingApproval, Move::Finish, Self::Terminal),
         (Self::RunningChildren, Move::Aggregate, Self::Aggregating),
         (Self::RunningChildren, Move::Verify, Self::Verifying),
         (Self::RunningChildren, Move::Cancel, Self::Cancelling),
@@ -227,6 +236,12 @@ impl NodeState {
         (Self::Cancelling, Move::Finish, Self::Terminal),
     ];
 
+    /// Whether the steps of its plan are at work, or are about to be.
+    #[must_use]
+    pub fn has_steps_to_come(self) -> bool {
+        matches!(self, Self::RunningChildren | Self::AwaitingApproval)
+    }
+
     /// Where `by` leads from here; `None` if it is not allowed.
     #[must_use]
     pub fn next(self, by: Move) -> Option<Self> {
@@ -244,6 +259,7 @@ impl NodeState {
             Self::Deciding => "deciding",
             Self::Executing => "executing",
             Self::Parked => "parked",
+            Self::AwaitingApproval => "awaiting_approval",
             Self::RunningChildren => "running_children",
             Self::Aggregating => "aggregating",
             Self::Verifying => "verifying",

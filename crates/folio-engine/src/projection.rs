@@ -13,6 +13,7 @@
 //! └─ report
 //! ```
 
+mod edited;
 mod models;
 
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Status};
@@ -23,7 +24,7 @@ use serde_json::{Value, json};
 
 use crate::event::Event;
 use crate::node::NodeId;
-use crate::result::{NodeResult, Outcome, Output};
+use crate::result::{NodeResult, Outcome, Output, StopReason};
 use crate::run::{NodeKind, NodeView, Run};
 
 /// Characters of an output that a log shows.
@@ -125,6 +126,13 @@ pub fn changes(run: &Run, event: &Event) -> Vec<Change> {
             );
         }
         Event::Resumed { .. } => {}
+        Event::PlanEdited {
+            node,
+            version,
+            difference,
+            by,
+            ..
+        } => pages.plan_edited(*node, *version, difference, by),
         of_a_model => pages.of_a_model(of_a_model),
     }
     pages.changes
@@ -317,7 +325,7 @@ impl Projection<'_> {
         fields.title = self.run.title(step.id);
         fields.iteration = Some(self.iteration());
         fields.source = self.source(step.id);
-        fields.parts = Some(self.step_parts(step));
+        fields.parts = Some(self.step_parts(step, None));
         let id = self.step_entry(step);
         self.changes.push(Change::AddEntry(Box::new(NewEntry {
             id,
@@ -345,14 +353,19 @@ impl Projection<'_> {
             .is_some_and(|above| above.kind != NodeKind::ForEach)
     }
 
-    fn step_parts(&self, view: &NodeView<'_>) -> Value {
+    /// Where a step stands. `order` is its place on the page, once a change of the plan has given it another than its age.
+    fn step_parts(&self, view: &NodeView<'_>, order: Option<usize>) -> Value {
         let parents = std::iter::successors(view.parent.and_then(|id| self.run.node(id)), |above| {
             self.run.node(above.parent?)
         });
         let depth = parents
             .take_while(|above| matches!(above.kind, NodeKind::Parallel | NodeKind::Sequence))
             .count();
-        json!({ "kind": view.kind.as_str(), "depth": depth, "path": view.path })
+        let mut parts = json!({ "kind": view.kind.as_str(), "depth": depth, "path": view.path });
+        if let Some(order) = order {
+            parts["order"] = order.into();
+        }
+        parts
     }
 
     fn step_entry(&self, view: &NodeView<'_>) -> EntryId {
@@ -419,7 +432,8 @@ impl Projection<'_> {
             }
             return;
         }
-        if view.parent.is_some() {
+        // What another version of the plan took the place of was put away with that.
+        if view.parent.is_some() && result.stop_reason != Some(StopReason::Superseded) {
             self.patch_step(&view, status, Some(result.status));
         }
         // What never began has no branch to write on.

@@ -3,7 +3,7 @@
 
 mod plan_support;
 
-use folio_engine::plan::{Graph, Known, Plan, Step, parse, schema};
+use folio_engine::plan::{Graph, Known, Plan, ShownStep, Step, parse, schema, to_markdown};
 use folio_engine::template::references_of_text;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -64,6 +64,33 @@ proptest! {
     fn a_stored_plan_reads_back(plan in plan_support::plan()) {
         let stored = serde_json::to_value(&plan).unwrap();
         prop_assert_eq!(serde_json::from_value::<Plan>(stored).unwrap(), plan);
+    }
+
+    #[test]
+    fn a_plan_in_markdown_reads_back_as_the_same_plan_e9_14(plan in plan_support::plan()) {
+        let written = ShownStep::written(&plan.steps);
+        let text = to_markdown(&written);
+        // The steps alone know of no inputs; only what they say is compared.
+        let known = Known { before: std::iter::once("inputs".to_owned()).collect(), ..Known::default() };
+        match parse(&text, &known) {
+            Ok(read) => {
+                let read = ShownStep::written(&read.steps);
+                let (read, written): (Vec<_>, Vec<_>) =
+                    (read.into_iter().map(|s| s.step).collect(), written.into_iter().map(|s| s.step).collect());
+                prop_assert_eq!(read, written, "{}", text);
+            }
+            Err(errors) => {
+                let about_inputs = |error: &folio_engine::plan::PlanError| error.message.contains("input");
+                prop_assert!(errors.0.iter().all(about_inputs), "{}\n{}", errors, text);
+            }
+        }
+    }
+
+    #[test]
+    fn anything_that_looks_like_a_list_is_a_plan_or_has_mistakes(
+        text in "([ \\n]|\\n- |\\n  - |\\n    |\\[ \\] |\\[x\\] |\\[-\\] |\\{#a\\}|\\{#b \\.parallel\\}|\\n  ```yaml\\n|\\n  ```\\n|do: |\\{|\\}|#|<!--|-->|[a-c]| · ){0,60}",
+    ) {
+        drop(parse(&format!("- [ ] x\n{text}"), &Known::default()));
     }
 
     #[test]

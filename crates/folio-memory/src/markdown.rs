@@ -30,7 +30,7 @@ pub fn render_page(page: &Page, entries: &[Entry], children: &[Page]) -> String 
     }
     out.push_str(" -->\n");
     let mut in_list = false;
-    for entry in entries {
+    for entry in in_order(entries) {
         let is_item = !matches!(entry.kind, EntryKind::Log | EntryKind::Summary);
         if !(in_list && is_item) {
             out.push('\n');
@@ -53,6 +53,29 @@ pub fn render_page(page: &Page, entries: &[Entry], children: &[Page]) -> String 
     out
 }
 
+/// The entries, steps that stand beside one another by their places in the plan, once it was changed.
+fn in_order(entries: &[Entry]) -> Vec<&Entry> {
+    let place = |entry: &Entry| part(entry.fields.parts.as_ref(), "order").and_then(Value::as_u64);
+    let mut ordered: Vec<&Entry> = entries.iter().collect();
+    for steps in ordered.chunk_by_mut(|one, other| one.kind == EntryKind::Step && other.kind == EntryKind::Step) {
+        if steps.iter().any(|step| place(step).is_some()) {
+            steps.sort_by_key(|step| place(step).unwrap_or(u64::MAX));
+        }
+    }
+    ordered
+}
+
+/// The name of a step, and whether other steps stand in it, as a plan in markdown has it: `{#looks .parallel}`.
+fn step_name(parts: Option<&Value>) -> Option<String> {
+    let path = part(parts, "path").and_then(Value::as_str)?;
+    let slug = path.rsplit('/').next().filter(|slug| !slug.is_empty())?;
+    let class = match part(parts, "kind").and_then(Value::as_str) {
+        Some(kind @ ("parallel" | "sequence")) => format!(" .{kind}"),
+        _ => String::new(),
+    };
+    Some(format!("{{#{slug}{class}}}"))
+}
+
 fn render_entry(out: &mut String, role: PageRole, entry: &Entry) {
     let fields = &entry.fields;
     match entry.kind {
@@ -70,6 +93,9 @@ fn render_entry(out: &mut String, role: PageRole, entry: &Entry) {
                 .min(16);
             let indent = usize::try_from(depth).unwrap_or(0) * 2;
             let _ = write!(out, "{:indent$}- [{mark}] {}", "", one_line(&fields.title));
+            if let Some(name) = step_name(fields.parts.as_ref()) {
+                let _ = write!(out, " {name}");
+            }
             if let Some(outcome) = &fields.phase {
                 let _ = write!(out, " · {outcome}");
             }

@@ -1,7 +1,7 @@
 //! Why a run could not be submitted or driven. How a run *ended* is a result, not an error.
 
 use folio_engine::NodeId;
-use folio_engine::run::JournalError;
+use folio_engine::run::{EditError, JournalError};
 use folio_memory::RunId;
 use folio_memory::roles::Denied;
 use folio_store::StoreError;
@@ -51,6 +51,12 @@ pub enum RunnerError {
         /// The answers to choose from.
         options: Vec<String>,
     },
+    /// A plan cannot be edited so.
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    /// What can only be done to a run that goes on.
+    #[error("the run has ended")]
+    Ended,
     /// A folder that the run needs cannot be used.
     #[error("cannot use the folder {path}: {reason}")]
     Folder {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use folio_engine::event::FORMAT;
+use folio_engine::event::{FORMAT, PlanDifference};
 use folio_engine::plan::{self, Plan};
-use folio_engine::run::PlanMode;
+use folio_engine::run::{NodeKind, PlanMode};
 use folio_engine::template::{Scope, Templates};
 use folio_engine::{Event, NodeId, NodeResult, Run, projection};
 use folio_memory::id::{Ref, RunHandle};
@@ -64,6 +64,17 @@ pub struct NewRun {
     pub thread: ThreadKey,
     /// Who submits it. In a turn, the run is in that turn; otherwise it is a turn of its own.
     pub actor: Actor,
+}
+
+/// What became of something that somebody wants of a run.
+#[derive(Debug)]
+enum Requested {
+    /// It stands in the journal.
+    Recorded(Box<Event>),
+    /// There was nothing to record.
+    Nothing,
+    /// The run has ended.
+    Ended,
 }
 
 /// Submits runs and drives them in this process. Cheap to clone.
@@ -322,12 +333,12 @@ impl Runner {
     /// `Store` with kind `NotFound` if there is no such run.
     pub async fn cancel(&self, run: RunId, node: Option<NodeId>, by: &str) -> Result<(), RunnerError> {
         let request = |_: &Run| {
-            Ok(Event::CancelRequested {
+            Ok(Some(Event::CancelRequested {
                 node,
                 by: by.to_owned(),
-            })
+            }))
         };
-        self.request(run, by, request).await
+        self.request(run, by, request).await.map(drop)
     }
 
     /// Answers the question that `node` waits with. Durable when this returns; whoever drives the run goes on with it.
@@ -347,13 +358,63 @@ impl Runner {
                     options: question.options.clone(),
                 });
             }
-            Ok(Event::Answered {
+            Ok(Some(Event::Answered {
                 node,
                 answer: answer.to_owned(),
                 by: by.to_owned(),
-            })
+            }))
         };
-        self.request(run, by, request).await
+        self.request(run, by, request).await.map(drop)
+    }
+
+    /// Makes `text` the plan of a node, or of the run: its steps in YAML, JSON or markdown, those that stay included.
+    ///
+    /// `version` is the version that the edit was made of; the text may say it, too. Returns the version that the plan has now
+    /// and the difference, which is nothing if the text says what the plan is already. Durable when this returns; whoever
+    /// drives the run goes on with it.
+    ///
+    /// # Errors
+    ///
+    /// `Edit` if it cannot become the plan, with every mistake; `Ended`; `Store`.
+    pub async fn edit_plan(
+        &self,
+        run: RunId,
+        node: Option<NodeId>,
+        text: &str,
+        version: Option<u32>,
+        by: &str,
+    ) -> Result<(u32, PlanDifference), RunnerError> {
+        let known = self.known();
+        let root = NodeId::root(run);
+        let node = node.unwrap_or(root);
+        let expand = |run: &Run| {
+            let is_new = run
+                .node(root)
+                .is_some_and(|view| view.kind == NodeKind::Plan && view.plan_version == 0);
+            Ok(is_new.then(|| Event::Expanded {
+                node: root,
+                items: Vec::new(),
+            }))
+        };
+        if node == root {
+            // A run that nobody has begun with has its plan from now on.
+            self.request(run, by, expand).await?;
+        }
+        let edit = |run: &Run| Ok(run.edit_plan(node, text, version, &known, by)?);
+        let made = match self.request(run, by, edit).await? {
+            Requested::Recorded(event) => Some(*event),
+            Requested::Nothing => None,
+            Requested::Ended => return Err(RunnerError::Ended),
+        };
+        if let Some(Event::PlanEdited {
+            version, difference, ..
+        }) = made
+        {
+            return Ok((version, *difference));
+        }
+        let loaded = self.load(run).await?;
+        let version = loaded.node(node).map_or(1, |view| view.plan_version.max(1));
+        Ok((version, PlanDifference::default()))
     }
 
     /// Begins no more calls of a run, or of one subtree of it; what is under way ends. Outlives the driver.
@@ -364,12 +425,13 @@ impl Runner {
     pub async fn pause(&self, run: RunId, node: Option<NodeId>, by: &str) -> Result<(), RunnerError> {
         let by_whom = by.to_owned();
         self.request(run, by, |_| {
-            Ok(Event::Paused {
+            Ok(Some(Event::Paused {
                 node,
                 by: by_whom.clone(),
-            })
+            }))
         })
         .await
+        .map(drop)
     }
 
     /// Has a paused run, or a paused subtree of it, go on.
@@ -380,29 +442,32 @@ impl Runner {
     pub async fn go_on(&self, run: RunId, node: Option<NodeId>, by: &str) -> Result<(), RunnerError> {
         let by_whom = by.to_owned();
         self.request(run, by, |_| {
-            Ok(Event::Continued {
+            Ok(Some(Event::Continued {
                 node,
                 by: by_whom.clone(),
-            })
+            }))
         })
         .await
+        .map(drop)
     }
 
-    /// Writes what somebody wants of a run into its journal. Nothing, if the run has ended.
+    /// Writes what somebody wants of a run into its journal.
     async fn request(
         &self,
         run: RunId,
         by: &str,
-        make: impl Fn(&Run) -> Result<Event, RunnerError>,
-    ) -> Result<(), RunnerError> {
+        make: impl Fn(&Run) -> Result<Option<Event>, RunnerError>,
+    ) -> Result<Requested, RunnerError> {
         let workspace = &self.shared.workspace;
         // Somebody may write to the journal in between; the request is then made on what it says now.
         for _ in 0..100 {
             let (mut folded, head) = self.shared.fold(run).await?;
             if folded.result().is_some() {
-                return Ok(());
+                return Ok(Requested::Ended);
             }
-            let mut event = make(&folded)?;
+            let Some(mut event) = make(&folded)? else {
+                return Ok(Requested::Nothing);
+            };
             let _said_in_the_event = workspace.clean_event(&mut event);
             let now = workspace.clock().now();
             folded
@@ -411,7 +476,7 @@ impl Runner {
             let changes = projection::changes(&folded, &event);
             let append = RunAppend {
                 run,
-                events: vec![event],
+                events: vec![event.clone()],
                 status: None,
                 title: None,
             };
@@ -431,7 +496,7 @@ impl Runner {
                 blobs: Vec::new(),
             };
             match workspace.commit(commit).await {
-                Ok(_) => return Ok(()),
+                Ok(_) => return Ok(Requested::Recorded(Box::new(event))),
                 Err(WorkspaceError::Store(StoreError::StaleRun { .. })) => tokio::task::yield_now().await,
                 Err(error) => return Err(error.into()),
             }

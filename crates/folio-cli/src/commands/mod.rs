@@ -23,6 +23,7 @@ pub(crate) mod page;
 pub(crate) mod patterns;
 pub(crate) mod people;
 pub(crate) mod plan;
+pub(crate) mod plan_of_run;
 pub(crate) mod policy;
 pub(crate) mod resume;
 pub(crate) mod run;
@@ -173,7 +174,7 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Trace(trace) => trace::run(context, trace).await,
         Command::Policy(policy) => policy::run(context, policy).await,
         Command::Tool(tool) => tool::run(context, tool).await,
-        Command::Plan(plan) => plan::run(context, plan),
+        Command::Plan(plan) => plan::run(context, plan).await,
         Command::Archive(archive) => archive::run(context, archive).await,
         Command::Tidy(tidy) => tidy::run(context, tidy).await,
         Command::Forget(forget) => forget::run(context, forget).await,

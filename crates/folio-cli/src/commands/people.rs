@@ -85,13 +85,23 @@ impl Report for QuestionsShape {
     }
 }
 
-async fn runner(context: &Context<'_>) -> Result<Runner, Failure> {
+pub(super) async fn runner(context: &Context<'_>) -> Result<Runner, Failure> {
     let workspace = context.workspace().await?;
     Ok(Runner::new(
         workspace,
         Registry::with_builtins(),
         RunnerOptions::default(),
     ))
+}
+
+/// Says what to do if nobody drives the run that something was done to.
+pub(super) fn driven_later(context: &Context<'_>, row: &RunRow) {
+    if !row.driven {
+        let handle = row.handle;
+        context.output.note(format_args!(
+            "nobody drives {handle}; `folio resume {handle}` goes on with it"
+        ));
+    }
 }
 
 async fn open_questions(runner: &Runner, row: &RunRow) -> Result<Vec<QuestionShape>, Failure> {
@@ -141,13 +151,7 @@ pub(crate) async fn answer(context: &Context<'_>, arguments: Answer) -> Result<E
     runner
         .answer(row.id, node, &arguments.answer, &context.actor().to_string())
         .await?;
-    if !row.driven {
-        let note = format!(
-            "nobody drives {}; `folio resume {}` goes on with it",
-            row.handle, row.handle
-        );
-        context.output.note(note);
-    }
+    driven_later(context, &row);
     context.output.report(&RunLine::of(&runner.row(arguments.run).await?))?;
     Ok(Exit::Done)
 }
@@ -198,13 +202,7 @@ async fn set_paused(context: &Context<'_>, arguments: Pause, paused: bool) -> Re
         runner.pause(row.id, node, &by).await?;
     } else {
         runner.go_on(row.id, node, &by).await?;
-        if !row.driven {
-            let note = format!(
-                "nobody drives {}; `folio resume {}` goes on with it",
-                row.handle, row.handle
-            );
-            context.output.note(note);
-        }
+        driven_later(context, &row);
     }
     context.output.report(&RunLine::of(&runner.row(arguments.run).await?))?;
     Ok(Exit::Done)

@@ -1,4 +1,4 @@
-//! `folio plan`: the language of plan files.
+//! `folio plan`: plan files, and the plans of runs.
 
 use std::path::PathBuf;
 
@@ -7,6 +7,7 @@ use folio::engine::plan::{self, Known, PlanErrors};
 use serde::Serialize;
 use serde_json::json;
 
+use super::plan_of_run::{self, Edit, Show};
 use super::{Context, text_or_stdin};
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
@@ -18,6 +19,10 @@ pub(crate) enum Plan {
     Schema,
     /// Check a plan file and print every mistake with its place
     Check(Check),
+    /// Show the plan of a run, or of a part of it, as it stands
+    Show(Show),
+    /// Change the plan of a run, or of a part of it, while it goes on
+    Edit(Edit),
 }
 
 /// `folio plan check`.
@@ -56,7 +61,7 @@ impl Report for Sound {
 }
 
 /// Carries out `folio plan`.
-pub(crate) fn run(context: &Context<'_>, plan: Plan) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context<'_>, plan: Plan) -> Result<Exit, Failure> {
     match plan {
         Plan::Schema => context.output.text(&format!("{}\n", plan::schema().trim_end()))?,
         Plan::Check(check) => {
@@ -72,22 +77,15 @@ pub(crate) fn run(context: &Context<'_>, plan: Plan) -> Result<Exit, Failure> {
                 needs_model,
             })?;
         }
+        Plan::Show(show) => return plan_of_run::show(context, show).await,
+        Plan::Edit(edit) => return plan_of_run::edit(context, edit).await,
     }
     Ok(Exit::Done)
 }
 
 /// Reads a plan file and checks it against the tools that there are. Gives its name for messages, too.
 pub(crate) fn read(path: &std::path::Path) -> Result<(String, plan::Plan), Failure> {
-    let name = path.display().to_string();
-    let text = if name == "-" {
-        text_or_stdin(name.clone())?
-    } else {
-        let bytes = std::fs::read(path).map_err(|error| Failure::file("read", path, &error))?;
-        String::from_utf8(bytes).map_err(|error| {
-            let at = error.utf8_error().valid_up_to();
-            Failure::usage("input_not_text", format!("{name} is not valid UTF-8 (byte {at})"))
-        })?
-    };
+    let (name, text) = text_in(path)?;
     let known: Known = folio::runner::runner::known_tools(&folio::tools::Registry::with_builtins());
     match plan::parse(&text, &known) {
         Ok(plan) => Ok((name, plan)),
@@ -95,8 +93,23 @@ pub(crate) fn read(path: &std::path::Path) -> Result<(String, plan::Plan), Failu
     }
 }
 
+/// The text of a file, and its name for messages; - is standard input.
+pub(super) fn text_in(path: &std::path::Path) -> Result<(String, String), Failure> {
+    let name = path.display().to_string();
+    if name == "-" {
+        let text = text_or_stdin(name.clone())?;
+        return Ok((name, text));
+    }
+    let bytes = std::fs::read(path).map_err(|error| Failure::file("read", path, &error))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Failure::usage("input_not_text", format!("{name} is not valid UTF-8 (byte {at})"))
+    })?;
+    Ok((name, text))
+}
+
 /// Every mistake in a line of its own, as compilers write it, so that editors can jump there.
-fn mistakes(file: &str, PlanErrors(errors): &PlanErrors) -> Failure {
+pub(crate) fn mistakes(file: &str, PlanErrors(errors): &PlanErrors) -> Failure {
     let count = errors.len();
     let message = format!("{count} {} in {file}", if count == 1 { "mistake" } else { "mistakes" });
     let failure = Failure::usage("plan_invalid", message);

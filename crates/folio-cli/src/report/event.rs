@@ -109,6 +109,7 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         Event::Resumed { in_flight } => Some(format!("[{elapsed:>6}] taken up again, {} in flight", in_flight.len())),
         Event::Decided { node, .. } => line("decided", *node, &event.in_words()),
         Event::Planned { node, .. } => line("planned", *node, &event.in_words()),
+        Event::PlanEdited { node, .. } => line("edited", *node, &event.in_words()),
         Event::AskFailed { node, .. } => line("retry", *node, &event.in_words()),
         Event::Rejected { node, .. } => line("rejected", *node, &event.in_words()),
         Event::SentBack { node, .. } => line("again", *node, &event.in_words()),

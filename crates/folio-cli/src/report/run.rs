@@ -339,7 +339,7 @@ fn mark_of(view: &NodeView<'_>) -> Mark {
             | NodeState::Aggregating
             | NodeState::Verifying
             | NodeState::Replanning => Mark::Running,
-            NodeState::WaitingInput => Mark::Waiting,
+            NodeState::WaitingInput | NodeState::AwaitingApproval => Mark::Waiting,
             NodeState::Parked => Mark::Retrying,
             NodeState::RunningChildren => Mark::Inside,
             NodeState::Cancelling => Mark::Stopping,

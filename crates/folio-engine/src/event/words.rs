@@ -30,6 +30,12 @@ impl Event {
                 let steps = steps.as_array().map_or(0, Vec::len);
                 format!("plan {version}, {steps} steps: {reason}")
             }
+            Self::PlanEdited {
+                version,
+                difference,
+                by,
+                ..
+            } => format!("plan {version}, edited by {by}: {}", difference.in_words()),
             Self::Wants { calls, refused, .. } => {
                 let calls = calls
                     .iter()

@@ -3,7 +3,8 @@
 //!
 //! [`parse`] reads a text into a [`Plan`]; [`Graph::of`] says which of its steps waits for which;
 //! [`check_inputs`] brings what a run is started with to the types that the plan asks for. [`schema`] is the
-//! JSON schema of all of it, for editors, for models and for people.
+//! JSON schema of all of it, for editors, for models and for people. [`to_markdown`] writes the steps of a plan as people edit
+//! them while it is carried out.
 
 mod budget;
 mod criterion;
@@ -12,11 +13,14 @@ mod cycle;
 mod decode;
 mod document;
 mod duration;
+mod edit;
+mod emit;
 mod errors;
 mod graph;
 mod inputs;
 mod json;
 mod keys;
+mod markdown;
 mod nearest;
 mod parse;
 mod reads;
@@ -26,12 +30,17 @@ mod step;
 mod validate;
 mod yaml;
 
+use folio_memory::canonical::canonical;
+use sha2::{Digest, Sha256};
+
 pub use budget::{Budget, Retry};
 pub use criterion::{Check, Criterion};
 pub use document::{InputKind, InputSpec, PLAN_VERSION, Plan, Report};
+pub(crate) use edit::{Around, Part, read_edit};
 pub use errors::{CODES, Place, PlanError, PlanErrors};
 pub use graph::{Graph, GraphNode};
 pub use inputs::{InputError, check_inputs};
+pub use markdown::{ShownStep, to_markdown, to_yaml_steps};
 pub use parse::{Known, KnownTool, Limits, from_value, parse};
 pub use slug::{SLUG_CHARS_MAX, Slug, SlugError};
 pub use step::{Call, ForEach, Group, Join, MAX_ITEMS_DEFAULT, Observe, OnHard, Sequence, Step, SubPlan, Task, Work};
@@ -39,4 +48,18 @@ pub use step::{Call, ForEach, Group, Join, MAX_ITEMS_DEFAULT, Observe, OnHard, S
 /// The JSON schema of plan files (draft 2020-12).
 pub fn schema() -> &'static str {
     include_str!("plan.schema.json")
+}
+
+/// The hash by which plans are told apart: of what their steps say.
+pub(crate) fn hash_of(steps: &[Step]) -> String {
+    let mut first = [0; 16];
+    let text = canonical(serde_json::json!(steps)).to_string();
+    first.copy_from_slice(&Sha256::digest(text.as_bytes())[..16]);
+    format!("{:032x}", u128::from_be_bytes(first))
+}
+
+/// The steps of one plan, those in groups and sequences included.
+pub(crate) fn count_steps(steps: &[Step]) -> usize {
+    let inner = steps.iter().map(|step| count_steps(step.members()));
+    steps.len() + inner.sum::<usize>()
 }

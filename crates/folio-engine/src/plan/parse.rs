@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::decode::decode;
+use super::markdown;
 use super::spanned::{self, Node};
 use super::validate::validate;
 use super::{Plan, PlanError, PlanErrors};
@@ -56,13 +57,17 @@ impl Default for Limits {
     }
 }
 
-/// Reads a plan from YAML or JSON and checks it.
+/// Reads a plan from YAML or JSON, or its steps from markdown ([`super::to_markdown`]), and checks it.
 ///
 /// # Errors
 ///
 /// Every mistake that can be found, in the order of the text. Only a text that is not YAML or JSON at all has
 /// a single one.
 pub fn parse(text: &str, known: &Known) -> Result<Plan, PlanErrors> {
+    if markdown::is_markdown(text) {
+        let steps = markdown::read(text, &[]).map_err(PlanErrors)?;
+        return check(&steps, Vec::new(), Some(known));
+    }
     let reading = spanned::read(text).map_err(|error| PlanErrors(vec![error]))?;
     check(&reading.root, reading.errors, Some(known))
 }
@@ -76,7 +81,7 @@ pub fn from_value(value: &Value, known: &Known) -> Result<Plan, PlanErrors> {
     check(&Node::of_json(value), Vec::new(), Some(known))
 }
 
-fn check(root: &Node, mut errors: Vec<PlanError>, known: Option<&Known>) -> Result<Plan, PlanErrors> {
+pub(super) fn check(root: &Node, mut errors: Vec<PlanError>, known: Option<&Known>) -> Result<Plan, PlanErrors> {
     let mut draft = decode(root);
     if let Some(known) = known {
         validate(&mut draft, root, known);

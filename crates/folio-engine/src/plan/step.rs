@@ -65,6 +65,49 @@ impl Step {
         }
     }
 
+    /// The same with the name that it goes by and these members, if it is a group or a sequence; those may have none of
+    /// their own.
+    pub(crate) fn named(&self, slug: &Slug, members: Vec<Self>) -> Self {
+        match self {
+            Self::Parallel(group) => Self::Parallel(Arc::new(Group {
+                id: Some(slug.clone()),
+                steps: members,
+                ..(**group).clone()
+            })),
+            Self::Sequence(sequence) => Self::Sequence(Arc::new(Sequence {
+                id: Some(slug.clone()),
+                steps: members,
+                ..(**sequence).clone()
+            })),
+            Self::Task(_) | Self::ForEach(_) => self.clone(),
+        }
+    }
+
+    /// The same without the names that groups and sequences were given because they had none.
+    pub(crate) fn unnamed(&self) -> Self {
+        let is_given = |id: &Option<Slug>, kind: &str| {
+            id.as_ref().is_some_and(|id| {
+                id.as_str()
+                    .strip_prefix(kind)
+                    .is_some_and(|rest| rest.bytes().all(|c| c.is_ascii_digit() || c == b'-'))
+            })
+        };
+        let members = || self.members().iter().map(Self::unnamed).collect();
+        match self {
+            Self::Parallel(group) => Self::Parallel(Arc::new(Group {
+                id: group.id.clone().filter(|_| !is_given(&group.id, "group-")),
+                steps: members(),
+                ..(**group).clone()
+            })),
+            Self::Sequence(sequence) => Self::Sequence(Arc::new(Sequence {
+                id: sequence.id.clone().filter(|_| !is_given(&sequence.id, "sequence-")),
+                steps: members(),
+                ..(**sequence).clone()
+            })),
+            Self::Task(_) | Self::ForEach(_) => self.clone(),
+        }
+    }
+
     /// The steps inside that belong to the same plan: those of a group or a sequence.
     ///
     /// The sub-plan of a task and the body of a `for_each` are plans of their own.

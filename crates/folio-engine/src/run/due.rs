@@ -251,6 +251,11 @@ impl Run {
                 "stopped while it was at work; it may have taken effect",
             ),
             Some(cancel) => NodeResult::stopped(Outcome::Cancelled, cancel.reason(), "stopped before it began"),
+            None if self.is_superseded(index) => NodeResult::stopped(
+                Outcome::Skipped,
+                StopReason::Superseded,
+                "not begun, because the plan was changed",
+            ),
             None => NodeResult::stopped(
                 Outcome::Skipped,
                 StopReason::UpstreamFailed,

@@ -6,9 +6,9 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use super::state::Run;
-use super::tree::{Frame, Node, NodeKind};
+use super::tree::{Frame, Node, NodeKind, Planned};
 use crate::node::{NodeId, NodeState};
-use crate::plan::{self, Graph, Slug, Step};
+use crate::plan::{self, Graph, GraphNode, Slug, Step};
 use crate::spend::{Allowance, Purse};
 
 impl Run {
@@ -51,6 +51,8 @@ impl Run {
             waits_left: 0,
             dependents: Vec::new(),
             halted: false,
+            superseded_by: 0,
+            plan: None,
             cancel: None,
             attempt: 0,
             retry_at: None,
@@ -84,13 +86,38 @@ impl Run {
         self.make_graph(owner, frame, &graph, version, |parent, slug| {
             (parent.child(version, slug.as_str(), ""), slug.to_string())
         });
+        let made = graph.roots().map(|root| self.frames[frame].nodes[root]);
+        let members = kept.iter().copied().chain(made).collect();
+        self.nodes[owner].plan = Some(Box::new(Planned {
+            version,
+            frame,
+            members,
+        }));
+    }
+
+    /// Adds the node of one step of a plan to what it stands in.
+    pub(super) fn add_step(&mut self, parent: usize, frame: usize, planned: &GraphNode, version: u32) -> usize {
+        let slug = planned.slug.as_str();
+        let id = self.nodes[parent].id.child(version, slug, "");
+        let path = self.path_below(parent, slug);
+        let kind = NodeKind::of(&planned.step);
+        self.add_node(id, Some(parent), Some(frame), kind, Some(planned.step.clone()), path)
+    }
+
+    fn path_below(&self, parent: usize, last: &str) -> Arc<str> {
+        let above = &self.nodes[parent].path;
+        if above.is_empty() {
+            Arc::from(last)
+        } else {
+            Arc::from(format!("{above}/{last}"))
+        }
     }
 
     fn add_frame(&mut self, owner: usize, graph: &Arc<Graph>, variables: Vec<(String, Arc<Value>)>) -> usize {
         self.frames.push(Frame {
             owner,
             graph: Arc::clone(graph),
-            first: self.nodes.len(),
+            nodes: Vec::with_capacity(graph.nodes.len()),
             kept: Vec::new(),
             outer: self.nodes[owner].frame,
             by_slug: HashMap::new(),
@@ -120,12 +147,7 @@ impl Run {
                     planned.slug.to_string(),
                 )
             };
-            let above = &self.nodes[parent].path;
-            let path = if above.is_empty() {
-                Arc::from(last)
-            } else {
-                Arc::from(format!("{above}/{last}"))
-            };
+            let path = self.path_below(parent, &last);
             let index = self.add_node(
                 id,
                 Some(parent),
@@ -140,6 +162,7 @@ impl Run {
             let container = u32::from(planned.parent.is_some());
             self.nodes[index].waits_left = u32::try_from(planned.waits.len()).unwrap_or(u32::MAX) + container;
             self.frames[frame].by_slug.insert(planned.slug.clone(), index);
+            self.frames[frame].nodes.push(index);
         }
         for (position, planned) in graph.nodes.iter().enumerate() {
             for wait in &planned.waits {

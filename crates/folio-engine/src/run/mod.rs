@@ -3,6 +3,7 @@
 //! - `state`: [`Run`], and how each event changes it
 //! - `due`: what is owed now, derived from the state and never stored
 //! - `grow`: how the tree grows
+//! - `edit`: how people change a plan that is being carried out
 //! - [`agent`]: tasks that a model does
 //! - `conclude`: from what a tool answered to the event that records it
 //! - `aggregate`: from the results of children to the result of their parent
@@ -14,6 +15,7 @@ mod aggregate;
 mod conclude;
 mod criteria;
 mod due;
+mod edit;
 mod grow;
 mod limits;
 mod scope;
@@ -28,6 +30,7 @@ pub use conclude::{CallAnswer, CallOutcome};
 pub use criteria::{CheckCall, CheckFinding};
 pub(crate) use due::call_in_words;
 pub use due::{Action, CallAction};
+pub use edit::{EditError, ShownPlan};
 pub use limits::Limits;
 pub use state::{JournalError, Run};
 pub use tree::{Cancel, NodeKind, NodeView};

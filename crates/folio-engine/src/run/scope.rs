@@ -41,10 +41,7 @@ impl Run {
         references: &References,
         more: Vec<(String, Arc<Value>)>,
     ) -> Result<Scope, BodyNeeded> {
-        let inner = self.nodes[index]
-            .children
-            .first()
-            .and_then(|child| self.nodes[*child].frame);
+        let inner = self.nodes[index].plan.as_ref().map(|plan| plan.frame);
         self.scope_in(inner.or(self.nodes[index].frame), references, more)
     }
 

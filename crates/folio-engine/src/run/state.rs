@@ -278,12 +278,12 @@ impl Run {
         self.pauses
     }
 
-    /// The node whose path of slugs is `path`.
+    /// The node whose path of slugs is `path`; of several versions of a plan, the step of the last.
     #[must_use]
     pub fn node_at(&self, path: &str) -> Option<NodeView<'_>> {
         self.nodes
             .iter()
-            .position(|node| &*node.path == path)
+            .rposition(|node| &*node.path == path)
             .map(|index| self.view(index))
     }
 
@@ -310,7 +310,7 @@ impl Run {
             call: &node.call,
             result: node.result.as_ref(),
             model_calls: node.agent.as_ref().map_or(0, |agent| agent.calls),
-            plan_version: node.agent.as_ref().map_or(0, |agent| agent.plan_version()),
+            plan_version: node.plan.as_ref().map_or(0, |plan| plan.version),
             purse: node.purse.as_deref(),
             paused: node.paused,
         }
@@ -416,6 +416,13 @@ impl Run {
             }
             Event::Paused { node, .. } => self.pause(*node, true),
             Event::Continued { node, .. } => self.pause(*node, false),
+            Event::PlanEdited {
+                node,
+                version,
+                steps,
+                kept,
+                ..
+            } => self.edited(*node, *version, steps, kept),
             of_a_model => self.apply_to_agent(at, of_a_model),
         }
     }
@@ -615,7 +622,7 @@ impl Run {
         }
     }
 
-    fn skip(&mut self, index: usize) {
+    pub(super) fn skip(&mut self, index: usize) {
         self.ready.remove(&index);
         self.skipped.insert(index);
     }

@@ -16,6 +16,7 @@ use crate::result::{Failure, Outcome, Severity, StopReason};
 use crate::template::Templates;
 
 mod cancel;
+mod edits;
 mod groups;
 mod models;
 mod models_limits;

@@ -96,9 +96,9 @@ impl NodeKind {
 pub(super) struct Frame {
     /// The node whose plan it is.
     pub(super) owner: usize,
-    /// Its steps, and the node that the first of them is; the others follow.
+    /// Its steps, and which node each of them is.
     pub(super) graph: Arc<Graph>,
-    pub(super) first: usize,
+    pub(super) nodes: Vec<usize>,
     /// Steps of earlier versions of the plan whose results still count.
     pub(super) kept: Vec<usize>,
     /// The frame around it, whose results its steps may read, too.
@@ -107,6 +107,17 @@ pub(super) struct Frame {
     pub(super) by_slug: HashMap<Slug, usize>,
     /// What its templates see besides results: the item and its index.
     pub(super) variables: Vec<(String, Arc<Value>)>,
+}
+
+/// The plan of a node while it is carried out.
+#[derive(Debug)]
+pub(super) struct Planned {
+    /// Which version of it, from 1.
+    pub(super) version: u32,
+    /// Where its names are.
+    pub(super) frame: usize,
+    /// The steps whose results count, in plan order: those of this version, and what was kept of earlier ones.
+    pub(super) members: Vec<usize>,
 }
 
 /// One node.
@@ -137,6 +148,10 @@ pub(super) struct Node {
     pub(super) dependents: Vec<usize>,
     /// No more children are begun.
     pub(super) halted: bool,
+    /// The version of the plan around it that took its place before it began; 0 if none did.
+    pub(super) superseded_by: u32,
+    /// Its plan, once it has one.
+    pub(super) plan: Option<Box<Planned>>,
     pub(super) cancel: Option<Cancel>,
     pub(super) attempt: u32,
     pub(super) retry_at: Option<Timestamp>,
@@ -213,7 +228,7 @@ pub struct NodeView<'r> {
     pub result: Option<&'r NodeResult>,
     /// How often a model was asked for it.
     pub model_calls: u32,
-    /// The version of the plan that a model made for it; 0 if it has none.
+    /// The version of its plan; 0 if it has none, or has not begun with it.
     pub plan_version: u32,
     /// What it and everything below used up and may use up, if that is counted here.
     pub purse: Option<&'r Purse>,

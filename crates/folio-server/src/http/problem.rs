@@ -6,6 +6,7 @@ use std::error::Error as StdError;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use folio::engine::run::EditError;
 use folio::memory::Invalid;
 use folio::memory::id::IdError;
 use folio::runner::RunnerError;
@@ -179,11 +180,35 @@ impl From<RunnerError> for Problem {
             error @ RunnerError::NotAnOption { .. } => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "not_an_option", error.to_string())
             }
+            error @ RunnerError::Ended => Self::new(StatusCode::CONFLICT, "run_ended", error.to_string()),
+            RunnerError::Edit(error) => error.into(),
             error @ RunnerError::Inputs { .. } => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "inputs_invalid", error.to_string())
             }
             error @ RunnerError::Folder { .. } => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "folder_unusable", error.to_string()).caused_by(&error)
+            }
+        }
+    }
+}
+
+impl From<EditError> for Problem {
+    fn from(error: EditError) -> Self {
+        let words = error.to_string();
+        match error {
+            EditError::NoPlan { .. } => Self::not_found("no_plan", words),
+            EditError::Ended { .. } => Self::new(StatusCode::CONFLICT, "run_ended", words),
+            EditError::Stale { .. } => {
+                Self::new(StatusCode::CONFLICT, "plan_stale", words).hint("look at it as it is now, then decide anew")
+            }
+            EditError::ReadOnly { .. } => Self::new(StatusCode::CONFLICT, "step_begun", words),
+            EditError::OverNodes { .. } => Self::new(StatusCode::CONFLICT, "plan_too_large", words),
+            EditError::Mistakes(errors) => {
+                let problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "plan_invalid", words);
+                errors
+                    .0
+                    .iter()
+                    .fold(problem, |problem, error| problem.hint(error.to_string()))
             }
         }
     }

@@ -104,6 +104,20 @@ impl House {
         client::post(self.at, &format!("/v1/spaces/main{path}"), "application/json", body).await
     }
 
+    /// Puts `body` to `path` below the space, if it has `version`.
+    pub(crate) async fn put(&self, path: &str, version: &str, body: &str) -> Answer {
+        let first = format!("PUT /v1/spaces/main{path} HTTP/1.1");
+        let length = format!("Content-Length: {}", body.len());
+        let version = format!("If-Match: {version}");
+        let head = ["Host: localhost", "Connection: close", "Content-Type: application/json"];
+        client::send(
+            self.at,
+            &[&[first.as_str()], &head[..], &[&version, &length]].concat(),
+            body,
+        )
+        .await
+    }
+
     /// Asserts that `path` is answered with a problem.
     pub(crate) async fn refuses(&self, path: &str, status: u16, code: &str) {
         is_problem(&self.get(path).await, status, code);

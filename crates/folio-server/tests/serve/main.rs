@@ -10,3 +10,4 @@ mod lists;
 mod mcp;
 mod refusals;
 mod server;
+mod steer;

@@ -87,7 +87,7 @@ impl Run {
             },
             Stage::Working => self.ask(index, Purpose::Work, has_room),
             Stage::Children | Stage::Aggregating => {
-                if agent.members.is_empty() {
+                if self.members(index).next().is_none() {
                     return Some(Action::Record(self.rolled_up(index, None)));
                 }
                 self.ask(index, Purpose::Aggregate, has_room)
@@ -525,10 +525,7 @@ impl Run {
     /// The nodes whose results make up that of node `index`.
     pub(in crate::run) fn members(&self, index: usize) -> impl Iterator<Item = usize> {
         let node = &self.nodes[index];
-        let members = match node.agent.as_deref() {
-            Some(agent) if agent.has_plan() => &agent.members,
-            _ => &node.children,
-        };
+        let members = node.plan.as_ref().map_or(&node.children, |plan| &plan.members);
         members.iter().copied()
     }
 

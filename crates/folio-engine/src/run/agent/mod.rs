@@ -113,10 +113,8 @@ pub(super) struct Agent {
     pub(super) actions: u32,
     /// Times that it was done again because something was missing.
     pub(super) sent_back: u32,
-    /// Plans so far.
+    /// Plans of models so far. What a person made of one takes its place.
     pub(super) versions: Vec<Version>,
-    /// The steps whose results count: those of the last plan, and what was kept of earlier ones.
-    pub(super) members: Vec<usize>,
     pub(super) proposal: Option<Box<Proposal>>,
     pub(super) verdicts: Vec<Verdict>,
     /// The limit that was reached.
@@ -147,7 +145,6 @@ impl Agent {
             actions: 0,
             sent_back: 0,
             versions: Vec::new(),
-            members: Vec::new(),
             proposal: None,
             verdicts: Vec::new(),
             spent: None,
@@ -156,11 +153,6 @@ impl Agent {
             is_repeating: false,
             aside: Vec::new(),
         }
-    }
-
-    /// How many plans it has had.
-    pub(super) fn plan_version(&self) -> u32 {
-        u32::try_from(self.versions.len()).unwrap_or(u32::MAX)
     }
 
     /// Whether it was taken apart.
@@ -181,6 +173,15 @@ impl Agent {
     pub(super) fn met(&self) -> Vec<String> {
         let met = self.verdicts.iter().filter(|v| v.required && v.finding == Finding::Met);
         met.map(|v| v.criterion.clone()).collect()
+    }
+
+    /// A person made another plan of its last one: it takes its place, and costs no re-plan.
+    pub(super) fn plan_was_edited(&mut self, hash: String) {
+        if let Some(last) = self.versions.last_mut() {
+            last.hash = hash;
+        }
+        self.proposal = None;
+        self.enter(Stage::Children);
     }
 
     fn say(&mut self, message: Message) {
@@ -523,16 +524,12 @@ impl Run {
         let index = self.step_to(node, Move::Expand)?;
         self.ready.remove(&index);
         let kept: Vec<usize> = kept.iter().map(|id| self.index(*id)).collect::<Result<_, _>>()?;
-        let first = self.nodes.len();
         self.make_plan(index, &steps, version, &kept);
-        let made = (first..self.nodes.len()).filter(|child| self.nodes[*child].parent == Some(index));
-        let members: Vec<usize> = kept.into_iter().chain(made).collect();
-        let hash = plan::hash_of(&steps);
+        let hash = crate::plan::hash_of(&steps);
         let (_, agent) = self.agent_at(node, "planned")?;
         let _plan = agent.unread.take();
         agent.unanswered = None;
         agent.versions.push(Version { hash, met: Vec::new() });
-        agent.members = members;
         agent.proposal = None;
         agent.enter(Stage::Children);
         self.settle_if_done(index);
@@ -702,7 +699,7 @@ fn listed(lines: &[String]) -> String {
 }
 
 /// The steps of a plan as they were recorded.
-fn read_steps(steps: &Value) -> Result<Vec<Step>, JournalError> {
+pub(in crate::run) fn read_steps(steps: &Value) -> Result<Vec<Step>, JournalError> {
     let plan = serde_json::json!({"version": crate::plan::PLAN_VERSION, "title": "plan", "steps": steps});
     let plan: crate::plan::Plan =
         serde_json::from_value(plan).map_err(|error| JournalError::Plan(error.to_string()))?;

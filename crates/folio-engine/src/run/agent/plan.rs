@@ -1,8 +1,6 @@
 //! Which plans of a model are carried out (E9.1, E9.3): what is wrong with one, and what makes it none.
 
-use folio_memory::canonical::canonical;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::similar::likeness;
 use crate::node::NodeId;
@@ -25,13 +23,6 @@ pub(super) enum Draft {
     Wrong(Vec<String>),
     /// It was tried before.
     Again,
-}
-
-/// The hash by which plans are told apart: of what their steps say, whatever they are called.
-pub(super) fn hash_of(steps: &[Step]) -> String {
-    let mut first = [0; 16];
-    first.copy_from_slice(&Sha256::digest(canonical(json!(steps)).to_string().as_bytes())[..16]);
-    format!("{:032x}", u128::from_be_bytes(first))
 }
 
 impl Run {
@@ -64,7 +55,7 @@ impl Run {
             }
         }
         self.unassigned(index, &tasks, &mut problems);
-        let new = written_steps(&plan.steps);
+        let new = plan::count_steps(&plan.steps);
         let used = self.nodes_in_plans();
         if used + new > self.limits.nodes_max as usize {
             problems.push(format!(
@@ -89,7 +80,7 @@ impl Run {
                 return Draft::Pointless("says_it_again", format!("the step {} is the task itself", task.id));
             }
         }
-        let hash = hash_of(&plan.steps);
+        let hash = plan::hash_of(&plan.steps);
         let around = std::iter::successors(Some(index), |at| self.nodes[*at].parent);
         for (levels, at) in around.enumerate() {
             let versions = self.agent(at).map_or(&[][..], |agent| &agent.versions);
@@ -176,9 +167,4 @@ fn collect_tasks<'s>(steps: &'s [Step], into: &mut Vec<&'s Task>) {
             Step::ForEach(for_each) => collect_tasks(std::slice::from_ref(&for_each.body), into),
         }
     }
-}
-
-fn written_steps(steps: &[Step]) -> usize {
-    let inner = steps.iter().map(|step| written_steps(step.members()));
-    steps.len() + inner.sum::<usize>()
 }

@@ -284,9 +284,9 @@ impl Run {
             let frame = &self.frames[frame];
             let in_frame = self.step_of(frame, at);
             let mut seen: Vec<usize> = frame.kept.clone();
-            if let Some(reader) = in_frame.and_then(|at| at.checked_sub(frame.first)) {
+            if let Some(reader) = in_frame {
                 let earlier = (0..frame.graph.nodes.len()).filter(|target| frame.graph.reads(reader, *target));
-                seen.extend(earlier.map(|target| frame.first + target));
+                seen.extend(earlier.map(|target| frame.nodes[target]));
             }
             seen.retain(|node| self.nodes[*node].is_terminal() && self.nodes[*node].kind != NodeKind::Sequence);
             before.splice(0..0, seen);
@@ -295,10 +295,10 @@ impl Run {
         self.digests(&before)
     }
 
-    /// The node of `frame` that `index` is, or is inside of.
+    /// The step of `frame` that `index` is, or is inside of.
     fn step_of(&self, frame: &crate::run::tree::Frame, index: usize) -> Option<usize> {
-        let within = frame.first..frame.first + frame.graph.nodes.len();
-        std::iter::successors(Some(index), |at| self.nodes[*at].parent).find(|at| within.contains(at))
+        std::iter::successors(Some(index), |at| self.nodes[*at].parent)
+            .find_map(|at| frame.nodes.iter().position(|node| *node == at))
     }
 
     fn results_of_members(&self, index: usize) -> Result<Vec<String>, BodyNeeded> {

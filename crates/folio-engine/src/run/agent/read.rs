@@ -489,13 +489,16 @@ impl Run {
             .map(str::to_owned)
             .collect();
         let kept = self.kept_steps(index, &dropped);
-        let version = self.agent(index).map_or(1, |agent| agent.versions.len() + 1);
+        let version = self.nodes[index]
+            .plan
+            .as_ref()
+            .map_or(1, |plan| plan.version.saturating_add(1));
         match self.draft_plan(index, &answer["steps"], &kept) {
             Draft::Good(steps) => {
                 let (cause, changes) = (text_of(&answer, "root_cause"), text_of(&answer, "changes"));
                 Event::Planned {
                     node,
-                    version: u32::try_from(version).unwrap_or(u32::MAX),
+                    version,
                     steps,
                     reason: format!("{cause} {changes}").trim().to_owned(),
                     tests: None,

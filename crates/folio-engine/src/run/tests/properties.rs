@@ -3,7 +3,7 @@
 use super::*;
 
 /// Plans of up to three levels with every kind of step; later tasks read earlier results.
-fn plans() -> impl Strategy<Value = Value> {
+pub(super) fn plans() -> impl Strategy<Value = Value> {
     let leaf = (0..8_u8).prop_map(|tool| {
         let tool = ["echo", "echo", "echo", "echo", "fail", "deny", "flaky", "echo"][usize::from(tool)];
         json!({"do": {"tool": tool, "args": {"v": 1}}})

@@ -6,6 +6,7 @@ mod pages;
 mod part;
 mod people;
 pub(super) mod runs;
+mod steer;
 mod threads;
 
 use axum::Router;
@@ -16,6 +17,7 @@ use super::app::App;
 pub(super) fn all() -> Router<App> {
     let space = runs::routes()
         .merge(people::routes())
+        .merge(steer::routes())
         .merge(pages::routes())
         .merge(observations::routes())
         .merge(threads::routes());

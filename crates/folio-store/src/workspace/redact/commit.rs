@@ -201,6 +201,10 @@ pub(super) fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed
             cleaner.value(steps, "steps");
             cleaner.text(reason, "reason");
         }
+        Event::PlanEdited { steps, by, .. } => {
+            cleaner.value(steps, "steps");
+            cleaner.text(by, "by");
+        }
         Event::Wants { calls, refused, .. } => {
             calls.iter_mut().for_each(|call| clean_wanted(cleaner, call));
             refused.values_mut().for_each(|why| cleaner.text(why, "refused"));

@@ -1,0 +1,318 @@
+//! `folio plan show` and `folio plan edit`: the plan of a run while it goes on.
+
+use std::fmt::{self, Write as _};
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::Command;
+
+use clap::Args;
+use folio::engine::event::PlanDifference;
+use folio::engine::plan::{ShownStep, to_markdown, to_yaml_steps};
+use folio::engine::run::ShownPlan;
+use folio::engine::{NodeId, NodeState, Run};
+use folio::memory::id::RunRef;
+use folio::runner::{Runner, RunnerError};
+use folio::store::RunRow;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::Context;
+use super::cancel::node_called;
+use super::people::{driven_later, runner};
+use super::plan::{mistakes, text_in};
+use crate::arguments::run_ref;
+use crate::error::{Exit, Failure};
+use crate::output::{Report, Style};
+
+/// What edits a plan if nobody says otherwise.
+const EDITOR: &str = "vi";
+
+/// `folio plan show`.
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// Which run: r3 or run_…
+    #[arg(value_parser = run_ref)]
+    run: RunRef,
+    /// The plan of this part of it: its path of names, for example survey/files, or its id
+    #[arg(long, value_name = "NODE")]
+    node: Option<String>,
+    /// As YAML that `folio plan edit` takes
+    #[arg(long, conflicts_with = "markdown")]
+    yaml: bool,
+    /// As markdown that `folio plan edit` takes
+    #[arg(long)]
+    markdown: bool,
+}
+
+/// `folio plan edit`.
+#[derive(Debug, Args)]
+pub(crate) struct Edit {
+    /// Which run: r3 or run_…
+    #[arg(value_parser = run_ref)]
+    run: RunRef,
+    /// The plan of this part of it: its path of names, for example survey/files, or its id
+    #[arg(long, value_name = "NODE")]
+    node: Option<String>,
+    /// What the plan is to be, in YAML, JSON or markdown; - reads it from standard input [default: what the editor in VISUAL or
+    /// EDITOR makes of it]
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Only if the plan still has this version [default: the one that the file names]
+    #[arg(long, value_name = "VERSION")]
+    if_version: Option<u32>,
+}
+
+/// The plan of a run, or of a part of it.
+#[derive(Debug, Serialize)]
+struct PlanShape {
+    run: String,
+    run_id: String,
+    node_id: String,
+    path: String,
+    plan_version: u32,
+    /// Whether it can still be edited.
+    editable: bool,
+    steps: Value,
+    /// How its steps stand, those in groups included.
+    states: Vec<StateShape>,
+    #[serde(skip)]
+    markdown: String,
+}
+
+#[derive(Debug, Serialize)]
+struct StateShape {
+    id: String,
+    title: String,
+    /// `waiting`, `running`, or how it ended.
+    status: String,
+    /// Whether an edit may change it.
+    editable: bool,
+}
+
+impl Report for PlanShape {
+    fn text(&self, out: &mut String, _: Style) -> fmt::Result {
+        out.push_str(&self.markdown);
+        Ok(())
+    }
+}
+
+/// What became of an edit.
+#[derive(Debug, Serialize)]
+struct Edited {
+    run: String,
+    run_id: String,
+    plan_version: u32,
+    #[serde(flatten)]
+    difference: PlanDifference,
+}
+
+impl Report for Edited {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        let run = style.strong(&self.run);
+        if self.difference.is_nothing() {
+            return writeln!(out, "{run} plan {}: as it was", self.plan_version);
+        }
+        writeln!(out, "{run} plan {}: {}", self.plan_version, self.difference.in_words())
+    }
+}
+
+/// A run, and the part of it whose plan is meant.
+struct Place {
+    row: RunRow,
+    run: Run,
+    node: NodeId,
+    plan: ShownPlan,
+}
+
+impl Place {
+    async fn of(runner: &Runner, run: RunRef, node: Option<&str>) -> Result<Self, Failure> {
+        let row = runner.row(run).await?;
+        let run = runner.load(row.id).await?;
+        let node = match node {
+            Some(name) => node_called(runner, &row, name).await?,
+            None => NodeId::root(row.id),
+        };
+        let plan = run.shown_plan(node).ok_or_else(|| {
+            let message = format!("{} has no plan yet", Self::name_of(&run, node));
+            Failure::new(Exit::NotFound, "no_plan", message).hint(format!(
+                "`folio show {} --json` lists its parts and their states",
+                row.handle
+            ))
+        })?;
+        Ok(Self { row, run, node, plan })
+    }
+
+    fn name_of(run: &Run, node: NodeId) -> String {
+        match run.node(node).map_or("", |view| view.path) {
+            "" => "the run".to_owned(),
+            path => path.to_owned(),
+        }
+    }
+
+    fn path(&self) -> &str {
+        self.run.node(self.node).map_or("", |view| view.path)
+    }
+
+    /// The line by which a text says which plan, and which version of it, it was made of.
+    fn origin(&self, command: &str) -> String {
+        let node = match self.path() {
+            "" => String::new(),
+            path => format!(" --node {path}"),
+        };
+        format!(
+            "folio plan {command} {}{node}, version {}",
+            self.row.handle, self.plan.version
+        )
+    }
+
+    fn markdown(&self) -> String {
+        let title = match self.path() {
+            "" => self.row.title.clone(),
+            _ => self.run.title(self.node),
+        };
+        let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+        format!(
+            "# {title}\n\n<!-- {} -->\n\n{}",
+            self.origin("edit")
+                .replace("--", "- -")
+                .replacen("- -node", "--node", 1),
+            to_markdown(&self.plan.steps)
+        )
+    }
+
+    fn is_editable(&self) -> bool {
+        let view = self.run.node(self.node);
+        view.is_some_and(|view| view.state.has_steps_to_come() || view.state == NodeState::Created)
+    }
+
+    fn shape(&self) -> PlanShape {
+        let steps: Vec<Value> = self.plan.steps.iter().map(|shown| json!(shown.step)).collect();
+        let mut states = Vec::new();
+        self.plan.steps.iter().for_each(|step| add_states(step, &mut states));
+        PlanShape {
+            run: self.row.handle.to_string(),
+            run_id: self.row.id.to_string(),
+            node_id: self.node.to_string(),
+            path: self.path().to_owned(),
+            plan_version: self.plan.version,
+            editable: self.is_editable(),
+            steps: steps.into(),
+            states,
+            markdown: self.markdown(),
+        }
+    }
+}
+
+fn add_states(shown: &ShownStep, states: &mut Vec<StateShape>) {
+    let status = match (&shown.outcome, shown.mark) {
+        (Some(outcome), _) => outcome.clone(),
+        (None, ' ') => "waiting".to_owned(),
+        (None, _) => "running".to_owned(),
+    };
+    states.push(StateShape {
+        id: shown.slug.clone(),
+        title: shown.title.clone(),
+        status,
+        editable: shown.is_open,
+    });
+    shown.members.iter().for_each(|member| add_states(member, states));
+}
+
+/// Carries out `folio plan show`.
+pub(crate) async fn show(context: &Context<'_>, show: Show) -> Result<Exit, Failure> {
+    let runner = runner(context).await?;
+    let place = Place::of(&runner, show.run, show.node.as_deref()).await?;
+    if show.yaml && !context.output.is_json() {
+        let text = format!("# {}\n{}", place.origin("edit"), to_yaml_steps(&place.plan.steps));
+        context.output.text(&text)?;
+    } else {
+        context.output.report(&place.shape())?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Carries out `folio plan edit`.
+pub(crate) async fn edit(context: &Context<'_>, edit: Edit) -> Result<Exit, Failure> {
+    let runner = runner(context).await?;
+    let place = Place::of(&runner, edit.run, edit.node.as_deref()).await?;
+    let (name, text) = match &edit.file {
+        Some(file) => text_in(file)?,
+        None => ("the plan".to_owned(), edited(context, &place.markdown())?),
+    };
+    let by = context.actor().to_string();
+    let made = runner
+        .edit_plan(place.row.id, Some(place.node), &text, edit.if_version, &by)
+        .await;
+    let (plan_version, difference) = made.map_err(|error| match error {
+        RunnerError::Edit(folio::engine::run::EditError::Mistakes(errors)) => {
+            let failure = mistakes(&name, &errors);
+            if edit.file.is_none() {
+                kept_for_later(failure, &text)
+            } else {
+                failure
+            }
+        }
+        error if edit.file.is_none() => kept_for_later(error.into(), &text),
+        error => error.into(),
+    })?;
+    context.output.report(&Edited {
+        run: place.row.handle.to_string(),
+        run_id: place.row.id.to_string(),
+        plan_version,
+        difference,
+    })?;
+    driven_later(context, &place.row);
+    Ok(Exit::Done)
+}
+
+/// What a person makes of `text` in an editor.
+fn edited(context: &Context<'_>, text: &str) -> Result<String, Failure> {
+    if !std::io::stdin().is_terminal() && context.settings.editor.is_none() {
+        let nobody = Failure::usage(
+            "no_editor",
+            "there is no terminal to edit the plan in, and no file was given",
+        );
+        return Err(
+            nobody.hint("--file FILE takes what `folio plan show RUN --markdown` printed, edited; - is standard input")
+        );
+    }
+    let cannot = |error| Failure::cannot("write", "the plan to a file for the editor", error);
+    let mut file = tempfile::Builder::new()
+        .prefix("folio-plan-")
+        .suffix(".md")
+        .tempfile()
+        .map_err(cannot)?;
+    file.write_all(text.as_bytes())
+        .and_then(|()| file.flush())
+        .map_err(cannot)?;
+    let editor = context.settings.editor.as_deref().unwrap_or(EDITOR);
+    // What stands in VISUAL may have arguments of its own: `code --wait`.
+    let ended = Command::new("sh")
+        .args(["-c", &format!("{editor} \"$1\""), "folio"])
+        .arg(file.path())
+        .status()
+        .map_err(|error| Failure::cannot("start", editor, error))?;
+    if !ended.success() {
+        return Err(Failure::usage(
+            "no_editor",
+            format!("the editor {editor} ended with {ended}; nothing was changed"),
+        ));
+    }
+    std::fs::read_to_string(file.path()).map_err(|error| Failure::file("read", file.path(), &error))
+}
+
+/// What somebody typed is not lost because it was wrong.
+fn kept_for_later(failure: Failure, text: &str) -> Failure {
+    let kept = tempfile::Builder::new().prefix("folio-plan-").suffix(".md").tempfile();
+    let kept = kept.and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.keep().map_err(|error| error.error)
+    });
+    match kept {
+        Ok((_, path)) => failure.hint(format!(
+            "what you wrote is in {}; put it right and hand it over with --file",
+            path.display()
+        )),
+        Err(_) => failure,
+    }
+}

@@ -1,0 +1,143 @@
+//! From the text of an edited plan to its steps (E9.14): YAML, JSON or markdown, checked where they are to stand.
+
+use serde_json::Value;
+
+use super::decode::decode;
+use super::errors::{PlanError, PlanErrors, code};
+use super::markdown::{self, ShownStep};
+use super::parse::check;
+use super::spanned::{self, Node, Tree};
+use super::{Known, Step};
+
+/// One step on the way to the steps that are edited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The value of a key.
+    Key(&'static str),
+    /// An item of a list.
+    At(usize),
+}
+
+/// The plan that the edited steps are to stand in.
+#[derive(Debug)]
+pub(crate) struct Around<'a> {
+    /// It, in its authored form.
+    pub(crate) plan: Value,
+    /// Where in it they stand.
+    pub(crate) at: Vec<Part>,
+    /// The steps as they are now.
+    pub(crate) steps: &'a [ShownStep],
+}
+
+/// What a text says.
+#[derive(Debug)]
+pub(crate) struct EditedText {
+    /// The steps.
+    pub(crate) steps: Vec<Step>,
+    /// The version of the plan that the text was made of, if it says so.
+    pub(crate) version: Option<u32>,
+}
+
+/// Reads the steps of an edited plan and checks the plan with them.
+///
+/// A text is a list of steps, an object with `steps`, or markdown as [`markdown::to_markdown`] writes it. Of a whole plan only
+/// the steps can be edited: if another part differs from what the plan says, that is a mistake.
+pub(crate) fn read_edit(text: &str, around: Around<'_>, known: &Known) -> Result<EditedText, PlanErrors> {
+    let mut version = markdown::version_of(text);
+    let mut errors = Vec::new();
+    let steps = if markdown::is_markdown(text) {
+        markdown::read(text, around.steps).map_err(PlanErrors)?
+    } else {
+        let reading = spanned::read(text).map_err(|error| PlanErrors(vec![error]))?;
+        errors.extend(reading.errors);
+        match steps_of(reading.root, &around.plan, &mut errors) {
+            Some((steps, said)) => {
+                version = version.or(said);
+                steps
+            }
+            None => return Err(PlanErrors(errors)),
+        }
+    };
+    let mut whole = Node::of_json(&around.plan);
+    graft(&mut whole, &around.at, steps.clone());
+    // Everything is checked: what is wrong may be that others name a step that is gone.
+    check(&whole, errors, Some(known))?;
+    Ok(EditedText {
+        steps: decode(&steps).plan.steps,
+        version,
+    })
+}
+
+/// The steps of a text in YAML or JSON, and the version that it says.
+fn steps_of(root: Node, plan: &Value, errors: &mut Vec<PlanError>) -> Option<(Node, Option<u32>)> {
+    let Tree::Object(entries) = root.tree else {
+        if matches!(root.tree, Tree::List(_)) {
+            return Some((root, None));
+        }
+        let message = format!(
+            "an edited plan is a list of steps, or an object with `steps`; this is {}",
+            root.kind()
+        );
+        errors.push(mistake(code::WRONG_TYPE, root.place, "", message));
+        return None;
+    };
+    let (mut steps, mut version) = (None, None);
+    for entry in entries {
+        match entry.key.as_str() {
+            "steps" => steps = Some(entry.value),
+            "plan_version" => version = entry.value.to_json().as_u64().and_then(|n| u32::try_from(n).ok()),
+            // What a file of a plan says of itself, and what is shown of a run.
+            "version" | "title" | "goal" | "description" | "run_id" | "run" | "node_id" | "path" | "editable"
+            | "states" => {}
+            other => {
+                if plan.get(other) != Some(&entry.value.to_json()) {
+                    let message =
+                        format!("only the steps can be edited while a run goes on, and `{other}` is not as it was");
+                    errors.push(mistake(code::BAD_VALUE, entry.place, other, message));
+                }
+            }
+        }
+    }
+    if steps.is_none() {
+        errors.push(mistake(
+            code::MISSING,
+            root.place,
+            "",
+            "`steps` is missing: a plan is a list of steps".to_owned(),
+        ));
+    }
+    if errors.is_empty() {
+        steps.map(|steps| (steps, version))
+    } else {
+        None
+    }
+}
+
+fn mistake(code: &'static str, place: super::Place, path: &str, message: String) -> PlanError {
+    PlanError {
+        code,
+        place,
+        path: path.to_owned(),
+        message,
+        hint: None,
+    }
+}
+
+/// Puts `steps` where `at` leads to.
+fn graft(node: &mut Node, at: &[Part], steps: Node) {
+    let Some((first, rest)) = at.split_first() else {
+        *node = steps;
+        return;
+    };
+    let below = match (first, &mut node.tree) {
+        (Part::Key(key), Tree::Object(entries)) => entries
+            .iter_mut()
+            .find(|entry| entry.key == *key)
+            .map(|entry| &mut entry.value),
+        (Part::At(position), Tree::List(items)) => items.get_mut(*position),
+        _ => None,
+    };
+    if let Some(below) = below {
+        graft(below, rest, steps);
+    }
+}

@@ -1,0 +1,529 @@
+//! A plan as a list in markdown: people read it, tick it off, and edit it; reading it gives the plan again (E9.14).
+//!
+//! ```text
+//! - [x] Files and languages {#files} · ok
+//! - [ ] Two looks {#looks .parallel}
+//!   - [ ] Leftover marks {#marks}
+//!     ```yaml
+//!     do: {tool: grep, args: {pattern: TODO}}
+//!     ```
+//! ```
+//!
+//! A line is a step. Behind its title stands its id, and `.parallel` or `.sequence` if steps stand below it; what follows is
+//! for people only. Everything else that the plan says of it is YAML in a block below. A line without such a block that has the
+//! id of a step means that step as it is. A line that is marked `[-]` is none, unless it is a step that has begun.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::emit::to_yaml;
+use super::errors::{PlanError, code};
+use super::spanned::{self, Entry, Node, Tree};
+use super::{Place, Step};
+
+/// A step of a plan as it stands, for people.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShownStep {
+    /// Its name.
+    pub slug: String,
+    /// What the plan says of it, groups with their names.
+    pub step: Step,
+    /// Its title, filled in as far as that can be done.
+    pub title: String,
+    /// ` ` if it has not begun, `~` while it is at work, `x` when it is done, `!` when it failed, `-` when it was skipped or
+    /// stopped.
+    pub mark: char,
+    /// How it ended.
+    pub outcome: Option<String>,
+    /// Whether an edit may change it: it has not begun.
+    pub is_open: bool,
+    /// The steps in it, if it is a group or a sequence.
+    pub members: Vec<Self>,
+}
+
+impl ShownStep {
+    /// `steps` as somebody wrote them, of whom nothing is known yet: for checking a text without a run.
+    #[must_use]
+    pub fn written(steps: &[Step]) -> Vec<Self> {
+        let graph = super::Graph::of(steps);
+        let of = |at: usize| Self::of_graph(&graph, at);
+        graph.roots().map(of).collect()
+    }
+
+    fn of_graph(graph: &super::Graph, at: usize) -> Self {
+        let node = &graph.nodes[at];
+        let members: Vec<Self> = node
+            .children
+            .iter()
+            .map(|child| Self::of_graph(graph, *child))
+            .collect();
+        let step = node
+            .step
+            .named(&node.slug, members.iter().map(|m| m.step.clone()).collect());
+        Self {
+            slug: node.slug.to_string(),
+            title: step.title().to_owned(),
+            step,
+            mark: ' ',
+            outcome: None,
+            is_open: true,
+            members,
+        }
+    }
+}
+
+/// The steps in markdown, a line each and what else is said of them below.
+#[must_use]
+pub fn to_markdown(steps: &[ShownStep]) -> String {
+    let mut out = String::new();
+    steps.iter().for_each(|step| put(&mut out, step, 0));
+    out
+}
+
+fn put(out: &mut String, shown: &ShownStep, depth: usize) {
+    let indent = "  ".repeat(depth);
+    let mut rest = match json!(shown.step) {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    };
+    rest.remove("id");
+    let class = match &shown.step {
+        Step::Parallel(_) => " .parallel",
+        Step::Sequence(_) => " .sequence",
+        Step::Task(_) | Step::ForEach(_) => "",
+    };
+    if !class.is_empty() {
+        rest.remove(class.trim_start_matches(" ."));
+    }
+    let title = shown.step.title();
+    let is_one_line = one_line(title) == title && !title.is_empty();
+    let line = if is_one_line { title } else { &shown.slug };
+    // A group that is called as it is named has a title all the same.
+    if is_one_line && (class.is_empty() || title != shown.slug) || title.is_empty() {
+        rest.remove("title");
+    }
+    let outcome = shown
+        .outcome
+        .as_ref()
+        .map(|outcome| format!(" · {outcome}"))
+        .unwrap_or_default();
+    out.push_str(&format!(
+        "{indent}- [{}] {line} {{#{}{class}}}{outcome}\n",
+        shown.mark, shown.slug
+    ));
+    if !rest.is_empty() {
+        out.push_str(&format!("{indent}  ```yaml\n"));
+        for line in to_yaml(&Value::Object(rest)).lines() {
+            out.push_str(&format!("{indent}  {line}\n"));
+        }
+        out.push_str(&format!("{indent}  ```\n"));
+    }
+    shown.members.iter().for_each(|member| put(out, member, depth + 1));
+}
+
+/// The steps in YAML: a list that is a plan.
+#[must_use]
+pub fn to_yaml_steps(steps: &[ShownStep]) -> String {
+    let steps: Vec<&Step> = steps.iter().map(|shown| &shown.step).collect();
+    to_yaml(&json!({ "steps": steps }))
+}
+
+/// Whether `text` is a plan in markdown and not in YAML or JSON.
+pub(super) fn is_markdown(text: &str) -> bool {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let Some(first) = lines.next() else { return false };
+    if first.trim_start().starts_with("<!--") {
+        return true;
+    }
+    let is_step = |line: &str| {
+        item_of(line).is_some_and(|(_, text, _)| mark_of(text).is_some() || attributes(text).1 != Attributes::default())
+    };
+    is_step(first) || first.starts_with('#') && lines.any(is_step)
+}
+
+/// Which version of a plan a text says that it is: `… plan … version 2` in its first line that is a comment.
+pub(super) fn version_of(text: &str) -> Option<u32> {
+    let comment = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with('#') || line.starts_with("<!--"))
+        .take(8)
+        .find(|line| line.contains("folio plan "))?;
+    let (_, after) = comment.rsplit_once("version ")?;
+    let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+/// One line of the list, with what stands below it.
+#[derive(Debug, Default)]
+struct Item {
+    indent: usize,
+    line: u32,
+    column: u32,
+    mark: Option<char>,
+    title: String,
+    named: Attributes,
+    /// The YAML below, and the line and column that it begins at.
+    block: Option<(String, u32, u32)>,
+    /// Text below.
+    text: Vec<String>,
+    members: Vec<Self>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Attributes {
+    slug: Option<String>,
+    class: Option<&'static str>,
+}
+
+/// Reads the steps of a plan in markdown. `known` are the steps as they stand.
+pub(super) fn read(text: &str, known: &[ShownStep]) -> Result<Node, Vec<PlanError>> {
+    if text.len() > spanned::TEXT_BYTES_MAX {
+        let message = format!(
+            "the plan has {} bytes; at most {} are read",
+            text.len(),
+            spanned::TEXT_BYTES_MAX
+        );
+        return Err(vec![spanned::unreadable(spanned::START, message)]);
+    }
+    let mut errors = Vec::new();
+    let items = nested(items_of(text, &mut errors));
+    let mut by_slug = BTreeMap::new();
+    known.iter().for_each(|step| index(step, &mut by_slug));
+    let mut reader = Reader { by_slug, errors };
+    let steps = reader.steps(items, 0);
+    if reader.errors.is_empty() {
+        Ok(Node {
+            place: spanned::START,
+            tree: Tree::List(steps),
+        })
+    } else {
+        Err(reader.errors)
+    }
+}
+
+fn index<'s>(step: &'s ShownStep, by_slug: &mut BTreeMap<&'s str, &'s ShownStep>) {
+    by_slug.insert(&step.slug, step);
+    step.members.iter().for_each(|member| index(member, by_slug));
+}
+
+/// The lines of the list in order, each with its own block and text.
+fn items_of(text: &str, errors: &mut Vec<PlanError>) -> Vec<Item> {
+    let mut items: Vec<Item> = Vec::new();
+    let mut lines = text.lines().enumerate();
+    let mut in_comment = false;
+    while let Some((number, line)) = lines.next() {
+        let number = u32::try_from(number + 1).unwrap_or(u32::MAX);
+        let trimmed = line.trim();
+        if in_comment || trimmed.starts_with("<!--") {
+            in_comment = !trimmed.contains("-->");
+            continue;
+        }
+        let indent = line.len() - line.trim_start().len();
+        if trimmed.is_empty() || trimmed.starts_with('#') && indent == 0 {
+            continue;
+        }
+        if let Some((indent, rest, column)) = item_of(line) {
+            let (mark, rest) = mark_of(rest).map_or((None, rest), |(mark, rest)| (Some(mark), rest));
+            let (title, named) = attributes(rest);
+            items.push(Item {
+                indent,
+                line: number,
+                column,
+                mark,
+                title: title.to_owned(),
+                named,
+                ..Item::default()
+            });
+            continue;
+        }
+        let place = Place {
+            line: number,
+            column: u32::try_from(indent + 1).unwrap_or(u32::MAX),
+        };
+        let Some(item) = items.last_mut().filter(|item| indent > item.indent) else {
+            errors.push(spanned::unreadable(
+                place,
+                "this line is no step: a step begins with `- `, and what belongs to it is indented",
+            ));
+            continue;
+        };
+        if let Some(fence) = trimmed.strip_prefix("```") {
+            let fence = fence.trim();
+            if !matches!(fence, "" | "yaml" | "yml" | "json") {
+                errors.push(spanned::unreadable(
+                    place,
+                    format!("a block of a step is yaml, not {fence}"),
+                ));
+            }
+            let mut block = String::new();
+            let mut is_closed = false;
+            for (_, line) in lines.by_ref() {
+                if line.trim() == "```" {
+                    is_closed = true;
+                    break;
+                }
+                let own = line.len() - line.trim_start().len();
+                block.push_str(&line[own.min(indent)..]);
+                block.push('\n');
+            }
+            if !is_closed {
+                errors.push(spanned::unreadable(place, "this block is not closed by ```"));
+            }
+            if item.block.is_some() {
+                errors.push(spanned::unreadable(
+                    place,
+                    "this step has two blocks; one holds everything",
+                ));
+            }
+            item.block = Some((block, number, u32::try_from(indent).unwrap_or(u32::MAX)));
+        } else {
+            item.text.push(trimmed.to_owned());
+        }
+    }
+    items
+}
+
+/// The indentation of a line of a list, its text, and the column where that begins.
+fn item_of(line: &str) -> Option<(usize, &str, u32)> {
+    let trimmed = line.trim_start();
+    let indent = line.len() - trimmed.len();
+    let rest = trimmed
+        .strip_prefix("- ")
+        .or_else(|| trimmed.strip_prefix("* "))
+        .or_else(|| trimmed.strip_prefix("+ "))?;
+    Some((indent, rest.trim(), u32::try_from(indent + 3).unwrap_or(u32::MAX)))
+}
+
+/// `[x] title` in its parts.
+fn mark_of(text: &str) -> Option<(char, &str)> {
+    let mut chars = text.strip_prefix('[')?.chars();
+    let mark = chars.next().filter(|mark| " xX~!-".contains(*mark))?;
+    let rest = chars.as_str().strip_prefix(']')?;
+    (rest.is_empty() || rest.starts_with(' ')).then(|| (mark, rest.trim()))
+}
+
+/// The title of a line, and what stands in braces behind it. What follows that is for people.
+fn attributes(text: &str) -> (&str, Attributes) {
+    let mut end = text.len();
+    while let Some(open) = text[..end].rfind('{') {
+        if let Some(close) = text[open..].find('}')
+            && let Some(named) = attributes_in(&text[open + 1..open + close])
+        {
+            return (text[..open].trim(), named);
+        }
+        end = open;
+    }
+    (text.trim(), Attributes::default())
+}
+
+fn attributes_in(text: &str) -> Option<Attributes> {
+    let mut named = Attributes::default();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        if let Some(slug) = word.strip_prefix('#').filter(|slug| super::Slug::parse(slug).is_ok()) {
+            named.slug = Some(slug.to_owned());
+        } else {
+            named.class = Some(match word {
+                ".parallel" => "parallel",
+                ".sequence" => "sequence",
+                _ => return None,
+            });
+        }
+    }
+    (named != Attributes::default()).then_some(named)
+}
+
+/// What is indented more stands below what it follows.
+fn nested(items: Vec<Item>) -> Vec<Item> {
+    let mut open: Vec<Item> = Vec::new();
+    let mut roots = Vec::new();
+    let close = |open: &mut Vec<Item>, roots: &mut Vec<Item>| {
+        if let Some(item) = open.pop() {
+            match open.last_mut() {
+                Some(above) => above.members.push(item),
+                None => roots.push(item),
+            }
+        }
+    };
+    for item in items {
+        while open.last().is_some_and(|above| item.indent <= above.indent) {
+            close(&mut open, &mut roots);
+        }
+        open.push(item);
+    }
+    while !open.is_empty() {
+        close(&mut open, &mut roots);
+    }
+    roots
+}
+
+struct Reader<'s> {
+    by_slug: BTreeMap<&'s str, &'s ShownStep>,
+    errors: Vec<PlanError>,
+}
+
+impl Reader<'_> {
+    fn steps(&mut self, items: Vec<Item>, depth: usize) -> Vec<Node> {
+        let stands: BTreeSet<String> = items
+            .iter()
+            .filter(|item| item.mark != Some('-'))
+            .filter_map(|item| item.named.slug.clone())
+            .collect();
+        // What was stopped is marked like what was dropped, and is part of the plan.
+        let by_slug = &self.by_slug;
+        let has_ended = |item: &Item| {
+            let slug = item.named.slug.as_deref().filter(|slug| !stands.contains(*slug));
+            slug.and_then(|slug| by_slug.get(slug))
+                .is_some_and(|known| !known.is_open)
+        };
+        let kept: Vec<Item> = items
+            .into_iter()
+            .filter(|item| item.mark != Some('-') || has_ended(item))
+            .collect();
+        kept.into_iter().map(|item| self.step(item, depth)).collect()
+    }
+
+    fn step(&mut self, item: Item, depth: usize) -> Node {
+        let place = Place {
+            line: item.line,
+            column: item.column,
+        };
+        if depth > spanned::DEPTH_MAX / 2 {
+            self.errors.push(spanned::too_deep(place));
+            return Node {
+                place,
+                tree: Tree::Null,
+            };
+        }
+        let known = item
+            .named
+            .slug
+            .as_deref()
+            .and_then(|slug| self.by_slug.get(slug).copied());
+        let has_block = item.block.is_some();
+        let mut entries = match &item.block {
+            Some((block, line, column)) => self.block(block, *line, *column),
+            None => known.map_or_else(Vec::new, |known| entries_of(&json!(known.step), place)),
+        };
+        let has = |entries: &[Entry], key: &str| entries.iter().any(|entry| entry.key == key);
+        let text = |text: &str| Node {
+            place,
+            tree: Tree::String(text.to_owned()),
+        };
+        let put = |entries: &mut Vec<Entry>, key: &str, value: Node| {
+            entries.retain(|entry| entry.key != key);
+            entries.push(Entry {
+                key: key.to_owned(),
+                place,
+                value,
+            });
+        };
+        if let Some(slug) = item.named.slug.as_deref().filter(|_| !has(&entries, "id")) {
+            put(&mut entries, "id", text(slug));
+        }
+        let is_group = item.named.class.is_some() || !item.members.is_empty();
+        let is_its_name = item.named.slug.as_deref() == Some(item.title.as_str());
+        let as_it_was = known.is_some_and(|known| {
+            let authored = known.step.title();
+            item.title == one_line(authored) || item.title == one_line(&known.title) || is_its_name
+        });
+        let keeps_title = match (has_block, known) {
+            (true, _) => has(&entries, "title") || is_group && is_its_name,
+            (false, Some(_)) => as_it_was,
+            (false, None) => is_group && is_its_name,
+        };
+        if !keeps_title && !item.title.is_empty() {
+            put(&mut entries, "title", text(&item.title));
+        }
+        let is_described = has_block && has(&entries, "description");
+        if !item.text.is_empty() && !is_described {
+            put(&mut entries, "description", text(&item.text.join("\n")));
+        }
+        if !item.members.is_empty() || item.named.class.is_some() && (has_block || known.is_none()) {
+            let of_known = known.and_then(|known| match &known.step {
+                Step::Parallel(_) => Some("parallel"),
+                Step::Sequence(_) => Some("sequence"),
+                Step::Task(_) | Step::ForEach(_) => None,
+            });
+            let key = item.named.class.or(of_known).unwrap_or("parallel");
+            entries.retain(|entry| !matches!(entry.key.as_str(), "parallel" | "sequence"));
+            let members = self.steps(item.members, depth + 1);
+            put(
+                &mut entries,
+                key,
+                Node {
+                    place,
+                    tree: Tree::List(members),
+                },
+            );
+        }
+        Node {
+            place,
+            tree: Tree::Object(entries),
+        }
+    }
+
+    /// What a block says, at the places where it stands in the text.
+    fn block(&mut self, block: &str, line: u32, column: u32) -> Vec<Entry> {
+        let moved = |place: Place| Place {
+            line: place.line.saturating_add(line),
+            column: place.column.saturating_add(column),
+        };
+        let reading = match spanned::read(block) {
+            Ok(reading) => reading,
+            Err(error) => {
+                let place = moved(error.place);
+                self.errors.push(PlanError { place, ..error });
+                return Vec::new();
+            }
+        };
+        for error in reading.errors {
+            let place = moved(error.place);
+            self.errors.push(PlanError { place, ..error });
+        }
+        let mut root = reading.root;
+        move_all(&mut root, &moved);
+        match root.tree {
+            Tree::Object(entries) => entries,
+            Tree::Null => Vec::new(),
+            _ => {
+                self.errors.push(PlanError {
+                    code: code::WRONG_TYPE,
+                    place: root.place,
+                    path: String::new(),
+                    message: format!("a block says what a step is, key by key; this is {}", root.kind()),
+                    hint: None,
+                });
+                Vec::new()
+            }
+        }
+    }
+}
+
+fn entries_of(value: &Value, place: Place) -> Vec<Entry> {
+    let mut node = Node::of_json(value);
+    move_all(&mut node, &|_| place);
+    match node.tree {
+        Tree::Object(entries) => entries,
+        _ => Vec::new(),
+    }
+}
+
+fn move_all(node: &mut Node, moved: &impl Fn(Place) -> Place) {
+    node.place = moved(node.place);
+    match &mut node.tree {
+        Tree::List(items) => items.iter_mut().for_each(|item| move_all(item, moved)),
+        Tree::Object(entries) => {
+            for entry in entries {
+                entry.place = moved(entry.place);
+                move_all(&mut entry.value, moved);
+            }
+        }
+        Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::String(_) => {}
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,105 @@
+//! What a change of a plan by a person writes to the tree of pages.
+
+use folio_memory::entry::{EntryFields, EntryKind, Owner, Status};
+use folio_memory::{Change, FieldChange, NewEntry, PageId, Trust};
+use serde_json::json;
+
+use super::{Projection, branch_page, plan_page};
+use crate::event::PlanDifference;
+use crate::node::NodeId;
+use crate::result::{Outcome, StopReason};
+use crate::run::{NodeKind, NodeView};
+
+impl Projection<'_> {
+    /// The difference as a block of the log, the new steps, and for every step its place on the page.
+    pub(super) fn plan_edited(&mut self, node: NodeId, version: u32, difference: &PlanDifference, by: &str) {
+        let Some(view) = self.run.node(node) else { return };
+        let is_root = view.parent.is_none();
+        if is_root {
+            self.iteration_ended(version.saturating_sub(1), Outcome::Partial, "The plan was changed.");
+        }
+        let title = if is_root {
+            format!("Iteration {version}: plan, edited by {by}")
+        } else {
+            format!("Plan, version {version}, edited by {by}")
+        };
+        let steps = self.run.steps(node);
+        let titles: Vec<String> = steps
+            .iter()
+            .filter(|step| step.result.is_none())
+            .map(|step| self.run.title(step.id))
+            .collect();
+        let parts = json!({ "remaining": titles });
+        self.log(
+            branch_page(self.run, node),
+            &format!("plan/{version}/{node}"),
+            &title,
+            format!("{}.", difference.in_words()),
+            Some(parts),
+            Owner::user(),
+        );
+        let page = if is_root {
+            plan_page(self.run.id())
+        } else {
+            branch_page(self.run, node)
+        };
+        for gone in self.run.superseded(node) {
+            self.archive_step(&gone);
+        }
+        let mut order = 0;
+        for step in steps {
+            let is_new = node.child(version, step.slug(), "") == step.id;
+            self.put_step(page, &step, is_new, &mut order);
+        }
+    }
+
+    /// A step that is no part of the plan any more, with what is in it.
+    pub(super) fn archive_step(&mut self, step: &NodeView<'_>) {
+        self.changes.push(Change::PatchEntry {
+            entry: self.step_entry(step),
+            fields: vec![
+                FieldChange::Status(Status::Archived),
+                FieldChange::Phase(Some(StopReason::Superseded.to_string())),
+            ],
+            expected_version: None,
+            base_version: None,
+        });
+        if matches!(step.kind, NodeKind::Parallel | NodeKind::Sequence) {
+            for member in self.run.children(step.id) {
+                self.archive_step(&member);
+            }
+        }
+    }
+
+    /// The entry of a step and of what is in it, at its place.
+    fn put_step(&mut self, page: PageId, step: &NodeView<'_>, is_new: bool, order: &mut usize) {
+        let parts = Some(self.step_parts(step, Some(*order)));
+        *order += 1;
+        let entry = self.step_entry(step);
+        if is_new {
+            let mut fields = EntryFields::new(EntryKind::Step, Owner::executor(), Trust::ToolInternal);
+            fields.title = self.run.title(step.id);
+            fields.iteration = Some(self.iteration());
+            fields.source = self.source(step.id);
+            fields.parts = parts;
+            self.changes.push(Change::AddEntry(Box::new(NewEntry {
+                id: entry,
+                page,
+                kind: EntryKind::Step,
+                fields,
+            })));
+        } else {
+            self.changes.push(Change::PatchEntry {
+                entry,
+                fields: vec![FieldChange::Parts(parts)],
+                expected_version: None,
+                base_version: None,
+            });
+        }
+        if matches!(step.kind, NodeKind::Parallel | NodeKind::Sequence) {
+            for member in self.run.children(step.id) {
+                self.put_step(page, &member, is_new, order);
+            }
+        }
+    }
+}

@@ -1,0 +1,512 @@
+//! How people change a plan that is being carried out (E9.1, E9.14): what may be changed, what it comes to, and the fold of it.
+//!
+//! An edit names every step, those that stay included. What has begun stays as it is; what has not may be changed, dropped and
+//! moved. A step that is the same in both versions keeps its node; one that is not is another node.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::agent::read_steps;
+use super::state::{JournalError, Run};
+use super::tree::NodeKind;
+use crate::event::{Event, PlanDifference};
+use crate::node::{Move, NodeId, NodeState};
+use crate::plan::{self, Around, Graph, Known, Part, PlanErrors, ShownStep, Slug, Step};
+use crate::result::Outcome;
+
+/// Why a plan cannot be edited so. Nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EditError {
+    /// There is no such node, or it has no plan.
+    #[error("{path} has no plan that is being carried out")]
+    NoPlan {
+        /// Which node.
+        path: String,
+    },
+    /// It has ended, or is being stopped.
+    #[error("{path} has ended, or is being stopped; its plan cannot be edited any more")]
+    Ended {
+        /// Which node.
+        path: String,
+    },
+    /// The edit was made of another version.
+    #[error("the plan of {path} has version {current}, and the edit was made of version {given}")]
+    Stale {
+        /// Which node.
+        path: String,
+        /// The version that it has.
+        current: u32,
+        /// The version that the edit was made of.
+        given: u32,
+    },
+    /// Steps that have begun are not as they are.
+    #[error("steps that have begun stay as they are: {}", in_words(steps))]
+    ReadOnly {
+        /// Each step, and what the edit does to it: `changed` or `dropped`.
+        steps: Vec<(String, &'static str)>,
+    },
+    /// The plan is wrong.
+    #[error("the edited plan is wrong")]
+    Mistakes(PlanErrors),
+    /// It has more steps than the run may have.
+    #[error("{more} more steps beside {used} nodes are more than the budget of {limit}")]
+    OverNodes {
+        /// Steps that the edit adds.
+        more: usize,
+        /// Nodes that there are.
+        used: usize,
+        /// Nodes that there may be.
+        limit: u32,
+    },
+}
+
+fn in_words(steps: &[(String, &'static str)]) -> String {
+    let words: Vec<String> = steps
+        .iter()
+        .map(|(slug, what)| format!("{slug} would be {what}"))
+        .collect();
+    words.join(", ")
+}
+
+/// The plan of a node as it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShownPlan {
+    /// Which version it has.
+    pub version: u32,
+    /// Its steps in order.
+    pub steps: Vec<ShownStep>,
+}
+
+impl Run {
+    /// The plan of a node as it stands; `None` if it has none, or has not begun with it.
+    #[must_use]
+    pub fn shown_plan(&self, node: NodeId) -> Option<ShownPlan> {
+        let index = self.index(node).ok()?;
+        match &self.nodes[index].plan {
+            Some(plan) => Some(ShownPlan {
+                version: plan.version,
+                steps: plan.members.iter().map(|member| self.shown_step(*member)).collect(),
+            }),
+            // Nobody has begun with the run yet.
+            None if index == 0 && self.nodes[0].kind == NodeKind::Plan => Some(ShownPlan {
+                version: 1,
+                steps: ShownStep::written(&self.plan.steps),
+            }),
+            None => None,
+        }
+    }
+
+    fn shown_step(&self, index: usize) -> ShownStep {
+        let node = &self.nodes[index];
+        let is_group = matches!(node.kind, NodeKind::Parallel | NodeKind::Sequence);
+        let members: Vec<ShownStep> = if is_group {
+            node.children.iter().map(|child| self.shown_step(*child)).collect()
+        } else {
+            Vec::new()
+        };
+        let mark = match (node.state, node.result.as_ref().map(|result| result.status)) {
+            (_, Some(Outcome::Ok | Outcome::Partial)) => 'x',
+            (_, Some(Outcome::Failed)) => '!',
+            // `-` would say that it is none.
+            (_, Some(Outcome::Skipped | Outcome::Cancelled)) | (NodeState::Created, None) => ' ',
+            (_, None) => '~',
+        };
+        ShownStep {
+            slug: self.view(index).slug().to_owned(),
+            step: self.named_step(index),
+            title: self.title(node.id),
+            mark,
+            outcome: node.result.as_ref().map(|result| result.status.to_string()),
+            is_open: self.is_open(index),
+            members,
+        }
+    }
+
+    /// The step of node `index`, groups in it and itself with the names that they go by.
+    fn named_step(&self, index: usize) -> Step {
+        let node = &self.nodes[index];
+        let slug = Slug::of(self.view(index).slug());
+        let Some(step) = &node.step else {
+            return Step::Task(Arc::new(plan::Task::new(slug)));
+        };
+        let members = match node.kind {
+            NodeKind::Parallel | NodeKind::Sequence => {
+                node.children.iter().map(|child| self.named_step(*child)).collect()
+            }
+            _ => Vec::new(),
+        };
+        step.named(&slug, members)
+    }
+
+    /// Whether an edit may change node `index`: it has not begun, or was skipped before it could.
+    fn is_open(&self, index: usize) -> bool {
+        let node = &self.nodes[index];
+        match &node.result {
+            None => node.state == NodeState::Created,
+            Some(result) => result.status == Outcome::Skipped,
+        }
+    }
+
+    /// Whether another version of a plan took the place of node `index`, or of what it is in, before it began.
+    pub(super) fn is_superseded(&self, index: usize) -> bool {
+        std::iter::successors(Some(index), |at| self.nodes[*at].parent).any(|at| self.nodes[at].superseded_by > 0)
+    }
+
+    /// The steps of a node's plan that its last version took the place of.
+    #[must_use]
+    pub fn superseded(&self, node: NodeId) -> Vec<super::NodeView<'_>> {
+        let Ok(index) = self.index(node) else { return Vec::new() };
+        let version = self.nodes[index].plan.as_ref().map_or(0, |plan| plan.version);
+        let children = self.nodes[index].children.iter().copied();
+        children
+            .filter(|child| version > 0 && self.nodes[*child].superseded_by == version)
+            .map(|child| self.view(child))
+            .collect()
+    }
+
+    /// The event by which `text` becomes the plan of `node`; `None` if it says what the plan is already.
+    ///
+    /// `version` is the version that the edit was made of, if somebody knows; the text may say it, too.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot become the plan; all mistakes of the text at once.
+    pub fn edit_plan(
+        &self,
+        node: NodeId,
+        text: &str,
+        version: Option<u32>,
+        known: &Known,
+        by: &str,
+    ) -> Result<Option<Event>, EditError> {
+        let path = || {
+            let view = self.node(node);
+            view.map_or_else(|| node.to_string(), |view| self.name_of(&view))
+        };
+        let index = self.index(node).map_err(|_| EditError::NoPlan { path: path() })?;
+        let at = &self.nodes[index];
+        if at.result.is_some() || at.cancel.is_some() {
+            return Err(EditError::Ended { path: path() });
+        }
+        let Some(plan) = at.plan.as_ref().filter(|_| at.state.has_steps_to_come()) else {
+            return Err(EditError::NoPlan { path: path() });
+        };
+        let shown: Vec<ShownStep> = plan.members.iter().map(|member| self.shown_step(*member)).collect();
+        let edited = plan::read_edit(text, self.around(index, &shown), &self.known_to_editor(index, known))
+            .map_err(EditError::Mistakes)?;
+        if let Some(given) = version.or(edited.version).filter(|given| *given != plan.version) {
+            return Err(EditError::Stale {
+                path: path(),
+                current: plan.version,
+                given,
+            });
+        }
+        let (steps, kept, difference) = self.compared(&plan.members, &shown, edited.steps)?;
+        let is_waiting = at.state == NodeState::AwaitingApproval;
+        if difference.is_nothing() && !is_waiting {
+            return Ok(None);
+        }
+        let more = plan::count_steps(&steps).saturating_sub(kept.iter().map(|at| self.steps_in(*at)).sum());
+        let used = self.nodes_in_plans();
+        if used + more > self.limits.nodes_max as usize {
+            return Err(EditError::OverNodes {
+                more,
+                used,
+                limit: self.limits.nodes_max,
+            });
+        }
+        Ok(Some(Event::PlanEdited {
+            node,
+            version: plan.version.saturating_add(1),
+            steps: json!(steps),
+            kept: kept.iter().map(|at| self.nodes[*at].id).collect(),
+            difference: Box::new(difference),
+            by: by.to_owned(),
+        }))
+    }
+
+    fn name_of(&self, view: &super::NodeView<'_>) -> String {
+        if view.path.is_empty() {
+            "the run".to_owned()
+        } else {
+            view.path.to_owned()
+        }
+    }
+
+    /// How many steps of a plan node `index` and the groups in it are.
+    fn steps_in(&self, index: usize) -> usize {
+        match self.nodes[index].kind {
+            NodeKind::Parallel | NodeKind::Sequence => {
+                1 + self.nodes[index]
+                    .children
+                    .iter()
+                    .map(|child| self.steps_in(*child))
+                    .sum::<usize>()
+            }
+            _ => 1,
+        }
+    }
+
+    /// The new steps with the names of those that they are, which old ones go on, and how the versions differ.
+    fn compared(
+        &self,
+        members: &[usize],
+        shown: &[ShownStep],
+        new: Vec<Step>,
+    ) -> Result<(Vec<Step>, Vec<usize>, PlanDifference), EditError> {
+        let steps = adopt_names(new, shown);
+        let graph = Graph::of(&steps);
+        let roots: Vec<usize> = graph.roots().collect();
+        let mut difference = PlanDifference::default();
+        let mut kept = Vec::new();
+        let mut read_only = Vec::new();
+        let mut order = Vec::new();
+        for root in &roots {
+            let slug = graph.nodes[*root].slug.as_str();
+            let old = shown.iter().position(|old| old.slug == slug);
+            let Some(old) = old else {
+                difference.added.push(slug.to_owned());
+                continue;
+            };
+            order.push(old);
+            let is_same = shown[old].step == graph.nodes[*root].step;
+            let was_skipped = self.nodes[members[old]].result.is_some() && shown[old].is_open;
+            if is_same && !was_skipped {
+                kept.push(members[old]);
+                difference.kept.push(slug.to_owned());
+            } else if shown[old].is_open {
+                difference.changed.push(slug.to_owned());
+            } else {
+                read_only.push((slug.to_owned(), "changed"));
+            }
+        }
+        for old in shown {
+            if roots.iter().any(|root| graph.nodes[*root].slug.as_str() == old.slug) {
+                continue;
+            }
+            if old.is_open {
+                difference.dropped.push(old.slug.clone());
+            } else {
+                read_only.push((old.slug.clone(), "dropped"));
+            }
+        }
+        difference.reordered = !order.is_sorted();
+        if !read_only.is_empty() {
+            return Err(EditError::ReadOnly { steps: read_only });
+        }
+        Ok((steps, kept, difference))
+    }
+
+    /// What an edited plan of node `index` is checked against.
+    fn known_to_editor(&self, index: usize, known: &Known) -> Known {
+        let mut known = known.clone();
+        known.limits.children = known.limits.children.min(self.limits.children_max);
+        // The plan of a model stands in no other; what it may read besides its own steps is what runs around it.
+        let mut at = self.top_of(index);
+        while let Some(frame) = self.nodes[at].frame {
+            let frame = &self.frames[frame];
+            known.before.extend(frame.by_slug.keys().map(ToString::to_string));
+            at = frame.owner;
+        }
+        known
+    }
+
+    /// The node around `index` whose plan stands in no other: the root's, or that of a model.
+    fn top_of(&self, index: usize) -> usize {
+        std::iter::successors(Some(index), |at| self.nodes[*at].parent)
+            .find(|at| self.nodes[*at].kind == NodeKind::Model || self.nodes[*at].parent.is_none())
+            .unwrap_or(0)
+    }
+
+    /// The plan that the steps of node `index` stand in, and where.
+    fn around<'s>(&self, index: usize, shown: &'s [ShownStep]) -> Around<'s> {
+        let steps_now = |at: usize| -> Value {
+            let members = self.nodes[at].plan.as_ref().map_or(&[][..], |plan| &plan.members);
+            members.iter().map(|member| json!(self.named_step(*member))).collect()
+        };
+        let mut way = vec![Part::Key("steps")];
+        let mut steps = steps_now(index);
+        let mut at = index;
+        loop {
+            let is_top = self.nodes[at].kind == NodeKind::Model || self.nodes[at].parent.is_none();
+            if is_top {
+                let mut plan = json!(*self.plan);
+                if self.nodes[at].kind == NodeKind::Model {
+                    // A model's plan has neither report nor criteria of its own.
+                    plan = json!({"version": plan::PLAN_VERSION, "title": "plan", "inputs": plan.get("inputs")});
+                    if plan["inputs"].is_null() {
+                        plan["inputs"] = json!({});
+                    }
+                }
+                plan["steps"] = steps;
+                way.reverse();
+                return Around {
+                    plan,
+                    at: way,
+                    steps: shown,
+                };
+            }
+            // Upwards to the plan around it: through its own task, groups, and the body of a `for_each`.
+            let mut value = json!(self.named_step(at));
+            value["plan"]["steps"] = steps.take();
+            way.push(Part::Key("plan"));
+            while let Some(parent) = self.nodes[at].parent {
+                let position = |among: &[usize]| among.iter().position(|child| *child == at).unwrap_or(0);
+                match self.nodes[parent].kind {
+                    NodeKind::Parallel | NodeKind::Sequence => {
+                        let key = self.nodes[parent].kind.as_str();
+                        let position = position(&self.nodes[parent].children);
+                        let mut around = json!(self.named_step(parent));
+                        around[key][position] = value;
+                        value = around;
+                        let key = if key == "parallel" { "parallel" } else { "sequence" };
+                        way.extend([Part::At(position), Part::Key(key)]);
+                    }
+                    NodeKind::ForEach => {
+                        let mut around = json!(self.named_step(parent));
+                        around["step"] = value;
+                        value = around;
+                        way.push(Part::Key("step"));
+                    }
+                    NodeKind::Plan | NodeKind::Model | NodeKind::Call | NodeKind::Action => {
+                        let members = self.nodes[parent].plan.as_ref().map_or(&[][..], |plan| &plan.members);
+                        let position = position(members);
+                        steps = steps_now(parent);
+                        steps[position] = value;
+                        way.extend([Part::At(position), Part::Key("steps")]);
+                        at = parent;
+                        break;
+                    }
+                }
+                at = parent;
+            }
+        }
+    }
+
+    /// Folds [`Event::PlanEdited`] in.
+    pub(super) fn edited(
+        &mut self,
+        node: NodeId,
+        version: u32,
+        steps: &Value,
+        kept: &[NodeId],
+    ) -> Result<(), JournalError> {
+        let steps = read_steps(steps)?;
+        let index = self.index(node)?;
+        let kept: Vec<usize> = kept.iter().map(|id| self.index(*id)).collect::<Result<_, _>>()?;
+        let state = self.nodes[index].state;
+        let refused = || JournalError::Transition {
+            node,
+            state: state.as_str(),
+            event: "plan_edited",
+        };
+        let plan = self.nodes[index].plan.as_ref().filter(|_| state.has_steps_to_come());
+        let (frame, members) = plan
+            .map(|plan| (plan.frame, plan.members.clone()))
+            .ok_or_else(refused)?;
+        if state == NodeState::AwaitingApproval {
+            self.step_to(node, Move::Expand)?;
+        }
+        self.ready.remove(&index);
+        self.settled.remove(&index);
+        for member in members.into_iter().filter(|member| !kept.contains(member)) {
+            self.supersede(member, version);
+        }
+        self.nodes[index].halted = false;
+        let graph = Arc::new(Graph::of(&steps));
+        self.lay_out(index, frame, &graph, version, &kept);
+        if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
+            agent.plan_was_edited(plan::hash_of(&steps));
+        }
+        self.settle_if_done(index);
+        Ok(())
+    }
+
+    /// Version `version` of the plan takes the place of node `index`, which has not begun.
+    pub(super) fn supersede(&mut self, index: usize, version: u32) {
+        if self.is_open(index) {
+            self.nodes[index].superseded_by = version;
+        }
+        if self.nodes[index].state == NodeState::Created {
+            self.skip(index);
+        }
+    }
+
+    /// Makes the steps of `graph` the plan of `owner`: those that are `kept` stay the nodes that they are, and all that have not
+    /// begun wait for what they wait for now.
+    fn lay_out(&mut self, owner: usize, frame: usize, graph: &Arc<Graph>, version: u32, kept: &[usize]) {
+        let before = std::mem::take(&mut self.frames[frame].nodes);
+        for at in before {
+            self.nodes[at].dependents.clear();
+        }
+        let place = &mut self.frames[frame];
+        place.graph = Arc::clone(graph);
+        place.by_slug.clear();
+        place.kept.clear();
+        let mut nodes: Vec<usize> = Vec::with_capacity(graph.nodes.len());
+        for planned in &graph.nodes {
+            let slug = planned.slug.as_str();
+            let (parent, candidates) = match planned.parent.map(|parent| nodes[parent]) {
+                None => (owner, kept),
+                Some(parent) => (parent, &*self.nodes[parent].children),
+            };
+            let same = candidates.iter().copied().find(|at| self.view(*at).slug() == slug);
+            let at = same.unwrap_or_else(|| self.add_step(parent, frame, planned, version));
+            self.nodes[at].needed = planned.needed;
+            self.frames[frame].by_slug.insert(planned.slug.clone(), at);
+            nodes.push(at);
+        }
+        for (position, planned) in graph.nodes.iter().enumerate() {
+            let at = nodes[position];
+            let container_waits = planned
+                .parent
+                .is_some_and(|parent| self.nodes[nodes[parent]].state == NodeState::Created);
+            if self.nodes[at].state != NodeState::Created {
+                continue;
+            }
+            let mut waits = u32::from(container_waits);
+            for wait in planned.waits.iter().map(|wait| nodes[*wait]) {
+                if !self.nodes[wait].is_terminal() {
+                    self.nodes[wait].dependents.push(at);
+                    waits += 1;
+                }
+            }
+            self.nodes[at].waits_left = waits;
+            self.skipped.remove(&at);
+            if waits == 0 {
+                self.ready.insert(at);
+            } else {
+                self.ready.remove(&at);
+            }
+        }
+        let members = graph.roots().map(|root| nodes[root]).collect();
+        self.frames[frame].nodes = nodes;
+        if let Some(plan) = self.nodes[owner].plan.as_deref_mut() {
+            plan.version = version;
+            plan.members = members;
+        }
+    }
+}
+
+/// Gives groups without a name that of the group that they are, so that they stay the same wherever they stand.
+fn adopt_names(new: Vec<Step>, shown: &[ShownStep]) -> Vec<Step> {
+    let mut free: Vec<&ShownStep> = shown
+        .iter()
+        .filter(|old| matches!(old.step, Step::Parallel(_) | Step::Sequence(_)))
+        .filter(|old| {
+            !new.iter()
+                .any(|step| step.id().is_some_and(|id| id.as_str() == old.slug))
+        })
+        .collect();
+    let adopt = |step: Step| {
+        let bare = step.unnamed();
+        let is_group = matches!(step, Step::Parallel(_) | Step::Sequence(_));
+        let same = free.iter().position(|old| is_group && old.step.unnamed() == bare);
+        match same {
+            Some(same) if step.id().is_none() => free.remove(same).step.clone(),
+            _ => step,
+        }
+    };
+    new.into_iter().map(adopt).collect()
+}

@@ -1,0 +1,392 @@
+//! People change a plan while it is carried out (E9.1, E9.14).
+
+use super::models::{execute, finish, goal, house, nested};
+use super::*;
+use crate::plan::to_markdown;
+use crate::talk::Purpose;
+
+const THREE: &str = "steps:
+  - {id: a, do: {tool: echo, args: {n: 1}}}
+  - {id: b, do: {tool: echo, args: {n: 2}}}
+  - {id: c, title: The third, do: {tool: echo, args: {n: '{{ results.a.output.n }}'}}}";
+
+impl Sim {
+    fn id(&self, path: &str) -> NodeId {
+        self.run.node_at(path).unwrap_or_else(|| panic!("no node {path}")).id
+    }
+
+    fn edit_of(&self, path: &str, text: &str) -> Result<Option<Event>, EditError> {
+        self.run.edit_plan(self.id(path), text, None, &Known::default(), "ada")
+    }
+
+    /// Changes the plan of a node, which has to be possible.
+    fn edit(&mut self, path: &str, text: &str) {
+        let event = self.edit_of(path, text).unwrap_or_else(|error| panic!("{error:?}"));
+        self.record(event.expect("the edit changes something"));
+    }
+
+    fn markdown(&self, path: &str) -> String {
+        to_markdown(&self.run.shown_plan(self.id(path)).unwrap().steps)
+    }
+
+    fn called(&self) -> Vec<&str> {
+        self.calls.iter().map(|(path, _)| path.as_str()).collect()
+    }
+}
+
+#[test]
+fn what_has_not_begun_may_be_changed_dropped_moved_and_added_e9_14() {
+    let mut sim = Sim::new(THREE);
+    sim.concurrency = 1;
+    sim.derive();
+    let (a, b, c) = (sim.id("a"), sim.id("b"), sim.id("c"));
+    let plan = sim.markdown("");
+    assert_eq!(
+        plan,
+        "- [~] a {#a}\n  ```yaml\n  do:\n    tool: echo\n    args: {n: 1}\n  ```\n".to_owned()
+            + "- [ ] b {#b}\n  ```yaml\n  do:\n    tool: echo\n    args: {n: 2}\n  ```\n"
+            + "- [ ] The third {#c}\n  ```yaml\n  do:\n    tool: echo\n    args: {n: \"{{ results.a.output.n }}\"}\n  ```\n"
+    );
+    sim.edit(
+        "",
+        "- [~] a {#a}\n- [ ] The third {#c}\n- [ ] Another {#x}\n  ```yaml\n  do: {tool: echo, args: {n: '{{ results.c.output.n }}'}}\n  ```\n",
+    );
+    let Some((
+        _,
+        Event::PlanEdited {
+            version,
+            kept,
+            difference,
+            by,
+            ..
+        },
+    )) = sim.journal.last()
+    else {
+        panic!("no edit")
+    };
+    assert_eq!((*version, by.as_str()), (2, "ada"));
+    assert_eq!(*kept, [a, c], "what is the same keeps its node");
+    assert_eq!(difference.in_words(), "added x; dropped b; kept a, c");
+    let sim = sim.driven_on();
+    assert_eq!(sim.called(), ["a", "c", "x"]);
+    assert_eq!(sim.args("x"), json!({"n": 1}));
+    assert_eq!(sim.status(""), Outcome::Ok);
+    let dropped = sim.run.node(b).unwrap().result.unwrap();
+    assert_eq!(
+        (dropped.status, dropped.stop_reason),
+        (Outcome::Skipped, Some(StopReason::Superseded))
+    );
+}
+
+#[test]
+fn a_changed_step_is_another_node_and_later_steps_read_the_new_one_e9_1() {
+    let mut sim = Sim::new(
+        "steps:
+      - {id: a, do: {tool: echo, args: {n: 1}}}
+      - {id: b, do: {tool: echo, args: {n: 2}}}
+      - {id: c, do: {tool: echo, args: {n: '{{ results.b.output.n }}'}}}",
+    );
+    sim.concurrency = 1;
+    sim.derive();
+    let old = sim.id("b");
+    sim.edit(
+        "",
+        "- [~] a {#a}\n- [ ] b {#b}\n  ```yaml\n  do: {tool: echo, args: {n: 20}}\n  ```\n- [ ] c {#c}\n",
+    );
+    assert_ne!(sim.id("b"), old);
+    let sim = sim.driven_on();
+    assert_eq!(sim.args("c"), json!({"n": 20}));
+    assert_eq!(sim.called(), ["a", "b", "c"]);
+}
+
+#[test]
+fn steps_that_have_begun_are_read_only_and_named_e9_14() {
+    let mut sim = Sim::new(THREE);
+    sim.concurrency = 1;
+    sim.derive();
+    sim.end_one();
+    sim.derive();
+    // a has ended, b is at work.
+    let refused = sim.edit_of("", "- [ ] b {#b}\n  ```yaml\n  do: {tool: echo, args: {n: 3}}\n  ```\n- [ ] Last {#z}\n  ```yaml\n  do: {tool: echo}\n  ```\n");
+    let Err(EditError::ReadOnly { steps }) = refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(steps, [("b".to_owned(), "changed"), ("a".to_owned(), "dropped")]);
+}
+
+#[test]
+fn an_edit_of_another_version_is_a_conflict_e9_14() {
+    let mut sim = Sim::new(THREE);
+    sim.derive();
+    let text = format!(
+        "<!-- folio plan edit r1, version 1 -->\n{}- [ ] More {{#m}}\n  ```yaml\n  do: {{tool: echo}}\n  ```\n",
+        sim.markdown("")
+    );
+    sim.edit("", &text);
+    let root = NodeId::root(sim.run.id());
+    let again = sim.edit_of("", &text);
+    assert!(
+        matches!(
+            again,
+            Err(EditError::Stale {
+                current: 2,
+                given: 1,
+                ..
+            })
+        ),
+        "{again:?}"
+    );
+    let by_number = sim.run.edit_plan(root, THREE, Some(7), &Known::default(), "ada");
+    assert!(
+        matches!(by_number, Err(EditError::Stale { given: 7, .. })),
+        "{by_number:?}"
+    );
+}
+
+#[test]
+fn all_mistakes_of_an_edit_are_told_at_once_with_their_places_e9_14() {
+    let mut sim = Sim::new(THREE);
+    sim.derive();
+    let wrong = sim.edit_of(
+        "",
+        "- [~] a {#a}\n- [ ] New {#n}\n  ```yaml\n  needs: [nobody]\n  do: {tool: echo, args: {x: '{{ results.gone.output }}'}}\n  ```\n- [ ] Again {#n}\n",
+    );
+    let Err(EditError::Mistakes(errors)) = wrong else {
+        panic!("{wrong:?}")
+    };
+    let told: Vec<(u32, &str)> = errors.0.iter().map(|e| (e.place.line, e.code)).collect();
+    assert_eq!(told, [(4, "P010"), (5, "P019"), (7, "P009")], "{errors}");
+    let unread = sim.edit_of("", "steps: [{id: a, do: {tool: echo, args: {n: 1}}}]\nreport: Nothing.");
+    let Err(EditError::Mistakes(errors)) = unread else {
+        panic!("{unread:?}")
+    };
+    assert!(errors.to_string().contains("`report` is not as it was"), "{errors}");
+}
+
+#[test]
+fn a_group_that_has_begun_is_one_step_and_one_that_has_not_may_get_more_members_e9_14() {
+    let plan = "- {id: first, do: {tool: echo}}\n- [{id: x, do: {tool: echo}}, {id: y, do: {tool: echo}}]\n- {id: last, do: {tool: echo}}";
+    let mut sim = Sim::new(plan);
+    sim.concurrency = 1;
+    sim.derive();
+    let group = sim.id("group-2");
+    // Whoever writes the list again without its names means the same group, wherever it stands.
+    sim.edit("", "- {id: first, do: {tool: echo}}\n- {id: between, do: {tool: echo}}\n- [{id: x, do: {tool: echo}}, {id: y, do: {tool: echo}}]\n- {id: last, do: {tool: echo}}");
+    assert_eq!(sim.id("group-2"), group);
+    sim.edit(
+        "",
+        &sim.markdown("").replace(
+            "  - [ ] y {#y}",
+            "  - [ ] z {#z}\n    ```yaml\n    do: {tool: echo}\n    ```\n  - [ ] y {#y}",
+        ),
+    );
+    assert_ne!(sim.id("group-2"), group, "its members are part of it");
+    for _ in 0..3 {
+        sim.end_one();
+        sim.derive();
+    }
+    let late = sim.edit_of(
+        "",
+        &sim.markdown("").replace(
+            "  - [ ] y {#y}",
+            "  - [ ] q {#q}\n    ```yaml\n    do: {tool: echo}\n    ```\n  - [ ] y {#y}",
+        ),
+    );
+    assert!(matches!(late, Err(EditError::ReadOnly { .. })), "{late:?}");
+    let sim = sim.driven_on();
+    assert_eq!(
+        sim.called(),
+        ["first", "between", "group-2/x", "group-2/z", "group-2/y", "last"]
+    );
+    assert_eq!(sim.status(""), Outcome::Ok);
+}
+
+#[test]
+fn a_plan_inside_a_plan_is_edited_where_it_stands_e9_14() {
+    let mut sim = Sim::new(
+        "inputs: {}
+steps:
+  - {id: base, do: {tool: echo, args: {n: 5}}}
+  - id: each
+    for_each: [1, 2]
+    as: item
+    concurrency: 1
+    step:
+      id: look
+      plan:
+        steps:
+          - {id: one, do: {tool: echo, args: {i: '{{ item }}'}}}
+          - {id: two, do: {tool: echo, args: {i: '{{ results.one.output.i }}'}}}
+        output: '{{ results.two.output }}'",
+    );
+    sim.concurrency = 1;
+    sim.derive();
+    sim.end_one();
+    sim.derive();
+    let gone = sim.edit_of("each/look[0]", "- [~] one {#one}\n");
+    let Err(EditError::Mistakes(errors)) = gone else {
+        panic!("{gone:?}")
+    };
+    assert!(
+        errors.to_string().contains("there is no step `two`"),
+        "the output of the plan reads it: {errors}"
+    );
+    sim.edit("each/look[0]", "- [~] one {#one}\n- [ ] two {#two}\n  ```yaml\n  do: {tool: echo, args: {i: '{{ results.base.output.n + item }}'}}\n  ```\n");
+    let sim = sim.driven_on();
+    assert_eq!(sim.args("each/look[0]/two"), json!({"i": 6}));
+    assert_eq!(
+        sim.args("each/look[1]/two"),
+        json!({"i": 2}),
+        "the other item keeps its plan"
+    );
+    assert_eq!(sim.status(""), Outcome::Ok);
+}
+
+#[test]
+fn what_a_failure_had_skipped_is_begun_after_an_edit_e9_14() {
+    let mut sim = Sim::new(
+        "steps:
+      - parallel:
+        - sequence:
+            - {id: wait, do: {tool: echo}}
+        - id: sub
+          plan:
+            steps:
+              - {id: a, do: {tool: deny}}
+              - {id: b, do: {tool: echo}}
+              - {id: c, optional: true, do: {tool: echo}}",
+    );
+    sim.concurrency = 2;
+    sim.seed = 3;
+    sim.derive();
+    // The denied call ends first; what follows it in its plan is skipped when that is recorded.
+    let denied = sim.under_way.iter().position(|call| call.tool == "deny").unwrap();
+    let call = sim.under_way.remove(denied);
+    let event = sim.run.conclude(call.node, answer(&call), &[], Duration::ZERO, sim.now);
+    sim.record(event);
+    let text = sim.markdown("group-1/sub").replace("{#a}", "{#a} · failed")
+        + "- [ ] Mend {#mend}\n  ```yaml\n  do: {tool: echo}\n  ```\n";
+    sim.edit("group-1/sub", &text);
+    let sim = sim.driven_on();
+    assert!(
+        sim.called().contains(&"group-1/sub/mend") && sim.called().contains(&"group-1/sub/b"),
+        "{:?}",
+        sim.called()
+    );
+    assert_eq!(sim.status("group-1/sub"), Outcome::Partial);
+}
+
+#[test]
+fn the_plan_of_a_model_is_edited_and_costs_no_re_plan_e9_14() {
+    let mut sim = goal("survey the house", &house(), |ask| {
+        match (ask.purpose, models::task_named(ask).as_str()) {
+            (Purpose::Decide, "check the garden") => execute(
+                "finish",
+                json!({"notes": "green", "criteria": [{"id": "c1", "met": true}]}),
+            ),
+            _ => nested(ask),
+        }
+    });
+    sim.concurrency = 1;
+    while !sim
+        .journal
+        .iter()
+        .any(|(_, event)| matches!(event, Event::Planned { .. }))
+    {
+        sim.derive();
+        sim.end_one();
+        sim.derive();
+    }
+    let text = sim.markdown("") + "- [ ] check the garden {#garden}\n";
+    sim.edit("", &text);
+    let sim = sim.driven_on();
+    assert_eq!(sim.status("garden"), Outcome::Ok);
+    assert_eq!(sim.run.node(NodeId::root(sim.run.id())).unwrap().plan_version, 2);
+    assert_eq!(sim.run.replans, 0);
+    assert_eq!(sim.status(""), Outcome::Ok);
+}
+
+#[test]
+fn every_prefix_of_a_journal_with_an_edit_goes_on_to_the_same_end_e9_9() {
+    let mut sim = Sim::new(THREE);
+    sim.concurrency = 1;
+    sim.derive();
+    sim.edit(
+        "",
+        "- [~] a {#a}\n- [ ] The third {#c}\n- [ ] Another {#x}\n  ```yaml\n  do: {tool: echo}\n  ```\n",
+    );
+    let edited = sim.journal.len();
+    let whole = sim.driven_on();
+    for cut in edited..=whole.journal.len() {
+        let mut sim = Sim::resumed(&whole.journal[..cut]);
+        sim.concurrency = 1;
+        assert_eq!(sim.driven_on().outcome(), whole.outcome(), "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_task_that_a_model_does_directly_has_no_plan_to_edit_e9_14() {
+    let mut sim = goal("say hello", &json!({}), |ask| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({})),
+        _ => finish("hello"),
+    });
+    sim.derive();
+    sim.end_one();
+    sim.derive();
+    let refused = sim.edit_of("", "- [ ] x {#x}\n");
+    assert!(matches!(refused, Err(EditError::NoPlan { .. })), "{refused:?}");
+    let sim = sim.driven_on();
+    let refused = sim.edit_of("", "- [ ] x {#x}\n");
+    assert!(matches!(refused, Err(EditError::Ended { .. })), "{refused:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_a_plan_is_shown_as_changes_nothing_when_it_is_handed_back_at_any_moment_e9_14(
+        plan in properties::plans(), seed: u64, ended in 0..12_usize,
+    ) {
+        let mut sim = Sim::new(&plan.to_string());
+        sim.seed = seed;
+        sim.derive();
+        for _ in 0..ended {
+            if !sim.end_one() { break; }
+            sim.derive();
+        }
+        let plans: Vec<NodeId> = sim.run.tree().iter()
+            .filter(|view| view.kind == NodeKind::Plan && view.result.is_none() && view.plan_version > 0)
+            .map(|view| view.id).collect();
+        for node in plans {
+            let shown = sim.run.shown_plan(node).unwrap();
+            let skipped = shown.steps.iter().any(|step| step.is_open && step.outcome.is_some());
+            for text in [to_markdown(&shown.steps), plan::to_yaml_steps(&shown.steps)] {
+                let edit = sim.run.edit_plan(node, &text, None, &Known::default(), "ada");
+                prop_assert!(skipped || matches!(edit, Ok(None)), "{:?}\n{}", edit, text);
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_whose_plan_gets_a_step_at_any_moment_ends_and_every_node_has_a_result_e9_14(
+        plan in properties::plans(), seed: u64, ended in 0..12_usize, at: prop::sample::Index,
+    ) {
+        let mut sim = Sim::new(&plan.to_string());
+        sim.seed = seed;
+        sim.derive();
+        for _ in 0..ended {
+            if !sim.end_one() { break; }
+            sim.derive();
+        }
+        let root = NodeId::root(sim.run.id());
+        if sim.run.result().is_none() {
+            let mut steps: Vec<Value> = sim.run.shown_plan(root).unwrap().steps.iter().map(|shown| json!(shown.step)).collect();
+            steps.insert(at.index(steps.len() + 1), json!({"id": "guest", "do": {"tool": "echo", "args": {}}}));
+            let edit = sim.run.edit_plan(root, &json!({"steps": steps}).to_string(), None, &Known::default(), "ada");
+            sim.record(edit.unwrap().unwrap());
+            let whole = sim.driven_on();
+            prop_assert!(whole.run.tree().iter().all(|view| view.result.is_some()));
+            prop_assert!(whole.run.node_at("guest").is_some());
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! People change plans over HTTP.
+
+use serde_json::json;
+
+use crate::house::{ECHO, House, is_problem};
+
+#[tokio::test]
+async fn a_plan_is_read_and_put_back_with_its_version_e9_14() {
+    let house = House::new().await;
+    let run = house.submit(ECHO).await;
+    let path = format!("/runs/{run}/plan");
+    let got = house.get(&path).await;
+    assert_eq!((got.status, got.header("etag")), (200, "\"1\""), "{got:?}");
+    let mut plan = got.json();
+    plan["steps"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"id": "e", "do": {"tool": "text", "args": {"op": "echo", "value": "more"}}}));
+    let body = json!({"steps": plan["steps"]}).to_string();
+    let put = house.put(&path, "\"1\"", &body).await;
+    assert_eq!((put.status, put.header("etag")), (200, "\"2\""), "{put:?}");
+    assert_eq!(put.json()["difference"]["added"], json!(["e"]));
+    is_problem(&house.put(&path, "\"1\"", &body).await, 409, "plan_stale");
+    is_problem(&house.put(&path, "new", &body).await, 400, "if_match_invalid");
+    let wrong = house
+        .put(
+            &path,
+            "*",
+            "{\"steps\": [{\"id\": \"a\", \"do\": {\"tool\": \"nothing\"}}]}",
+        )
+        .await;
+    is_problem(&wrong, 422, "plan_invalid");
+    assert!(wrong.body.contains("P004"), "{wrong:?}");
+    let marked = house
+        .put(
+            &path,
+            "2",
+            &put.json()["markdown"].as_str().unwrap().replace("{#e}", "{#e} · later"),
+        )
+        .await;
+    assert_eq!(marked.json()["difference"]["kept"], json!(null), "{marked:?}");
+    house.runner.drive(run).await.unwrap();
+    let tree = house.get(&format!("/runs/{run}/tree")).await.json();
+    let nodes = tree["nodes"].as_array().unwrap();
+    assert!(
+        nodes.iter().any(|node| node["path"] == "e" && node["outcome"] == "ok"),
+        "{tree}"
+    );
+    is_problem(&house.put(&path, "2", &body).await, 409, "run_ended");
+    let events = house.get(&format!("/runs/{run}/events")).await;
+    assert!(events.body.contains("plan_edited"), "{events:?}");
+    house.refuses(&format!("/runs/{run}/plan?node=a"), 404, "no_plan").await;
+    house.stop().await.unwrap();
+}
