@@ -34,6 +34,7 @@ pub mod context;
 pub mod entry;
 pub mod evict;
 pub mod files;
+pub mod foreign;
 pub mod goals;
 pub mod history;
 pub mod id;

@@ -2,18 +2,18 @@
 
 use std::fmt::{self, Write as _};
 use std::fs::File;
-use std::io::{BufReader, Read as _};
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use folio::memory::scratchbook::colony::thread_of;
 use folio::store::workspace::{Fate, ImportOptions, Imported};
 use folio::{ThreadKey, Workspace};
 use serde::Serialize;
 
-use super::export::{Form, amounts};
-use super::{Context, evict::source};
+use super::export::amounts;
+use super::{Context, evict::source, import_foreign};
 use crate::counting::{Counted, Counting};
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
@@ -26,18 +26,37 @@ const DEPTH_MAX: u32 = 8;
 /// `folio import`. What is there already stays as it is.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// In which form: folio, what `folio export` wrote; colony, a scratchbook or a folder of them
-    #[arg(long, value_name = "FORM", hide_possible_values = true)]
-    from: Form,
-    /// The file, - for standard input, or of colony a folder
+    /// In which form
+    #[arg(long, value_name = "FORM")]
+    pub(super) from: Origin,
+    /// The file, - for standard input, or the folder
     #[arg(value_name = "PATH")]
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// Only say what would become of it
     #[arg(long)]
-    dry_run: bool,
-    /// Take what the file says of its trust for nothing: all of it counts as imported, as what comes from colony does anyway
+    pub(super) dry_run: bool,
+    /// Take what the file says of its trust for nothing: all of it counts as imported, as what comes from others does anyway
     #[arg(long)]
     distrust: bool,
+}
+
+/// Forms of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Origin {
+    /// What `folio export` wrote
+    Folio,
+    /// A scratchbook as JSON, or a folder of them
+    Colony,
+    /// The knowledge graph of the MCP memory server: its file of lines
+    McpMemory,
+    /// Claude Code's tasks: the folder of a list, or of all lists
+    ClaudeTasks,
+    /// The issues of beads: issues.jsonl, or the project's folder
+    Beads,
+    /// Task Master's tasks.json, or the project's folder
+    TaskMaster,
+    /// A memory bank: a folder of markdown files
+    MemoryBank,
 }
 
 /// What was, or would be, brought in.
@@ -93,8 +112,9 @@ impl Report for Answer {
 pub(crate) async fn run(context: &Context<'_>, import: Import) -> Result<Exit, Failure> {
     let workspace = context.workspace().await?;
     let imported = match import.from {
-        Form::Folio => space(context, &workspace, &import).await?,
-        Form::Colony => books(context, &workspace, &import).await?,
+        Origin::Folio => space(context, &workspace, &import).await?,
+        Origin::Colony => books(context, &workspace, &import).await?,
+        _ => import_foreign::bring_in(context, &workspace, &import).await?,
     };
     let exit = if imported.refused > 0 {
         Exit::RunNotOk
@@ -186,9 +206,19 @@ fn find(folder: &Path, start: &str, depth: u32, files: &mut Vec<(ThreadKey, Path
     Ok(())
 }
 
-fn text_of(file: &Path) -> Result<String, Failure> {
+/// The text of a file that is read as a whole.
+pub(super) fn text_of(file: &Path) -> Result<String, Failure> {
+    let opened = File::open(file).map_err(|error| Failure::file("read", file, &error))?;
+    text_from(opened, file)
+}
+
+/// The same, where `-` is the standard input.
+pub(super) fn read_text(file: &Path) -> Result<String, Failure> {
+    text_from(source(file)?, file)
+}
+
+fn text_from(opened: impl Read, file: &Path) -> Result<String, Failure> {
     let unreadable = |error: std::io::Error| Failure::file("read", file, &error);
-    let opened = File::open(file).map_err(unreadable)?;
     let mut bytes = Vec::new();
     opened
         .take(BOOK_BYTES_MAX + 1)

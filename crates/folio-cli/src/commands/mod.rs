@@ -15,6 +15,7 @@ pub(crate) mod files;
 pub(crate) mod forget;
 pub(crate) mod goals;
 pub(crate) mod import;
+mod import_foreign;
 pub(crate) mod life;
 pub(crate) mod mcp;
 pub(crate) mod observe;

@@ -37,9 +37,11 @@ impl Folio {
         self.folder.path()
     }
 
-    /// Writes a file into the folder.
+    /// Writes a file into the folder, or into one below it.
     pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) {
-        std::fs::write(self.path().join(name), content).unwrap();
+        let path = self.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
     }
 
     /// The program with `arguments`, which sees nothing of the environment of the tests.

@@ -174,7 +174,7 @@ fn is_item(kind: EntryKind) -> bool {
     matches!(kind, EntryKind::Note | EntryKind::Todo | EntryKind::Task)
 }
 
-fn checked_title(title: &str) -> Result<String, Invalid> {
+pub(crate) fn checked_title(title: &str) -> Result<String, Invalid> {
     let line = title.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.is_empty() {
         return Err(Invalid::new(

@@ -45,7 +45,7 @@ pub struct ImportOptions {
 }
 
 /// Lines with their numbers, from 1, as they are read.
-struct Lines {
+pub(super) struct Lines {
     read: mpsc::Receiver<io::Result<(u64, String)>>,
     /// The number of the last one.
     number: u64,
@@ -56,6 +56,12 @@ impl Lines {
     fn of(source: impl BufRead + Send + 'static) -> Self {
         let (lines, read) = mpsc::channel(AHEAD);
         tokio::task::spawn_blocking(move || read_lines(source, &lines));
+        Self { read, number: 0 }
+    }
+
+    /// No lines.
+    pub(super) fn none() -> Self {
+        let (_, read) = mpsc::channel(1);
         Self { read, number: 0 }
     }
 
@@ -94,10 +100,10 @@ fn read_lines(mut source: impl BufRead, lines: &mpsc::Sender<io::Result<(u64, St
 }
 
 /// What was read and is not written yet, and what is known of the file.
-struct Incoming<'a> {
+pub(super) struct Incoming<'a> {
     actor: &'a Actor,
     options: ImportOptions,
-    report: Imported,
+    pub(super) report: Imported,
     changes: Vec<Change>,
     bytes: usize,
     /// The page here for every page of the file that is there, or will be.
@@ -108,6 +114,27 @@ struct Incoming<'a> {
     tombstones: Vec<(EntryId, ErasedFor)>,
     /// Pages, entries and links that were read.
     read: (u64, u64, u64),
+}
+
+impl<'a> Incoming<'a> {
+    pub(super) fn new(actor: &'a Actor, options: ImportOptions) -> Self {
+        Self {
+            actor,
+            options,
+            report: Imported::default(),
+            changes: Vec::new(),
+            bytes: 0,
+            pages: HashMap::new(),
+            would_be: HashSet::new(),
+            tombstones: Vec::new(),
+            read: (0, 0, 0),
+        }
+    }
+
+    /// Whether what was read is enough for a commit.
+    pub(super) fn is_full(&self) -> bool {
+        self.changes.len() >= BATCH || self.bytes >= BATCH_BYTES
+    }
 }
 
 impl Workspace {
@@ -139,17 +166,7 @@ impl Workspace {
                 return Err(Invalid::new("transfer_malformed", "line 1", message).into());
             }
         };
-        let mut incoming = Incoming {
-            actor,
-            options,
-            report: Imported::default(),
-            changes: Vec::new(),
-            bytes: 0,
-            pages: HashMap::new(),
-            would_be: HashSet::new(),
-            tombstones: Vec::new(),
-            read: (0, 0, 0),
-        };
+        let mut incoming = Incoming::new(actor, options);
         let mut is_whole = false;
         while let Some(line) = lines.next().await? {
             let name = format!("line {}", lines.number);
@@ -157,8 +174,14 @@ impl Workspace {
                 Err(invalid) => incoming.report.refuse(&name, &invalid),
                 Ok(Line::Policy { policy }) => self.import_policy(&mut incoming, *policy).await?,
                 Ok(Line::Page(page)) => self.import_page(&mut incoming, *page, &from).await?,
-                Ok(Line::Entry(entry)) => self.import_entry(&mut incoming, *entry, &mut lines).await?,
-                Ok(Line::Link(link)) => self.import_link(&mut incoming, link).await?,
+                Ok(Line::Entry(entry)) => {
+                    let name = entry.id.to_string();
+                    self.import_entry(&mut incoming, name, *entry, &mut lines).await?;
+                }
+                Ok(Line::Link(link)) => {
+                    let name = format!("{} {} {}", link.src, link.rel.as_str(), link.dst);
+                    self.import_link(&mut incoming, name, link).await?;
+                }
                 Ok(Line::End { pages, entries, links }) => {
                     is_whole = incoming.read == (pages, entries, links);
                     break;
@@ -168,7 +191,7 @@ impl Workspace {
                     incoming.report.refuse(&name, &invalid);
                 }
             }
-            if incoming.changes.len() >= BATCH || incoming.bytes >= BATCH_BYTES {
+            if incoming.is_full() {
                 self.write_batch(&mut incoming).await?;
                 progress(&incoming.report);
             }
@@ -184,7 +207,7 @@ impl Workspace {
         Ok(incoming.report)
     }
 
-    async fn write_batch(&self, incoming: &mut Incoming<'_>) -> Result<(), WorkspaceError> {
+    pub(super) async fn write_batch(&self, incoming: &mut Incoming<'_>) -> Result<(), WorkspaceError> {
         let changes = std::mem::take(&mut incoming.changes);
         incoming.bytes = 0;
         if changes.is_empty() {
@@ -242,7 +265,7 @@ impl Workspace {
         self.write_batch(incoming).await
     }
 
-    async fn import_page(
+    pub(super) async fn import_page(
         &self,
         incoming: &mut Incoming<'_>,
         mut line: PageLine,
@@ -312,14 +335,16 @@ impl Workspace {
         }
     }
 
-    async fn import_entry(
+    /// Takes in an entry, which a report calls `name`.
+    pub(super) async fn import_entry(
         &self,
         incoming: &mut Incoming<'_>,
+        name: String,
         line: EntryLine,
         lines: &mut Lines,
     ) -> Result<(), WorkspaceError> {
         incoming.read.1 += 1;
-        let (name, pieces) = (line.id.to_string(), line.pieces());
+        let pieces = line.pieces();
         let Some(page) = self.page_here(incoming, line.page).await? else {
             let message = format!("the page {} that it stands on is not there", line.page);
             incoming.report.remark(Fate::Refused, &name, "page_missing", message);
@@ -433,9 +458,14 @@ impl Workspace {
         Ok(())
     }
 
-    async fn import_link(&self, incoming: &mut Incoming<'_>, mut link: Link) -> Result<(), WorkspaceError> {
+    /// Takes in a link, which a report calls `name`.
+    pub(super) async fn import_link(
+        &self,
+        incoming: &mut Incoming<'_>,
+        name: String,
+        mut link: Link,
+    ) -> Result<(), WorkspaceError> {
         incoming.read.2 += 1;
-        let name = format!("{} {} {}", link.src, link.rel.as_str(), link.dst);
         if incoming
             .changes
             .iter()

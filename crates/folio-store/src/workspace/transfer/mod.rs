@@ -2,6 +2,7 @@
 
 mod books;
 mod difference;
+mod foreign;
 mod incoming;
 mod outgoing;
 mod pieces;

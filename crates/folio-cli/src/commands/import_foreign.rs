@@ -1,0 +1,142 @@
+//! `folio import --from` a program that is not this one: which files it keeps, and what they come to.
+
+use std::path::{Path, PathBuf};
+
+use folio::Workspace;
+use folio::memory::foreign::{self, Destination, Foreign, TextFile};
+use folio::store::WorkspaceError;
+use folio::store::workspace::{ImportOptions, Imported, source_of};
+
+use super::Context;
+use super::import::{Import, Origin, read_text, text_of};
+use crate::counting::Counting;
+use crate::error::Failure;
+
+/// Files of a folder that are read, and folders that their path goes through.
+const FILES_MAX: usize = 10_000;
+const DEPTH_MAX: u32 = 8;
+
+/// Brings in what `import` names.
+pub(super) async fn bring_in(
+    context: &Context<'_>,
+    workspace: &Workspace,
+    import: &Import,
+) -> Result<Imported, Failure> {
+    let to = Destination {
+        space: workspace.space().clone(),
+        thread: context.settings.thread.clone(),
+        source: source_of(&context.actor()),
+        now: workspace.now(),
+    };
+    let read = read(import, &to)?;
+    let whole = (read.items.len() + read.links.len()) as u64;
+    let mut counting = Counting::new(context.output);
+    let mut progress = |so_far: &Imported| {
+        let done = so_far.entries + so_far.present;
+        counting.show(done, Some(whole), &format!("{done} entries"));
+    };
+    let options = ImportOptions {
+        dry_run: import.dry_run,
+        distrusted: true,
+    };
+    Ok(workspace
+        .import_foreign(&context.actor(), read, options, &mut progress)
+        .await?)
+}
+
+fn read(import: &Import, to: &Destination) -> Result<Foreign, Failure> {
+    let path = &import.path;
+    let name = path.display().to_string();
+    Ok(match import.from {
+        Origin::McpMemory => foreign::mcp_memory(&one(path, &["memory.jsonl", "memory.json"])?, to),
+        Origin::Beads => foreign::beads(&one(path, &[".beads/issues.jsonl", "issues.jsonl", "beads.jsonl"])?, to),
+        Origin::TaskMaster => {
+            let places = [".taskmaster/tasks/tasks.json", "tasks/tasks.json", "tasks.json"];
+            let text = one(path, &places)?;
+            foreign::task_master(&text, to)
+                .map_err(|error| Failure::from(WorkspaceError::from(error)).about_file(&name))?
+        }
+        Origin::ClaudeTasks => {
+            let mut files = many(path, "json")?;
+            // 2.json comes before 10.json.
+            files.sort_by_cached_key(|file| {
+                let (list, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
+                let number = name.trim_end_matches(".json").parse().unwrap_or(u64::MAX);
+                (list.to_owned(), number, name.to_owned())
+            });
+            foreign::claude_tasks(&files, to)
+        }
+        Origin::MemoryBank => {
+            let whole = path.canonicalize();
+            let whole = whole.map_err(|error| Failure::file("read", path, &error))?;
+            let folder = whole
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or("memory-bank");
+            foreign::memory_bank(folder, &many(path, "md")?, to)
+        }
+        Origin::Folio | Origin::Colony => Foreign::default(),
+    })
+}
+
+/// The text of the file at `path`, or, if that is a folder, of the first of `places` in it that is there.
+fn one(path: &Path, places: &[&str]) -> Result<String, Failure> {
+    if !path.is_dir() {
+        return read_text(path);
+    }
+    let file = places.iter().map(|place| path.join(place)).find(|file| file.is_file());
+    match file {
+        Some(file) => text_of(&file),
+        None => {
+            let message = format!("{} has none of {}", path.display(), places.join(", "));
+            Err(Failure::usage("foreign_missing", message).hint("name the file itself"))
+        }
+    }
+}
+
+/// The files with `ending` in the folder `path` and in those below it, by their paths; or that one file.
+fn many(path: &Path, ending: &str) -> Result<Vec<TextFile>, Failure> {
+    let mut files = Vec::new();
+    if path.is_dir() {
+        find(path, "", ending, DEPTH_MAX, &mut files)?;
+    } else {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        files.push((name, path.to_owned()));
+    }
+    if files.is_empty() {
+        let message = format!("{} has no file *.{ending}", path.display());
+        return Err(Failure::usage("foreign_missing", message).hint("name the folder that has them"));
+    }
+    files.sort();
+    let read = |(path, file): (String, PathBuf)| text_of(&file).map(|text| TextFile { path, text });
+    files.into_iter().map(read).collect()
+}
+
+fn find(
+    folder: &Path,
+    start: &str,
+    ending: &str,
+    depth: u32,
+    files: &mut Vec<(String, PathBuf)>,
+) -> Result<(), Failure> {
+    let unreadable = |error: std::io::Error| Failure::file("read", folder, &error);
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        // Links may lead anywhere, and what begins with a dot is a program's own.
+        let sort = entry.file_type().map_err(unreadable)?;
+        if name.starts_with('.') {
+            continue;
+        }
+        if sort.is_dir() && depth > 0 {
+            find(&path, &format!("{start}{name}/"), ending, depth - 1, files)?;
+        } else if sort.is_file() && path.extension().is_some_and(|found| found == ending) {
+            files.push((format!("{start}{name}"), path));
+        }
+        if files.len() > FILES_MAX {
+            let message = format!("{} has more than {FILES_MAX} files *.{ending}", folder.display());
+            return Err(Failure::usage("input_too_large", message).hint("bring it in by folders"));
+        }
+    }
+    Ok(())
+}

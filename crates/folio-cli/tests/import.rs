@@ -1,0 +1,178 @@
+//! `folio import` from files of other programs: what becomes of them, twice, dry, and wrong.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Folio;
+
+impl Folio {
+    fn import(&self, form: &str, path: &str) -> (i32, Value) {
+        let called = self.call(&["import", "--from", form, path, "--json"]);
+        (called.code, serde_json::from_str(&called.stdout).unwrap_or(Value::Null))
+    }
+
+    fn titles(&self, arguments: &[&str]) -> Vec<String> {
+        let items = self.json(arguments)["items"].clone();
+        let items = items.as_array().unwrap().clone();
+        items
+            .iter()
+            .map(|item| item["title"].as_str().unwrap().to_owned())
+            .collect()
+    }
+}
+
+fn lines(values: &[Value]) -> String {
+    values.iter().map(|value| format!("{value}\n")).collect()
+}
+
+#[test]
+fn a_knowledge_graph_is_found_by_what_was_observed() {
+    let folio = Folio::new();
+    let graph = lines(&[
+        json!({"type": "entity", "name": "Ada", "entityType": "person", "observations": ["draws maps of harbours", "speaks French"]}),
+        json!({"type": "entity", "name": "Engine", "entityType": "machine", "observations": ["has a key sk-proj-abcdefghij0123456789ABCDEFGHIJ0123456789"]}),
+        json!({"type": "relation", "from": "Ada", "to": "Engine", "relationType": "writes for"}),
+    ]);
+    folio.file("memory.jsonl", &graph);
+    let dry = folio.json(&["import", "--from", "mcp-memory", "memory.jsonl", "--dry-run"]);
+    assert_eq!(
+        (&dry["entries"], &dry["pages"], &dry["links"]),
+        (&json!(4), &json!(2), &json!(1))
+    );
+    assert_eq!(folio.json(&["observe", "list"])["total"], 0);
+    let (code, first) = folio.import("mcp-memory", "memory.jsonl");
+    assert_eq!(
+        (code, &first["entries"], &first["links"]),
+        (0, &json!(4), &json!(1)),
+        "{first}"
+    );
+    // In a folder it is found by its name.
+    let (code, again) = folio.import("mcp-memory", ".");
+    assert_eq!(
+        (code, &again["entries"], &again["present"]),
+        (0, &json!(0), &json!(7)),
+        "{again}"
+    );
+    let found = folio.json(&["observe", "list", "--text", "harbour"]);
+    assert_eq!(found["items"][0]["content"], "draws maps of harbours");
+    let of_ada = folio.json(&["observe", "list", "--context", "entity=Ada"]);
+    assert_eq!(of_ada["total"], 3);
+    assert_eq!(of_ada["items"][0]["trust"], "imported");
+    let all = folio.ok(&["observe", "list", "--limit", "100"]);
+    assert!(!all.contains("sk-proj-") && all.contains("[redacted:"), "{all}");
+}
+
+#[test]
+fn tasks_of_a_list_stand_in_the_scratchbook_of_its_thread() {
+    let folio = Folio::new();
+    for number in 1..=11 {
+        let task = json!({"id": number.to_string(), "subject": format!("Step {number}"), "status": "pending", "blockedBy": [], "blocks": []});
+        folio.file(&format!("tasks/garden/{number}.json"), task.to_string());
+    }
+    let alone = json!({"id": "1", "subject": "Alone", "status": "in_progress"});
+    folio.file("tasks/house/1.json", alone.to_string());
+    folio.file("tasks/garden/.lock", "");
+    let (code, answer) = folio.import("claude-tasks", "tasks");
+    assert_eq!((code, &answer["entries"]), (0, &json!(12)), "{answer}");
+    let view = folio.ok(&["--thread", "garden", "book", "view"]);
+    let place = |title: &str| view.find(title).unwrap();
+    assert!(place("Step 2") != place("Step 11"), "{view}");
+    let of_house = folio.ok(&["--thread", "house", "book", "view"]);
+    assert!(of_house.contains("Alone") && !of_house.contains("Step"), "{of_house}");
+    // One list by itself belongs to whoever brings it in.
+    folio.ok(&["--thread", "mine", "import", "--from", "claude-tasks", "tasks/house"]);
+    assert!(folio.ok(&["--thread", "mine", "book", "view"]).contains("Alone"));
+}
+
+#[test]
+fn issues_and_what_they_wait_for_come_over() {
+    let folio = Folio::new();
+    let issues = lines(&[
+        json!({"id": "bd-1", "title": "The parser stops", "description": "At a tab.", "status": "open", "priority": 0,
+            "issue_type": "bug", "created_at": "2025-10-16T19:14:04Z", "updated_at": "2025-10-17T19:14:04Z"}),
+        json!({"id": "bd-2", "title": "Release", "status": "open", "issue_type": "task", "priority": 2,
+            "dependencies": [{"issue_id": "bd-2", "depends_on_id": "bd-1", "type": "blocks"}]}),
+    ]);
+    folio.file(".beads/issues.jsonl", &issues);
+    let (code, answer) = folio.import("beads", ".");
+    assert_eq!(
+        (code, &answer["entries"], &answer["links"]),
+        (0, &json!(2), &json!(1)),
+        "{answer}"
+    );
+    let bug = folio.json(&["search", "parser"])["items"][0].clone();
+    assert_eq!(bug["tags"], json!(["type:bug", "priority:0"]), "{bug}");
+    assert_eq!(bug["created_at"], "2025-10-16T19:14:04Z");
+    // What was changed there is told, and what is here stays.
+    folio.file(".beads/issues.jsonl", issues.replace("At a tab.", "At two tabs."));
+    let (_, answer) = folio.import("beads", ".");
+    assert_eq!(
+        (&answer["entries"], &answer["differs"]),
+        (&json!(0), &json!(1)),
+        "{answer}"
+    );
+    assert_eq!(answer["remarks"][0]["item"], "bd-1");
+}
+
+#[test]
+fn tasks_with_subtasks_and_a_folder_of_markdown_come_over() {
+    let folio = Folio::new();
+    let tasks = json!({"master": {"tasks": [{"id": 1, "title": "Build", "status": "pending", "dependencies": [],
+        "subtasks": [{"id": 1, "title": "Walls", "status": "done", "dependencies": []}]}]}});
+    folio.file("project/.taskmaster/tasks/tasks.json", tasks.to_string());
+    let (code, answer) = folio.import("task-master", "project");
+    assert_eq!(
+        (code, &answer["entries"], &answer["links"]),
+        (0, &json!(2), &json!(1)),
+        "{answer}"
+    );
+    folio.file(
+        "bank/progress.md",
+        "# Progress\n\nSlow.\n\n## Done\n- the roof of slate\n",
+    );
+    let (code, answer) = folio.import("memory-bank", "bank");
+    assert_eq!(
+        (code, &answer["pages"], &answer["entries"]),
+        (0, &json!(2), &json!(2)),
+        "{answer}"
+    );
+    assert_eq!(folio.titles(&["search", "slate"]), ["Done"]);
+    let tree = folio.ok(&["tree"]);
+    assert!(tree.contains("bank") && tree.contains("Progress"), "{tree}");
+}
+
+#[test]
+fn what_is_no_such_file_is_told_and_changes_nothing() {
+    let folio = Folio::new();
+    folio.file("other.txt", "no json\n{\"type\": \"thing\"}\n");
+    folio.file("empty/readme.txt", "");
+    let (code, answer) = folio.import("mcp-memory", "other.txt");
+    assert_eq!(
+        (code, &answer["refused"], &answer["entries"]),
+        (1, &json!(2), &json!(0)),
+        "{answer}"
+    );
+    for (form, path, code) in [
+        ("task-master", "other.txt", "foreign_malformed"),
+        ("beads", "empty", "foreign_missing"),
+        ("memory-bank", "empty", "foreign_missing"),
+        ("mcp-memory", "nowhere", "file_unusable"),
+    ] {
+        let called = folio.call(&["import", "--from", form, path, "--json"]);
+        let problem: Value = serde_json::from_str(called.stderr.trim()).unwrap();
+        assert_eq!(
+            (called.code, &problem["code"]),
+            (if code == "file_unusable" { 3 } else { 2 }, &json!(code)),
+            "{problem}"
+        );
+    }
+    let refused = folio.call(&["--role", "tool", "import", "--from", "beads", "other.txt"]);
+    assert_eq!(refused.code, 4, "{}", refused.stderr);
+    assert_eq!(folio.json(&["observe", "list"])["total"], 0);
+}

@@ -1,0 +1,126 @@
+//! The issues of beads: a line of JSON for each.
+
+use serde_json::{Map, Value};
+
+use super::{Destination, Foreign, Gathered, Said, instant, joined, name_of, names, object, text};
+use crate::entry::{EntryKind, Status};
+use crate::link::Relation;
+use crate::warning::Invalid;
+
+/// Reads the lines of `text`. An issue becomes a task of the scratchbook; its labels, its sort and its priority become tags;
+/// its design, its criteria, its notes and its comments stand in its text; its dependencies become links.
+///
+/// A line that cannot be used is refused by its number; what was deleted there is passed over.
+#[must_use]
+pub fn beads(lines: &str, to: &Destination) -> Foreign {
+    let mut gathered = Gathered::new("beads", to);
+    let mut dependencies = Vec::new();
+    for (number, line) in (1..).zip(lines.lines()) {
+        if line.trim().is_empty() {
+            continue;
+        }
+        match object(line, "line").and_then(|record| issue(&mut gathered, record)) {
+            Ok(more) => dependencies.extend(more),
+            Err(invalid) => gathered.refuse(format!("line {number}"), invalid),
+        }
+    }
+    for (issue, other, sort) in dependencies {
+        let (id, on) = (gathered.id("", &issue), gathered.id("", &other));
+        let name = format!("{issue} {sort} {other}");
+        match sort.as_str() {
+            "blocks" => gathered.link(name, on, Relation::Blocks, id),
+            "discovered-from" => gathered.link(name, id, Relation::DerivedFrom, on),
+            "supersedes" => gathered.link(name, id, Relation::Supersedes, on),
+            "replies-to" => gathered.link(name, id, Relation::RepliesTo, on),
+            _ => gathered.link(name, id, Relation::References, on),
+        }
+    }
+    gathered.foreign
+}
+
+/// Adds an issue. Gives what it depends on: the issue, the other one, and how.
+fn issue(
+    gathered: &mut Gathered<'_>,
+    mut record: Map<String, Value>,
+) -> Result<Vec<(String, String, String)>, Invalid> {
+    let Some(name) = name_of(&record) else {
+        return Err(Invalid::new("foreign_malformed", "id", "is missing"));
+    };
+    let said_status = text(&mut record, "status");
+    let mut tags = names(&record, "labels");
+    record.remove("labels");
+    let status = match said_status.as_str() {
+        "open" | "" => Status::Open,
+        "in_progress" | "hooked" => Status::InProgress,
+        "blocked" => Status::Blocked,
+        "closed" => Status::Done,
+        "deferred" | "pinned" => {
+            tags.push(said_status.clone());
+            Status::Open
+        }
+        "tombstone" => return Ok(Vec::new()),
+        other => {
+            let message = format!("{other:?} is not open, in_progress, blocked, deferred or closed");
+            return Err(Invalid::new("status_invalid", "status", message));
+        }
+    };
+    let sort = text(&mut record, "issue_type");
+    if !sort.is_empty() {
+        tags.push(format!("type:{sort}"));
+    }
+    if let Some(priority) = record.get("priority").and_then(Value::as_u64) {
+        record.remove("priority");
+        tags.push(format!("priority:{priority}"));
+    }
+    let title = text(&mut record, "title");
+    let body = joined([
+        ("", text(&mut record, "description")),
+        ("Design", text(&mut record, "design")),
+        ("Acceptance criteria", text(&mut record, "acceptance_criteria")),
+        ("Notes", text(&mut record, "notes")),
+        ("Comments", comments(&mut record)),
+        ("Closed", text(&mut record, "close_reason")),
+    ]);
+    let times = (instant(&mut record, "created_at"), instant(&mut record, "updated_at"));
+    let mut dependencies = Vec::new();
+    for dependency in record
+        .get("dependencies")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        let field = |key: &str| dependency.get(key).and_then(Value::as_str).unwrap_or_default();
+        let sort = Some(field("type")).filter(|sort| !sort.is_empty()).unwrap_or("blocks");
+        if !field("depends_on_id").is_empty() {
+            dependencies.push((name.clone(), field("depends_on_id").to_owned(), sort.to_owned()));
+        }
+    }
+    let page = gathered.book(&gathered.to.thread);
+    gathered.add(
+        gathered.id("", &name),
+        Said {
+            name,
+            kind: EntryKind::Task,
+            page,
+            title: &title,
+            body,
+            status,
+            tags,
+            times,
+            rest: record,
+        },
+    );
+    Ok(dependencies)
+}
+
+/// What people said of it, each with who and when.
+fn comments(record: &mut Map<String, Value>) -> String {
+    let Some(Value::Array(comments)) = record.remove("comments") else {
+        return String::new();
+    };
+    let line = |comment: &Value| {
+        let field = |key: &str| comment.get(key).and_then(Value::as_str).unwrap_or_default();
+        format!("{} {}: {}", field("created_at"), field("author"), field("text"))
+    };
+    comments.iter().map(line).collect::<Vec<_>>().join("\n\n")
+}

@@ -1,0 +1,96 @@
+//! The task lists of Claude Code: a folder for each list, a file `N.json` for each task.
+
+use serde_json::{Map, Value};
+
+use super::{Destination, Foreign, Gathered, Said, TextFile, joined, name_of, names, object, text};
+use crate::entry::{EntryKind, Status};
+use crate::link::Relation;
+use crate::space::ThreadKey;
+use crate::warning::Invalid;
+
+/// Reads `files`: those of one list, or of several, each in a folder of its own.
+///
+/// A task becomes a task of the scratchbook: of the thread that is named after its folder, or, without one, of the thread that
+/// they are brought to. What blocks it leads to it.
+#[must_use]
+pub fn claude_tasks(files: &[TextFile], to: &Destination) -> Foreign {
+    let mut gathered = Gathered::new("claude-tasks", to);
+    let mut waits = Vec::new();
+    for TextFile { path, text } in files {
+        let list = path.rsplit_once('/').map_or("", |(list, _)| list);
+        match task(&mut gathered, list, text) {
+            Ok(Some((name, blockers, blocked))) => waits.push((list, name, blockers, blocked)),
+            Ok(None) => {}
+            Err(invalid) => gathered.refuse(path.clone(), invalid),
+        }
+    }
+    for (list, name, blockers, blocked) in waits {
+        let id = gathered.id(list, &name);
+        for other in blockers {
+            let blocker = gathered.id(list, &other);
+            gathered.link(format!("{other} blocks {name}"), blocker, Relation::Blocks, id);
+        }
+        for other in blocked {
+            let waiting = gathered.id(list, &other);
+            gathered.link(format!("{name} blocks {other}"), id, Relation::Blocks, waiting);
+        }
+    }
+    gathered.foreign
+}
+
+/// Its name, what blocks it, and what it blocks. Nothing if it was refused already.
+type Task = Option<(String, Vec<String>, Vec<String>)>;
+
+fn task(gathered: &mut Gathered<'_>, list: &str, file: &str) -> Result<Task, Invalid> {
+    let mut record = object(file, "file")?;
+    let Some(name) = name_of(&record) else {
+        return Err(Invalid::new("foreign_malformed", "id", "is missing"));
+    };
+    let thread = match list {
+        "" => gathered.to.thread.clone(),
+        list => ThreadKey(list.to_owned()),
+    };
+    let page = gathered.book(&thread);
+    let title = [
+        text(&mut record, "subject"),
+        text(&mut record, "content"),
+        text(&mut record, "title"),
+    ]
+    .into_iter()
+    .find(|title| !title.is_empty())
+    .unwrap_or_default();
+    let body = joined([("", text(&mut record, "description"))]);
+    let status = status(&mut record)?;
+    let (blockers, blocked) = (names(&record, "blockedBy"), names(&record, "blocks"));
+    let id = gathered.id(list, &name);
+    let known = gathered.foreign.items.len();
+    gathered.add(
+        id,
+        Said {
+            name: name.clone(),
+            kind: EntryKind::Task,
+            page,
+            title: &title,
+            body,
+            status,
+            tags: Vec::new(),
+            times: (None, None),
+            rest: record,
+        },
+    );
+    let is_new = gathered.foreign.items.len() > known;
+    Ok(is_new.then_some((name, blockers, blocked)))
+}
+
+fn status(record: &mut Map<String, Value>) -> Result<Status, Invalid> {
+    Ok(match text(record, "status").as_str() {
+        "pending" | "" => Status::Open,
+        "in_progress" => Status::InProgress,
+        "completed" => Status::Done,
+        "deleted" => Status::Archived,
+        other => {
+            let message = format!("{other:?} is not pending, in_progress, completed or deleted");
+            return Err(Invalid::new("status_invalid", "status", message));
+        }
+    })
+}

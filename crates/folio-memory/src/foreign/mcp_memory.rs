@@ -1,0 +1,154 @@
+//! The knowledge graph of the memory server of the Model Context Protocol: a line of JSON for each entity and relation.
+
+use serde_json::{Map, Value, json};
+
+use super::{Destination, Foreign, Gathered, Said, object, text};
+use crate::entry::{EntryKind, Owner, Status, Tag};
+use crate::id::PageId;
+use crate::link::{Link, Relation};
+use crate::page::{PageFields, PageRole};
+use crate::warning::Invalid;
+
+/// Reads the lines of `text`. An entity becomes a page with an observation for each of its own; a relation becomes an
+/// observation of the entity that it leads from, and a link between the two pages.
+///
+/// A line that cannot be used is refused by its number. A relation to what is no entity is an observation without a link.
+#[must_use]
+pub fn mcp_memory(lines: &str, to: &Destination) -> Foreign {
+    let mut gathered = Gathered::new("mcp-memory", to);
+    let mut relations = Vec::new();
+    for (number, line) in (1..).zip(lines.lines()) {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let name = format!("line {number}");
+        let mut record = match object(line, "line") {
+            Ok(record) => record,
+            Err(invalid) => {
+                gathered.refuse(name, invalid);
+                continue;
+            }
+        };
+        let sort = text(&mut record, "type");
+        let taken = match sort.as_str() {
+            "entity" => entity(&mut gathered, record),
+            "relation" => {
+                relations.push((name.clone(), record));
+                Ok(())
+            }
+            other => {
+                let message = format!("{other:?} is neither entity nor relation");
+                Err(Invalid::new("foreign_malformed", "type", message))
+            }
+        };
+        if let Err(invalid) = taken {
+            gathered.refuse(name, invalid);
+        }
+    }
+    for (name, record) in relations {
+        if let Err(invalid) = relation(&mut gathered, record) {
+            gathered.refuse(name, invalid);
+        }
+    }
+    gathered.foreign
+}
+
+fn required(record: &mut Map<String, Value>, key: &str) -> Result<String, Invalid> {
+    Some(text(record, key))
+        .filter(|text| !text.trim().is_empty())
+        .ok_or_else(|| Invalid::new("foreign_malformed", key, "is missing, or no text"))
+}
+
+fn page_id(gathered: &Gathered<'_>, entity: &str) -> PageId {
+    PageId::derived(&["foreign", gathered.form, gathered.to.space.as_str(), entity])
+}
+
+fn entity(gathered: &mut Gathered<'_>, mut record: Map<String, Value>) -> Result<(), Invalid> {
+    let name = required(&mut record, "name")?;
+    let sort = text(&mut record, "entityType");
+    if gathered
+        .foreign
+        .pages
+        .iter()
+        .any(|page| page.id == page_id(gathered, &name))
+    {
+        let message = format!("the entity {name:?} is there twice");
+        return Err(Invalid::new("item_twice", "name", message));
+    }
+    let mut fields = PageFields::new(PageRole::Note, name.clone(), Owner::agent());
+    fields.tags.extend(Tag::parse(&sort));
+    let observations = record.remove("observations");
+    fields.props = Some(json!({"entity_type": sort, "brought_from": "mcp-memory", "rest": record}));
+    let page = gathered.page(&name, fields);
+    let observations = observations.as_ref().and_then(Value::as_array);
+    for observation in observations.into_iter().flatten() {
+        // A server of another make has objects here.
+        let said = observation.as_str().or_else(|| observation.get("content")?.as_str());
+        let Some(said) = said.filter(|said| !said.trim().is_empty()) else {
+            let message = "is no text";
+            gathered.refuse(name.clone(), Invalid::new("foreign_malformed", "observations", message));
+            continue;
+        };
+        observe(
+            gathered,
+            page,
+            &name,
+            said.to_owned(),
+            vec![sort.clone()],
+            json!({"entity": name}),
+        );
+    }
+    Ok(())
+}
+
+fn relation(gathered: &mut Gathered<'_>, mut record: Map<String, Value>) -> Result<(), Invalid> {
+    let from = required(&mut record, "from")?;
+    let to = required(&mut record, "to")?;
+    let sort = required(&mut record, "relationType")?;
+    let (src, dst) = (page_id(gathered, &from), page_id(gathered, &to));
+    let is_there = |page| gathered.foreign.pages.iter().any(|known| known.id == page);
+    let (has_src, has_dst) = (is_there(src), is_there(dst));
+    if !has_src {
+        let message = format!("there is no entity {from:?}");
+        return Err(Invalid::new("end_missing", "from", message));
+    }
+    let context = json!({"entity": from, "relation": {"type": sort, "to": to}});
+    let said = format!("{from} {sort} {to}");
+    observe(gathered, src, &from, said.clone(), vec!["relation".to_owned()], context);
+    if has_dst {
+        let link = Link {
+            src: src.to_string(),
+            rel: Relation::References,
+            dst: dst.to_string(),
+        };
+        if !gathered.foreign.links.iter().any(|(_, known)| *known == link) {
+            gathered.foreign.links.push((said, link));
+        }
+    }
+    Ok(())
+}
+
+fn observe(gathered: &mut Gathered<'_>, page: PageId, entity: &str, said: String, tags: Vec<String>, context: Value) {
+    let id = gathered.id(entity, &said);
+    let before = gathered.foreign.items.len();
+    gathered.add(
+        id,
+        Said {
+            name: format!("{entity}: {said}"),
+            kind: EntryKind::Observation,
+            page,
+            title: "",
+            body: said,
+            status: Status::Active,
+            tags: tags.into_iter().filter(|tag| !tag.is_empty()).collect(),
+            times: (None, None),
+            rest: Map::new(),
+        },
+    );
+    if let Some(item) = gathered.foreign.items.get_mut(before) {
+        // An observation says what it says in its text.
+        item.new.fields.title.clear();
+        item.new.fields.type_name = Some("observation".to_owned());
+        item.new.fields.context = Some(context);
+    }
+}

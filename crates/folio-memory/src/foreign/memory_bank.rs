@@ -1,0 +1,113 @@
+//! A memory bank: a folder of markdown files that a model reads at the start of every task.
+
+use serde_json::{Map, json};
+
+use super::{Destination, Foreign, Gathered, Said, TextFile};
+use crate::entry::{EntryKind, Owner, Status};
+use crate::page::{PageFields, PageRole};
+
+/// Reads `files`, the folder of which is called `name`. A file becomes a page, a section of it a note with the heading as its title
+/// and what stands below, up to the next heading, as its text.
+///
+/// The folder itself is the page that contains those of its files.
+#[must_use]
+pub fn memory_bank(name: &str, files: &[TextFile], to: &Destination) -> Foreign {
+    let mut gathered = Gathered::new("memory-bank", to);
+    let bank = gathered.page(name, PageFields::new(PageRole::Note, name, Owner::agent()));
+    for TextFile { path, text } in files {
+        let sections = sections(text);
+        let first = sections.iter().find(|section| section.level == 1);
+        let stem = path.strip_suffix(".md").unwrap_or(path);
+        let title = first
+            .map(|section| section.heading)
+            .filter(|heading| !heading.is_empty());
+        let mut fields = PageFields::new(PageRole::Note, title.unwrap_or(stem), Owner::agent());
+        fields.parent = Some(bank);
+        fields.props = Some(json!({"path": path, "brought_from": "memory-bank"}));
+        let page = gathered.page(&format!("{name}/{path}"), fields);
+        for (number, section) in (1_u32..).zip(sections) {
+            let body = section.body.trim_matches('\n');
+            if body.trim().is_empty() && section.heading.is_empty() {
+                continue;
+            }
+            let said = Said {
+                name: format!("{path} {number}: {}", section.heading),
+                kind: EntryKind::Note,
+                page,
+                title: section.heading,
+                body: body.to_owned(),
+                status: Status::Active,
+                tags: Vec::new(),
+                times: (None, None),
+                rest: Map::from_iter([("level".to_owned(), section.level.into())]),
+            };
+            // By its place: a section that is changed there is told, and not added beside what it was.
+            gathered.add(gathered.id(&format!("{name}/{path}"), &number.to_string()), said);
+        }
+    }
+    gathered.foreign
+}
+
+/// A part of a file: a heading and what stands below it.
+#[derive(Debug, PartialEq, Eq)]
+struct Section<'a> {
+    /// How deep the heading is, from 1; 0 for what stands before the first.
+    level: usize,
+    heading: &'a str,
+    body: &'a str,
+}
+
+/// The sections of `text`. What looks like a heading inside of a block of code is none.
+fn sections(text: &str) -> Vec<Section<'_>> {
+    let mut found = Vec::new();
+    let (mut level, mut heading, mut start) = (0, "", 0);
+    let mut fence: Option<&str> = None;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let end = at + line.len();
+        let bare = line.trim_end();
+        let begins = ["```", "~~~"]
+            .into_iter()
+            .find(|mark| bare.trim_start().starts_with(mark));
+        match (fence, begins) {
+            (None, Some(mark)) => fence = Some(mark),
+            (Some(open), Some(mark)) if open == mark => fence = None,
+            (None, None) => {
+                let depth = bare.bytes().take_while(|byte| *byte == b'#').count();
+                let is_heading = (1..=6).contains(&depth) && bare[depth..].starts_with([' ', '\t']);
+                if is_heading {
+                    found.push(Section {
+                        level,
+                        heading,
+                        body: &text[start..at],
+                    });
+                    (level, heading, start) = (depth, bare[depth..].trim(), end);
+                }
+            }
+            _ => {}
+        }
+        at = end;
+    }
+    found.push(Section {
+        level,
+        heading,
+        body: &text[start..],
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_cut_at_its_headings_and_nowhere_else() {
+        let text = "before\n# One\n\n```\n# no heading\n```\n#no heading either\n## Two \nend";
+        let cut: Vec<_> = sections(text)
+            .into_iter()
+            .map(|section| (section.level, section.heading, section.body))
+            .collect();
+        let below_one = "\n```\n# no heading\n```\n#no heading either\n";
+        assert_eq!(cut, [(0, "", "before\n"), (1, "One", below_one), (2, "Two", "end")]);
+    }
+}

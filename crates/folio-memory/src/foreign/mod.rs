@@ -1,0 +1,288 @@
+//! Memory that other programs keep, as pages, entries and links of ours: `folio import --from`.
+//!
+//! Each form is read by itself, and purely: what a file says, and nothing of what is there. The same file gives the same ids,
+//! so bringing it in twice adds nothing. What has no place of its own is kept beside the entry (`claimed_source`), as it came.
+
+mod beads;
+mod claude_tasks;
+mod mcp_memory;
+mod memory_bank;
+mod task_master;
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::actor::{Source, Trust};
+use crate::change::{NewEntry, NewPage};
+use crate::entry::{Brought, EntryFields, EntryKind, Owner, Status, Tag};
+use crate::id::{EntryId, PageId};
+use crate::link::{Link, Relation};
+use crate::page::PageFields;
+use crate::scratchbook;
+use crate::space::{SpaceName, ThreadKey};
+use crate::time::Timestamp;
+use crate::warning::{Invalid, Warning};
+
+pub use beads::beads;
+pub use claude_tasks::claude_tasks;
+pub use mcp_memory::mcp_memory;
+pub use memory_bank::memory_bank;
+pub use task_master::task_master;
+
+/// Where what has no place of its own stands in `claimed_source`.
+const KEPT: &str = "brought_from";
+/// Bytes of it that are kept.
+const KEPT_BYTES: usize = 64 * 1024;
+
+/// Into which memory something is brought, by whom, and when.
+#[derive(Debug, Clone)]
+pub struct Destination {
+    /// Whose memory.
+    pub space: SpaceName,
+    /// In whose scratchbook work is written, where the file does not name a list.
+    pub thread: ThreadKey,
+    /// Who brings it in.
+    pub source: Source,
+    /// When. What says that it is from later is from now.
+    pub now: Timestamp,
+}
+
+/// What a file of another program comes to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Foreign {
+    /// Its pages, each behind the one that contains it.
+    pub pages: Vec<NewPage>,
+    /// Its entries, each behind its page.
+    pub items: Vec<ForeignItem>,
+    /// What leads from one to another, under the name that a report gives it.
+    pub links: Vec<(String, Link)>,
+    /// What could not be taken in: which, and why.
+    pub refused: Vec<(String, Invalid)>,
+}
+
+/// An entry that a file of another program comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForeignItem {
+    /// What it is called there.
+    pub name: String,
+    /// The entry.
+    pub new: NewEntry,
+    /// What was put right.
+    pub changed: Vec<Warning>,
+}
+
+/// A file of text, by its path below the folder that is brought in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextFile {
+    /// Its path, with `/` between the parts.
+    pub path: String,
+    /// What it says.
+    pub text: String,
+}
+
+/// What is said of one entry.
+struct Said<'a> {
+    /// What it is called there.
+    name: String,
+    kind: EntryKind,
+    page: PageId,
+    title: &'a str,
+    body: String,
+    status: Status,
+    tags: Vec<String>,
+    /// When it was made and last changed, if that is said.
+    times: (Option<Timestamp>, Option<Timestamp>),
+    /// What has no place of its own.
+    rest: Map<String, Value>,
+}
+
+/// Gathers what a file comes to.
+struct Gathered<'d> {
+    form: &'static str,
+    to: &'d Destination,
+    foreign: Foreign,
+    entries: HashSet<EntryId>,
+}
+
+impl<'d> Gathered<'d> {
+    fn new(form: &'static str, to: &'d Destination) -> Self {
+        Self {
+            form,
+            to,
+            foreign: Foreign::default(),
+            entries: HashSet::new(),
+        }
+    }
+
+    /// The id of what is called `name` in `list`.
+    fn id(&self, list: &str, name: &str) -> EntryId {
+        EntryId::derived(&["foreign", self.form, self.to.space.as_str(), list, name])
+    }
+
+    /// Adds a page called `name`.
+    fn page(&mut self, name: &str, fields: PageFields) -> PageId {
+        let id = PageId::derived(&["foreign", self.form, self.to.space.as_str(), name]);
+        self.foreign.pages.push(NewPage { id, fields });
+        id
+    }
+
+    /// The scratchbook of `thread`.
+    fn book(&mut self, thread: &ThreadKey) -> PageId {
+        let (id, fields) = scratchbook::page_of(&self.to.space, thread);
+        if !self.foreign.pages.iter().any(|page| page.id == id) {
+            self.foreign.pages.push(NewPage { id, fields });
+        }
+        id
+    }
+
+    fn refuse(&mut self, name: impl Into<String>, invalid: Invalid) {
+        self.foreign.refused.push((name.into(), invalid));
+    }
+
+    /// Adds an entry. What is called as something before it is refused.
+    fn add(&mut self, id: EntryId, said: Said<'_>) {
+        let mut changed = Vec::new();
+        let line = said.title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let first = said.body.lines().find(|line| !line.trim().is_empty());
+        let given = if line.is_empty() {
+            first.unwrap_or_default()
+        } else {
+            &line
+        };
+        let title = match scratchbook::checked_title(given) {
+            Ok(title) => title,
+            Err(invalid) => return self.refuse(said.name, invalid),
+        };
+        if !self.entries.insert(id) {
+            let message = format!("{:?} is there twice", said.name);
+            return self.refuse(said.name, Invalid::new("item_twice", "id", message));
+        }
+        let mut rest = said.rest;
+        if title != said.title && !said.title.is_empty() {
+            rest.insert("title".to_owned(), said.title.into());
+            changed.push(Warning::new(
+                "item_adapted",
+                "title: is one short line here",
+                said.title,
+                &title,
+            ));
+        }
+        let mut fields = EntryFields::new(said.kind, Owner::agent(), Trust::Imported);
+        fields.title = title;
+        fields.body = said.body;
+        fields.status = said.status;
+        fields.source = self.to.source.clone();
+        for text in said.tags {
+            match Tag::parse(&text) {
+                Ok(tag) if fields.tags.contains(&tag) => {}
+                Ok(tag) if fields.tags.len() < Tag::MAX_PER_ENTRY => fields.tags.push(tag),
+                Ok(_) => changed.push(Warning::new("item_adapted", "tags: 32 at most", &text, "")),
+                Err(invalid) => changed.push(Warning::new("item_adapted", invalid.message, &text, "")),
+            }
+        }
+        let (created_at, updated_at) = Brought::times(
+            Some(Brought {
+                created_at: said.times.0.or(said.times.1).unwrap_or(self.to.now),
+                updated_at: said.times.1.or(said.times.0).unwrap_or(self.to.now),
+            }),
+            self.to.now,
+        );
+        fields.brought = Some(Brought { created_at, updated_at });
+        rest.insert("id".to_owned(), said.name.clone().into());
+        let kept = json!({KEPT: {"form": self.form, "record": rest}});
+        if kept.to_string().len() <= KEPT_BYTES {
+            fields.claimed_source = Some(kept);
+        } else {
+            let message = format!("what has no place of its own has more than {KEPT_BYTES} bytes, and is left out");
+            changed.push(Warning::new("item_adapted", message, "", ""));
+        }
+        let (page, kind) = (said.page, said.kind);
+        self.foreign.items.push(ForeignItem {
+            name: said.name,
+            new: NewEntry { id, page, kind, fields },
+            changed,
+        });
+    }
+
+    /// Adds a link between entries. One whose ends are not both there is refused.
+    fn link(&mut self, name: String, src: EntryId, rel: Relation, dst: EntryId) {
+        if !(self.entries.contains(&src) && self.entries.contains(&dst)) {
+            let message = "one end of it is not there";
+            return self.refuse(name, Invalid::new("end_missing", "link", message));
+        }
+        let link = Link {
+            src: src.to_string(),
+            rel,
+            dst: dst.to_string(),
+        };
+        if !self.foreign.links.iter().any(|(_, known)| *known == link) {
+            self.foreign.links.push((name, link));
+        }
+    }
+}
+
+/// Takes the text `key` out of `record`; empty if it is not there or no text.
+fn text(record: &mut Map<String, Value>, key: &str) -> String {
+    match record.get_mut(key) {
+        Some(Value::String(text)) => {
+            let text = std::mem::take(text);
+            record.remove(key);
+            text
+        }
+        Some(Value::Null) => {
+            record.remove(key);
+            String::new()
+        }
+        _ => String::new(),
+    }
+}
+
+/// What `record` calls itself: a text or a number. It stays there.
+fn name_of(record: &Map<String, Value>) -> Option<String> {
+    match record.get("id")? {
+        Value::String(name) if !name.is_empty() => Some(name.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// The texts and numbers of the list `key` of `record`. It stays there.
+fn names(record: &Map<String, Value>, key: &str) -> Vec<String> {
+    let name = |value: &Value| match value {
+        Value::String(name) => Some(name.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    let list = record.get(key).and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(name).collect()
+}
+
+/// Takes the instant `key` out of `record`; one that cannot be read stays there.
+fn instant(record: &mut Map<String, Value>, key: &str) -> Option<Timestamp> {
+    let at = record.get(key)?.as_str().and_then(|text| Timestamp::parse(text).ok())?;
+    record.remove(key);
+    Some(at)
+}
+
+/// `parts` with an empty line between them; a heading stands before those that have one.
+fn joined<'a>(parts: impl IntoIterator<Item = (&'a str, String)>) -> String {
+    let written = parts.into_iter().filter(|(_, text)| !text.trim().is_empty());
+    let part = |(heading, text): (&str, String)| match heading {
+        "" => text,
+        _ => format!("## {heading}\n\n{text}"),
+    };
+    written.map(part).collect::<Vec<_>>().join("\n\n")
+}
+
+/// `text` as an object of JSON, or why it is none.
+fn object(text: &str, what: &str) -> Result<Map<String, Value>, Invalid> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err(Invalid::new("foreign_malformed", what, "is no object of JSON")),
+        Err(error) => Err(Invalid::new("foreign_malformed", what, error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

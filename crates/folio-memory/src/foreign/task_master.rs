@@ -1,0 +1,143 @@
+//! The tasks of Task Master: one file, with a list of tasks or one for each of its contexts.
+
+use serde_json::{Map, Value};
+
+use super::{Destination, Foreign, Gathered, Said, instant, joined, name_of, names, object, text};
+use crate::entry::{EntryKind, Status};
+use crate::link::Relation;
+use crate::warning::Invalid;
+
+/// The context that a file without contexts is of.
+const MASTER: &str = "master";
+
+/// Reads `file`. Tasks and subtasks become tasks of the scratchbook, those of a context but the main one with its name as a tag;
+/// what they depend on, and a subtask, must be done first.
+///
+/// # Errors
+///
+/// `foreign_malformed` if it is no such file.
+pub fn task_master(file: &str, to: &Destination) -> Result<Foreign, Invalid> {
+    let mut gathered = Gathered::new("task-master", to);
+    let mut contexts = object(file, "file")?;
+    if contexts.get("tasks").is_some_and(Value::is_array) {
+        contexts = Map::from_iter([(MASTER.to_owned(), Value::Object(contexts))]);
+    }
+    let mut contexts: Vec<_> = contexts.into_iter().collect();
+    contexts.sort_by_key(|(context, _)| (context != MASTER, context.clone()));
+    let mut found = false;
+    for (context, mut value) in contexts {
+        let Some(Value::Array(tasks)) = value.get_mut("tasks").map(Value::take) else {
+            continue;
+        };
+        found = true;
+        let mut waits = Vec::new();
+        for (place, task) in (1..).zip(tasks) {
+            let name = format!("{context}: task {place}");
+            if let Err(invalid) = take_in(&mut gathered, &context, None, task, &mut waits) {
+                gathered.refuse(name, invalid);
+            }
+        }
+        for (name, other) in waits {
+            let (id, first) = (gathered.id(&context, &name), gathered.id(&context, &other));
+            gathered.link(format!("{context}: {other} before {name}"), first, Relation::Blocks, id);
+        }
+    }
+    if found {
+        Ok(gathered.foreign)
+    } else {
+        let message = "has no list of tasks, neither by itself nor in a context";
+        Err(Invalid::new("foreign_malformed", "tasks", message))
+    }
+}
+
+/// Adds a task with its subtasks. What has to wait, and for what, goes to `waits`.
+fn take_in(
+    gathered: &mut Gathered<'_>,
+    context: &str,
+    parent: Option<&str>,
+    task: Value,
+    waits: &mut Vec<(String, String)>,
+) -> Result<(), Invalid> {
+    let Value::Object(mut record) = task else {
+        return Err(Invalid::new("foreign_malformed", "tasks", "is no object of JSON"));
+    };
+    let Some(number) = name_of(&record) else {
+        return Err(Invalid::new("foreign_malformed", "id", "is missing"));
+    };
+    // A subtask is called 3.1; some files call it 1 below 3.
+    let within = |number: &str| match parent {
+        Some(parent) if !number.contains('.') => format!("{parent}.{number}"),
+        _ => number.to_owned(),
+    };
+    let name = within(&number);
+    let (status, more) = status(&text(&mut record, "status"))?;
+    let mut tags: Vec<String> = more.map(str::to_owned).into_iter().collect();
+    if context != MASTER {
+        tags.push(context.to_owned());
+    }
+    let priority = text(&mut record, "priority");
+    if !priority.is_empty() {
+        tags.push(format!("priority:{priority}"));
+    }
+    let title = text(&mut record, "title");
+    let body = joined([
+        ("", text(&mut record, "description")),
+        ("Details", text(&mut record, "details")),
+        ("Test strategy", text(&mut record, "testStrategy")),
+    ]);
+    let updated = instant(&mut record, "updatedAt");
+    let subtasks = record.remove("subtasks");
+    // A subtask counts among its neighbours, unless it says otherwise.
+    waits.extend(
+        names(&record, "dependencies")
+            .iter()
+            .map(|other| (name.clone(), within(other))),
+    );
+    waits.extend(parent.map(|parent| (parent.to_owned(), name.clone())));
+    let page = gathered.book(&gathered.to.thread);
+    gathered.add(
+        gathered.id(context, &name),
+        Said {
+            name: if context == MASTER {
+                name.clone()
+            } else {
+                format!("{context}: {name}")
+            },
+            kind: EntryKind::Task,
+            page,
+            title: &title,
+            body,
+            status,
+            tags,
+            times: (None, updated),
+            rest: record,
+        },
+    );
+    // One level: a subtask has none.
+    if let (None, Some(Value::Array(subtasks))) = (parent, subtasks) {
+        for (place, subtask) in (1..).zip(subtasks) {
+            if let Err(invalid) = take_in(gathered, context, Some(&name), subtask, waits) {
+                gathered.refuse(format!("{context}: {name}, subtask {place}"), invalid);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The status, and a tag that says what it does not.
+fn status(said: &str) -> Result<(Status, Option<&'static str>), Invalid> {
+    Ok(match said {
+        "pending" | "" => (Status::Open, None),
+        "in-progress" => (Status::InProgress, None),
+        "blocked" => (Status::Blocked, None),
+        "done" | "completed" => (Status::Done, None),
+        "deferred" => (Status::Open, Some("deferred")),
+        "review" => (Status::InProgress, Some("review")),
+        "cancelled" => (Status::Archived, Some("cancelled")),
+        other => {
+            let message =
+                format!("{other:?} is not pending, in-progress, review, blocked, deferred, done or cancelled");
+            return Err(Invalid::new("status_invalid", "status", message));
+        }
+    })
+}

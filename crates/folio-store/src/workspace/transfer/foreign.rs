@@ -1,0 +1,80 @@
+//! Memory that other programs keep, brought in.
+
+use folio_memory::entry::Brought;
+use folio_memory::foreign::{Foreign, ForeignItem};
+use folio_memory::id::{EntryHandle, PageHandle};
+use folio_memory::roles::Operation;
+use folio_memory::transfer::{EntryLine, PageLine};
+use folio_memory::{Actor, NewEntry, NewPage};
+
+use super::super::{Workspace, WorkspaceError};
+use super::incoming::{ImportOptions, Incoming, Lines};
+use super::report::Imported;
+
+impl Workspace {
+    /// Brings in what a file of another program comes to. What is there already, by its id, stays as it is, so bringing the same
+    /// file in twice adds nothing; everything goes by the redaction of this space. `progress` is told what became of it so far.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if the actor is no person; otherwise as [`Workspace::record`].
+    pub async fn import_foreign(
+        &self,
+        actor: &Actor,
+        foreign: Foreign,
+        options: ImportOptions,
+        progress: &mut (dyn FnMut(&Imported) + Send),
+    ) -> Result<Imported, WorkspaceError> {
+        self.authorise(
+            actor,
+            Operation::Import,
+            "memory of another program",
+            ("transfer", "import"),
+        )?;
+        let mut incoming = Incoming::new(actor, options);
+        for (name, invalid) in &foreign.refused {
+            incoming.report.refuse(name, invalid);
+        }
+        let now = self.now();
+        for NewPage { id, fields } in foreign.pages {
+            let line = PageLine {
+                id,
+                handle: PageHandle(0),
+                created_at: now,
+                updated_at: now,
+                fields,
+            };
+            self.import_page(&mut incoming, line, self.space()).await?;
+        }
+        let mut none = Lines::none();
+        for ForeignItem { name, new, changed } in foreign.items {
+            let NewEntry { id, page, kind, fields } = new;
+            let (created_at, updated_at) = Brought::times(fields.brought, now);
+            let line = EntryLine {
+                id,
+                handle: EntryHandle(0),
+                page,
+                kind,
+                version: 1,
+                created_at,
+                updated_at,
+                fields,
+            };
+            let present = incoming.report.present;
+            self.import_entry(&mut incoming, name.clone(), line, &mut none).await?;
+            if incoming.report.present == present {
+                incoming.report.adapted(&name, &changed);
+            }
+            if incoming.is_full() {
+                self.write_batch(&mut incoming).await?;
+                progress(&incoming.report);
+            }
+        }
+        for (name, link) in foreign.links {
+            self.import_link(&mut incoming, name, link).await?;
+        }
+        self.write_batch(&mut incoming).await?;
+        progress(&incoming.report);
+        Ok(incoming.report)
+    }
+}
