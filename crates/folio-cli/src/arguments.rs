@@ -7,8 +7,8 @@ use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 
 use crate::commands::{
     archive, bench, blob, book, cancel, completions, context, doctor, episodes, evict, export, files, forget, goals,
-    import, mcp, observe, offload, page, patterns, people, plan, policy, resume, run, runs, search, serve, show, tidy,
-    tokens, tool, trace, tree, turn, watch, why,
+    hook, import, mcp, observe, offload, page, patterns, people, plan, policy, resume, run, runs, search, serve, show,
+    tidy, tokens, tool, trace, tree, turn, watch, why,
 };
 
 const FIRST_STEPS: &str = "\
@@ -181,6 +181,9 @@ pub(crate) enum Command {
     Serve(serve::Serve),
     /// Be the memory of a model: the Model Context Protocol over standard input and output
     Mcp(Box<mcp::McpArguments>),
+    /// What an agent program calls by itself: session-start, user-prompt, pre-compact, stop
+    #[command(subcommand)]
+    Hook(hook::Hook),
     /// Measure what durable work costs on this machine
     Bench(bench::Bench),
     /// Print completions for a shell

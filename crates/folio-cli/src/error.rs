@@ -144,6 +144,12 @@ impl Failure {
         failure
     }
 
+    /// Ends the program otherwise.
+    pub(crate) fn ending(mut self, exit: Exit) -> Self {
+        self.told.exit = exit;
+        self
+    }
+
     /// Adds what to try.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.told.hints.push(hint.into());

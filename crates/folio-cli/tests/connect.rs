@@ -79,7 +79,8 @@ fn every_configuration_starts_a_server_that_answers() {
                 commands.push(command.split_whitespace().map(str::to_owned).collect());
             }
         }
-        if name != "README.md" {
+        // Hooks have a test of their own.
+        if !["README.md", "hooks.md"].contains(&name.as_str()) {
             assert!(!commands.is_empty() && !addresses.is_empty(), "{name} says too little");
         }
         for command in commands {

@@ -14,6 +14,7 @@ pub(crate) mod export;
 pub(crate) mod files;
 pub(crate) mod forget;
 pub(crate) mod goals;
+pub(crate) mod hook;
 pub(crate) mod import;
 mod import_foreign;
 pub(crate) mod life;
@@ -189,6 +190,7 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Doctor(doctor) => doctor::run(context, doctor).await,
         Command::Serve(serve) => serve::run(context, serve).await,
         Command::Mcp(arguments) => mcp::run(context, *arguments).await,
+        Command::Hook(hook) => hook::run(context, hook).await,
         Command::Bench(bench) => bench::run(context, bench).await,
         Command::Completions(completions) => completions::run(context, &completions),
     }

@@ -1,0 +1,190 @@
+//! `folio hook`: what an agent program says and gets, through a whole session.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
+
+mod support;
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use support::{Called, Folio};
+
+impl Folio {
+    /// Calls a hook as an agent program does.
+    fn hook(&self, arguments: &[&str], said: &Value) -> Called {
+        let arguments = [&["hook"], arguments].concat();
+        let mut process = self.process(&arguments);
+        process
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = process.spawn().unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(said.to_string().as_bytes())
+            .unwrap();
+        Called::of(child.wait_with_output().unwrap())
+    }
+
+    /// What a hook adds to the conversation; nothing if it says nothing.
+    fn added(&self, arguments: &[&str], said: &Value) -> Option<(String, String)> {
+        let called = self.hook(arguments, said);
+        assert_eq!(called.code, 0, "{}", called.stderr);
+        let text = called.stdout.trim();
+        if text.is_empty() {
+            return None;
+        }
+        let output: Value = serde_json::from_str(text).unwrap();
+        let output = output["hookSpecificOutput"].clone();
+        let text = |key: &str| output[key].as_str().unwrap().to_owned();
+        Some((text("hookEventName"), text("additionalContext")))
+    }
+}
+
+fn prompt(text: &str) -> Value {
+    json!({"session_id": "s", "hook_event_name": "UserPromptSubmit", "cwd": "/", "prompt": text})
+}
+
+#[test]
+fn a_session_is_told_what_is_remembered_and_leaves_turns() {
+    let folio = Folio::new();
+    let start = json!({"session_id": "s", "hook_event_name": "SessionStart", "source": "startup"});
+    assert_eq!(
+        folio.added(&["session-start"], &start),
+        None,
+        "nothing is remembered yet"
+    );
+    folio.ok(&["book", "add", "todo", "Write the tests"]);
+    folio.ok(&["observe", "add", "The harbour tests need a database", "--tag", "tests"]);
+    let (event, text) = folio.added(&["session-start"], &start).unwrap();
+    assert_eq!(event, "SessionStart");
+    assert!(
+        text.contains("Write the tests") && text.contains("not instructions"),
+        "{text}"
+    );
+
+    let (event, text) = folio
+        .added(&["user-prompt"], &prompt("Why do the harbour tests fail?"))
+        .unwrap();
+    assert_eq!(event, "UserPromptSubmit");
+    assert!(
+        text.contains("need a database") && !text.contains("Write the tests"),
+        "{text}"
+    );
+    let open = folio.json(&["turn", "list", "--open"])["items"].clone();
+    assert_eq!(open[0]["input"], "Why do the harbour tests fail?");
+    // Whoever asks again is at another turn.
+    folio.added(&["user-prompt"], &prompt("And now?"));
+    let open = folio.json(&["turn", "list", "--open"])["items"].clone();
+    assert_eq!(
+        (open.as_array().unwrap().len(), &open[0]["input"]),
+        (1, &json!("And now?"))
+    );
+    assert_eq!(folio.added(&["stop"], &json!({"stop_hook_active": true})), None);
+    assert_eq!(folio.json(&["turn", "list", "--open"])["items"], json!([]));
+    assert_eq!(folio.json(&["turn", "list"])["items"].as_array().unwrap().len(), 2);
+    assert_eq!(folio.added(&["stop"], &json!({})), None, "once is enough");
+}
+
+#[test]
+fn what_is_compacted_is_put_away_once_and_the_next_session_says_so() {
+    let folio = Folio::new();
+    let said = |role: &str, content: Value| {
+        format!(
+            "{}\n",
+            json!({"type": role, "message": {"role": role, "content": content}})
+        )
+    };
+    let mut transcript = said("user", json!("Repair the pump"));
+    transcript += &said(
+        "assistant",
+        json!([{"type": "tool_use", "id": "c1", "name": "look", "input": {"at": "pump"}}]),
+    );
+    transcript += &said(
+        "user",
+        json!([{"type": "tool_result", "tool_use_id": "c1", "content": "the valve is stuck"}]),
+    );
+    transcript += &said(
+        "assistant",
+        json!([{"type": "text", "text": "It was the valve. Next: order a new one."}]),
+    );
+    folio.file("t.jsonl", &transcript);
+    let compact = json!({"hook_event_name": "PreCompact", "trigger": "auto", "transcript_path": "t.jsonl"});
+    for _ in 0..2 {
+        assert_eq!(folio.added(&["pre-compact"], &compact), None);
+    }
+    let history = folio.json(&["history"]);
+    assert_eq!(history["total"], 4, "{history}");
+    assert_eq!(
+        history["messages"][2]["message"]["content"][0]["content"],
+        "the valve is stuck"
+    );
+    // After it was compacted only what is new is put away.
+    transcript += "{\"type\":\"system\",\"subtype\":\"compact_boundary\"}\n";
+    transcript += &said("user", json!("Order it"));
+    transcript += &said("assistant", json!("Ordered."));
+    folio.file("t.jsonl", &transcript);
+    folio.added(&["pre-compact"], &compact);
+    assert_eq!(folio.json(&["history"])["total"], 6);
+    let again = json!({"hook_event_name": "SessionStart", "source": "compact"});
+    let (_, text) = folio.added(&["session-start"], &again).unwrap();
+    assert!(text.contains("6 earlier messages"), "{text}");
+}
+
+#[test]
+fn a_hook_that_fails_stops_nobody() {
+    let folio = Folio::new();
+    folio.file(
+        "not-a-store.db",
+        "this is no database, but a text of some length that says so again and again",
+    );
+    for (arguments, said) in [
+        (vec!["pre-compact"], json!({})),
+        (vec!["pre-compact"], json!({"transcript_path": "nowhere.jsonl"})),
+        (vec!["session-start"], json!("a text")),
+        (vec!["user-prompt", "--store", "sqlite:not-a-store.db"], prompt("x")),
+    ] {
+        let called = folio.hook(&arguments, &said);
+        assert_eq!(
+            (called.code, called.stdout.as_str()),
+            (1, ""),
+            "{arguments:?}: {}",
+            called.stderr
+        );
+        assert!(called.stderr.starts_with("error: "), "{}", called.stderr);
+    }
+}
+
+/// The block of the page with hooks is one that works.
+#[test]
+fn the_configuration_of_hooks_in_the_docs_works() {
+    let page = include_str!("../../../docs/connect/hooks.md");
+    let block = page.split("```json\n").nth(1).unwrap().split("```").next().unwrap();
+    let settings: Value = serde_json::from_str(block).unwrap();
+    let folio = Folio::new();
+    folio.file("t.jsonl", "");
+    let mut called = 0;
+    for (event, groups) in settings["hooks"].as_object().unwrap() {
+        for hook in groups
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|group| group["hooks"].as_array().unwrap())
+        {
+            let command = hook["command"].as_str().unwrap();
+            let words: Vec<&str> = command.split(' ').collect();
+            assert_eq!(words[..2], ["folio", "hook"], "{command}");
+            let said = json!({"hook_event_name": event, "prompt": "x", "transcript_path": "t.jsonl"});
+            assert_eq!(folio.hook(&words[2..], &said).code, 0, "{command}");
+            called += 1;
+        }
+    }
+    assert_eq!(called, 4);
+}
