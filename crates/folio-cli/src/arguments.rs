@@ -6,9 +6,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 
 use crate::commands::{
-    archive, bench, blob, book, cancel, completions, context, doctor, episodes, evict, export, files, forget, goals,
-    hook, import, mcp, observe, offload, page, patterns, people, plan, policy, resume, run, runs, search, serve, show,
-    tidy, tokens, tool, trace, tree, turn, watch, why,
+    archive, backup, bench, blob, book, cancel, completions, context, doctor, episodes, evict, export, files, forget,
+    goals, hook, import, mcp, observe, offload, page, patterns, people, plan, policy, resume, run, runs, search, serve,
+    show, tidy, tokens, tool, trace, tree, turn, watch, why,
 };
 
 const FIRST_STEPS: &str = "\
@@ -175,6 +175,10 @@ pub(crate) enum Command {
     Export(export::Export),
     /// Bring memory in from files; what is there already stays as it is
     Import(import::Import),
+    /// Copy the whole store into a file, while others go on using it
+    Backup(backup::Backup),
+    /// Make a store of such a copy
+    Restore(backup::Restore),
     /// Look for damage in the store
     Doctor(doctor::Doctor),
     /// Show runs and pages in the browser, be the memory of models at /mcp, and go on with runs whose process is gone

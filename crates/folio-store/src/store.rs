@@ -1,6 +1,7 @@
 //! The seam to a database: one write, a few reads, and a wake-up.
 
 use std::fmt;
+use std::path::Path;
 
 use async_trait::async_trait;
 use folio_engine::Event;
@@ -332,4 +333,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// `Unavailable`; damage is an answer, not an error.
     async fn check(&self) -> Result<Checkup, StoreError>;
+
+    /// Copies everything, as it is at one moment, into a file at `to` that [`crate::sqlite::restore`] reads. Whole and durable once
+    /// it has its name; others go on writing meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if something is there already; `Unavailable`.
+    async fn back_up(&self, to: &Path) -> Result<(), StoreError>;
 }

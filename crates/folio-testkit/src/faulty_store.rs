@@ -252,6 +252,10 @@ impl Store for FaultyStore {
     async fn check(&self) -> Result<Checkup, StoreError> {
         self.reach(READING)?.check().await
     }
+
+    async fn back_up(&self, to: &std::path::Path) -> Result<(), StoreError> {
+        self.reach(READING)?.back_up(to).await
+    }
 }
 
 #[cfg(test)]

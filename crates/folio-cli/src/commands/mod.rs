@@ -1,6 +1,7 @@
 //! The commands, one file each: from arguments to a report.
 
 pub(crate) mod archive;
+pub(crate) mod backup;
 pub(crate) mod bench;
 pub(crate) mod blob;
 pub(crate) mod book;
@@ -187,6 +188,8 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Files(files) => files::run(context, files).await,
         Command::Export(export) => export::run(context, export).await,
         Command::Import(import) => import::run(context, import).await,
+        Command::Backup(backup) => backup::back_up(context, backup).await,
+        Command::Restore(restore) => backup::restore(context, restore).await,
         Command::Doctor(doctor) => doctor::run(context, doctor).await,
         Command::Serve(serve) => serve::run(context, serve).await,
         Command::Mcp(arguments) => mcp::run(context, *arguments).await,

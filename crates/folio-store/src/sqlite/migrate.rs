@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::entry;
 use super::error::{Failure, damaged};
-use super::open::{Target, sync_folder_of};
+use super::open::Target;
+use super::{backup, entry};
 use crate::error::StoreError;
-use crate::store::OwnerId;
 
 /// "Foli" in the header marks a file as ours.
 const APPLICATION_ID: i64 = 0x466F_6C69;
@@ -174,32 +173,7 @@ fn back_up(conn: &Connection, file: &Path, found: u32) -> Result<(), Failure> {
     if backup.exists() {
         return Ok(());
     }
-    let mut unfinished = backup.clone().into_os_string();
-    unfinished.push(format!("-{}", OwnerId::random().0));
-    let unfinished = PathBuf::from(unfinished);
-    let copied = copy(conn, &unfinished, &backup);
-    // It has its name by now, or is of no use.
-    std::fs::remove_file(&unfinished).unwrap_or_default();
-    copied
-}
-
-fn copy(conn: &Connection, unfinished: &Path, backup: &Path) -> Result<(), Failure> {
-    let unavailable = |error: std::io::Error| StoreError::Unavailable {
-        doing: "back up to",
-        location: backup.display().to_string(),
-        reason: error.to_string(),
-        source: Some(Box::new(error)),
-    };
-    conn.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()])?;
-    std::fs::File::open(unfinished)
-        .and_then(|file| file.sync_all())
-        .map_err(unavailable)?;
-    // A link, because a renamed file would take the place of the copy of another process.
-    match std::fs::hard_link(unfinished, backup) {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-        linked => linked.map_err(unavailable)?,
-    }
-    sync_folder_of(backup).map_err(unavailable)?;
+    backup::copy(conn, &backup)?;
     Ok(())
 }
 

@@ -9,6 +9,7 @@
 //! - `readers`, `list`, `filter`, `cursor`: questions
 //! - `living`: indexes in memory
 //! - `text`, `text_list`, `text_cursor`, `text_check`: the index of words, and what is found in it
+//! - `backup`: copies of the file, and back
 //! - `lease`: which processes that drive runs are alive
 //! - `wake`: waiting for commits, and the thread that keeps watch
 //! - `busy`: waiting for another process that writes
@@ -17,6 +18,7 @@
 //! - `check`: whether the rows follow from the log
 //! - [`yardstick`]: what the disk can do at best
 
+mod backup;
 mod blob;
 mod busy;
 mod check;
@@ -60,7 +62,7 @@ mod writer;
 pub mod yardstick;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -73,6 +75,7 @@ use folio_memory::{
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
+pub use self::backup::restore;
 pub use self::open::{IN_MEMORY, LiveOptions, OpenOptions};
 
 use self::error::{Failure, explained};
@@ -102,6 +105,7 @@ const LARGE: usize = 128 * 1024;
 ///
 /// Closing waits until everything that was handed over is written.
 pub struct SqliteStore {
+    target: Target,
     location: String,
     file: Option<PathBuf>,
     readers: Arc<Readers>,
@@ -137,6 +141,7 @@ impl SqliteStore {
         let writer = Arc::new(writer.map_err(|error| explained(error, "open", &target.location))?);
         let (jobs, queue) = mpsc::channel(QUEUE);
         let mut store = Self {
+            target: target.clone(),
             location: target.location.clone(),
             file: target.file.clone(),
             readers: Readers::new(target.clone()),
@@ -459,5 +464,20 @@ impl Store for SqliteStore {
 
     async fn check(&self) -> Result<Checkup, StoreError> {
         self.readers.read(check::check).await
+    }
+
+    async fn back_up(&self, to: &Path) -> Result<(), StoreError> {
+        let (target, to) = (self.target.clone(), to.to_owned());
+        // A connection of its own: what copies a whole file is in no transaction.
+        let copied = tokio::task::spawn_blocking(move || {
+            let copied = target.connect_reader().and_then(|conn| {
+                conn.pragma_update(None, "query_only", false)?;
+                backup::copy_anew(&conn, &to)
+            });
+            copied.map_err(|failure| failure.into_error("back up", &target.location))
+        });
+        copied
+            .await
+            .map_err(|error| self.unavailable("back up", "the copying stopped", Some(Box::new(error))))?
     }
 }

@@ -196,7 +196,7 @@ fn flags(wanted: OpenFlags) -> OpenFlags {
 }
 
 /// What every connection needs.
-fn set_up(conn: &mut Connection) -> Result<(), Failure> {
+pub(super) fn set_up(conn: &mut Connection) -> Result<(), Failure> {
     conn.busy_handler(Some(busy::patience(BUSY_WAIT)))?;
     conn.set_prepared_statement_cache_capacity(96);
     // Otherwise a statement is planned anew whenever a value is bound that the plan might depend on.

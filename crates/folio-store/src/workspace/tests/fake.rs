@@ -375,6 +375,10 @@ impl Store for FakeStore {
     async fn check(&self) -> Result<Checkup, StoreError> {
         panic!("no test needs it")
     }
+
+    async fn back_up(&self, _: &std::path::Path) -> Result<(), StoreError> {
+        panic!("no test needs it")
+    }
 }
 
 /// A clock that stands still until it is moved.

@@ -1,0 +1,110 @@
+//! `folio backup` and `folio restore`: a copy while others write, and back, and what is refused.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Folio;
+
+const STORE: [&str; 2] = ["--store", "sqlite:f.db"];
+const OTHER: [&str; 2] = ["--store", "sqlite:other/g.db"];
+
+fn with<'a>(arguments: &[&'a str], store: [&'a str; 2]) -> Vec<&'a str> {
+    [arguments, &store[..]].concat()
+}
+
+impl Folio {
+    fn contents(&self, store: [&str; 2]) -> Vec<String> {
+        let list = self.json(&with(&["observe", "list", "--limit", "1000"], store));
+        let items = list["items"].as_array().unwrap().iter();
+        items.map(|item| item["content"].as_str().unwrap().to_owned()).collect()
+    }
+
+    fn refused(&self, arguments: &[&str], code: i32) -> String {
+        let called = self.call(arguments);
+        assert_eq!(called.code, code, "{}", called.stderr);
+        called.stderr
+    }
+}
+
+#[test]
+fn a_copy_is_a_store_with_everything_in_it() {
+    let folio = Folio::new();
+    for content in ["one", "two"] {
+        folio.ok(&with(&["observe", "add", content], STORE));
+    }
+    let copied = folio.json(&with(&["backup", "copy.db"], STORE));
+    assert!(copied["bytes"].as_u64().unwrap() > 4096, "{copied}");
+    folio.ok(&with(&["observe", "add", "three"], STORE));
+    // Into a folder that is not there yet.
+    let restored = folio.json(&with(&["restore", "copy.db"], OTHER));
+    assert!(!restored["checked"].as_array().unwrap().is_empty(), "{restored}");
+    assert_eq!(folio.contents(OTHER), ["two", "one"]);
+    assert_eq!(folio.contents(STORE), ["three", "two", "one"]);
+    assert_eq!(folio.json(&with(&["doctor"], OTHER))["problems"], json!([]));
+    // What is there stays, unless it is said that it goes: then it has another name.
+    let told = folio.refused(&with(&["restore", "copy.db"], STORE), 2);
+    assert!(told.contains("is there already"), "{told}");
+    let replaced = folio.json(&with(&["restore", "copy.db", "--replace"], STORE));
+    assert_eq!(folio.contents(STORE), ["two", "one"]);
+    let before = replaced["replaced"].as_str().unwrap().to_owned();
+    let before = format!("sqlite:{before}");
+    assert_eq!(folio.contents(["--store", &before]), ["three", "two", "one"]);
+}
+
+#[test]
+fn a_copy_made_while_somebody_writes_is_of_one_moment() {
+    let folio = Folio::new();
+    folio.ok(&with(&["observe", "add", "first"], STORE));
+    let mut writers = Vec::new();
+    for writer in 0..3 {
+        let observations: Vec<_> = (0..900).map(|n| format!("w{writer} {n}")).collect();
+        let entity =
+            json!({"type": "entity", "name": format!("w{writer}"), "entityType": "x", "observations": observations});
+        let file = format!("w{writer}.jsonl");
+        folio.file(&file, entity.to_string());
+        writers.push(folio.spawn(&with(&["import", "--from", "mcp-memory", &file], STORE)));
+    }
+    let mut totals = Vec::new();
+    for number in 0..5 {
+        let name = format!("copy{number}.db");
+        folio.ok(&with(&["backup", &name], STORE));
+        let url = format!("sqlite:{name}");
+        let copy = ["--store", url.as_str()];
+        assert_eq!(folio.json(&with(&["doctor"], copy))["problems"], json!([]));
+        totals.push(folio.json(&with(&["observe", "list"], copy))["total"].as_u64().unwrap());
+    }
+    for writer in writers {
+        writer.wait();
+    }
+    assert!(totals.is_sorted() && totals[0] >= 1, "{totals:?}");
+    assert_eq!(folio.json(&with(&["observe", "list"], STORE))["total"], 1 + 3 * 900);
+}
+
+#[test]
+fn what_is_no_copy_or_is_in_use_is_refused_and_nothing_is_lost() {
+    let folio = Folio::new();
+    folio.ok(&with(&["observe", "add", "kept"], STORE));
+    folio.file(
+        "text.txt",
+        "no store, but a text that is long enough to be looked at as one, twice over",
+    );
+    folio.file("empty.db", "");
+    folio.ok(&with(&["backup", "copy.db"], STORE));
+    folio.refused(&with(&["backup", "copy.db"], STORE), 2);
+    folio.refused(&with(&["backup", "no/such/folder/copy.db"], STORE), 5);
+    folio.refused(&with(&["restore", "nowhere.db"], OTHER), 3);
+    folio.refused(&with(&["restore", "text.txt", "--replace"], STORE), 6);
+    folio.refused(&with(&["restore", "empty.db", "--replace"], STORE), 2);
+    folio.refused(&["restore", "copy.db", "--store", "memory:"], 2);
+    // A process that has it open goes on with it.
+    let serving = folio.spawn(&with(&["serve", "--listen", "127.0.0.1:0"], STORE));
+    folio.until(&with(&["doctor"], STORE), |found: &Value| found["healthy"] == true);
+    let told = folio.refused(&with(&["restore", "copy.db", "--replace"], STORE), 5);
+    assert!(told.contains("another process has it open"), "{told}");
+    serving.kill();
+    assert_eq!(folio.contents(STORE), ["kept"]);
+    folio.ok(&with(&["restore", "copy.db", "--replace"], STORE));
+    assert_eq!(folio.contents(STORE), ["kept"]);
+}
