@@ -6,9 +6,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 
 use crate::commands::{
-    archive, backup, bench, blob, book, cancel, completions, context, doctor, episodes, evict, export, files, forget,
-    goals, hook, import, mcp, observe, offload, page, patterns, people, plan, policy, resume, run, runs, search, serve,
-    show, tidy, tokens, tool, trace, tree, turn, watch, why,
+    approve, archive, backup, bench, blob, book, cancel, completions, context, doctor, episodes, evict, export, files,
+    forget, goals, hook, import, mcp, observe, offload, page, patterns, people, plan, policy, resume, run, runs,
+    search, serve, show, tidy, tokens, tool, trace, tree, turn, watch, why,
 };
 
 const FIRST_STEPS: &str = "\
@@ -105,10 +105,16 @@ pub(crate) enum Command {
     Resume(resume::Resume),
     /// Ask for a run, or a part of it, to be stopped
     Cancel(cancel::Cancel),
-    /// What runs ask people
+    /// What runs ask people, and what waits for their yes
     Questions(people::Questions),
     /// Answer a question of a run
     Answer(people::Answer),
+    /// Say yes to a plan or a call that waits for it
+    Approve(approve::Approve),
+    /// Say no to a plan or a call that waits for a yes
+    Reject(approve::Reject),
+    /// Show the limits of a run and what is used up, or change them
+    Budget(approve::Budget),
     /// Begin no more calls of a run, or of a part of it
     Pause(people::Pause),
     /// Have a paused run, or a paused part of it, go on

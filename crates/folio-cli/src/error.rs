@@ -318,6 +318,17 @@ impl From<RunnerError> for Failure {
                 "inputs are given with --input NAME=VALUE",
             ),
             RunnerError::Folder { .. } => (Exit::Usage, "folder_unusable", "name another folder with --input"),
+            RunnerError::NoApproval { .. } => (
+                Exit::NotFound,
+                "no_approval",
+                "`folio questions` lists what waits for a yes",
+            ),
+            RunnerError::NotAPerson { .. } => (Exit::Refused, "role_denied", "leave --role and FOLIO_ROLE out"),
+            RunnerError::Limit(_) => (
+                Exit::Refused,
+                "limit_unusable",
+                "`folio budget RUN` prints what is used up, and the limits",
+            ),
             RunnerError::Ended => (
                 Exit::Refused,
                 "run_ended",

@@ -5,7 +5,7 @@
 mod support;
 
 use insta::assert_snapshot;
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::Folio;
 
 /// Three steps, the first of which waits until the run is paused or its time is over.
@@ -158,4 +158,183 @@ fn an_editor_gets_the_plan_and_what_it_leaves_is_the_edit_e9_14() {
     nobody drives r1; `folio resume r1` goes on with it
     ");
     assert_snapshot!(edit("false"), @"error: the editor false ended with exit status: 1; nothing was changed");
+}
+
+fn goal(folio: &Folio, cues: &Value) {
+    folio.file("script.json", json!({"version": 1, "cues": cues}).to_string());
+}
+
+fn deciding(task: &str, mut answer: Value) -> Value {
+    answer["reason"] = json!("it is so");
+    json!({"role": "planner", "contains": ["You decide how", format!("# The task\n{task}\n")], "json": answer, "times": "always"})
+}
+
+fn finishing(task: &str) -> Value {
+    let args = json!({"notes": format!("{task}: done"), "criteria": [{"id": "c1", "met": true}]});
+    deciding(
+        task,
+        json!({"decision": "execute", "action": {"tool": "finish", "args": args}}),
+    )
+}
+
+#[test]
+fn a_plan_waits_for_a_yes_a_no_brings_another_and_an_edit_is_a_yes_e9_14() {
+    let folio = Folio::new();
+    let steps = |last: &str| {
+        json!([{"id": "look", "title": "look around", "criteria": ["seen"]},
+               {"id": "last", "title": last, "criteria": ["done"]}])
+    };
+    goal(
+        &folio,
+        &json!([
+            deciding("Tidy the shed", json!({"decision": "plan", "steps": steps("burn it all")})),
+            {"role": "planner", "contains": ["A plan was carried out", "no fire"],
+             "json": {"root_cause": "no fire", "changes": "another way", "steps": steps("carry it away")}},
+            finishing("look around"), finishing("carry it away"), finishing("lock the door"),
+            {"role": "planner", "contains": "You put the results", "json": {"status": "ok", "notes": "The shed is tidy."}}
+        ]),
+    );
+    let nobody = folio.seen(&[
+        "run",
+        "Tidy the shed",
+        "--model",
+        "scripted:script.json",
+        "--plan-gate",
+        "root",
+    ]);
+    assert_snapshot!(nobody, @"
+    ! error: plans are to wait for a person's yes, and nobody is there to say it
+    !   hint: --attended says that somebody answers elsewhere, with `folio approve`; --plan-gate never waits for nobody
+    = 2
+    ");
+    let run = [
+        "run",
+        "Tidy the shed",
+        "--model",
+        "scripted:script.json",
+        "--plan-gate",
+        "root",
+        "--attended",
+        "--concurrency",
+        "1",
+    ];
+    let running = folio.spawn(&run);
+    let waiting = |version: u64| move |asked: &Value| asked["items"][0]["plan_version"] == version;
+    folio.until(&["questions"], waiting(1));
+    let asked = folio.seen(&["questions"]);
+    let id = asked.split(' ').next().unwrap().to_owned();
+    assert_snapshot!(asked.replace(&id, "ID"), @"ID run waits for a yes: a plan of 2 steps: look around, burn it all");
+    folio.ok(&["reject", &id, "--reason", "no fire"]);
+    folio.until(&["questions"], waiting(2));
+    let plan = folio.ok(&["plan", "show", "r1"]) + "- [ ] lock the door {#lock}\n";
+    folio.file("plan.md", plan);
+    folio.ok(&["plan", "edit", "r1", "--file", "plan.md"]);
+    let ended = running.wait();
+    assert_snapshot!(folio.without_accidents(&ended.to_string()), @"
+    # Tidy the shed
+
+    The shed is tidy.
+    ! [TIME] planned   run  plan 1, 2 steps, waits for a yes: it is so
+    ! [TIME] rejected  run  plan 1, rejected by human: no fire
+    ! [TIME] skipped   look  superseded: not begun, because the plan was changed
+    ! [TIME] skipped   last  superseded: not begun, because the plan was changed
+    ! [TIME] planned   run  plan 2, 2 steps, waits for a yes: no fire another way
+    ! [TIME] edited    run  plan 3, edited by human: added lock; kept look, last
+    ! [TIME] decided   look  does it directly: it is so
+    ! [TIME] ok        look  look around: done
+    ! [TIME] decided   last  does it directly: it is so
+    ! [TIME] ok        last  carry it away: done
+    ! [TIME] decided   lock  does it directly: it is so
+    ! [TIME] ok        lock  lock the door: done
+    ! [TIME] ok        run  The shed is tidy.
+    ! 
+    ! 
+    ! r1 ok: The shed is tidy.
+    !   pages           folio tree --run r1
+    !   steps           folio show r1
+    !   trace           folio trace --run r1
+    !   in the browser  folio serve
+    ");
+    assert_snapshot!(folio.seen(&["approve", "r1"]), @"
+    ! error: in run r1 nothing waits for a yes
+    !   hint: `folio questions` lists what waits for a yes
+    = 3
+    ");
+}
+
+#[test]
+fn a_command_waits_for_a_yes_and_no_role_but_a_persons_can_say_it_e9_14() {
+    let folio = Folio::new();
+    folio.file(
+        "plan.yaml",
+        "title: Two commands\nsteps:\n  - {id: one, do: {tool: shell, args: {argv: [echo, hello]}}}\n  - {id: two, do: {tool: shell, args: {argv: [echo, hello]}}}\n  - {id: three, optional: true, do: {tool: shell, args: {argv: [echo, bye]}}}\n",
+    );
+    let mut running = folio.process(&["run", "--plan", "plan.yaml", "--attended", "--quiet"]);
+    let mut running = running.env("PATH", "/usr/bin:/bin").spawn().unwrap();
+    folio.until(&["questions"], |asked| asked["items"][0]["kind"] == "call");
+    let asked = folio.json(&["questions", "r1"]);
+    assert_eq!(asked["items"][0]["call"]["args"], json!({"argv": ["echo", "hello"]}));
+    assert_snapshot!(folio.seen(&["--role", "executor", "approve", "r1"]), @"
+    ! error: only a person may do that, and executor is none
+    !   hint: leave --role and FOLIO_ROLE out
+    = 4
+    ");
+    folio.ok(&["approve", "r1", "--always", "arguments"]);
+    folio.until(&["questions"], |asked| asked["items"][0]["path"] == "three");
+    folio.ok(&["reject", "r1", "--reason", "enough"]);
+    running.wait().unwrap();
+    let run = folio.json(&["show", "r1"]);
+    assert_eq!(
+        (&path(&run, "one")["status"], &path(&run, "two")["status"]),
+        (&json!("ok"), &json!("ok")),
+        "{run}"
+    );
+    assert_eq!(path(&run, "three")["stop_reason"], "policy_denied");
+    assert!(
+        path(&run, "three")["notes"]
+            .as_str()
+            .unwrap()
+            .ends_with("did not allow it: enough"),
+        "{run}"
+    );
+    // Without anybody there, it is refused as before.
+    let alone = folio.call(&["run", "--plan", "plan.yaml", "--quiet"]);
+    assert_eq!(alone.code, 1, "{}", alone.stderr);
+}
+
+#[test]
+fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
+    let folio = Folio::new();
+    interrupted(&folio);
+    assert_snapshot!(folio.seen(&["budget", "r1"]), @"
+    r1
+      tokens       0 of 2000000
+      micro_usd    0 of no limit
+      model_calls  0 of no limit
+      tool_calls   1 of no limit
+      nodes        4 of 203
+      deadline     TIME
+    ");
+    assert_snapshot!(folio.seen(&["budget", "r1", "--tokens", "+500", "--nodes", "300", "--usd", "1.5"]), @"
+    r1
+      tokens       0 of 2000500
+      micro_usd    0 of 1500000
+      model_calls  0 of no limit
+      tool_calls   1 of no limit
+      nodes        4 of 300
+      deadline     TIME
+    ! nobody drives r1; `folio resume r1` goes on with it
+    ");
+    assert_snapshot!(folio.seen(&["budget", "r1", "--nodes", "2"]), @"
+    ! error: nodes cannot be 2: 4 are used up or set aside
+    !   hint: `folio budget RUN` prints what is used up, and the limits
+    = 4
+    ");
+    let added = folio.seen(&["budget", "r1", "--model-calls", "+5"]);
+    assert!(added.contains("no limit in model_calls"), "{added}");
+    assert_snapshot!(folio.seen(&["budget", "r1", "--node", "second", "--tokens", "5"]), @"
+    ! error: second has no limit of its own in tokens; change that of the run
+    !   hint: `folio budget RUN` prints what is used up, and the limits
+    = 4
+    ");
 }

@@ -167,6 +167,66 @@ pub enum Event {
         /// The steps of earlier versions whose results still count, by id.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         kept: Vec<NodeId>,
+        /// Whether its steps wait for a person's yes.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        awaits: bool,
+    },
+    /// A plan that waited for a yes got it.
+    PlanApproved {
+        /// Whose plan.
+        node: NodeId,
+        /// Which version of it.
+        version: u32,
+        /// By whom.
+        by: String,
+    },
+    /// A plan that waited for a yes got a no: its steps are not begun, and there may be another plan.
+    PlanRejected {
+        /// Whose plan.
+        node: NodeId,
+        /// Which version of it.
+        version: u32,
+        /// Why, for whoever plans anew.
+        reason: String,
+        /// By whom.
+        by: String,
+    },
+    /// A call that nobody has allowed waits for a person's yes. Only it and what waits for it wait (E9.14).
+    ApprovalAsked {
+        /// Which node.
+        node: NodeId,
+        /// The call.
+        approval: Box<Approval>,
+    },
+    /// A call that waited for a yes got it.
+    CallApproved {
+        /// Which node.
+        node: NodeId,
+        /// What of the run needs no other yes from now on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        always: Option<Always>,
+        /// By whom.
+        by: String,
+    },
+    /// A call that waited for a yes got a no.
+    CallRejected {
+        /// Which node.
+        node: NodeId,
+        /// Why; may be empty.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+        /// By whom.
+        by: String,
+    },
+    /// A person changed limits of the run, or of a part of it (E9.10).
+    LimitsChanged {
+        /// Whose limits; those of the run if none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<NodeId>,
+        /// What they are from now on.
+        limits: Box<NewLimits>,
+        /// Who.
+        by: String,
     },
     /// A person changed a plan that is being carried out (E9.14).
     PlanEdited {
@@ -287,6 +347,12 @@ impl Event {
             Self::Decided { .. } => "decided",
             Self::Planned { .. } => "planned",
             Self::PlanEdited { .. } => "plan_edited",
+            Self::PlanApproved { .. } => "plan_approved",
+            Self::PlanRejected { .. } => "plan_rejected",
+            Self::ApprovalAsked { .. } => "approval_asked",
+            Self::CallApproved { .. } => "call_approved",
+            Self::CallRejected { .. } => "call_rejected",
+            Self::LimitsChanged { .. } => "limits_changed",
             Self::Wants { .. } => "wants",
             Self::Proposed { .. } => "proposed",
             Self::Checked { .. } => "checked",
@@ -317,6 +383,11 @@ impl Event {
             | Self::Decided { node, .. }
             | Self::Planned { node, .. }
             | Self::PlanEdited { node, .. }
+            | Self::PlanApproved { node, .. }
+            | Self::PlanRejected { node, .. }
+            | Self::ApprovalAsked { node, .. }
+            | Self::CallApproved { node, .. }
+            | Self::CallRejected { node, .. }
             | Self::Wants { node, .. }
             | Self::Proposed { node, .. }
             | Self::Checked { node, .. }
@@ -324,7 +395,10 @@ impl Event {
             | Self::Spent { node, .. }
             | Self::Questioned { node, .. }
             | Self::Answered { node, .. } => Some(*node),
-            Self::CancelRequested { node, .. } | Self::Paused { node, .. } | Self::Continued { node, .. } => *node,
+            Self::CancelRequested { node, .. }
+            | Self::Paused { node, .. }
+            | Self::Continued { node, .. }
+            | Self::LimitsChanged { node, .. } => *node,
             Self::RunStarted { .. } | Self::Resumed { .. } => None,
         }
     }
@@ -344,6 +418,70 @@ pub struct LeafTests {
     pub resources_available: bool,
     /// Its criteria are concrete and can be tested here.
     pub criteria_testable: bool,
+}
+
+/// A call that waits for a person's yes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Approval {
+    /// The tool.
+    pub tool: String,
+    /// Its arguments, in canonical form.
+    pub args: Value,
+    /// Names the tool with these arguments: the same call has the same hash.
+    pub hash: String,
+}
+
+/// What needs no other yes in a run after this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Always {
+    /// Every call of the tool.
+    Tool,
+    /// Every call of the tool with the same arguments.
+    Arguments,
+}
+
+/// Limits as they are from now on. What is not named stays as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct NewLimits {
+    /// Tokens in both directions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Millionths of a US dollar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub micro_usd: Option<u64>,
+    /// Calls of models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_calls: Option<u64>,
+    /// Calls of tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<u64>,
+    /// Nodes of the whole tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
+    /// When the run must be over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+}
+
+impl NewLimits {
+    /// In words: `tokens 4000, nodes 300`.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let numbers = [
+            ("tokens", self.tokens),
+            ("micro_usd", self.micro_usd),
+            ("model_calls", self.model_calls),
+            ("tool_calls", self.tool_calls),
+            ("nodes", self.nodes.map(u64::from)),
+        ];
+        let mut words: Vec<String> = numbers
+            .into_iter()
+            .filter_map(|(name, value)| Some(format!("{name} {}", value?)))
+            .collect();
+        words.extend(self.deadline.map(|deadline| format!("deadline {deadline}")));
+        words.join(", ")
+    }
 }
 
 /// How two versions of a plan differ: names of steps, each in the order of its plan.

@@ -130,6 +130,8 @@ pub enum Move {
     Replan,
     /// A person is asked.
     Wait,
+    /// Its plan is to wait for a person's yes.
+    Gate,
     /// Somebody wants it stopped.
     Cancel,
     /// It got its result.
@@ -138,7 +140,7 @@ pub enum Move {
 
 impl Move {
     /// Every move.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Expand,
         Self::Decide,
         Self::Start,
@@ -147,6 +149,7 @@ impl Move {
         Self::Verify,
         Self::Replan,
         Self::Wait,
+        Self::Gate,
         Self::Cancel,
         Self::Finish,
     ];
@@ -174,6 +177,8 @@ impl NodeState {
         (Self::Created, Move::Expand, Self::RunningChildren),
         (Self::Created, Move::Start, Self::Executing),
         (Self::Created, Move::Decide, Self::Deciding),
+        // Its call waits for a person's yes.
+        (Self::Created, Move::Wait, Self::WaitingInput),
         (Self::Created, Move::Cancel, Self::Cancelling),
         // Skipped, or refused before anything began.
         (Self::Created, Move::Finish, Self::Terminal),
@@ -181,6 +186,7 @@ impl NodeState {
         (Self::Deciding, Move::Decide, Self::Deciding),
         (Self::Deciding, Move::Start, Self::Executing),
         (Self::Deciding, Move::Expand, Self::RunningChildren),
+        (Self::Deciding, Move::Gate, Self::AwaitingApproval),
         (Self::Deciding, Move::Park, Self::Parked),
         (Self::Deciding, Move::Aggregate, Self::Aggregating),
         (Self::Deciding, Move::Verify, Self::Verifying),
@@ -212,6 +218,9 @@ impl NodeState {
         (Self::RunningChildren, Move::Cancel, Self::Cancelling),
         (Self::RunningChildren, Move::Finish, Self::Terminal),
         (Self::Aggregating, Move::Aggregate, Self::Aggregating),
+        // A limit was raised before what there was had been handed back.
+        (Self::Aggregating, Move::Start, Self::Executing),
+        (Self::Aggregating, Move::Decide, Self::Deciding),
         (Self::Aggregating, Move::Park, Self::Parked),
         (Self::Aggregating, Move::Verify, Self::Verifying),
         (Self::Aggregating, Move::Cancel, Self::Cancelling),
@@ -226,6 +235,10 @@ impl NodeState {
         (Self::Replanning, Move::Replan, Self::Replanning),
         (Self::Replanning, Move::Park, Self::Parked),
         (Self::Replanning, Move::Expand, Self::RunningChildren),
+        (Self::Replanning, Move::Gate, Self::AwaitingApproval),
+        // No plan found a person's yes: it is done directly.
+        (Self::Replanning, Move::Start, Self::Executing),
+        (Self::Replanning, Move::Verify, Self::Verifying),
         (Self::Replanning, Move::Cancel, Self::Cancelling),
         (Self::Replanning, Move::Finish, Self::Terminal),
         (Self::WaitingInput, Move::Start, Self::Executing),

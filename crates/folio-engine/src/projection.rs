@@ -126,6 +126,12 @@ pub fn changes(run: &Run, event: &Event) -> Vec<Change> {
             );
         }
         Event::Resumed { .. } => {}
+        Event::ApprovalAsked { .. }
+        | Event::CallApproved { .. }
+        | Event::CallRejected { .. }
+        | Event::PlanApproved { .. }
+        | Event::PlanRejected { .. }
+        | Event::LimitsChanged { .. } => pages.approval(event),
         Event::PlanEdited {
             node,
             version,

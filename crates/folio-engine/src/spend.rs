@@ -175,6 +175,12 @@ impl Purse {
         })
     }
 
+    /// What is used up and set aside of one dimension.
+    #[must_use]
+    pub fn used(&self, dimension: Dimension) -> u64 {
+        dimension.of(&self.spent.plus(&self.reserved))
+    }
+
     /// What is left of one dimension; `None` if it has no limit.
     #[must_use]
     pub fn free(&self, dimension: Dimension) -> Option<u64> {

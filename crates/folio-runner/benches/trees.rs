@@ -74,6 +74,7 @@ fn new_run(steps: &Value) -> NewRun {
         folder: None,
         shell: Default::default(),
         plan_mode: Default::default(),
+        plan_gate: Default::default(),
         thread: folio_memory::ThreadKey::main(),
         actor: Actor::new(Role::Human, "bench"),
     }

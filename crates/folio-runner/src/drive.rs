@@ -13,7 +13,7 @@ use folio_memory::{Actor, Role, RunId, Seq, ThreadKey};
 use folio_store::commit::RECORD_FORMAT;
 use folio_store::workspace::{Workspace, WorkspaceError};
 use folio_store::{BlobHash, Commit, Committed, Expected, Record, RunAppend, StoreError};
-use folio_tools::{Effect, PageTarget, ToolContext};
+use folio_tools::{Effect, PageTarget, ShellPolicy, ToolContext};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -83,6 +83,9 @@ impl Drive {
     /// Calls that had begun and have no outcome are owed again, by the class of their tools.
     pub(crate) async fn open(shared: Arc<Shared>, id: RunId, fence: u64) -> Result<Self, RunnerError> {
         let (mut run, head) = shared.open(id).await?;
+        if shared.options.has_person {
+            run.ask_first(Some(grants::asks_first(&shared.registry, &run)));
+        }
         if let Some(models) = &shared.options.models {
             let shell = grants::shell_of(&run);
             let (has_person, plan) = (shared.options.has_person, grants::plan_mode_of(&run));
@@ -451,6 +454,10 @@ impl Drive {
                 let (run, head) = self.shared.fold(self.run.id()).await?;
                 let equipment = self.run.equipment().cloned();
                 self.run = run;
+                if self.shared.options.has_person {
+                    let asks = grants::asks_first(&self.shared.registry, &self.run);
+                    self.run.ask_first(Some(asks));
+                }
                 if let Some(equipment) = equipment {
                     self.run.equip(equipment);
                 }
@@ -516,10 +523,13 @@ impl Drive {
             batch,
         };
         self.under_way.calls.insert(call.node, begun);
-        let context = ToolContext {
+        let mut context = ToolContext {
             cancel,
             ..self.context.clone()
         };
+        if call.allowed {
+            context.shell = Arc::new(ShellPolicy::AllowAll);
+        }
         let (registry, memory) = (self.shared.registry.clone(), self.shared.workspace.clone());
         let caller = self.actor();
         self.pending.push(Box::pin(async move {

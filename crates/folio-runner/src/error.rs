@@ -1,7 +1,7 @@
 //! Why a run could not be submitted or driven. How a run *ended* is a result, not an error.
 
 use folio_engine::NodeId;
-use folio_engine::run::{EditError, JournalError};
+use folio_engine::run::{EditError, JournalError, LimitError};
 use folio_memory::RunId;
 use folio_memory::roles::Denied;
 use folio_store::StoreError;
@@ -54,6 +54,21 @@ pub enum RunnerError {
     /// A plan cannot be edited so.
     #[error(transparent)]
     Edit(#[from] EditError),
+    /// A yes or a no was given to nothing.
+    #[error("{path} waits for no yes")]
+    NoApproval {
+        /// Which node.
+        path: String,
+    },
+    /// Only a person says yes and no, and changes limits.
+    #[error("only a person may do that, and {role} is none")]
+    NotAPerson {
+        /// In which role somebody tried to.
+        role: String,
+    },
+    /// A limit cannot be changed so.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
     /// What can only be done to a run that goes on.
     #[error("the run has ended")]
     Ended,

@@ -1,11 +1,13 @@
 //! What a run may use: the folders that its inputs name, one of its own to write to, the commands that were allowed.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use folio_engine::Run;
 use folio_engine::plan::{InputKind, Plan};
-use folio_engine::run::PlanMode;
-use folio_tools::{Access, Root, Roots, RunFolder, ShellPolicy};
+use folio_engine::run::{AsksFirst, PlanMode};
+use folio_tools::tool::Approval;
+use folio_tools::{Access, Registry, Root, Roots, RunFolder, ShellPolicy};
 use serde_json::Value;
 
 use crate::error::RunnerError;
@@ -55,6 +57,17 @@ pub(crate) fn shell_of(run: &Run) -> ShellPolicy {
         .get("shell")
         .and_then(|policy| serde_json::from_value(policy.clone()).ok())
         .unwrap_or_default()
+}
+
+/// Which calls wait for a person's yes: those of tools that ask, unless the run's submitter allowed them.
+pub(crate) fn asks_first(registry: &Registry, run: &Run) -> AsksFirst {
+    let (registry, shell) = (registry.clone(), shell_of(run));
+    Arc::new(move |tool, args| {
+        let asks = registry
+            .get(tool)
+            .is_some_and(|tool| tool.spec().approval == Approval::UnlessAllowed);
+        asks && !(tool == "shell" && shell.allows(args))
+    })
 }
 
 /// Whether its tasks may be taken apart, as its submitter said.

@@ -113,7 +113,8 @@ impl RunnerModels {
         has_person: bool,
         plan: PlanMode,
     ) -> Equipment {
-        let may_call = |name: &str| name != "shell" || *shell != ShellPolicy::AskDenied;
+        // Where somebody is there to say yes, models may ask for commands.
+        let may_call = |name: &str| has_person || name != "shell" || *shell != ShellPolicy::AskDenied;
         let offers = registry
             .specs()
             .filter(|spec| may_call(&spec.name))

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use folio_engine::event::{FORMAT, PlanDifference};
+use folio_engine::event::{Always, FORMAT, NewLimits, PlanDifference};
 use folio_engine::plan::{self, Plan};
-use folio_engine::run::{NodeKind, PlanMode};
+use folio_engine::run::{NodeKind, PlanGate, PlanMode, Waiting};
 use folio_engine::template::{Scope, Templates};
 use folio_engine::{Event, NodeId, NodeResult, Run, projection};
 use folio_memory::id::{Ref, RunHandle};
@@ -60,6 +60,8 @@ pub struct NewRun {
     pub shell: ShellPolicy,
     /// Whether models may take tasks apart.
     pub plan_mode: PlanMode,
+    /// Which of their plans wait for a person's yes.
+    pub plan_gate: PlanGate,
     /// The thread that it belongs to.
     pub thread: ThreadKey,
     /// Who submits it. In a turn, the run is in that turn; otherwise it is a turn of its own.
@@ -205,7 +207,7 @@ impl Runner {
             inputs,
             deadline: Some(now.plus(limits.deadline)),
             run: json!({"id": id.to_string(), "folder": folder, "started_at": now.to_string(), "shell": new.shell,
-                        "plan": new.plan_mode, "turn": turn.to_string()}),
+                        "plan": new.plan_mode, "plan_gate": new.plan_gate.to_json(), "turn": turn.to_string()}),
         };
         // As it will stand in the journal.
         let _said_in_the_event = workspace.clean_event(&mut event);
@@ -417,6 +419,91 @@ impl Runner {
         Ok((version, PlanDifference::default()))
     }
 
+    /// Says yes to what waits for it at `node`: a plan, or a call. `always` is what of the run needs no other yes then; a plan is
+    /// approved as it stands, whatever `always` says. Durable when this returns; whoever drives the run goes on with it.
+    ///
+    /// # Errors
+    ///
+    /// `NoApproval` if nothing waits there, `NotAPerson` if `by` is no person, `Ended`, `Store`.
+    pub async fn approve(
+        &self,
+        run: RunId,
+        node: NodeId,
+        always: Option<Always>,
+        by: &Actor,
+    ) -> Result<(), RunnerError> {
+        let who = person(by)?;
+        let yes = |run: &Run| match run.waiting_at(node) {
+            Some(Waiting::Call(_)) => Ok(Some(Event::CallApproved {
+                node,
+                always,
+                by: who.clone(),
+            })),
+            Some(Waiting::Plan(version)) => Ok(Some(Event::PlanApproved {
+                node,
+                version,
+                by: who.clone(),
+            })),
+            None => Err(no_approval(run, node)),
+        };
+        self.must_go_on(run, &who, yes).await
+    }
+
+    /// Says no to what waits for a yes at `node`: a plan, or a call. Durable when this returns.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::approve`].
+    pub async fn reject(&self, run: RunId, node: NodeId, reason: &str, by: &Actor) -> Result<(), RunnerError> {
+        let who = person(by)?;
+        let no = |run: &Run| match run.waiting_at(node) {
+            Some(Waiting::Call(_)) => Ok(Some(Event::CallRejected {
+                node,
+                reason: reason.to_owned(),
+                by: who.clone(),
+            })),
+            Some(Waiting::Plan(version)) => Ok(Some(Event::PlanRejected {
+                node,
+                version,
+                reason: reason.to_owned(),
+                by: who.clone(),
+            })),
+            None => Err(no_approval(run, node)),
+        };
+        self.must_go_on(run, &who, no).await
+    }
+
+    /// Changes limits of a run, or of a part of it. `limits` makes of what they are what they are to be. Durable when this
+    /// returns.
+    ///
+    /// # Errors
+    ///
+    /// `Limit` if they cannot be so, `NotAPerson`, `Ended`, `Store`.
+    pub async fn change_limits(
+        &self,
+        run: RunId,
+        node: Option<NodeId>,
+        limits: impl Fn(&Run) -> NewLimits,
+        by: &Actor,
+    ) -> Result<(), RunnerError> {
+        let who = person(by)?;
+        let now = self.shared.workspace.clock().now();
+        let change = |run: &Run| Ok(Some(run.change_limits(node, limits(run), &who, now)?));
+        self.must_go_on(run, &who, change).await
+    }
+
+    async fn must_go_on(
+        &self,
+        run: RunId,
+        by: &str,
+        make: impl Fn(&Run) -> Result<Option<Event>, RunnerError>,
+    ) -> Result<(), RunnerError> {
+        match self.request(run, by, make).await? {
+            Requested::Recorded(_) | Requested::Nothing => Ok(()),
+            Requested::Ended => Err(RunnerError::Ended),
+        }
+    }
+
     /// Begins no more calls of a run, or of one subtree of it; what is under way ends. Outlives the driver.
     ///
     /// # Errors
@@ -572,6 +659,25 @@ impl Runner {
             .run(self.shared.workspace.space(), run)
             .await?)
     }
+}
+
+/// The name of a person; an error if whoever it is speaks for a model or a program.
+fn person(by: &Actor) -> Result<String, RunnerError> {
+    if by.role == Role::Human {
+        Ok(by.to_string())
+    } else {
+        Err(RunnerError::NotAPerson {
+            role: by.role.to_string(),
+        })
+    }
+}
+
+fn no_approval(run: &Run, node: NodeId) -> RunnerError {
+    let path = match run.node(node).map_or("", |view| view.path) {
+        "" => "the run".to_owned(),
+        path => path.to_owned(),
+    };
+    RunnerError::NoApproval { path }
 }
 
 /// The names and arguments of the tools in `registry`, as a plan is checked against them.

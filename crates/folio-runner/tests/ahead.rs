@@ -79,6 +79,7 @@ impl House {
             folder: None,
             shell: Default::default(),
             plan_mode: Default::default(),
+            plan_gate: Default::default(),
             thread: folio_memory::ThreadKey::main(),
             actor: Actor::new(Role::Human, "test"),
         };

@@ -8,8 +8,9 @@ mod models_support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use folio_engine::event::NewLimits;
 use folio_engine::{Event, NodeId, Run};
-use folio_memory::{RunId, Seq};
+use folio_memory::{Actor, Role, RunId, Seq};
 use folio_model::{Cue, ScriptedModel};
 use folio_runner::Runner;
 use folio_store::Store;
@@ -32,6 +33,12 @@ enum Outside {
     Nothing,
     /// Answers whatever is asked.
     Answers,
+    /// Says yes to whatever waits for it.
+    Approves,
+    /// Adds a step to the plan that waits.
+    Edits,
+    /// Raises a limit of the run whose plan waits, and says yes then.
+    Raises,
 }
 
 fn mending() -> Vec<Cue> {
@@ -86,6 +93,29 @@ fn asking() -> Vec<Cue> {
     ]
 }
 
+fn gated() -> Vec<Cue> {
+    vec![
+        planning(
+            "paint two doors",
+            json!([{"id": "front", "title": "front door", "criteria": ["x"]}, {"id": "back", "title": "back door", "criteria": ["x"]}]),
+        ),
+        doing("front door", "mend", json!({"what": "front"})),
+        finishing("front door"),
+        doing("back door", "mend", json!({"what": "back"})),
+        finishing("back door"),
+        doing("sweep the floor", "mend", json!({"what": "floor"})),
+        finishing("sweep the floor"),
+        aggregating("paint two doors", "all doors"),
+    ]
+}
+
+fn climbing() -> Vec<Cue> {
+    vec![
+        doing("clear the gutter", "climb", json!({"what": "ladder"})),
+        finishing("clear the gutter"),
+    ]
+}
+
 fn items() -> Vec<Cue> {
     vec![
         planning(
@@ -135,6 +165,28 @@ fn scenarios() -> Vec<Scenario> {
         ),
         of("question", "paint two doors", json!({}), asking, Outside::Answers),
         of(
+            "gate",
+            "paint two doors",
+            json!({"gate": "root"}),
+            gated,
+            Outside::Approves,
+        ),
+        of(
+            "edit",
+            "paint two doors",
+            json!({"gate": "root"}),
+            gated,
+            Outside::Edits,
+        ),
+        of(
+            "raise",
+            "paint two doors",
+            json!({"gate": "root", "budget": {"model_calls": 4}}),
+            gated,
+            Outside::Raises,
+        ),
+        of("approval", "clear the gutter", json!({}), climbing, Outside::Approves),
+        of(
             "budget stop",
             "count the stars",
             json!({"budget": {"model_calls": 5}}),
@@ -176,11 +228,9 @@ async fn drive(runner: &Runner, run: RunId, outside: Outside) -> Result<(), foli
     loop {
         tokio::select! {
             driven = &mut driving => return driven.unwrap().map(|_| ()),
-            () = tokio::task::yield_now(), if outside == Outside::Answers => {
+            () = tokio::task::yield_now(), if outside != Outside::Nothing => {
                 let Ok(loaded) = runner.load(run).await else { continue };
-                if let Some((node, _)) = loaded.questions().first()
-                    && runner.answer(run, *node, "blue", "ada").await.is_err()
-                {
+                if steered(runner, &loaded, outside).await.is_err() {
                     // The store is gone, and whoever drives the run waits for an answer: its process ends, too.
                     driving.abort();
                     let _aborted = driving.await;
@@ -188,6 +238,32 @@ async fn drive(runner: &Runner, run: RunId, outside: Outside) -> Result<(), foli
                 }
             }
         }
+    }
+}
+
+/// Does what somebody does from outside, if it is time for it.
+async fn steered(runner: &Runner, run: &Run, outside: Outside) -> Result<(), folio_runner::RunnerError> {
+    let (id, ada) = (run.id(), Actor::new(Role::Human, "ada"));
+    if let Some((node, _)) = run.questions().first() {
+        return runner.answer(id, *node, "blue", "ada").await;
+    }
+    let Some((node, _)) = run.waiting().first().copied() else {
+        return Ok(());
+    };
+    match outside {
+        Outside::Edits => {
+            let shown = run.shown_plan(node).unwrap();
+            let text = folio_engine::plan::to_markdown(&shown.steps) + "- [ ] sweep the floor {#sweep}\n";
+            runner.edit_plan(id, Some(node), &text, None, "ada").await.map(drop)
+        }
+        Outside::Raises if run.limits().allowance.model_calls == Some(4) => {
+            let more = |_: &Run| NewLimits {
+                model_calls: Some(40),
+                ..NewLimits::default()
+            };
+            runner.change_limits(id, None, more, &ada).await
+        }
+        _ => runner.approve(id, node, None, &ada).await,
     }
 }
 

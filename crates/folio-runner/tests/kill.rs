@@ -73,6 +73,7 @@ async fn child() {
             folder: None,
             shell: Default::default(),
             plan_mode: Default::default(),
+            plan_gate: Default::default(),
             thread: folio_memory::ThreadKey::main(),
             actor,
         })

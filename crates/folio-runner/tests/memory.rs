@@ -94,6 +94,7 @@ impl House {
             folder: None,
             shell: Default::default(),
             plan_mode: Default::default(),
+            plan_gate: Default::default(),
             thread: work(),
             actor,
         };

@@ -45,6 +45,7 @@ impl House {
             folder: Some(self.folder.path().to_owned()),
             shell: self.shell.clone(),
             plan_mode: Default::default(),
+            plan_gate: Default::default(),
             thread: folio_memory::ThreadKey::main(),
             actor: Actor::new(Role::Human, "test"),
         };

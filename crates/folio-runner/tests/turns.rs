@@ -54,6 +54,7 @@ impl House {
             folder: None,
             shell: Default::default(),
             plan_mode: Default::default(),
+            plan_gate: Default::default(),
             thread: ThreadKey("work".to_owned()),
             actor,
         };

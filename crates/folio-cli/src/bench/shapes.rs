@@ -57,6 +57,7 @@ pub(super) fn new_run(steps: &Value) -> NewRun {
         folder: None,
         shell: Default::default(),
         plan_mode: Default::default(),
+        plan_gate: Default::default(),
         thread: folio::ThreadKey::main(),
         actor: Actor::new(Role::Human, "bench"),
     }

@@ -3,7 +3,8 @@
 use std::fmt::{self, Write as _};
 
 use clap::Args;
-use folio::engine::NodeId;
+use folio::engine::run::Waiting;
+use folio::engine::{NodeId, Run};
 use folio::memory::id::RunRef;
 use folio::runner::{Runner, RunnerOptions};
 use folio::store::{RunQuery, RunRow};
@@ -57,6 +58,10 @@ struct QuestionsShape {
 
 #[derive(Debug, Serialize)]
 struct QuestionShape {
+    /// Names it for `folio approve` and `folio reject`.
+    id: String,
+    /// `question`, `call` or `plan`: what waits for an answer, or for a yes.
+    kind: &'static str,
     run: String,
     run_id: String,
     node_id: String,
@@ -65,12 +70,22 @@ struct QuestionShape {
     options: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     default: Option<String>,
+    /// Of a call: the tool, its arguments, and the hash that names both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call: Option<folio::engine::event::Approval>,
+    /// Of a plan: its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan_version: Option<u32>,
 }
 
 impl Report for QuestionsShape {
     fn text(&self, out: &mut String, _: Style) -> fmt::Result {
         for item in &self.items {
-            writeln!(out, "{} {}: {}", item.run, item.path, item.question)?;
+            if item.kind == "question" {
+                writeln!(out, "{} {}: {}", item.run, item.path, item.question)?;
+            } else {
+                writeln!(out, "{} {} waits for a yes: {}", item.id, item.path, item.question)?;
+            }
             for option in &item.options {
                 writeln!(out, "  - {option}")?;
             }
@@ -107,6 +122,8 @@ pub(super) fn driven_later(context: &Context<'_>, row: &RunRow) {
 async fn open_questions(runner: &Runner, row: &RunRow) -> Result<Vec<QuestionShape>, Failure> {
     let run = runner.load(row.id).await?;
     let shape = |(node, question): (NodeId, &folio::engine::event::Question)| QuestionShape {
+        id: format!("{}.{node}", row.handle),
+        kind: "question",
         run: row.handle.to_string(),
         run_id: row.id.to_string(),
         node_id: node.to_string(),
@@ -114,8 +131,48 @@ async fn open_questions(runner: &Runner, row: &RunRow) -> Result<Vec<QuestionSha
         question: question.text.clone(),
         options: question.options.clone(),
         default: question.default.clone(),
+        call: None,
+        plan_version: None,
     };
     Ok(run.questions().into_iter().map(shape).collect())
+}
+
+/// What of a run waits for a yes.
+fn waiting(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
+    let shape = |(node, waiting): (NodeId, Waiting<'_>)| {
+        let (kind, question, call, plan_version) = match waiting {
+            Waiting::Call(approval) => (
+                "call",
+                format!("{} {}", approval.tool, approval.args),
+                Some(approval.clone()),
+                None,
+            ),
+            Waiting::Plan(version) => {
+                let steps = run.steps(node);
+                let titles: Vec<String> = steps.iter().map(|step| run.title(step.id)).collect();
+                (
+                    "plan",
+                    format!("a plan of {} steps: {}", steps.len(), titles.join(", ")),
+                    None,
+                    Some(version),
+                )
+            }
+        };
+        QuestionShape {
+            id: format!("{}.{node}", row.handle),
+            kind,
+            run: row.handle.to_string(),
+            run_id: row.id.to_string(),
+            node_id: node.to_string(),
+            path: run.node(node).map_or_else(String::new, |view| view.slug().to_owned()),
+            question,
+            options: Vec::new(),
+            default: None,
+            call,
+            plan_version,
+        }
+    };
+    run.waiting().into_iter().map(shape).collect()
 }
 
 /// Carries out `folio questions`.
@@ -135,6 +192,7 @@ pub(crate) async fn questions(context: &Context<'_>, arguments: Questions) -> Re
     let mut items = Vec::new();
     for row in &rows {
         items.extend(open_questions(&runner, row).await?);
+        items.extend(waiting(row, &runner.load(row.id).await?));
     }
     context.output.report(&QuestionsShape { items })?;
     Ok(Exit::Done)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use folio::engine::plan::{InputKind, Plan};
-use folio::engine::run::PlanMode;
+use folio::engine::run::{PlanGate, PlanMode};
 use folio::runner::{NewRun, Runner, RunnerModels, RunnerOptions};
 use folio::tools::{Registry, ShellPolicy};
 use serde_json::Value;
@@ -32,7 +32,10 @@ pub(crate) struct Run {
     /// Whether models take tasks apart
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     planning: Planning,
-    /// Let the tool `shell` run any command; without it, it runs none
+    /// Which plans of models wait for a person's yes: never, root, depth<=N, always, if_cost>USD
+    #[arg(long, value_name = "WHICH", default_value = "never")]
+    plan_gate: PlanGate,
+    /// Let the tool `shell` run any command; without it, each waits for a person's yes, or is refused if nobody is there
     #[arg(long)]
     allow_shell: bool,
     /// Do not go on with runs whose process is gone
@@ -75,6 +78,9 @@ pub(crate) struct Minds {
     /// Nobody is there to answer questions: their defaults hold [default: if there is no terminal]
     #[arg(long)]
     non_interactive: bool,
+    /// Somebody answers elsewhere (`folio questions`), although there is no terminal
+    #[arg(long, conflicts_with = "non_interactive")]
+    attended: bool,
 }
 
 impl Minds {
@@ -92,7 +98,7 @@ impl Minds {
     }
 
     fn has_person(&self, is_attended: bool) -> bool {
-        !self.non_interactive && (is_attended || std::io::stdin().is_terminal())
+        !self.non_interactive && (self.attended || is_attended || std::io::stdin().is_terminal())
     }
 }
 
@@ -137,13 +143,20 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
             return Err(nothing.hint(WITHOUT_MODEL));
         }
     };
+    let has_person = run.minds.has_person(false);
+    if run.plan_gate != PlanGate::Never && !has_person {
+        let nobody = "plans are to wait for a person's yes, and nobody is there to say it";
+        return Err(Failure::usage("nobody_to_approve", nobody).hint(
+            "--attended says that somebody answers elsewhere, with `folio approve`; --plan-gate never waits for nobody",
+        ));
+    }
     let current = &context.settings.current;
     let inputs = inputs_of(&plan, run.inputs, current)?;
     let models = models::open(run.minds.model.as_deref(), &context.settings)?;
     if run.plan.is_none() && models.is_none() {
         return Err(without_model());
     }
-    let runner = run.driving.runner(context, models, run.minds.has_person(false)).await?;
+    let runner = run.driving.runner(context, models, has_person).await?;
     let goal = run.goal;
     let shell = if run.allow_shell {
         ShellPolicy::AllowAll
@@ -157,6 +170,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         folder: Some(current.clone()),
         shell,
         plan_mode: run.planning.into(),
+        plan_gate: run.plan_gate,
         thread: context.settings.thread.clone(),
         actor: context.actor(),
     };

@@ -109,6 +109,14 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         Event::Resumed { in_flight } => Some(format!("[{elapsed:>6}] taken up again, {} in flight", in_flight.len())),
         Event::Decided { node, .. } => line("decided", *node, &event.in_words()),
         Event::Planned { node, .. } => line("planned", *node, &event.in_words()),
+        Event::ApprovalAsked { node, .. } => line("waits", *node, &event.in_words()),
+        Event::PlanApproved { node, .. } | Event::CallApproved { node, .. } => {
+            line("approved", *node, &event.in_words())
+        }
+        Event::PlanRejected { node, .. } | Event::CallRejected { node, .. } => {
+            line("rejected", *node, &event.in_words())
+        }
+        Event::LimitsChanged { .. } => Some(format!("[{elapsed:>6}] limits changed, as {}", event.in_words())),
         Event::PlanEdited { node, .. } => line("edited", *node, &event.in_words()),
         Event::AskFailed { node, .. } => line("retry", *node, &event.in_words()),
         Event::Rejected { node, .. } => line("rejected", *node, &event.in_words()),

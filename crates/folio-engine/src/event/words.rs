@@ -1,6 +1,6 @@
 //! What happened, in one line for people: the same for a terminal, a trace and a page.
 
-use super::Event;
+use super::{Always, Event};
 use crate::result::Finding;
 
 /// Characters of a line.
@@ -25,11 +25,28 @@ impl Event {
             Self::Decided { by, reason, .. } if by == "model" => format!("does it directly: {reason}"),
             Self::Decided { by, reason, .. } => format!("does it directly ({by}): {reason}"),
             Self::Planned {
-                version, steps, reason, ..
+                version,
+                steps,
+                reason,
+                awaits,
+                ..
             } => {
                 let steps = steps.as_array().map_or(0, Vec::len);
-                format!("plan {version}, {steps} steps: {reason}")
+                let waits = if *awaits { ", waits for a yes" } else { "" };
+                format!("plan {version}, {steps} steps{waits}: {reason}")
             }
+            Self::PlanApproved { version, by, .. } => format!("plan {version}, approved by {by}"),
+            Self::PlanRejected {
+                version, reason, by, ..
+            } => format!("plan {version}, rejected by {by}: {reason}"),
+            Self::ApprovalAsked { approval, .. } => crate::run::call_in_words(&approval.tool, &approval.args),
+            Self::CallApproved { always, by, .. } => match always {
+                None => by.clone(),
+                Some(Always::Tool) => format!("{by}, and every call of the tool"),
+                Some(Always::Arguments) => format!("{by}, and every call with these arguments"),
+            },
+            Self::CallRejected { reason, by, .. } => format!("{by}: {reason}"),
+            Self::LimitsChanged { limits, by, .. } => format!("{by}: {}", limits.in_words()),
             Self::PlanEdited {
                 version,
                 difference,

@@ -1,11 +1,11 @@
-//! What a change of a plan by a person writes to the tree of pages.
+//! What people who steer a run write to the tree of pages: changes of plans, yes and no, other limits.
 
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Status};
 use folio_memory::{Change, FieldChange, NewEntry, PageId, Trust};
 use serde_json::json;
 
 use super::{Projection, branch_page, plan_page};
-use crate::event::PlanDifference;
+use crate::event::{Event, PlanDifference};
 use crate::node::NodeId;
 use crate::result::{Outcome, StopReason};
 use crate::run::{NodeKind, NodeView};
@@ -51,6 +51,38 @@ impl Projection<'_> {
             let is_new = node.child(version, step.slug(), "") == step.id;
             self.put_step(page, &step, is_new, &mut order);
         }
+    }
+
+    /// What waits for a yes, what was said, and changed limits.
+    pub(super) fn approval(&mut self, event: &Event) {
+        let Some(node) = event.node().or_else(|| self.run.tree().first().map(|root| root.id)) else {
+            return;
+        };
+        let (title, body) = match event {
+            Event::ApprovalAsked { approval, .. } => {
+                ("Waits for a yes", format!("{} {}", approval.tool, approval.args))
+            }
+            Event::CallApproved { .. } => ("Allowed", event.in_words()),
+            Event::CallRejected { .. } => ("Not allowed", event.in_words()),
+            Event::PlanApproved { .. } => ("Plan approved", event.in_words()),
+            Event::PlanRejected { .. } => ("Plan rejected", event.in_words()),
+            _ => ("Limits changed", event.in_words()),
+        };
+        if let Some(view) = self
+            .run
+            .node(node)
+            .filter(|view| view.kind.is_task() && view.parent.is_some())
+        {
+            self.branch(&view);
+        }
+        if let Event::PlanRejected { .. } = event {
+            for gone in self.run.superseded(node) {
+                self.archive_step(&gone);
+            }
+        }
+        let count = self.run.steered();
+        let id = format!("{}/{count}/{node}", event.name());
+        self.log(branch_page(self.run, node), &id, title, body, None, Owner::user());
     }
 
     /// A step that is no part of the plan any more, with what is in it.

@@ -117,6 +117,12 @@ impl Run {
             Err(BodyNeeded(hash)) => result.notes = format!("{} (the body {hash} is missing)", result.notes),
         }
         self.judge(index, &task.criteria, &mut result);
+        let limit = self.limits.output_bytes_max;
+        if !fits(&answer.output, limit) {
+            let notes = format!("its output has more than the {limit} bytes that the budget allows");
+            let severity = self.severity_of(index, StopReason::BudgetBytes);
+            return NodeResult::failed(severity, StopReason::BudgetBytes, notes);
+        }
         result.output = Output::Inline(answer.output);
         result
     }
@@ -267,6 +273,27 @@ fn finished(node: NodeId, result: NodeResult) -> Event {
     Event::Finished {
         node,
         result: Box::new(result),
+    }
+}
+
+/// Whether a value has at most `limit` bytes of JSON text. Stops counting there.
+fn fits(value: &Value, limit: u64) -> bool {
+    struct Counter(u64);
+    impl std::io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 = self
+                .0
+                .checked_sub(bytes.len() as u64)
+                .ok_or(std::io::ErrorKind::FileTooLarge)?;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => limit >= 8,
+        other => serde_json::to_writer(&mut Counter(limit), other).is_ok(),
     }
 }
 

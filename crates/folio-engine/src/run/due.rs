@@ -57,6 +57,8 @@ pub struct CallAction {
     pub args: Value,
     /// How long it may take.
     pub timeout: Option<std::time::Duration>,
+    /// Whether a person said yes to it: then what the run was not granted does not keep it from being made.
+    pub allowed: bool,
 }
 
 impl CallAction {
@@ -166,6 +168,7 @@ impl Run {
             .take_while(|(at, _)| *at <= now)
             .map(|(_, index)| index);
         actions.extend(self.asking.iter().filter_map(|index| self.unattended(*index, now)));
+        actions.extend(self.unapproved().into_iter().map(Action::Record));
         for index in self.ready.iter().chain(parked) {
             if self.is_paused(*index) {
                 continue;
@@ -234,7 +237,7 @@ impl Run {
         retry.into_iter().chain(deadline).chain(questions).min()
     }
 
-    fn failing(&self, index: usize, reason: StopReason, notes: impl Into<String>) -> Event {
+    pub(super) fn failing(&self, index: usize, reason: StopReason, notes: impl Into<String>) -> Event {
         let result = NodeResult::failed(self.severity_of(index, reason), reason, notes);
         Event::Finished {
             node: self.nodes[index].id,
@@ -355,7 +358,10 @@ impl Run {
             return Action::Record(self.failing(index, StopReason::InvalidInput, "it is not a task"));
         };
         match self.call_of(index, task) {
-            Ok(call) => Action::Call(Box::new(call)),
+            Ok(call) => match self.permitted(index, call) {
+                Ok(call) => Action::Call(Box::new(call)),
+                Err(event) => Action::Record(*event),
+            },
             Err(Refusal::Body(hash)) => Action::Load(hash),
             Err(Refusal::Template(reason, notes)) => Action::Record(self.failing(index, reason, notes)),
         }
@@ -401,6 +407,7 @@ impl Run {
             tool: call.tool.clone(),
             args,
             timeout: task.timeout,
+            allowed: false,
         })
     }
 

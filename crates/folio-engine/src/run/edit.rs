@@ -407,6 +407,7 @@ impl Run {
             .ok_or_else(refused)?;
         if state == NodeState::AwaitingApproval {
             self.step_to(node, Move::Expand)?;
+            self.gated.remove(&index);
         }
         self.ready.remove(&index);
         self.settled.remove(&index);

@@ -4,6 +4,7 @@
 //! - `due`: what is owed now, derived from the state and never stored
 //! - `grow`: how the tree grows
 //! - `edit`: how people change a plan that is being carried out
+//! - `approval`: what waits for a person's yes; `raise`: how people change limits
 //! - [`agent`]: tasks that a model does
 //! - `conclude`: from what a tool answered to the event that records it
 //! - `aggregate`: from the results of children to the result of their parent
@@ -12,12 +13,14 @@
 
 pub mod agent;
 mod aggregate;
+mod approval;
 mod conclude;
 mod criteria;
 mod due;
 mod edit;
 mod grow;
 mod limits;
+mod raise;
 mod scope;
 mod state;
 mod tree;
@@ -26,11 +29,13 @@ mod tree;
 mod tests;
 
 pub use agent::{AskAction, Equipment, ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec, PlanMode, Price};
+pub use approval::{AsksFirst, PlanGate, Waiting, micro_usd};
 pub use conclude::{CallAnswer, CallOutcome};
 pub use criteria::{CheckCall, CheckFinding};
 pub(crate) use due::call_in_words;
 pub use due::{Action, CallAction};
 pub use edit::{EditError, ShownPlan};
 pub use limits::Limits;
+pub use raise::LimitError;
 pub use state::{JournalError, Run};
 pub use tree::{Cancel, NodeKind, NodeView};

@@ -7,6 +7,7 @@ use folio_memory::{RunId, Timestamp};
 use serde_json::Value;
 
 use super::agent::Equipment;
+use super::approval::{AskFirst, AskedAbout, PlanGate, Rule};
 use super::limits::Limits;
 use super::tree::{Cancel, Frame, Node, NodeKind, NodeView};
 use crate::event::{Event, FORMAT};
@@ -60,9 +61,21 @@ pub struct Run {
     pub(super) actions: usize,
     /// Plans that took the place of others.
     pub(super) replans: u32,
+    /// Which plans wait for a person's yes, as the run's submitter said.
+    pub(super) gate: PlanGate,
+    /// Nodes whose plan waits for a yes.
+    pub(super) gated: BTreeSet<usize>,
+    /// Calls that a person was asked about, until their nodes have ended.
+    pub(super) asked_about: BTreeMap<usize, AskedAbout>,
+    /// What needs no other yes.
+    pub(super) rules: Vec<Rule>,
+    /// Which calls wait for a yes, if somebody is there to say it. Not part of what the journal says.
+    pub(super) asks_first: Option<AskFirst>,
     /// How many subtrees are paused.
     pub(super) paused: u32,
     pauses: u32,
+    /// How often somebody was asked for a yes, said one or a no, or changed limits.
+    steered: u32,
 }
 
 /// Why a journal cannot be folded. It was not written by a correct runner, or by a newer one.
@@ -126,8 +139,14 @@ impl Run {
             answers: BTreeMap::new(),
             actions: 0,
             replans: 0,
+            gate: PlanGate::default(),
+            gated: BTreeSet::new(),
+            asked_about: BTreeMap::new(),
+            rules: Vec::new(),
+            asks_first: None,
             paused: 0,
             pauses: 0,
+            steered: 0,
         }
     }
 
@@ -182,6 +201,18 @@ impl Run {
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// When it must be over, if there is such a moment.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.deadline
+    }
+
+    /// Its nodes that stand in plans: those that count against the limit of nodes.
+    #[must_use]
+    pub fn planned_nodes(&self) -> usize {
+        self.nodes_in_plans()
     }
 
     /// When it was started; `None` before.
@@ -276,6 +307,12 @@ impl Run {
     #[must_use]
     pub fn pauses(&self) -> u32 {
         self.pauses
+    }
+
+    /// How often somebody was asked for a yes, said one or a no, or changed limits.
+    #[must_use]
+    pub fn steered(&self) -> u32 {
+        self.steered
     }
 
     /// The node whose path of slugs is `path`; of several versions of a plan, the step of the last.
@@ -416,6 +453,18 @@ impl Run {
             }
             Event::Paused { node, .. } => self.pause(*node, true),
             Event::Continued { node, .. } => self.pause(*node, false),
+            Event::LimitsChanged { node, limits, .. } => {
+                self.steered += 1;
+                self.limits_changed(*node, limits)
+            }
+            Event::ApprovalAsked { .. }
+            | Event::CallApproved { .. }
+            | Event::CallRejected { .. }
+            | Event::PlanApproved { .. }
+            | Event::PlanRejected { .. } => {
+                self.steered += 1;
+                self.apply_approval(event)
+            }
             Event::PlanEdited {
                 node,
                 version,
@@ -470,6 +519,7 @@ impl Run {
                 .into(),
         );
         self.run_variable = Arc::new(run.clone());
+        self.gate = Self::gate_in(run);
         self.deadline = deadline;
         self.started_at = Some(at);
         let id = NodeId::root(self.id);
@@ -509,6 +559,7 @@ impl Run {
                 Move::Verify => "proposed",
                 Move::Replan => "asked to replan",
                 Move::Wait => "questioned",
+                Move::Gate => "planned",
             })
         })?;
         self.nodes[index].state = next;
@@ -542,7 +593,7 @@ impl Run {
     }
 
     /// One thing that `index` waited for has come.
-    fn release(&mut self, index: usize) {
+    pub(super) fn release(&mut self, index: usize) {
         let node = &mut self.nodes[index];
         node.waits_left = node.waits_left.saturating_sub(1);
         if node.waits_left == 0 && node.state == NodeState::Created && !self.skipped.contains(&index) {
@@ -556,6 +607,8 @@ impl Run {
         self.settled.remove(&index);
         self.executing.remove(&index);
         self.stopping.remove(&index);
+        self.gated.remove(&index);
+        self.asked_about.remove(&index);
         let node = &mut self.nodes[index];
         if let Some(retry_at) = node.retry_at.take() {
             self.parked.remove(&(retry_at, index));
@@ -642,6 +695,8 @@ impl Run {
                 continue;
             }
             node.cancel = Some(why);
+            self.gated.remove(&index);
+            let node = &mut self.nodes[index];
             let before = node.state;
             if let Some(next) = before.next(Move::Cancel) {
                 node.state = next;

@@ -22,6 +22,7 @@ mod models;
 mod models_limits;
 mod properties;
 mod retry;
+mod steering;
 
 /// A run without a runner: calls are answered by a function, in an order that a seed decides.
 struct Sim {

@@ -52,6 +52,12 @@ pub(crate) fn registry(effects: &Effects) -> Registry {
         ),
         done: Arc::clone(effects),
     }));
+    registry.register(Arc::new(Counting {
+        spec: ToolSpec::new("climb", Effect::Idempotent, "Climbs onto something.")
+            .optional("what", folio_tools::ArgKind::Text, "What.")
+            .needs_approval(),
+        done: Arc::clone(effects),
+    }));
     registry
 }
 
@@ -91,6 +97,10 @@ pub(crate) fn of_goal(goal: &str, extra: Value) -> NewRun {
         folder: None,
         shell: Default::default(),
         plan_mode: Default::default(),
+        plan_gate: extra["gate"]
+            .as_str()
+            .map(|gate| gate.parse().unwrap())
+            .unwrap_or_default(),
         thread: ThreadKey::main(),
         actor: Actor::new(Role::Human, "test"),
     }

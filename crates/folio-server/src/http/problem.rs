@@ -180,6 +180,13 @@ impl From<RunnerError> for Problem {
             error @ RunnerError::NotAnOption { .. } => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "not_an_option", error.to_string())
             }
+            error @ RunnerError::NoApproval { .. } => {
+                Self::new(StatusCode::NOT_FOUND, "no_approval", error.to_string())
+            }
+            error @ RunnerError::NotAPerson { .. } => {
+                Self::new(StatusCode::FORBIDDEN, "role_denied", error.to_string())
+            }
+            error @ RunnerError::Limit(_) => Self::new(StatusCode::CONFLICT, "limit_unusable", error.to_string()),
             error @ RunnerError::Ended => Self::new(StatusCode::CONFLICT, "run_ended", error.to_string()),
             RunnerError::Edit(error) => error.into(),
             error @ RunnerError::Inputs { .. } => {

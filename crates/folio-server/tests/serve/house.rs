@@ -42,17 +42,26 @@ pub(crate) struct House {
 
 impl House {
     pub(crate) async fn new() -> Self {
-        Self::of(None).await
+        Self::of(None, false).await
+    }
+
+    /// With somebody there to answer.
+    pub(crate) async fn attended() -> Self {
+        Self::of(None, true).await
     }
 
     pub(crate) async fn with_mcp(options: McpOptions) -> Self {
-        Self::of(Some(options)).await
+        Self::of(Some(options), false).await
     }
 
-    async fn of(mcp: Option<McpOptions>) -> Self {
+    async fn of(mcp: Option<McpOptions>, has_person: bool) -> Self {
         let folio = Folio::open("memory:").await.unwrap();
         let workspace = folio.workspace(SpaceName::main());
-        let runner = Runner::new(workspace, Registry::with_builtins(), RunnerOptions::default());
+        let options = RunnerOptions {
+            has_person,
+            ..RunnerOptions::default()
+        };
+        let runner = Runner::new(workspace, Registry::with_builtins(), options);
         let options = ServeOptions::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         let mut server = Server::bind(&options, runner.clone()).await.unwrap();
         if let Some(options) = mcp {
@@ -82,6 +91,7 @@ impl House {
             folder: None,
             shell: Default::default(),
             plan_mode: Default::default(),
+            plan_gate: Default::default(),
             thread: folio::ThreadKey::main(),
             actor: person(),
         };

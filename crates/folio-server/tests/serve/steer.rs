@@ -52,3 +52,37 @@ async fn a_plan_is_read_and_put_back_with_its_version_e9_14() {
     house.refuses(&format!("/runs/{run}/plan?node=a"), 404, "no_plan").await;
     house.stop().await.unwrap();
 }
+
+#[tokio::test]
+async fn a_call_waits_for_a_yes_in_the_inbox_and_gets_it_over_http_e9_14() {
+    let house = House::attended().await;
+    let run = house
+        .submit("[{id: one, do: {tool: shell, args: {argv: [echo, hello]}}}]")
+        .await;
+    let driver = house.runner.clone();
+    let driving = tokio::spawn(async move { driver.drive(run).await });
+    let path = format!("/runs/{run}/questions");
+    let mut asked = house.get(&path).await.json();
+    while asked["items"].as_array().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+        asked = house.get(&path).await.json();
+    }
+    let item = &asked["items"][0];
+    assert_eq!(
+        (&item["kind"], &item["call"]["tool"]),
+        (&json!("call"), &json!("shell")),
+        "{asked}"
+    );
+    let at = format!("/approvals/{}", item["id"].as_str().unwrap());
+    is_problem(&house.post(&at, "{}").await, 422, "body_invalid");
+    let said = house.post(&at, "{\"approve\": false, \"reason\": \"no\"}").await;
+    assert_eq!(said.status, 202, "{said:?}");
+    driving.await.unwrap().unwrap();
+    is_problem(&house.post(&at, "{\"approve\": true}").await, 409, "run_ended");
+    is_problem(
+        &house.post("/approvals/nothing", "{\"approve\": true}").await,
+        404,
+        "no_approval",
+    );
+    house.stop().await.unwrap();
+}

@@ -111,6 +111,23 @@ async fn shell(request: &ToolRequest, context: &ToolContext) -> Result<ToolRespo
     Ok(response(request, &brief, &finished, stdout.finish(), stderr.finish()))
 }
 
+impl ShellPolicy {
+    /// Whether a call of `shell` with these arguments is run without anybody being asked.
+    #[must_use]
+    pub fn allows(&self, args: &Value) -> bool {
+        let Ok(args) = serde_json::from_value::<Args>(args.clone()) else {
+            // What cannot be read is not run, either.
+            return true;
+        };
+        let argv = match (args.argv, args.command) {
+            (Some(argv), None) => argv,
+            (None, Some(command)) => vec!["sh".to_owned(), "-c".to_owned(), command],
+            _ => return true,
+        };
+        allowed(self, &argv, args.env.is_some(), "").is_ok()
+    }
+}
+
 fn allowed(policy: &ShellPolicy, argv: &[String], changes_environment: bool, shown: &str) -> Result<(), ToolError> {
     let denied = |why: &str| {
         let brief: String = shown.chars().take(80).collect();

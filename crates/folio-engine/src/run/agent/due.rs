@@ -93,6 +93,10 @@ impl Run {
                 self.ask(index, Purpose::Aggregate, has_room)
             }
             Stage::Verifying => self.verifying(index, has_room),
+            // A plan that a person rejected may have one other, if plans are left (E9.8, E9.14).
+            Stage::Replanning if agent.is_rejected && !self.may_plan_after_no(index) => {
+                Some(Action::Record(self.without_approved_plan(index)))
+            }
             Stage::Replanning => self.ask(index, Purpose::Replan, has_room),
             Stage::HandingBack => self.ask(index, Purpose::HandBack, has_room),
         }
@@ -139,7 +143,7 @@ impl Run {
     }
 
     /// How many plans node `index` is inside of: those of models, and those that were written.
-    fn plans_around(&self, index: usize) -> u32 {
+    pub(in crate::run) fn plans_around(&self, index: usize) -> u32 {
         let parents = std::iter::successors(self.nodes[index].parent, |parent| self.nodes[*parent].parent);
         let plans = parents.filter(|parent| matches!(self.nodes[*parent].kind, NodeKind::Plan | NodeKind::Model));
         u32::try_from(plans.count()).unwrap_or(u32::MAX)
@@ -275,6 +279,7 @@ impl Run {
             Purpose::Decide | Purpose::Work => Event::Spent { node, reason },
             Purpose::Aggregate | Purpose::HandBack => self.rolled_up(index, Some(reason)),
             Purpose::Judge => self.unjudged(index, &format!("there was no budget left to judge it ({reason})")),
+            Purpose::Replan if self.has_rejected_plan(index) => self.without_approved_plan(index),
             Purpose::Replan => self.conclusion(index, Some(reason)),
         }
     }
@@ -285,6 +290,7 @@ impl Run {
         match purpose {
             Purpose::Judge => self.unjudged(index, &format!("the judge did not answer: {}", failure.message)),
             Purpose::Aggregate => self.rolled_up(index, Some(failure.reason)),
+            Purpose::Replan if self.has_rejected_plan(index) => self.without_approved_plan(index),
             Purpose::Replan => self.conclusion(index, Some(failure.reason)),
             Purpose::Decide | Purpose::Work | Purpose::HandBack => {
                 let severity = match failure.reason {
@@ -301,7 +307,7 @@ impl Run {
     }
 
     /// The result that follows from the steps, or from what a model did, without a model (E9.13).
-    pub(super) fn rolled_up(&self, index: usize, reason: Option<StopReason>) -> Event {
+    pub(in crate::run) fn rolled_up(&self, index: usize, reason: Option<StopReason>) -> Event {
         let mut result = self.roll_up(index);
         if reason.is_some() {
             result.status = result.status.max(Outcome::Partial);
@@ -461,6 +467,19 @@ impl Run {
                     .as_ref()
                     .is_some_and(|result| result.status == Outcome::Failed)
         })
+    }
+
+    pub(super) fn has_rejected_plan(&self, index: usize) -> bool {
+        self.agent(index).is_some_and(|agent| agent.is_rejected)
+    }
+
+    /// Whether there may be another plan after a person rejected one: once for a task, within the numbers of E9.8.
+    fn may_plan_after_no(&self, index: usize) -> bool {
+        let Some(agent) = self.agent(index) else { return false };
+        let done = u32::try_from(agent.versions.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        agent.rejected_plans.len() < 2
+            && done < self.limits.replans_max
+            && self.replans < self.limits.replans_in_run_max
     }
 
     /// Whether node `index` may plan anew; if not, the reason to give if there is one (E9.8).

@@ -117,8 +117,12 @@ pub(super) struct Agent {
     pub(super) versions: Vec<Version>,
     pub(super) proposal: Option<Box<Proposal>>,
     pub(super) verdicts: Vec<Verdict>,
-    /// The limit that was reached.
+    /// The limit that was reached, and what it did until then.
     pub(super) spent: Option<StopReason>,
+    pub(super) was_at: Stage,
+    /// Why people rejected plans for it, and whether another is to be made because of the last.
+    pub(super) rejected_plans: Vec<String>,
+    pub(super) is_rejected: bool,
     pub(super) question: Option<Box<Question>>,
     /// The per cent of its budget that the model is told of.
     pub(super) warned: Option<u64>,
@@ -148,6 +152,9 @@ impl Agent {
             proposal: None,
             verdicts: Vec::new(),
             spent: None,
+            was_at: Stage::Deciding,
+            rejected_plans: Vec::new(),
+            is_rejected: false,
             question: None,
             warned: None,
             is_repeating: false,
@@ -175,12 +182,28 @@ impl Agent {
         met.map(|v| v.criterion.clone()).collect()
     }
 
+    /// A person rejected its last plan: there may be another one.
+    pub(super) fn plan_was_rejected(&mut self, by: &str, reason: &str) {
+        self.rejected_plans.push(format!("{by}: {reason}"));
+        self.is_rejected = true;
+        self.enter(Stage::Replanning);
+    }
+
+    /// The limit that stopped it was raised before it had handed back what it has.
+    pub(super) fn goes_on(&mut self) {
+        self.spent = None;
+        self.stage = self.was_at;
+        self.unread = None;
+        self.aside.clear();
+    }
+
     /// A person made another plan of its last one: it takes its place, and costs no re-plan.
     pub(super) fn plan_was_edited(&mut self, hash: String) {
         if let Some(last) = self.versions.last_mut() {
             last.hash = hash;
         }
         self.proposal = None;
+        self.is_rejected = false;
         self.enter(Stage::Children);
     }
 
@@ -298,8 +321,9 @@ impl Run {
                 version,
                 steps,
                 kept,
+                awaits,
                 ..
-            } => self.planned(*node, *version, steps, kept),
+            } => self.planned(*node, *version, steps, kept, *awaits),
             Event::Wants { node, calls, refused } => {
                 let (index, agent) = self.agent_at(*node, "wants")?;
                 let reply = agent.take_reply();
@@ -345,6 +369,7 @@ impl Run {
             Event::Spent { node, reason } => {
                 let (index, agent) = self.agent_at(*node, "spent")?;
                 agent.spent = Some(*reason);
+                agent.was_at = agent.stage;
                 agent.unread = None;
                 agent.unanswered = None;
                 agent.enter(Stage::HandingBack);
@@ -443,7 +468,11 @@ impl Run {
     fn replied(&mut self, node: NodeId, reply: &Reply, spent: &Spend) -> Result<(), JournalError> {
         let (index, agent) = self.agent_at(node, "replied")?;
         let purpose = agent.pending.map_or(Purpose::Work, |pending| pending.purpose);
-        agent.unread = Some((purpose, Box::new(reply.clone())));
+        // What was to be handed back before a limit was raised is not handed back.
+        let is_needless = purpose == Purpose::HandBack && agent.spent.is_none();
+        if !is_needless {
+            agent.unread = Some((purpose, Box::new(reply.clone())));
+        }
         agent.failures = 0;
         self.settle_call(index, spent);
         self.call_ended(index);
@@ -504,6 +533,7 @@ impl Run {
         let index = self.step_to(node, Move::Start)?;
         self.ready.insert(index);
         let (_, agent) = self.agent_at(node, "decided")?;
+        agent.is_rejected = false;
         let _decision = agent.unread.take();
         agent.unanswered = None;
         agent.enter(Stage::Working);
@@ -519,9 +549,16 @@ impl Run {
         Ok(())
     }
 
-    fn planned(&mut self, node: NodeId, version: u32, steps: &Value, kept: &[NodeId]) -> Result<(), JournalError> {
+    fn planned(
+        &mut self,
+        node: NodeId,
+        version: u32,
+        steps: &Value,
+        kept: &[NodeId],
+        awaits: bool,
+    ) -> Result<(), JournalError> {
         let steps = read_steps(steps)?;
-        let index = self.step_to(node, Move::Expand)?;
+        let index = self.step_to(node, if awaits { Move::Gate } else { Move::Expand })?;
         self.ready.remove(&index);
         let kept: Vec<usize> = kept.iter().map(|id| self.index(*id)).collect::<Result<_, _>>()?;
         self.make_plan(index, &steps, version, &kept);
@@ -531,7 +568,12 @@ impl Run {
         agent.unanswered = None;
         agent.versions.push(Version { hash, met: Vec::new() });
         agent.proposal = None;
+        agent.is_rejected = false;
         agent.enter(Stage::Children);
+        if awaits {
+            self.hold_steps(index);
+            return Ok(());
+        }
         self.settle_if_done(index);
         Ok(())
     }

@@ -180,6 +180,10 @@ impl Run {
                 line_of(&mut text, &format!("{}: {words}{optional}{how}", criterion.id));
             }
         }
+        if matches!(purpose, Purpose::Replan | Purpose::Work) && !agent.rejected_plans.is_empty() {
+            text.push_str("# Plans for it that a person rejected\n");
+            agent.rejected_plans.iter().for_each(|line| line_of(&mut text, line));
+        }
         match purpose {
             Purpose::Decide | Purpose::Work => {
                 let results = self.results_before(index)?;

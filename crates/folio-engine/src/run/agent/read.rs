@@ -44,6 +44,7 @@ impl Run {
         match purpose {
             Purpose::Judge => self.unjudged(index, &notes),
             Purpose::Aggregate => self.rolled_up(index, Some(StopReason::Refused)),
+            Purpose::Replan if self.has_rejected_plan(index) => self.without_approved_plan(index),
             Purpose::Replan => self.conclusion(index, Some(StopReason::Refused)),
             Purpose::Decide | Purpose::Work | Purpose::HandBack => Event::Finished {
                 node: self.nodes[index].id,
@@ -124,6 +125,7 @@ impl Run {
                 Draft::Good(steps) => Event::Planned {
                     node,
                     version: 1,
+                    awaits: self.is_gated(index, &steps),
                     steps,
                     reason,
                     tests,
@@ -470,16 +472,23 @@ impl Run {
 
     fn read_replan(&self, index: usize, reply: &Reply) -> Event {
         let node = self.nodes[index].id;
+        let without = |reason| {
+            if self.has_rejected_plan(index) {
+                self.without_approved_plan(index)
+            } else {
+                self.conclusion(index, reason)
+            }
+        };
         let answer = match self.object_of(reply, &["root_cause"]) {
             Ok(answer) => answer,
             Err(problems) => {
                 return self
                     .rejected_for(index, problems)
-                    .unwrap_or_else(|| self.conclusion(index, Some(StopReason::Unparseable)));
+                    .unwrap_or_else(|| without(Some(StopReason::Unparseable)));
             }
         };
         if answer.get("give_up").and_then(Value::as_bool) == Some(true) {
-            return self.conclusion(index, None);
+            return without(None);
         }
         let dropped = answer.get("drop").and_then(Value::as_array);
         let dropped: Vec<String> = dropped
@@ -499,6 +508,7 @@ impl Run {
                 Event::Planned {
                     node,
                     version,
+                    awaits: self.is_gated(index, &steps),
                     steps,
                     reason: format!("{cause} {changes}").trim().to_owned(),
                     tests: None,
@@ -506,13 +516,13 @@ impl Run {
                 }
             }
             // The same once more leads nowhere (E9.8).
-            Draft::Again => self.conclusion(index, Some(StopReason::Loop)),
+            Draft::Again => without(Some(StopReason::Loop)),
             Draft::Pointless(_, why) => self
                 .rejected_for(index, vec![why])
-                .unwrap_or_else(|| self.conclusion(index, Some(StopReason::Loop))),
+                .unwrap_or_else(|| without(Some(StopReason::Loop))),
             Draft::Wrong(problems) => self
                 .rejected_for(index, problems)
-                .unwrap_or_else(|| self.conclusion(index, Some(StopReason::Unparseable))),
+                .unwrap_or_else(|| without(Some(StopReason::Unparseable))),
         }
     }
 }

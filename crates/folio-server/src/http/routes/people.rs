@@ -6,6 +6,7 @@ use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use folio::engine::run::Waiting;
 use folio::engine::{NodeId, Run};
 use folio::memory::RunId;
 use folio::store::RunRow;
@@ -39,6 +40,10 @@ struct QuestionShape {
     options: Vec<String>,
     /// What holds if nobody answers.
     default: Option<String>,
+    /// `question`, or `call` or `plan`: then it waits for a yes at `/approvals/{id}`.
+    kind: &'static str,
+    /// Of a call: the tool, its arguments, and the hash that names both.
+    call: Option<folio::engine::event::Approval>,
 }
 
 #[derive(Debug, Serialize)]
@@ -56,8 +61,36 @@ fn questions_of(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
         question: question.text.clone(),
         options: question.options.clone(),
         default: question.default.clone(),
+        kind: "question",
+        call: None,
     };
-    run.questions().into_iter().map(shape).collect()
+    let waits = |(node, waiting): (NodeId, Waiting<'_>)| {
+        let (kind, question, call) = match waiting {
+            Waiting::Call(approval) => (
+                "call",
+                format!("{} {}", approval.tool, approval.args),
+                Some(approval.clone()),
+            ),
+            Waiting::Plan(version) => {
+                let titles: Vec<String> = run.steps(node).iter().map(|step| run.title(step.id)).collect();
+                ("plan", format!("plan {version}: {}", titles.join(", ")), None)
+            }
+        };
+        QuestionShape {
+            id: format!("{}.{node}", row.id),
+            run_id: row.id.to_string(),
+            node_id: node.to_string(),
+            path: run.node(node).map_or_else(String::new, |view| view.path.to_owned()),
+            title: run.title(node),
+            question,
+            options: Vec::new(),
+            default: None,
+            kind,
+            call,
+        }
+    };
+    let questions = run.questions().into_iter().map(shape);
+    questions.chain(run.waiting().into_iter().map(waits)).collect()
 }
 
 /// Every question of a run that waits for somebody.

@@ -1,26 +1,30 @@
-//! What people do to the plan of a run: read it, change it.
+//! What people do to the plan of a run: read it, change it; and their yes and no to what waits for it.
 
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Json, Router};
-use folio::engine::event::PlanDifference;
+use folio::engine::event::{Always, PlanDifference};
 use folio::engine::plan::{ShownStep, to_markdown};
 use folio::engine::{NodeId, Run};
 use folio::store::RunRow;
-use serde::Serialize;
+use folio::{Actor, Role};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::runs::WHO;
+use super::part::Accepted;
+use super::runs::{WHO, full, read_body};
 use crate::http::app::App;
 use crate::http::problem::Problem;
 use crate::http::query::{Asked, Named};
 
 pub(super) fn routes() -> Router<App> {
-    Router::new().route("/runs/{run}/plan", get(plan).put(edit_plan))
+    Router::new()
+        .route("/runs/{run}/plan", get(plan).put(edit_plan))
+        .route("/approvals/{approval}", post(decide))
 }
 
 /// The plan of a run, or of a part of it.
@@ -149,6 +153,43 @@ async fn edit_plan(
     let plan = PlanShape::of(&row, &run, node)?;
     let etag = format!("\"{}\"", plan.plan_version);
     Ok(([(header::ETAG, etag)], Json(EditedShape { plan, difference })).into_response())
+}
+
+/// A yes or a no.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Decision {
+    approve: Option<bool>,
+    /// With a yes to a call: what of the run needs no other yes from now on.
+    always: Option<Always>,
+    /// With a no: why.
+    reason: String,
+}
+
+/// Says yes or no to what waits for it: `{"approve": true, "always": "tool"|"arguments"}`, `{"approve": false, "reason": …}`.
+async fn decide(
+    State(app): State<App>,
+    Named((space, approval)): Named<(String, String)>,
+    asked: Asked,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Accepted, Problem> {
+    asked.check(&[])?;
+    let decision: Decision = read_body(&headers, body)?;
+    let missing = || Problem::not_found("no_approval", format!("nothing waits for a yes at {approval}"));
+    let (name, node) = approval.split_once('.').ok_or_else(missing)?;
+    let node: NodeId = node.parse().map_err(|_| missing())?;
+    let row = app.run_row(&space, name).await?;
+    let who = Actor::new(Role::Human, WHO);
+    match decision.approve {
+        Some(true) => app.runner.approve(row.id, node, decision.always, &who).await?,
+        Some(false) => app.runner.reject(row.id, node, &decision.reason, &who).await?,
+        None => {
+            let missing = "`approve` is missing: true or false";
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "body_invalid", missing));
+        }
+    }
+    Ok((StatusCode::ACCEPTED, Json(full(&app, &space, name).await?)))
 }
 
 /// The version that the header `If-Match` names; none if it is not there or is `*`.

@@ -129,6 +129,7 @@ async fn start(call: Call<'_>) -> Result<Answer, Problem> {
         folder: folder.map(Path::to_owned),
         shell: Default::default(),
         plan_mode: Default::default(),
+        plan_gate: Default::default(),
         thread: call.caller.thread.clone(),
         actor: call.caller.actor.clone(),
     };

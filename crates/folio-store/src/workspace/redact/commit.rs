@@ -201,6 +201,14 @@ pub(super) fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed
             cleaner.value(steps, "steps");
             cleaner.text(reason, "reason");
         }
+        Event::PlanApproved { by, .. } | Event::CallApproved { by, .. } | Event::LimitsChanged { by, .. } => {
+            cleaner.text(by, "by");
+        }
+        Event::PlanRejected { reason, by, .. } | Event::CallRejected { reason, by, .. } => {
+            cleaner.text(reason, "reason");
+            cleaner.text(by, "by");
+        }
+        Event::ApprovalAsked { approval, .. } => cleaner.value(&mut approval.args, "args"),
         Event::PlanEdited { steps, by, .. } => {
             cleaner.value(steps, "steps");
             cleaner.text(by, "by");

@@ -1,0 +1,408 @@
+//! What waits for a person's yes: plans and calls (E9.14). A yes and a no are events; nothing that a model can call makes one.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use folio_memory::canonical::canonical;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::due::CallAction;
+use super::state::{JournalError, Run};
+use crate::event::{Always, Approval, Event};
+use crate::node::{Move, NodeId, NodeState};
+use crate::result::{NodeResult, StopReason};
+
+/// Calls of models that a step of a plan is reckoned with: a decision, some work, the end.
+const CALLS_A_STEP: u64 = 3;
+
+/// Which plans of models wait for a person's yes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PlanGate {
+    /// None.
+    #[default]
+    Never,
+    /// That of the run itself.
+    Root,
+    /// Those on the first so many levels; the run's own is level 1.
+    Depth(u32),
+    /// All.
+    Always,
+    /// Those that are reckoned to cost more than so many millionths of a US dollar, and all if nobody knows prices.
+    Cost(u64),
+}
+
+impl fmt::Display for PlanGate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Never => f.write_str("never"),
+            Self::Root => f.write_str("root"),
+            Self::Depth(levels) => write!(f, "depth<={levels}"),
+            Self::Always => f.write_str("always"),
+            Self::Cost(micro) => write!(f, "if_cost>{}.{:06}", micro / 1_000_000, micro % 1_000_000),
+        }
+    }
+}
+
+impl FromStr for PlanGate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is none of never, root, depth<=N, always, if_cost>USD");
+        let text = text.trim();
+        if let Some(levels) = text.strip_prefix("depth<=") {
+            return levels.trim().parse().map(Self::Depth).map_err(|_| wrong());
+        }
+        if let Some(usd) = text.strip_prefix("if_cost>") {
+            return micro_usd(usd).map(Self::Cost).ok_or_else(wrong);
+        }
+        match text {
+            "never" => Ok(Self::Never),
+            "root" => Ok(Self::Root),
+            "always" => Ok(Self::Always),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// Dollars as people write them, in millionths; `None` if they are no amount.
+#[must_use]
+pub fn micro_usd(text: &str) -> Option<u64> {
+    let (whole, part) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
+    let is_number = |text: &str| text.bytes().all(|c| c.is_ascii_digit());
+    if whole.is_empty() && part.is_empty() || !is_number(whole) || !is_number(part) || part.len() > 6 {
+        return None;
+    }
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let part: u64 = format!("{part:0<6}").parse().ok()?;
+    whole.checked_mul(1_000_000)?.checked_add(part)
+}
+
+/// Whether a call, by its tool and its arguments, waits for a person's yes. Whoever drives the run says it.
+pub type AsksFirst = Arc<dyn Fn(&str, &Value) -> bool + Send + Sync>;
+
+/// What was said of a call.
+#[derive(Debug, Clone)]
+pub(super) enum Said {
+    Yes,
+    /// By whom, and why.
+    No(String, String),
+}
+
+/// A call that somebody was asked about.
+#[derive(Debug)]
+pub(super) struct AskedAbout {
+    pub(super) approval: Approval,
+    pub(super) said: Option<Said>,
+}
+
+/// What needs no other yes in the run.
+#[derive(Debug)]
+pub(super) struct Rule {
+    tool: String,
+    hash: Option<String>,
+}
+
+impl Rule {
+    fn covers(&self, approval: &Approval) -> bool {
+        self.tool == approval.tool && self.hash.as_ref().is_none_or(|hash| *hash == approval.hash)
+    }
+}
+
+/// Something that waits for a person's yes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Waiting<'r> {
+    /// A call.
+    Call(&'r Approval),
+    /// A plan, by its version.
+    Plan(u32),
+}
+
+/// The call as it is asked about.
+fn approval_of(tool: &str, args: &Value) -> Approval {
+    let args = canonical(args.clone());
+    let mut first = [0; 8];
+    first.copy_from_slice(&Sha256::digest(format!("{tool} {args}").as_bytes())[..8]);
+    Approval {
+        tool: tool.to_owned(),
+        args,
+        hash: format!("{:016x}", u64::from_be_bytes(first)),
+    }
+}
+
+impl Run {
+    /// Says which calls wait for a person's yes. Without it none is asked about: nobody is there who could say it.
+    pub fn ask_first(&mut self, asks: Option<AsksFirst>) {
+        self.asks_first = asks.map(AskFirst);
+    }
+
+    /// Everything that waits for a person's yes, in the order in which it was made.
+    #[must_use]
+    pub fn waiting(&self) -> Vec<(NodeId, Waiting<'_>)> {
+        let plans = self.gated.iter().map(|index| {
+            let version = self.nodes[*index].plan.as_ref().map_or(0, |plan| plan.version);
+            (*index, Waiting::Plan(version))
+        });
+        let calls = self.asked_about.iter().filter_map(|(index, asked)| {
+            let waits = asked.said.is_none() && self.nodes[*index].state == NodeState::WaitingInput;
+            waits.then_some((*index, Waiting::Call(&asked.approval)))
+        });
+        let mut all: Vec<_> = plans.chain(calls).collect();
+        all.sort_by_key(|(index, _)| *index);
+        all.into_iter()
+            .map(|(index, what)| (self.nodes[index].id, what))
+            .collect()
+    }
+
+    /// What waits for a yes at `node`.
+    #[must_use]
+    pub fn waiting_at(&self, node: NodeId) -> Option<Waiting<'_>> {
+        self.waiting()
+            .into_iter()
+            .find_map(|(at, what)| (at == node).then_some(what))
+    }
+
+    /// What becomes of a call that is due: whether it was allowed, or the event that asks, or that says no.
+    pub(super) fn permitted(&self, index: usize, call: CallAction) -> Result<CallAction, Box<Event>> {
+        // The journal is asked first: what was allowed once stays allowed, whoever drives the run.
+        match self.asked_about.get(&index).and_then(|asked| asked.said.as_ref()) {
+            Some(Said::Yes) => return Ok(CallAction { allowed: true, ..call }),
+            Some(Said::No(by, reason)) => return Err(Box::new(self.said_no(index, by, reason))),
+            None => {}
+        }
+        let asks = self
+            .asks_first
+            .as_ref()
+            .is_some_and(|AskFirst(asks)| asks(&call.tool, &call.args));
+        if !asks && self.rules.is_empty() {
+            return Ok(call);
+        }
+        let approval = approval_of(&call.tool, &call.args);
+        if self.rules.iter().any(|rule| rule.covers(&approval)) {
+            return Ok(CallAction { allowed: true, ..call });
+        }
+        if !asks || call.again {
+            return Ok(call);
+        }
+        Err(Box::new(Event::ApprovalAsked {
+            node: call.node,
+            approval: Box::new(approval),
+        }))
+    }
+
+    fn said_no(&self, index: usize, by: &str, reason: &str) -> Event {
+        let why = if reason.is_empty() {
+            String::new()
+        } else {
+            format!(": {reason}")
+        };
+        let severity = self.severity_of(index, StopReason::PolicyDenied);
+        let result = NodeResult::failed(
+            severity,
+            StopReason::PolicyDenied,
+            format!("{by} did not allow it{why}"),
+        );
+        Event::Finished {
+            node: self.nodes[index].id,
+            result: Box::new(result),
+        }
+    }
+
+    /// What follows for what waits for a yes where nobody is there to say it.
+    pub(super) fn unapproved(&self) -> Vec<Event> {
+        let mut events = Vec::new();
+        let has_person = self.equipment.as_ref().is_some_and(|equipment| equipment.has_person);
+        if !has_person && self.equipment.is_some() {
+            let plans = self.gated.iter();
+            events.extend(plans.map(|index| self.failing(*index, StopReason::NeedsInput, "nobody approved its plan")));
+        }
+        if self.asks_first.is_none() {
+            let calls = self
+                .asked_about
+                .iter()
+                .filter(|(index, asked)| asked.said.is_none() && self.nodes[**index].state == NodeState::WaitingInput);
+            events.extend(calls.map(|(index, _)| self.said_no(*index, "nobody", "nobody is there to say yes")));
+        }
+        events
+    }
+
+    /// Whether the plan that a model made for node `index` waits for a yes.
+    pub(super) fn is_gated(&self, index: usize, steps: &Value) -> bool {
+        match self.gate {
+            PlanGate::Never => false,
+            PlanGate::Root => self.nodes[index].parent.is_none(),
+            PlanGate::Depth(levels) => self.plans_around(index) < levels,
+            PlanGate::Always => true,
+            PlanGate::Cost(limit) => self.reckoned_cost(index, steps).is_none_or(|cost| cost > limit),
+        }
+    }
+
+    /// What a plan is reckoned to cost in millionths of a dollar: three calls for each step of it, as dear as those of its run were
+    /// so far. `None` if nobody knows what calls cost.
+    fn reckoned_cost(&self, _: usize, steps: &Value) -> Option<u64> {
+        self.equipment.as_ref()?.planner.price?;
+        let spent = self.purse()?.spent;
+        let each = spent.micro_usd.div_ceil(spent.model_calls.max(1));
+        let steps = super::agent::read_steps(steps).ok()?;
+        let count = u64::try_from(crate::plan::count_steps(&steps)).unwrap_or(u64::MAX);
+        Some(each.saturating_mul(CALLS_A_STEP).saturating_mul(count))
+    }
+
+    /// Holds the steps of a plan back that was just made.
+    pub(super) fn hold_steps(&mut self, index: usize) {
+        let members = self.nodes[index].plan.as_ref().map(|plan| plan.members.clone());
+        for member in members.unwrap_or_default() {
+            if self.nodes[member].state == NodeState::Created {
+                self.nodes[member].waits_left += 1;
+                self.ready.remove(&member);
+            }
+        }
+        self.gated.insert(index);
+    }
+
+    /// Folds one of the events of this page in.
+    pub(super) fn apply_approval(&mut self, event: &Event) -> Result<(), JournalError> {
+        match event {
+            Event::ApprovalAsked { node, approval } => {
+                let index = self.step_to(*node, Move::Wait)?;
+                self.ready.remove(&index);
+                let asked = AskedAbout {
+                    approval: (**approval).clone(),
+                    said: None,
+                };
+                self.asked_about.insert(index, asked);
+                Ok(())
+            }
+            Event::CallApproved { node, always, .. } => self.call_approved(*node, *always),
+            Event::CallRejected { node, reason, by } => self.say(*node, Said::No(by.clone(), reason.clone())).map(drop),
+            Event::PlanApproved { node, .. } => {
+                let index = self.gated_at(*node, "plan_approved")?;
+                self.step_to(*node, Move::Expand)?;
+                let members = self.nodes[index].plan.as_ref().map(|plan| plan.members.clone());
+                for member in members.unwrap_or_default() {
+                    if self.nodes[member].state == NodeState::Created {
+                        self.release(member);
+                    }
+                }
+                self.settle_if_done(index);
+                Ok(())
+            }
+            Event::PlanRejected {
+                node,
+                version,
+                reason,
+                by,
+                ..
+            } => {
+                let index = self.gated_at(*node, "plan_rejected")?;
+                self.step_to(*node, Move::Replan)?;
+                let members = self.nodes[index].plan.as_ref().map(|plan| plan.members.clone());
+                for member in members.unwrap_or_default() {
+                    self.supersede(member, *version);
+                }
+                if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
+                    agent.plan_was_rejected(by, reason);
+                }
+                self.ready.insert(index);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn gated_at(&mut self, node: NodeId, event: &'static str) -> Result<usize, JournalError> {
+        let index = self.index(node)?;
+        let state = self.nodes[index].state.as_str();
+        if self.gated.remove(&index) {
+            Ok(index)
+        } else {
+            Err(JournalError::Transition { node, state, event })
+        }
+    }
+
+    fn call_approved(&mut self, node: NodeId, always: Option<Always>) -> Result<(), JournalError> {
+        let approval = self.say(node, Said::Yes)?;
+        let Some(always) = always else { return Ok(()) };
+        let rule = Rule {
+            hash: (always == Always::Arguments).then_some(approval.hash),
+            tool: approval.tool,
+        };
+        // Others that wait for the same have their yes, too.
+        let covered: Vec<usize> = self
+            .asked_about
+            .iter()
+            .filter(|(_, asked)| asked.said.is_none() && rule.covers(&asked.approval))
+            .map(|(index, _)| *index)
+            .collect();
+        for index in covered {
+            let node = self.nodes[index].id;
+            self.say(node, Said::Yes)?;
+        }
+        self.rules.push(rule);
+        Ok(())
+    }
+
+    fn say(&mut self, node: NodeId, said: Said) -> Result<Approval, JournalError> {
+        let index = self.index(node)?;
+        let state = self.nodes[index].state;
+        let asked = self.asked_about.get_mut(&index).filter(|asked| asked.said.is_none());
+        match asked.filter(|_| state == NodeState::WaitingInput) {
+            Some(asked) => {
+                asked.said = Some(said);
+                let approval = asked.approval.clone();
+                self.ready.insert(index);
+                Ok(approval)
+            }
+            None => Err(JournalError::Transition {
+                node,
+                state: state.as_str(),
+                event: "answered with yes or no",
+            }),
+        }
+    }
+
+    /// What follows when there is no other plan after one was rejected: the task is done directly, unless something of an earlier
+    /// plan is there (E9.8).
+    pub(super) fn without_approved_plan(&self, index: usize) -> Event {
+        let is_ok = |member: &usize| {
+            let result = self.nodes[*member].result.as_ref();
+            result.is_some_and(|result| result.status == crate::result::Outcome::Ok)
+        };
+        let has_some = self.nodes[index].children.iter().any(is_ok);
+        if has_some {
+            return self.rolled_up(index, None);
+        }
+        Event::Decided {
+            node: self.nodes[index].id,
+            by: "plan_rejected".to_owned(),
+            reason: "its plan was rejected".to_owned(),
+            tests: None,
+            first: None,
+        }
+    }
+
+    /// The value by which a run's submitter names its gate.
+    pub(super) fn gate_in(variable: &Value) -> PlanGate {
+        let text = variable.get("plan_gate").and_then(Value::as_str);
+        text.and_then(|text| text.parse().ok()).unwrap_or_default()
+    }
+}
+
+/// As [`AsksFirst`], for a state that is shown.
+#[derive(Clone)]
+pub(super) struct AskFirst(AsksFirst);
+
+impl fmt::Debug for AskFirst {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AskFirst")
+    }
+}
+
+impl PlanGate {
+    /// As it stands in the first event of a run.
+    #[must_use]
+    pub fn to_json(self) -> Value {
+        json!(self.to_string())
+    }
+}

@@ -1,0 +1,141 @@
+//! How people change the limits of a run that goes on (E9.10).
+
+use folio_memory::Timestamp;
+
+use super::agent::Stage;
+use super::state::{JournalError, Run};
+use crate::event::{Event, NewLimits};
+use crate::node::NodeId;
+use crate::result::StopReason;
+use crate::spend::Dimension;
+
+/// Why a limit cannot be changed so. Nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LimitError {
+    /// The part has no limit of its own.
+    #[error("{path} has no limit of its own in {what}; change that of the run")]
+    None {
+        /// Which node.
+        path: String,
+        /// Which limit.
+        what: &'static str,
+    },
+    /// Less than is used up already.
+    #[error("{what} cannot be {wanted}: {used} are used up or set aside")]
+    Used {
+        /// Which limit.
+        what: &'static str,
+        /// What was wanted.
+        wanted: u64,
+        /// What is used up and set aside.
+        used: u64,
+    },
+    /// A moment that is over.
+    #[error("the run cannot have ended at {deadline}: it goes on now")]
+    Past {
+        /// The moment.
+        deadline: Timestamp,
+    },
+}
+
+impl Run {
+    /// The event by which limits of `node`, or of the run, become `limits`.
+    ///
+    /// # Errors
+    ///
+    /// Why they cannot: never less than what is spent and set aside.
+    pub fn change_limits(
+        &self,
+        node: Option<NodeId>,
+        limits: NewLimits,
+        by: &str,
+        now: Timestamp,
+    ) -> Result<Event, LimitError> {
+        let index = node.and_then(|node| self.index(node).ok()).unwrap_or(0);
+        let path = || match &*self.nodes[index].path {
+            "" => "the run".to_owned(),
+            path => path.to_owned(),
+        };
+        let numbers = [
+            (Dimension::Tokens, limits.tokens),
+            (Dimension::MicroUsd, limits.micro_usd),
+            (Dimension::ModelCalls, limits.model_calls),
+            (Dimension::ToolCalls, limits.tool_calls),
+        ];
+        for (dimension, wanted) in numbers {
+            let Some(wanted) = wanted else { continue };
+            let what = dimension.as_str();
+            let Some(purse) = self.nodes[index].purse.as_deref() else {
+                return Err(LimitError::None { path: path(), what });
+            };
+            let used = purse.used(dimension);
+            if wanted < used {
+                return Err(LimitError::Used { what, wanted, used });
+            }
+        }
+        let of_run = [
+            ("nodes", limits.nodes.is_some()),
+            ("minutes", limits.deadline.is_some()),
+        ];
+        if let Some((what, _)) = of_run.iter().find(|(_, is_named)| *is_named && index > 0) {
+            return Err(LimitError::None { path: path(), what });
+        }
+        if let Some(wanted) = limits.nodes.filter(|nodes| (*nodes as usize) < self.nodes_in_plans()) {
+            return Err(LimitError::Used {
+                what: "nodes",
+                wanted: wanted.into(),
+                used: self.nodes_in_plans() as u64,
+            });
+        }
+        if let Some(deadline) = limits.deadline.filter(|deadline| *deadline <= now) {
+            return Err(LimitError::Past { deadline });
+        }
+        Ok(Event::LimitsChanged {
+            node: Some(self.nodes[index].id).filter(|_| index > 0),
+            limits: Box::new(limits),
+            by: by.to_owned(),
+        })
+    }
+
+    /// Folds [`Event::LimitsChanged`] in. Tasks that a raised limit had stopped, and that have not handed back what they have, go on.
+    pub(super) fn limits_changed(&mut self, node: Option<NodeId>, limits: &NewLimits) -> Result<(), JournalError> {
+        let index = node.map_or(Ok(0), |id| self.index(id))?;
+        if let Some(purse) = self.nodes[index].purse.as_deref_mut() {
+            let allowance = &mut purse.limit;
+            allowance.tokens = limits.tokens.or(allowance.tokens);
+            allowance.micro_usd = limits.micro_usd.or(allowance.micro_usd);
+            allowance.model_calls = limits.model_calls.or(allowance.model_calls);
+            allowance.tool_calls = limits.tool_calls.or(allowance.tool_calls);
+            if index == 0 {
+                self.limits.allowance = *allowance;
+            }
+        }
+        self.limits.nodes_max = limits.nodes.unwrap_or(self.limits.nodes_max);
+        self.deadline = limits.deadline.or(self.deadline);
+        let raised = [
+            (limits.tokens.is_some(), StopReason::BudgetTokens),
+            (limits.micro_usd.is_some(), StopReason::BudgetUsd),
+            (limits.model_calls.is_some(), StopReason::BudgetModelCalls),
+            (limits.tool_calls.is_some(), StopReason::BudgetToolCalls),
+        ];
+        let mut below = vec![index];
+        while let Some(at) = below.pop() {
+            below.extend(&self.nodes[at].children);
+            let node = &mut self.nodes[at];
+            let Some(agent) = node
+                .agent
+                .as_deref_mut()
+                .filter(|_| node.result.is_none() && node.cancel.is_none())
+            else {
+                continue;
+            };
+            let is_raised = agent
+                .spent
+                .is_some_and(|spent| raised.iter().any(|(is_named, reason)| *is_named && *reason == spent));
+            if is_raised && agent.stage == Stage::HandingBack {
+                agent.goes_on();
+            }
+        }
+        Ok(())
+    }
+}

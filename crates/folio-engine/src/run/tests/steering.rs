@@ -1,0 +1,451 @@
+//! A person's yes and no, and changed limits (E9.10, E9.14).
+
+use super::models::{equipment, execute, finish, goal_with, house, nested, purposes, read_by, root, said, task_named};
+use super::*;
+use crate::event::{Always, NewLimits};
+use crate::talk::Purpose;
+
+const TWO: &str = "- parallel:
+    - {id: ask, do: {tool: write, args: {to: a}}}
+    - {id: free, do: {tool: echo, args: {}}}
+- {id: again, do: {tool: write, args: {to: a}}}
+- {id: other, do: {tool: write, args: {to: b}}}";
+
+fn asking() -> Option<AsksFirst> {
+    Some(Arc::new(|tool: &str, _: &Value| tool == "write"))
+}
+
+fn sim(plan: &str) -> Sim {
+    let mut sim = Sim::new(plan);
+    sim.run.ask_first(asking());
+    sim
+}
+
+impl Sim {
+    fn waits(&self) -> Vec<String> {
+        let waiting = self.run.waiting();
+        waiting
+            .iter()
+            .map(|(node, _)| self.run.node(*node).unwrap().path.to_owned())
+            .collect()
+    }
+
+    fn yes(&mut self, path: &str, always: Option<Always>) {
+        let node = self.run.node_at(path).unwrap().id;
+        self.record(Event::CallApproved {
+            node,
+            always,
+            by: "ada".to_owned(),
+        });
+    }
+
+    fn no(&mut self, path: &str) {
+        let node = self.run.node_at(path).unwrap().id;
+        self.record(Event::CallRejected {
+            node,
+            reason: "not today".to_owned(),
+            by: "ada".to_owned(),
+        });
+    }
+
+    /// Goes on until only people can move it.
+    fn settled(&mut self) {
+        self.derive();
+        while self.end_one() {
+            self.derive();
+        }
+    }
+}
+
+#[test]
+fn a_call_that_nobody_allowed_waits_for_a_yes_and_only_what_needs_it_waits_e9_14() {
+    let mut sim = sim(TWO);
+    sim.settled();
+    assert_eq!(sim.waits(), ["group-1/ask"]);
+    assert_eq!(sim.status("group-1/free"), Outcome::Ok, "what runs beside it goes on");
+    let (_, Waiting::Call(approval)) = sim.run.waiting()[0] else {
+        panic!("no call")
+    };
+    assert_eq!((approval.tool.as_str(), &approval.args), ("write", &json!({"to": "a"})));
+    sim.yes("group-1/ask", None);
+    sim.derive();
+    assert!(sim.under_way[0].allowed, "the tool is told that somebody said yes");
+    sim.settled();
+    assert_eq!(sim.waits(), ["again"], "a yes is for one call");
+    sim.yes("again", None);
+    sim.settled();
+    sim.yes("other", None);
+    let sim = sim.driven_on();
+    assert_eq!(sim.status(""), Outcome::Ok);
+}
+
+#[test]
+fn a_yes_may_hold_for_the_same_arguments_or_the_tool_e9_14() {
+    let mut same = sim(TWO);
+    same.settled();
+    same.yes("group-1/ask", Some(Always::Arguments));
+    same.settled();
+    assert_eq!(same.waits(), ["other"]);
+    let mut all = sim(TWO);
+    all.settled();
+    all.yes("group-1/ask", Some(Always::Tool));
+    let all = all.driven_on();
+    assert_eq!(all.status(""), Outcome::Ok);
+    // What was allowed stays so, whoever drives the run next.
+    let cut = all
+        .journal
+        .iter()
+        .position(|(_, e)| matches!(e, Event::CallApproved { .. }))
+        .unwrap();
+    for cut in cut + 1..=all.journal.len() {
+        let mut resumed = Sim::resumed(&all.journal[..cut]);
+        resumed.run.ask_first(asking());
+        assert_eq!(resumed.driven_on().outcome(), all.outcome(), "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_no_is_a_hard_failure_of_a_plans_task_e9_14() {
+    let mut sim = sim(TWO);
+    sim.settled();
+    sim.no("group-1/ask");
+    let sim = sim.driven_on();
+    let ask = sim.run.node_at("group-1/ask").unwrap().result.unwrap();
+    assert_eq!(
+        (ask.stop_reason, ask.severity),
+        (Some(StopReason::PolicyDenied), Some(Severity::Hard))
+    );
+    assert_eq!(ask.notes, "ada did not allow it: not today");
+    assert_eq!(sim.status("again"), Outcome::Skipped);
+}
+
+#[test]
+fn where_nobody_is_there_a_call_that_waits_is_refused_e9_14() {
+    let mut sim = sim(TWO);
+    sim.settled();
+    let sim = Sim::resumed(&sim.journal).driven_on();
+    let ask = sim.run.node_at("group-1/ask").unwrap().result.unwrap();
+    assert_eq!(ask.stop_reason, Some(StopReason::PolicyDenied));
+    assert!(sim.calls.is_empty());
+}
+
+#[test]
+fn a_model_is_told_of_a_no_and_goes_on_e9_14() {
+    let equipment = Equipment {
+        has_person: true,
+        ..equipment()
+    };
+    let mut sim = goal_with("tidy up", &json!({}), equipment, |ask| match ask.purpose {
+        Purpose::Decide => execute("write", json!({"text": "x"})),
+        _ => finish("left as it was"),
+    });
+    sim.run.ask_first(asking());
+    sim.settled();
+    assert_eq!(sim.waits(), ["call-1"]);
+    sim.no("call-1");
+    let sim = sim.driven_on();
+    let told = read_by(&sim, 1);
+    assert!(
+        told.contains("failed (policy_denied). ada did not allow it: not today"),
+        "{told}"
+    );
+    assert_eq!(root(&sim).status, Outcome::Partial, "nothing that it called was done");
+}
+
+/// A goal whose plan waits for a yes.
+fn gated(gate: &str, model: impl Fn(&AskAction) -> ModelAnswer + 'static) -> Sim {
+    let equipment = Equipment {
+        has_person: true,
+        ..equipment()
+    };
+    let mut sim = Sim::empty();
+    sim.run.equip(Arc::new(equipment));
+    sim.model = Arc::new(model);
+    sim.concurrency = 1;
+    let mut plan = json!({"version": 1, "title": "survey the house", "goal": "survey the house", "steps": []});
+    plan["criteria"] = house()["criteria"].clone();
+    sim.record(Event::RunStarted {
+        format: FORMAT,
+        goal: "survey the house".to_owned(),
+        plan,
+        inputs: BTreeMap::new(),
+        deadline: None,
+        run: json!({"plan_gate": gate}),
+    });
+    sim
+}
+
+impl Sim {
+    fn root_id(&self) -> NodeId {
+        NodeId::root(self.run.id())
+    }
+
+    fn approve_plan(&mut self, node: NodeId) {
+        let Some(Waiting::Plan(version)) = self.run.waiting_at(node) else {
+            panic!("no plan waits")
+        };
+        self.record(Event::PlanApproved {
+            node,
+            version,
+            by: "ada".to_owned(),
+        });
+    }
+
+    fn reject_plan(&mut self, node: NodeId) {
+        let Some(Waiting::Plan(version)) = self.run.waiting_at(node) else {
+            panic!("no plan waits")
+        };
+        self.record(Event::PlanRejected {
+            node,
+            version,
+            reason: "the cellar is locked".to_owned(),
+            by: "ada".to_owned(),
+        });
+    }
+}
+
+#[test]
+fn a_plan_waits_for_a_yes_and_none_of_its_steps_begins_e9_14() {
+    let mut sim = gated("root", nested);
+    sim.settled();
+    assert_eq!(sim.waits(), [""]);
+    assert_eq!(sim.run.node(sim.root_id()).unwrap().state, NodeState::AwaitingApproval);
+    assert_eq!(purposes(&sim), [Purpose::Decide]);
+    sim.approve_plan(sim.root_id());
+    let sim = sim.driven_on();
+    assert_eq!(root(&sim).status, Outcome::Ok);
+    let cut = sim
+        .journal
+        .iter()
+        .position(|(_, e)| matches!(e, Event::PlanApproved { .. }))
+        .unwrap();
+    for cut in cut + 1..=sim.journal.len() {
+        let equipment = Equipment {
+            has_person: true,
+            ..equipment()
+        };
+        let mut resumed = Sim::resumed_with(&sim.journal[..cut], equipment, Arc::new(nested));
+        resumed.concurrency = 1;
+        assert_eq!(resumed.driven_on().outcome(), sim.outcome(), "cut at {cut}");
+    }
+}
+
+#[test]
+fn which_plans_wait_depends_on_the_gate_e9_14() {
+    let waits = |gate: &str| {
+        let mut sim = gated(gate, nested);
+        let mut seen = Vec::new();
+        loop {
+            sim.settled();
+            let Some((node, _)) = sim.run.waiting().first().copied() else {
+                break;
+            };
+            seen.push(sim.run.node(node).unwrap().path.to_owned());
+            sim.approve_plan(node);
+        }
+        assert_eq!(root(&sim).status, Outcome::Ok);
+        seen
+    };
+    assert_eq!(waits("never"), Vec::<String>::new());
+    assert_eq!(waits("root"), [""]);
+    assert_eq!(waits("depth<=1"), [""]);
+    assert_eq!(waits("depth<=2"), ["", "group-2/roof"]);
+    assert_eq!(waits("always"), ["", "group-2/roof"]);
+    assert_eq!(waits("if_cost>100"), Vec::<String>::new());
+    assert_eq!(waits("if_cost>0.0001"), ["", "group-2/roof"]);
+    for gate in ["never", "root", "depth<=3", "always", "if_cost>0.500000"] {
+        assert_eq!(gate.parse::<PlanGate>().unwrap().to_string(), gate);
+    }
+    assert!("depth<=x".parse::<PlanGate>().is_err() && "if_cost>".parse::<PlanGate>().is_err());
+}
+
+#[test]
+fn an_edit_of_a_plan_that_waits_approves_what_was_edited_e9_14() {
+    let mut sim = gated("root", nested);
+    sim.settled();
+    let shown = sim.run.shown_plan(sim.root_id()).unwrap();
+    let text = plan::to_markdown(&shown.steps).replace("- [ ] walk through {#look}", "- [-] walk through {#look}");
+    let event = sim
+        .run
+        .edit_plan(sim.root_id(), &text, None, &Known::default(), "ada")
+        .unwrap()
+        .unwrap();
+    sim.record(event);
+    assert!(sim.waits().is_empty());
+    let sim = sim.driven_on();
+    assert_eq!(sim.status("look"), Outcome::Skipped);
+    assert_eq!(root(&sim).status, Outcome::Ok, "{}", root(&sim).notes);
+}
+
+fn another(ask: &AskAction) -> ModelAnswer {
+    match (ask.purpose, task_named(ask).as_str()) {
+        (Purpose::Replan, _) => said(
+            &json!({"root_cause": "it is locked", "changes": "only the roof", "steps": [
+                {"id": "ladder", "title": "fetch a ladder", "criteria": ["it stands"]},
+                {"id": "top", "title": "look at the top", "criteria": ["seen"], "satisfies": ["c1"]}]})
+            .to_string(),
+        ),
+        (Purpose::Work, "survey the house") => finish("seen from outside"),
+        _ => nested(ask),
+    }
+}
+
+#[test]
+fn a_rejected_plan_leads_to_one_other_that_knows_why_and_then_it_is_done_directly_e9_8() {
+    let mut sim = gated("root", another);
+    sim.settled();
+    sim.reject_plan(sim.root_id());
+    sim.settled();
+    assert_eq!(purposes(&sim), [Purpose::Decide, Purpose::Replan]);
+    assert!(
+        read_by(&sim, 1).contains("ada: the cellar is locked"),
+        "{}",
+        read_by(&sim, 1)
+    );
+    assert_eq!(
+        sim.status("look"),
+        Outcome::Skipped,
+        "the steps of the rejected plan are not begun"
+    );
+    assert_eq!(sim.waits(), [""], "the other plan waits, too");
+    let mut approved = Sim::resumed_with(
+        &sim.journal,
+        Equipment {
+            has_person: true,
+            ..equipment()
+        },
+        Arc::new(another),
+    );
+    approved.approve_plan(approved.root_id());
+    let approved = approved.driven_on();
+    assert_eq!(
+        (root(&approved).status, approved.status("top")),
+        (Outcome::Ok, Outcome::Ok)
+    );
+    sim.reject_plan(sim.root_id());
+    let sim = sim.driven_on();
+    assert_eq!(sim.asks[2].purpose, Purpose::Work, "no third plan");
+    assert_eq!(
+        (root(&sim).status, root(&sim).notes.as_str()),
+        (Outcome::Ok, "seen from outside")
+    );
+}
+
+#[test]
+fn where_no_other_plan_is_left_a_rejected_one_is_the_last_e9_8() {
+    let mut sim = gated("root", another);
+    sim.run.limits.replans_max = 0;
+    sim.settled();
+    sim.reject_plan(sim.root_id());
+    let sim = sim.driven_on();
+    assert_eq!(sim.asks[1].purpose, Purpose::Work);
+}
+
+#[test]
+fn a_plan_that_waits_where_nobody_is_fails_softly_e9_14() {
+    let mut sim = gated("root", nested);
+    sim.settled();
+    let sim = Sim::resumed_with(&sim.journal, equipment(), Arc::new(nested)).driven_on();
+    assert_eq!(root(&sim).stop_reason, Some(StopReason::NeedsInput));
+}
+
+#[test]
+fn a_raised_limit_lets_a_task_go_on_that_has_not_handed_back_e9_10() {
+    let model = |ask: &AskAction| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"n": 1})),
+        Purpose::Work if ask.messages.len() < 6 => models::wants(&[("echo", json!({"n": ask.call}))]),
+        Purpose::Work => finish("counted"),
+        Purpose::HandBack => said("{\"notes\": \"some\"}"),
+        other => panic!("{other:?}"),
+    };
+    let extra = json!({"budget": {"model_calls": 3}});
+    let mut sim = goal_with("count", &extra, equipment(), model);
+    sim.concurrency = 1;
+    while purposes(&sim).last() != Some(&Purpose::HandBack) {
+        sim.derive();
+        if purposes(&sim).last() != Some(&Purpose::HandBack) {
+            assert!(sim.end_one());
+        }
+    }
+    let refused = sim.run.change_limits(
+        None,
+        NewLimits {
+            model_calls: Some(2),
+            ..NewLimits::default()
+        },
+        "ada",
+        sim.now,
+    );
+    assert!(
+        matches!(refused, Err(LimitError::Used { wanted: 2, used: 3, .. })),
+        "{refused:?}"
+    );
+    let event = sim.run.change_limits(
+        None,
+        NewLimits {
+            model_calls: Some(30),
+            ..NewLimits::default()
+        },
+        "ada",
+        sim.now,
+    );
+    sim.record(event.unwrap());
+    let raised = sim.journal.len();
+    let sim = sim.driven_on();
+    assert_eq!((root(&sim).status, root(&sim).notes.as_str()), (Outcome::Ok, "counted"));
+    for cut in raised..=sim.journal.len() {
+        let mut resumed = Sim::resumed_with(&sim.journal[..cut], equipment(), Arc::new(model));
+        resumed.concurrency = 1;
+        let resumed = resumed.driven_on();
+        assert_eq!(root(&resumed).notes, "counted", "cut at {cut}");
+    }
+}
+
+#[test]
+fn nodes_and_time_are_limits_of_the_run_and_others_of_whoever_has_them_e9_10() {
+    let mut sim = Sim::new(TWO);
+    sim.derive();
+    let node = sim.run.node_at("again").unwrap().id;
+    let tokens = NewLimits {
+        tokens: Some(5),
+        ..NewLimits::default()
+    };
+    assert!(matches!(
+        sim.run.change_limits(Some(node), tokens, "ada", sim.now),
+        Err(LimitError::None { .. })
+    ));
+    let nodes = NewLimits {
+        nodes: Some(2),
+        ..NewLimits::default()
+    };
+    assert!(matches!(
+        sim.run.change_limits(None, nodes, "ada", sim.now),
+        Err(LimitError::Used { what: "nodes", .. })
+    ));
+    let over = NewLimits {
+        deadline: Some(sim.now),
+        ..NewLimits::default()
+    };
+    assert!(matches!(
+        sim.run.change_limits(None, over, "ada", sim.now),
+        Err(LimitError::Past { .. })
+    ));
+    let longer = NewLimits {
+        nodes: Some(900),
+        deadline: Some(sim.now.plus(Duration::from_secs(9))),
+        ..NewLimits::default()
+    };
+    let event = sim.run.change_limits(None, longer, "ada", sim.now).unwrap();
+    sim.record(event);
+    assert_eq!(sim.run.limits().nodes_max, 900);
+    assert_eq!(sim.run.wakes_at(), longer.deadline);
+}
+
+#[test]
+fn an_output_that_is_larger_than_the_budget_allows_ends_its_task_e9_10() {
+    let sim = Sim::new("budget: {output_bytes: 20}\nsteps:\n  - {id: small, do: {tool: echo, args: {a: 1}}}\n  - {id: large, do: {tool: echo, args: {a: 'a text that is too long'}}}")
+        .driven_on();
+    assert_eq!(sim.status("small"), Outcome::Ok);
+    let large = sim.run.node_at("large").unwrap().result.unwrap();
+    assert_eq!(large.stop_reason, Some(StopReason::BudgetBytes));
+}
