@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 
 use crate::commands::{
-    approve, archive, backup, bench, blob, book, cancel, completions, context, doctor, episodes, evict, export, files,
-    forget, goals, hook, import, mcp, observe, offload, page, patterns, people, plan, policy, resume, run, runs,
+    again, approve, archive, backup, bench, blob, book, cancel, completions, context, doctor, episodes, evict, export,
+    files, forget, goals, hook, import, mcp, observe, offload, page, patterns, people, plan, policy, resume, run, runs,
     search, serve, show, tidy, tokens, tool, trace, tree, turn, watch, why,
 };
 
@@ -115,6 +115,12 @@ pub(crate) enum Command {
     Reject(approve::Reject),
     /// Show the limits of a run and what is used up, or change them
     Budget(approve::Budget),
+    /// Begin another run from a moment of one: what was done before a part began is not done again
+    Fork(again::Fork),
+    /// Show how two runs differ
+    Diff(again::Diff),
+    /// Look at the journal of a run from its first event, and compare its pages with it
+    Replay(again::Replay),
     /// Begin no more calls of a run, or of a part of it
     Pause(people::Pause),
     /// Have a paused run, or a paused part of it, go on
@@ -205,7 +211,7 @@ impl Command {
     pub(crate) fn drives_runs(&self) -> bool {
         matches!(
             self,
-            Self::Run(_) | Self::Resume(_) | Self::Cancel(_) | Self::Bench(_) | Self::Serve(_)
+            Self::Run(_) | Self::Resume(_) | Self::Fork(_) | Self::Cancel(_) | Self::Bench(_) | Self::Serve(_)
         ) || matches!(self, Self::Mcp(arguments) if arguments.drives_runs())
     }
 }

@@ -329,6 +329,11 @@ impl From<RunnerError> for Failure {
                 "limit_unusable",
                 "`folio budget RUN` prints what is used up, and the limits",
             ),
+            RunnerError::Fork(_) => (
+                Exit::Refused,
+                "fork_unusable",
+                "`folio show RUN --json` lists the parts of a run and their states",
+            ),
             RunnerError::Ended => (
                 Exit::Refused,
                 "run_ended",

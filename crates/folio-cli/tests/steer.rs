@@ -338,3 +338,50 @@ fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
     = 4
     ");
 }
+
+#[test]
+fn another_run_begins_at_a_moment_of_one_and_what_was_done_before_is_not_done_again() {
+    let folio = Folio::new();
+    folio.file(
+        "plan.yaml",
+        "title: Three\nsteps:\n  - {id: one, do: {tool: text, args: {op: echo, value: 1}}}\n  - parallel:\n      - {id: two, title: 'After {{ results.one.output.value }}', do: {tool: text, args: {op: echo, value: '{{ results.one.output.value }}'}}}\n      - {id: beside, do: {tool: text, args: {op: echo, value: 5}}}\n  - {id: three, do: {tool: text, args: {op: echo, value: '{{ results.two.output.value }}'}}}\n",
+    );
+    folio.ok(&["run", "--plan", "plan.yaml", "--quiet"]);
+    assert_snapshot!(folio.seen(&["replay", "r1"]), @"r1: 13 events make 8 pages with 13 entries: as they are kept");
+    assert_snapshot!(folio.seen(&["fork", "r1", "--at", "three", "--paused"]), @"
+    r2 interrupted Three 0.0s TIME
+    ! r2 waits; `folio continue r2` and `folio resume r2` go on with it
+    ");
+    let forked = folio.json(&["show", "r2"]);
+    assert_eq!(path(&forked, "group-2/two")["status"], "ok");
+    assert_eq!(path(&forked, "three")["state"], "created");
+    assert_ne!(
+        path(&forked, "one")["node_id"],
+        path(&folio.json(&["show", "r1"]), "one")["node_id"]
+    );
+    let plan = folio.ok(&["plan", "show", "r2"]);
+    let (before, after) = plan.rsplit_once("{{ results.two.output.value }}").unwrap();
+    folio.file("plan.md", format!("{before}changed{after}"));
+    folio.ok(&["plan", "edit", "r2", "--file", "plan.md"]);
+    folio.ok(&["continue", "r2"]);
+    folio.ok(&["resume", "r2", "--quiet"]);
+    assert_snapshot!(folio.seen(&["diff", "r1", "r2"]), @"
+    r1 ok: 6 nodes, 0 calls of models, 0 tokens, 0.000000 dollars, 4 calls of tools
+    r2 ok: 7 nodes, 0 calls of models, 0 tokens, 0.000000 dollars, 4 calls of tools
+
+    three
+      - ok: 1
+      + ok: 7 characters
+    5 nodes are the same
+    ");
+    assert_eq!(folio.json(&["diff", "r1", "r1"])["nodes"], json!([]));
+    assert_snapshot!(folio.seen(&["replay", "r2"]), @"r2: 17 events make 9 pages with 19 entries: as they are kept");
+    assert_snapshot!(folio.seen(&["fork", "r1", "--at", "nothing"]), @"
+    ! error: run r1 has no node nothing
+    !   hint: `folio show r1 --json` lists their paths
+    = 3
+    ");
+    let whole = folio.call(&["fork", "r1", "--at", "one", "--quiet"]);
+    assert_eq!(whole.code, 0, "{}", whole.stderr);
+    assert_eq!(folio.json(&["show", "r3"])["status"], "ok");
+}

@@ -1,7 +1,7 @@
 //! Why a run could not be submitted or driven. How a run *ended* is a result, not an error.
 
 use folio_engine::NodeId;
-use folio_engine::run::{EditError, JournalError, LimitError};
+use folio_engine::run::{EditError, ForkError, JournalError, LimitError};
 use folio_memory::RunId;
 use folio_memory::roles::Denied;
 use folio_store::StoreError;
@@ -69,6 +69,9 @@ pub enum RunnerError {
     /// A limit cannot be changed so.
     #[error(transparent)]
     Limit(#[from] LimitError),
+    /// No run can begin at that moment.
+    #[error(transparent)]
+    Fork(#[from] ForkError),
     /// What can only be done to a run that goes on.
     #[error("the run has ended")]
     Ended,

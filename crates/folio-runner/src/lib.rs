@@ -10,8 +10,9 @@
 //! - `memory`: what a call writes: observations and page entries, in the same commit as its outcome
 //! - `book`: the scratchbook of the run's thread, for tools
 //! - `prefer`: what comes first when more is due than may be under way
-//! - [`watch`]: a run as others see it, live
+//! - [`watch`]: a run as others see it, live; `again`: another run from a moment of one, and whether its pages say what it says
 
+mod again;
 mod ahead;
 mod book;
 mod brief;
@@ -27,6 +28,7 @@ pub mod runner;
 mod steps;
 pub mod watch;
 
+pub use again::Replayed;
 pub use error::RunnerError;
 pub use models::{RunnerModel, RunnerModels};
 pub use runner::{NewRun, Runner, RunnerOptions};

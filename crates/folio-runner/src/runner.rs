@@ -11,10 +11,10 @@ use folio_engine::template::{Scope, Templates};
 use folio_engine::{Event, NodeId, NodeResult, Run, projection};
 use folio_memory::id::{Ref, RunHandle};
 use folio_memory::trace::FAILED;
-use folio_memory::{Actor, Change, Role, RunId, Seq, ThreadKey, TraceNote, TurnId, TurnQuery};
+use folio_memory::{Actor, Change, Role, RunId, Seq, ThreadKey, Timestamp, TraceNote, TurnId, TurnQuery};
 use folio_store::commit::RECORD_FORMAT;
 use folio_store::workspace::{TurnInput, Workspace, WorkspaceError};
-use folio_store::{Commit, Expected, OwnerId, Record, RunAppend, RunQuery, RunRow, StoreError};
+use folio_store::{Commit, Committed, Expected, OwnerId, Record, RunAppend, RunQuery, RunRow, StoreError};
 use folio_tools::{Registry, ShellPolicy};
 use serde_json::{Value, json};
 
@@ -215,9 +215,29 @@ impl Runner {
         run.apply(now, &event)
             .map_err(|source| RunnerError::Journal { run: id, source })?;
         let changes = begins.into_iter().chain(projection::changes(&run, &event)).collect();
+        let committed = self.begin(id, now, (vec![event], changes), title, actor).await?;
+        let handle = committed.run.map_or(RunHandle(0), |(_, handle)| handle);
+        // A store keeps instants from running backwards; then the run began at another one than was thought.
+        if committed.at == now {
+            let mut submitted = self.shared.submitted.lock().unwrap_or_else(PoisonError::into_inner);
+            *submitted = Some((run, committed.seq));
+        }
+        Ok((id, handle))
+    }
+
+    /// Writes what a new run begins with.
+    pub(crate) async fn begin(
+        &self,
+        id: RunId,
+        now: Timestamp,
+        (events, changes): (Vec<Event>, Vec<Change>),
+        title: String,
+        actor: Actor,
+    ) -> Result<Committed, RunnerError> {
+        let workspace = &self.shared.workspace;
         let append = RunAppend {
             run: id,
-            events: vec![event],
+            events,
             status: Some(RUNNING.to_owned()),
             title: Some(title),
         };
@@ -236,14 +256,12 @@ impl Runner {
             },
             blobs: Vec::new(),
         };
-        let committed = workspace.commit(commit).await?;
-        let handle = committed.run.map_or(RunHandle(0), |(_, handle)| handle);
-        // A store keeps instants from running backwards; then the run began at another one than was thought.
-        if committed.at == now {
-            let mut submitted = self.shared.submitted.lock().unwrap_or_else(PoisonError::into_inner);
-            *submitted = Some((run, committed.seq));
-        }
-        Ok((id, handle))
+        Ok(workspace.commit(commit).await?)
+    }
+
+    /// What fills in the templates of its runs.
+    pub(crate) fn templates(&self) -> &Arc<Templates> {
+        &self.shared.templates
     }
 
     /// Drives a run to its end: a new one, or one whose driver is gone. Returns what it came to, at once if it has ended.
@@ -280,7 +298,7 @@ impl Runner {
     }
 
     /// The turn that a new run is in, and what begins it if it is the run's own.
-    async fn turn_of(
+    pub(crate) async fn turn_of(
         &self,
         actor: Actor,
         thread: ThreadKey,

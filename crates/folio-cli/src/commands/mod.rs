@@ -1,5 +1,6 @@
 //! The commands, one file each: from arguments to a report.
 
+pub(crate) mod again;
 pub(crate) mod approve;
 pub(crate) mod archive;
 pub(crate) mod backup;
@@ -178,6 +179,9 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Trace(trace) => trace::run(context, trace).await,
         Command::Policy(policy) => policy::run(context, policy).await,
         Command::Tool(tool) => tool::run(context, tool).await,
+        Command::Fork(arguments) => again::fork(context, arguments).await,
+        Command::Diff(arguments) => again::diff(context, arguments).await,
+        Command::Replay(arguments) => again::replay(context, arguments).await,
         Command::Approve(arguments) => approve::approve(context, arguments).await,
         Command::Reject(arguments) => approve::reject(context, arguments).await,
         Command::Budget(arguments) => approve::budget(context, arguments).await,

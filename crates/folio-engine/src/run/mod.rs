@@ -4,7 +4,8 @@
 //! - `due`: what is owed now, derived from the state and never stored
 //! - `grow`: how the tree grows
 //! - `edit`: how people change a plan that is being carried out
-//! - `approval`: what waits for a person's yes; `raise`: how people change limits
+//! - `approval`: what waits for a person's yes; `raise`: how people change limits;
+//!   `fork`: another run from a moment of one
 //! - [`agent`]: tasks that a model does
 //! - `conclude`: from what a tool answered to the event that records it
 //! - `aggregate`: from the results of children to the result of their parent
@@ -18,6 +19,7 @@ mod conclude;
 mod criteria;
 mod due;
 mod edit;
+mod fork;
 mod grow;
 mod limits;
 mod raise;
@@ -35,6 +37,7 @@ pub use criteria::{CheckCall, CheckFinding};
 pub(crate) use due::call_in_words;
 pub use due::{Action, CallAction};
 pub use edit::{EditError, ShownPlan};
+pub use fork::{Fork, ForkError, forked};
 pub use limits::Limits;
 pub use raise::LimitError;
 pub use state::{JournalError, Run};

@@ -186,6 +186,7 @@ impl From<RunnerError> for Problem {
             error @ RunnerError::NotAPerson { .. } => {
                 Self::new(StatusCode::FORBIDDEN, "role_denied", error.to_string())
             }
+            error @ RunnerError::Fork(_) => Self::new(StatusCode::CONFLICT, "fork_unusable", error.to_string()),
             error @ RunnerError::Limit(_) => Self::new(StatusCode::CONFLICT, "limit_unusable", error.to_string()),
             error @ RunnerError::Ended => Self::new(StatusCode::CONFLICT, "run_ended", error.to_string()),
             RunnerError::Edit(error) => error.into(),

@@ -4,7 +4,7 @@ const $ = (id) => document.getElementById(id);
 const MARKS = {
   created: ['·', 'waiting'], executing: ['▸', 'at work'], parked: ['↻', 'waits for another attempt'], running_children: ['◔', 'at work'],
   deciding: ['◇', 'a model decides'], aggregating: ['Σ', 'puts results together'], verifying: ['≟', 'is being checked'], replanning: ['↺', 'plans anew'],
-  waiting_input: ['?', 'waits for an answer'], cancelling: ['◌', 'being stopped'], running: ['▸', 'running'], interrupted: ['‖', 'interrupted: nobody drives it'], ok: ['✓', 'done'], partial: ['◑', 'partly done'],
+  waiting_input: ['?', 'waits for an answer'], awaiting_approval: ['?', 'its plan waits for a yes'], cancelling: ['◌', 'being stopped'], running: ['▸', 'running'], interrupted: ['‖', 'interrupted: nobody drives it'], ok: ['✓', 'done'], partial: ['◑', 'partly done'],
   skipped: ['–', 'skipped'], cancelled: ['⊘', 'cancelled'], failed: ['✗', 'failed'],
 };
 const LARGE = 60; // groups with more members begin closed
@@ -181,6 +181,17 @@ async function questions() {
     const field = element('input', { name: 'answer', required: '', autocomplete: 'off', 'aria-label': `Answer to: ${item.question}`, value: item.default ?? '' });
     const choices = item.options.map((option) => element('button', { type: 'submit', value: option }, option));
     const note = element('span', { class: 'failed', role: 'alert' });
+    if (item.kind !== 'question') {
+      const reason = element('input', { name: 'reason', autocomplete: 'off', 'aria-label': `Why not: ${item.question}`, placeholder: 'why not' });
+      const form = element('form', { class: 'question' }, element('p', {}, element('span', { class: 'quiet' }, `${item.title} waits for a yes: `), item.question),
+        element('button', { type: 'submit', value: 'yes' }, 'Approve'), reason, element('button', { type: 'submit', value: 'no' }, 'Reject'), note);
+      form.addEventListener('submit', (event) => {
+        event.preventDefault();
+        const said = event.submitter.value === 'yes' ? { approve: true } : { approve: false, reason: reason.value };
+        post(`/approvals/${item.id}`, said).then(questions, (error) => { note.textContent = error.message; });
+      });
+      return form;
+    }
     const form = element('form', { class: 'question' }, element('p', {}, element('span', { class: 'quiet' }, `${item.title} asks: `), item.question),
       ...(choices.length > 0 ? choices : [field, element('button', { type: 'submit' }, 'Answer')]), note);
     form.addEventListener('submit', (event) => {

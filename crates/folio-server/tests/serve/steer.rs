@@ -86,3 +86,31 @@ async fn a_call_waits_for_a_yes_in_the_inbox_and_gets_it_over_http_e9_14() {
     );
     house.stop().await.unwrap();
 }
+
+#[tokio::test]
+async fn another_run_begins_at_a_moment_of_one_over_http() {
+    let house = House::new().await;
+    let run = house.run(ECHO).await;
+    let made = house
+        .post(&format!("/runs/{run}/fork"), "{\"at\": \"d\", \"paused\": true}")
+        .await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let fork = made.json()["handle"].as_str().unwrap().to_owned();
+    let tree = house.get(&format!("/runs/{fork}/tree")).await.json();
+    let outcome = |path: &str| {
+        let nodes = tree["nodes"].as_array().unwrap();
+        nodes.iter().find(|node| node["path"] == path).unwrap()["outcome"].clone()
+    };
+    assert_eq!((outcome("a"), outcome("d")), (json!("ok"), json!(null)), "{tree}");
+    is_problem(
+        &house.post(&format!("/runs/{run}/fork"), "{}").await,
+        422,
+        "body_invalid",
+    );
+    is_problem(
+        &house.post(&format!("/runs/{run}/fork"), "{\"at\": \"x\"}").await,
+        404,
+        "not_found",
+    );
+    house.stop().await.unwrap();
+}

@@ -449,3 +449,74 @@ fn an_output_that_is_larger_than_the_budget_allows_ends_its_task_e9_10() {
     let large = sim.run.node_at("large").unwrap().result.unwrap();
     assert_eq!(large.stop_reason, Some(StopReason::BudgetBytes));
 }
+
+#[test]
+fn a_fork_at_any_node_goes_on_to_the_same_end_and_repeats_nothing_that_was_done_before() {
+    let mut whole = goal_with("survey the house", &house(), equipment(), nested);
+    whole.concurrency = 2;
+    let whole = whole.driven_on();
+    let first = whole.journal[0].1.clone();
+    let id = RunId::derived(&["forked"]);
+    for view in whole.run.tree() {
+        let made = forked(
+            (whole.run.id(), &whole.journal),
+            view.id,
+            id,
+            first.clone(),
+            whole.now,
+            (&Arc::new(Templates::new()), &[]),
+        );
+        let made = made.unwrap_or_else(|error| panic!("{}: {error}", view.path));
+        assert!(
+            made.run.in_flight().is_empty(),
+            "{}: what was under way has not begun",
+            view.path
+        );
+        assert!(made.run.node(view.id).is_none(), "ids are those of the new run");
+        let mut sim = Sim::empty();
+        sim.run = made.run;
+        sim.run.equip(Arc::new(equipment()));
+        sim.model = Arc::new(nested);
+        sim.journal = made.events.into_iter().map(|event| (whole.now, event)).collect();
+        let before: Vec<String> = sim
+            .run
+            .tree()
+            .iter()
+            .filter(|v| v.result.is_some())
+            .map(|v| v.path.to_owned())
+            .collect();
+        let sim = sim.driven_on();
+        let statuses = |sim: &Sim| -> Vec<(String, Outcome, String)> {
+            let views = sim.run.tree();
+            views
+                .iter()
+                .map(|v| {
+                    (
+                        v.path.to_owned(),
+                        v.result.unwrap().status,
+                        v.result.unwrap().notes.clone(),
+                    )
+                })
+                .collect()
+        };
+        assert_eq!(statuses(&sim), statuses(&whole), "forked at {}", view.path);
+        for (path, _) in &sim.calls {
+            assert!(!before.contains(path), "{path} was done again");
+        }
+        // Its journal folds by itself.
+        let mut again = Run::new(id, Arc::new(Templates::new()));
+        for (at, event) in &sim.journal {
+            again.apply(*at, event).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+    let unknown = NodeId::root(RunId::derived(&["nobody"]));
+    let refused = forked(
+        (whole.run.id(), &whole.journal),
+        unknown,
+        id,
+        first,
+        whole.now,
+        (&Arc::new(Templates::new()), &[]),
+    );
+    assert!(matches!(refused, Err(ForkError::NotBegun { .. })));
+}

@@ -24,6 +24,7 @@ use crate::http::query::{Asked, Named};
 pub(super) fn routes() -> Router<App> {
     Router::new()
         .route("/runs/{run}/plan", get(plan).put(edit_plan))
+        .route("/runs/{run}/fork", post(fork))
         .route("/approvals/{approval}", post(decide))
 }
 
@@ -153,6 +154,46 @@ async fn edit_plan(
     let plan = PlanShape::of(&row, &run, node)?;
     let etag = format!("\"{}\"", plan.plan_version);
     Ok(([(header::ETAG, etag)], Json(EditedShape { plan, difference })).into_response())
+}
+
+/// Where another run is to begin.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ForkInput {
+    /// The node that is to be done anew: its path or its id.
+    at: Option<String>,
+    /// Whether nothing of it begins before somebody says so.
+    paused: bool,
+}
+
+/// Begins another run from the moment before a node of this one began. It is driven here, unless it is to be paused.
+async fn fork(
+    State(app): State<App>,
+    Named((space, name)): Named<(String, String)>,
+    asked: Asked,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Accepted, Problem> {
+    asked.check(&[])?;
+    let input: ForkInput = read_body(&headers, body)?;
+    let row = app.run_row(&space, &name).await?;
+    let run = app.runner.load(row.id).await?;
+    let Some(at) = input.at else {
+        let missing = "`at` is missing: the path or the id of a node";
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "body_invalid", missing));
+    };
+    let by_id = at.parse::<NodeId>().ok().filter(|id| run.node(*id).is_some());
+    let node = by_id.or_else(|| run.node_at(&at).map(|view| view.id));
+    let node = node.ok_or_else(|| Problem::not_found("not_found", format!("{} has no node {at}", row.handle)))?;
+    let who = Actor::new(Role::Human, WHO);
+    let thread = folio::ThreadKey::main();
+    let (id, _) = app.runner.fork(row.id, node, thread, who, input.paused).await?;
+    if !input.paused {
+        let driver = app.runner.clone();
+        // Whoever asked reads how it ends from its events.
+        tokio::spawn(async move { drop(driver.drive(id).await) });
+    }
+    Ok((StatusCode::CREATED, Json(full(&app, &space, &id.to_string()).await?)))
 }
 
 /// A yes or a no.

@@ -1,0 +1,147 @@
+//! Another run that begins at a moment of one: the journal up to there, told anew with the ids of the new run.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use folio_memory::{Change, RunId, Timestamp};
+use serde_json::Value;
+
+use super::state::{JournalError, Run};
+use crate::event::Event;
+use crate::node::NodeId;
+use crate::projection;
+use crate::template::Templates;
+
+/// A run that begins at a moment of another.
+#[derive(Debug)]
+pub struct Fork {
+    /// It, as it stands.
+    pub run: Run,
+    /// Its journal so far.
+    pub events: Vec<Event>,
+    /// What its journal writes into its pages.
+    pub changes: Vec<Change>,
+}
+
+/// Why a run cannot begin at a moment of another.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ForkError {
+    /// The node has not begun, so there is no such moment.
+    #[error("{node} has not begun in that run")]
+    NotBegun {
+        /// Which node.
+        node: NodeId,
+    },
+    /// The journal cannot be folded.
+    #[error("the journal cannot be read")]
+    Journal(#[from] JournalError),
+}
+
+/// The run `id` that is what `source` was before its node `at` began.
+///
+/// `first` is its first event; `with` are what fills in templates, and the outputs that are kept beside the journal. What was under way at that moment has not begun in it. Node ids follow from the run, so those of
+/// the source are replaced by those of the new run wherever they stand; nodes are made in the same order in both.
+///
+/// # Errors
+///
+/// `NotBegun`, or a journal that cannot be folded.
+pub fn forked(
+    source: (RunId, &[(Timestamp, Event)]),
+    at: NodeId,
+    id: RunId,
+    first: Event,
+    now: Timestamp,
+    with: (&Arc<Templates>, &[(String, Arc<Value>)]),
+) -> Result<Fork, ForkError> {
+    let (templates, bodies) = with;
+    let (source_id, journal) = source;
+    let is_root = at == NodeId::root(source_id);
+    let cut = if is_root {
+        Some(1)
+    } else {
+        journal.iter().position(|(_, event)| event.node() == Some(at))
+    };
+    let cut = cut.ok_or(ForkError::NotBegun { node: at })?;
+    let journal = &journal[..cut.min(journal.len())];
+    let mut old = Run::new(source_id, Arc::clone(templates));
+    for (at, event) in journal {
+        old.apply(*at, event)?;
+    }
+    let unfinished = begun_and_not_ended(&old, journal);
+    let mut old = Run::new(source_id, Arc::clone(templates));
+    let mut run = Run::new(id, Arc::clone(templates));
+    for (hash, value) in bodies {
+        old.supply(hash, Arc::clone(value));
+        run.supply(hash, Arc::clone(value));
+    }
+    let mut names = Names::default();
+    let (mut events, mut changes) = (Vec::with_capacity(journal.len()), Vec::new());
+    for (position, (at, event)) in journal.iter().enumerate() {
+        if unfinished.contains(&position) {
+            continue;
+        }
+        let told = if position == 0 {
+            first.clone()
+        } else {
+            names.told(event)?
+        };
+        old.apply(*at, event)?;
+        run.apply(now, &told)?;
+        names.learn(&old, &run);
+        changes.extend(projection::changes(&run, &told));
+        events.push(told);
+    }
+    Ok(Fork { run, events, changes })
+}
+
+/// The events by which what is under way at the end began: whoever goes on begins it anew.
+fn begun_and_not_ended(run: &Run, journal: &[(Timestamp, Event)]) -> Vec<usize> {
+    let begins = |event: &Event, node: NodeId| {
+        matches!(event, Event::Started { .. } | Event::Asked { .. }) && event.node() == Some(node)
+    };
+    let last = |node: NodeId| journal.iter().rposition(|(_, event)| begins(event, node));
+    run.in_flight().into_iter().filter_map(last).collect()
+}
+
+/// Which node of the new run each of the old one is, by their ids as they are written.
+#[derive(Debug, Default)]
+struct Names {
+    known: HashMap<String, String>,
+    learned: usize,
+}
+
+impl Names {
+    fn learn(&mut self, old: &Run, new: &Run) {
+        for (one, other) in old.nodes.iter().zip(&new.nodes).skip(self.learned) {
+            self.known.insert(one.id.to_string(), other.id.to_string());
+            self.learned += 1;
+        }
+    }
+
+    /// `event` with the new ids, wherever an old one stands: in its fields, in evidence, in what a model said.
+    fn told(&self, event: &Event) -> Result<Event, JournalError> {
+        let unreadable = |error: serde_json::Error| JournalError::Plan(error.to_string());
+        let text = serde_json::to_string(event).map_err(unreadable)?;
+        let mut told: Event = serde_json::from_str(&self.renamed(&text)).map_err(unreadable)?;
+        // The new run has a time of its own.
+        if let Event::LimitsChanged { limits, .. } = &mut told {
+            limits.deadline = None;
+        }
+        Ok(told)
+    }
+
+    fn renamed(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(begin) = rest.find(|c: char| c.is_ascii_hexdigit()) {
+            let (before, word) = rest.split_at(begin);
+            out.push_str(before);
+            let end = word.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(word.len());
+            let (word, after) = word.split_at(end);
+            out.push_str(self.known.get(word).map_or(word, String::as_str));
+            rest = after;
+        }
+        out.push_str(rest);
+        out
+    }
+}

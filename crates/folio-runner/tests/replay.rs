@@ -1,0 +1,62 @@
+//! A journal is folded again from its first event, and what is kept is compared with it.
+
+mod models_support;
+
+use std::sync::Arc;
+
+use folio_engine::projection;
+use folio_memory::id::Ref;
+use folio_memory::{Actor, Change, FieldChange, Role};
+use folio_model::ScriptedModel;
+use folio_store::commit::RECORD_FORMAT;
+use folio_store::{Commit, Record};
+use models_support::*;
+use serde_json::json;
+
+#[tokio::test]
+async fn a_run_of_models_reads_as_its_journal_says_and_what_was_changed_since_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = sqlite(&folder.path().join("folio.db"));
+    let model = Arc::new(ScriptedModel::new(nested()));
+    let runner = runner(store, &model, &Effects::default(), true);
+    let run = submit(
+        &runner,
+        of_goal("survey the house", json!({"criteria": ["the owner knows"]})),
+    )
+    .await;
+    runner.drive(run).await.unwrap();
+    let found = runner.replay(run).await.unwrap();
+    assert_eq!(found.differences, Vec::<String>::new());
+    assert!(found.pages > 5 && found.entries > 10, "{found:?}");
+
+    let workspace = runner.workspace();
+    let entries = workspace
+        .page_entries(Ref::Id(projection::main_page(run)))
+        .await
+        .unwrap();
+    let change = Change::PatchEntry {
+        entry: entries[0].id,
+        fields: vec![FieldChange::Title("Something else".to_owned())],
+        expected_version: None,
+        base_version: None,
+    };
+    let commit = Commit {
+        space: workspace.space().clone(),
+        at: workspace.now(),
+        actor: Actor::new(Role::Human, "ada"),
+        idempotency_key: None,
+        expected: Vec::new(),
+        record: Record {
+            format: RECORD_FORMAT,
+            changes: vec![change],
+            run: None,
+            reason: None,
+            folded: None,
+        },
+        blobs: Vec::new(),
+    };
+    workspace.commit(commit).await.unwrap();
+    let found = runner.replay(run).await.unwrap();
+    let line = format!("entry {}: its title is another", entries[0].handle);
+    assert_eq!(found.differences, [line]);
+}
