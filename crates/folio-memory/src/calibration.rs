@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::entry::{Entry, Outcome};
@@ -12,7 +13,7 @@ const BINS: usize = 10;
 const ENOUGH: u64 = 5;
 
 /// Stated confidences of one range, and what became of them.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Bin {
     /// Where the range begins; it ends a tenth later.
     pub from: f64,
@@ -27,7 +28,7 @@ pub struct Bin {
 }
 
 /// What became of the observations of one type by one tool.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Reliability {
     /// The tool; none for those of people and roles.
     pub tool: Option<String>,

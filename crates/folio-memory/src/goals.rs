@@ -1,5 +1,6 @@
 //! Goals and pending actions (M7.11.3): what is linked to them, how far they are, what could become one.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -101,7 +102,7 @@ pub fn settled(action: &Entry, confirmations: &[Entry], now: Timestamp) -> Optio
 }
 
 /// An observation that could be made a goal: offered, never done by itself.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Proposal {
     /// The observation.
     pub entry: Used,

@@ -1,5 +1,6 @@
 //! How an entry came to be what it is: its versions, what each changed, and what was written over (M7.4.33).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ use crate::keeping::ErasedFor;
 use crate::time::Timestamp;
 
 /// One field before and after.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FieldDiff {
     /// Its name.
     pub field: String,
@@ -22,7 +23,7 @@ pub struct FieldDiff {
 }
 
 /// A field that two changed without knowing of each other. The later one holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FieldConflict {
     /// Its name.
     pub field: String,

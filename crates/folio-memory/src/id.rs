@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use ulid::Ulid;
@@ -227,7 +228,7 @@ pub type RunRef = Ref<RunId, RunHandle>;
 pub type TurnRef = Ref<TurnId, TurnHandle>;
 
 /// The number of a commit in its space: 1, 2, 3 … without gaps. Zero is before the first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Seq(pub u64);
 

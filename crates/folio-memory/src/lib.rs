@@ -50,6 +50,7 @@ pub mod patterns;
 pub mod policy;
 pub mod query;
 pub mod roles;
+mod schema;
 pub mod scratchbook;
 pub mod space;
 pub mod terms;

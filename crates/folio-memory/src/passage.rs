@@ -7,6 +7,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use schemars::JsonSchema;
+
 use crate::entry::{BodyPiece, BodyRef};
 
 /// Characters of one line that a search shows.
@@ -95,7 +97,7 @@ impl Passage {
 }
 
 /// A line that holds what was searched for.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, JsonSchema)]
 pub struct FoundLine {
     /// Its number, counted from 1.
     pub line: u64,

@@ -1,9 +1,10 @@
 //! What was wrong with an input: put right and said, or refused and said.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A value that was put right. The answer carries it, and so does the trace (M7.1.4, M7.3.21).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// A stable name, such as `confidence_clamped`.
     pub code: String,

@@ -6,6 +6,7 @@
 //! - [`server`]: bind, serve, stop
 //! - `http`: routes, wire types, problems, the guard before them all
 //! - [`mcp`]: the tools of a model's memory, over the Model Context Protocol
+//! - [`wire`]: the JSON that goes out, for every surface
 //! - `ui`: the page, embedded
 //!
 //! ```no_run
@@ -22,6 +23,7 @@ mod http;
 pub mod mcp;
 pub mod server;
 mod ui;
+pub mod wire;
 
 pub use mcp::{Mcp, McpError, McpOptions, ToolSet};
 pub use server::{ServeError, ServeOptions, Server};

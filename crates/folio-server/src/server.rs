@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::serve::ListenerExt as _;
 use folio::runner::Runner;
+use folio::{Actor, Role};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +22,8 @@ const GRACE: Duration = Duration::from_secs(5);
 pub struct ServeOptions {
     /// A loopback address. Port 0 takes any free port.
     pub listen: SocketAddr,
+    /// Who asks that does not say who: whoever can reach the address.
+    pub local: Actor,
 }
 
 impl ServeOptions {
@@ -30,7 +33,10 @@ impl ServeOptions {
     /// Listens at `listen`.
     #[must_use]
     pub fn at(listen: SocketAddr) -> Self {
-        Self { listen }
+        Self {
+            listen,
+            local: Actor::new(Role::Human, ""),
+        }
     }
 }
 
@@ -77,6 +83,7 @@ pub enum ServeError {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
+    local: Actor,
     runner: Runner,
     mcp: Option<Mcp>,
 }
@@ -100,6 +107,7 @@ impl Server {
         Ok(Self {
             listener,
             address,
+            local: options.local.clone(),
             runner,
             mcp: None,
         })
@@ -135,7 +143,7 @@ impl Server {
     {
         let address = self.address;
         let (stop, stopping) = watch::channel(false);
-        let mut router = http::router(self.runner, stopping.clone());
+        let mut router = http::router(self.runner, self.local, stopping.clone());
         let conversations = CancellationToken::new();
         if let Some(mcp) = &self.mcp {
             let mcp = mcp::http::routes(mcp.clone(), conversations.clone());

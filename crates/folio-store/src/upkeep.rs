@@ -3,6 +3,7 @@
 
 use folio_memory::keeping::Watch;
 use folio_memory::{Entry, EntryHandle, Timestamp};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A question for entries that are watched, in the order of their instants.
@@ -59,7 +60,7 @@ pub struct Compacted {
 }
 
 /// What is left, in everything that belongs to a store, of texts that should be gone.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Residue {
     /// What was searched: files with their bytes, and rows that are compressed.
     pub searched: Vec<String>,

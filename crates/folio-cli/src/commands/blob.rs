@@ -3,8 +3,8 @@
 use std::fmt::{self, Write as _};
 
 use clap::Args;
-use folio::memory::passage::{FoundLine, Part, PartRead, Reading};
-use serde::Serialize;
+use folio::memory::passage::Part;
+use folio_server::wire::{PassageShape, ReadOn};
 
 use super::Context;
 use crate::error::{Exit, Failure};
@@ -65,78 +65,12 @@ impl PartArguments {
     }
 }
 
-/// A part of a text.
-#[derive(Debug, Serialize)]
-pub(crate) struct Answer {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    from: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    to: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    from_line: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    matches: Option<Vec<FoundLine>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    count: Option<u64>,
-    total_bytes: u64,
-    total_lines: u64,
-    truncated: bool,
-    /// The options that read on.
-    next: Option<String>,
+/// What reads on, in words.
+pub(crate) fn remark(read: &PassageShape) -> Option<String> {
+    read.next.as_ref().map(|next| format!("there is more: {next}"))
 }
 
-impl Answer {
-    /// What was read, with the `words` that were searched for.
-    pub(crate) fn of(read: PartRead, words: Option<&str>) -> Self {
-        let (total_bytes, total_lines) = (read.total_bytes, read.total_lines);
-        let empty = Self {
-            text: None,
-            from: None,
-            to: None,
-            from_line: None,
-            matches: None,
-            count: None,
-            total_bytes,
-            total_lines,
-            truncated: false,
-            next: None,
-        };
-        match read.reading {
-            Reading::Found(found) => Self {
-                truncated: found.next.is_some(),
-                next: found
-                    .next
-                    .map(|from| format!("--search {:?} --from {from}", words.unwrap_or_default())),
-                matches: Some(found.matches),
-                count: Some(found.count),
-                ..empty
-            },
-            Reading::Passage(passage) => Self {
-                text: Some(passage.text().into_owned()),
-                from: Some(passage.from),
-                to: Some(passage.to),
-                from_line: Some(passage.from_line),
-                truncated: passage.next.is_some(),
-                next: passage.next.map(|part| match part {
-                    Part::Lines { from, to: u64::MAX } => format!("--lines {from}:"),
-                    Part::Lines { from, to } => format!("--lines {from}:{to}"),
-                    Part::Bytes { from, to: u64::MAX } | Part::Search { from, .. } => format!("--from {from}"),
-                    Part::Bytes { from, to } => format!("--from {from} --to {to}"),
-                }),
-                ..empty
-            },
-        }
-    }
-
-    /// What reads on, in words.
-    pub(crate) fn remark(&self) -> Option<String> {
-        self.next.as_ref().map(|next| format!("there is more: {next}"))
-    }
-}
-
-impl Report for Answer {
+impl Report for PassageShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         if let Some(text) = &self.text {
             out.push_str(text);
@@ -157,9 +91,9 @@ pub(crate) async fn run(context: &Context<'_>, blob: Blob) -> Result<Exit, Failu
     let (part, max_bytes) = blob.part.part()?;
     let workspace = context.workspace().await?;
     let read = workspace.read_body(&blob.name, &part, max_bytes).await?;
-    let answer = Answer::of(read, words.as_deref());
+    let answer = PassageShape::of(read, words.as_deref(), ReadOn::Options);
     context.output.report(&answer)?;
-    if let Some(remark) = answer.remark() {
+    if let Some(remark) = remark(&answer) {
         context.output.note(remark);
     }
     Ok(Exit::Done)

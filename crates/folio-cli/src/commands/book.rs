@@ -14,7 +14,7 @@ use super::{Context, text_or_stdin};
 use crate::arguments::entry_ref;
 use crate::error::{Exit, Failure};
 use crate::report::item::ScratchItem;
-use crate::report::list::List;
+use crate::report::list::{List, remark};
 use crate::report::view::ViewShape;
 use crate::report::written::{self, OneOrMore};
 
@@ -244,7 +244,7 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
             let items = workspace.book_items(&context.settings.thread, filter).await?;
             let list = List::of(&items, ScratchItem::of);
             context.output.report(&list)?;
-            if let Some(remark) = list.remark("nothing in this scratchbook matches") {
+            if let Some(remark) = remark(&list, "nothing in this scratchbook matches") {
                 context.output.note(remark);
             }
             Ok(Exit::Done)

@@ -6,7 +6,7 @@ use folio::store::workspace::EpisodeQuery;
 
 use super::Context;
 use crate::error::{Exit, Failure};
-use crate::report::list::List;
+use crate::report::list::{List, remark};
 use crate::report::turn::EpisodeShape;
 
 /// `folio episodes`.
@@ -48,7 +48,7 @@ pub(crate) async fn run(context: &Context<'_>, episodes: Episodes) -> Result<Exi
         as_of,
     );
     context.output.report(&list)?;
-    if let Some(remark) = list.remark("no turn that has ended matches") {
+    if let Some(remark) = remark(&list, "no turn that has ended matches") {
         context.output.note(remark);
     }
     Ok(Exit::Done)

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use folio::memory::evict::ResultOf;
-use folio::store::workspace::{Evicted, Eviction};
-use serde::Serialize;
+use folio::store::workspace::Eviction;
+use folio_server::wire::EvictedShape;
 
 use super::Context;
 use super::context::ModelArgument;
@@ -52,35 +52,7 @@ impl From<Of> for ResultOf {
     }
 }
 
-/// What goes into a prompt.
-#[derive(Debug, Serialize)]
-struct Answer {
-    preview: String,
-    tokens: u32,
-    /// What it is read by; nothing if the result stands here itself.
-    #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
-    reference: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hash: Option<String>,
-    bytes: u64,
-    lines: u64,
-}
-
-impl Answer {
-    fn of(evicted: Evicted) -> Self {
-        let kept = evicted.kept;
-        Self {
-            preview: evicted.text,
-            tokens: evicted.tokens,
-            reference: kept.as_ref().map(|kept| kept.handle.to_string()),
-            hash: kept.map(|kept| kept.hash),
-            bytes: evicted.bytes,
-            lines: evicted.lines,
-        }
-    }
-}
-
-impl Report for Answer {
+impl Report for EvictedShape {
     fn text(&self, out: &mut String, _: Style) -> fmt::Result {
         out.write_str(&self.preview)?;
         if !self.preview.is_empty() && !self.preview.ends_with('\n') {
@@ -116,6 +88,6 @@ pub(crate) async fn run(context: &Context<'_>, evict: Evict) -> Result<Exit, Fai
             .output
             .note(format_args!("put away; `folio blob {}` reads it", kept.handle));
     }
-    context.output.report(&Answer::of(evicted))?;
+    context.output.report(&EvictedShape::of(evicted))?;
     Ok(Exit::Done)
 }

@@ -4,10 +4,11 @@ use std::fmt::{self, Write as _};
 
 use clap::{Args, Subcommand};
 use folio::memory::files::{FileEntry, FileKind, Hits};
+use folio_server::wire::{PassageShape, ReadOn};
 use serde::Serialize;
 
 use super::Context;
-use super::blob::{Answer, PartArguments};
+use super::blob::{PartArguments, remark};
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 
@@ -100,9 +101,9 @@ pub(crate) async fn run(context: &Context<'_>, files: Files) -> Result<Exit, Fai
             let words = cat.part.searched();
             let (part, max_bytes) = cat.part.part()?;
             let read = workspace.read_file(&cat.path, &part, max_bytes).await?;
-            let answer = Answer::of(read, words.as_deref());
+            let answer = PassageShape::of(read, words.as_deref(), ReadOn::Options);
             context.output.report(&answer)?;
-            if let Some(remark) = answer.remark() {
+            if let Some(remark) = remark(&answer) {
                 context.output.note(remark);
             }
         }

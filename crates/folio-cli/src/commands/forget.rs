@@ -8,9 +8,9 @@ use folio::EntryQuery;
 use folio::memory::entry::Owner;
 use folio::memory::id::EntryRef;
 use folio::memory::{Entry, EntryKind, Tag};
+use folio::store::WorkspaceError;
 use folio::store::workspace::ForgetFilter;
-use folio::store::{Residue, WorkspaceError};
-use serde::Serialize;
+use folio_server::wire::{Forgot, Named};
 
 use super::{Context, json_or_text};
 use crate::arguments::{entry_ref, pair};
@@ -55,41 +55,7 @@ pub(crate) struct Forget {
     yes: bool,
 }
 
-/// What was, or would be, forgotten.
-#[derive(Debug, Serialize)]
-struct Answer {
-    dry_run: bool,
-    forgotten: Vec<Named>,
-    /// Items of tools that are no entries yet.
-    waiting: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    residue: Option<Residue>,
-}
-
-/// An entry without what it says.
-#[derive(Debug, Serialize)]
-struct Named {
-    handle: String,
-    observation_id: String,
-    kind: EntryKind,
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    type_name: Option<String>,
-    created_at: String,
-}
-
-impl Named {
-    fn of(entry: &Entry) -> Self {
-        Self {
-            handle: entry.handle.to_string(),
-            observation_id: entry.id.to_string(),
-            kind: entry.kind,
-            type_name: entry.fields.type_name.clone(),
-            created_at: entry.created_at.to_string(),
-        }
-    }
-}
-
-impl Report for Answer {
+impl Report for Forgot {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         let verb = if self.dry_run { "would forget" } else { "forgot" };
         for Named {
@@ -136,7 +102,7 @@ pub(crate) async fn run(context: &Context<'_>, forget: Forget) -> Result<Exit, F
         if is_nothing {
             context.output.note("nothing fits");
         }
-        context.output.report(&Answer {
+        context.output.report(&Forgot {
             dry_run,
             forgotten: found.iter().map(Named::of).collect(),
             waiting,
@@ -148,7 +114,7 @@ pub(crate) async fn run(context: &Context<'_>, forget: Forget) -> Result<Exit, F
         confirm(context, &found, waiting)?;
     }
     let forgotten = workspace.forget(&context.actor(), &filter, &reason).await?;
-    context.output.report(&Answer {
+    context.output.report(&Forgot {
         dry_run,
         forgotten: forgotten.entries.iter().map(Named::of).collect(),
         waiting: forgotten.waiting,

@@ -9,7 +9,7 @@ use super::{Context, text_or_stdin};
 use crate::arguments::entry_ref;
 use crate::error::{Exit, Failure};
 use crate::report::item::ScratchItem;
-use crate::report::list::List;
+use crate::report::list::{List, remark};
 use crate::report::turn::GoalShape;
 use crate::report::written::{OneOrMore, Written};
 
@@ -76,7 +76,7 @@ pub(crate) async fn run(context: &Context<'_>, goals: Goals) -> Result<Exit, Fai
             let found = workspace.goals(thread, goals.all).await?;
             let list = List::whole(found.iter().map(GoalShape::of).collect(), as_of);
             context.output.report(&list)?;
-            if let Some(remark) = list.remark("nothing is wanted; folio goals add adds a goal") {
+            if let Some(remark) = remark(&list, "nothing is wanted; folio goals add adds a goal") {
                 context.output.note(remark);
             }
         }

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use folio::memory::scratchbook::colony::thread_of;
 use folio::store::workspace::{Fate, ImportOptions, Imported};
 use folio::{ThreadKey, Workspace};
-use serde::Serialize;
+use folio_server::wire::Received;
 
 use super::export::amounts;
 use super::{Context, evict::source, import_foreign};
@@ -59,15 +59,7 @@ pub(crate) enum Origin {
     MemoryBank,
 }
 
-/// What was, or would be, brought in.
-#[derive(Debug, Serialize)]
-struct Answer {
-    dry_run: bool,
-    #[serde(flatten)]
-    imported: Imported,
-}
-
-impl Report for Answer {
+impl Report for Received {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         let imported = &self.imported;
         let verb = if self.dry_run { "would add" } else { "added" };
@@ -121,7 +113,7 @@ pub(crate) async fn run(context: &Context<'_>, import: Import) -> Result<Exit, F
     } else {
         Exit::Done
     };
-    context.output.report(&Answer {
+    context.output.report(&Received {
         dry_run: import.dry_run,
         imported,
     })?;

@@ -10,7 +10,8 @@ use folio::store::workspace::{Guard, Successor};
 use super::{Context, text_or_stdin};
 use crate::arguments::{entry_at, entry_ref};
 use crate::error::{Exit, Failure};
-use crate::report::history::History;
+use crate::report::history::VersionShape;
+use crate::report::list::List;
 use crate::report::observation::Superseded;
 
 /// What becomes of observations.
@@ -195,7 +196,9 @@ pub(crate) async fn run(
         }
         Life::History(One { entry }) => {
             let versions = workspace.versions(entry).await?;
-            context.output.report(&History::of(&versions))?;
+            let as_of = workspace.head().await?.0;
+            let list = List::whole(versions.iter().map(VersionShape::of).collect(), as_of);
+            context.output.report(&list)?;
             return Ok(Err(Exit::Done));
         }
     }

@@ -16,7 +16,7 @@ use super::life::{self, Life};
 use super::{Context, json_file, json_or_text, text_or_stdin};
 use crate::arguments::{entry_ref, pair};
 use crate::error::{Exit, Failure};
-use crate::report::list::List;
+use crate::report::list::{List, remark};
 use crate::report::observation::{InFull, Observation};
 use crate::report::written::{self, OneOrMore};
 
@@ -311,7 +311,7 @@ fn shape(workspace: &Workspace, entry: &Entry) -> Observation {
 
 fn show(context: &Context<'_>, list: &List<Observation>) -> Result<Exit, Failure> {
     context.output.report(list)?;
-    if let Some(remark) = list.remark("no observation matches") {
+    if let Some(remark) = remark(list, "no observation matches") {
         context.output.note(remark);
     }
     Ok(Exit::Done)

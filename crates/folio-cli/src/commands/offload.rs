@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use folio::store::workspace::{Block, Offload as How, Offloaded};
-use serde::Serialize;
-use serde_json::{Value, json};
+use folio::store::workspace::Offload as How;
+use folio_server::wire::long::Numbered;
+use folio_server::wire::{Conversation, SaidShape};
+use serde_json::Value;
 
 use super::context::ModelArgument;
 use super::{Context, MAX_INPUT_BYTES, evict::source};
@@ -55,48 +56,7 @@ fn range(text: &str) -> Result<(u64, u64), String> {
     }
 }
 
-/// The conversation as it goes on.
-#[derive(Debug, Serialize)]
-struct Answer {
-    messages: Vec<Value>,
-    receipt: Receipt,
-}
-
-#[derive(Debug, Serialize)]
-struct Receipt {
-    offloaded: u64,
-    tokens_before: u32,
-    tokens_after: u32,
-    /// The numbers in the history of the first and the last message that was put away.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    history: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    summary: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_actions: Option<String>,
-    replayed: bool,
-}
-
-impl Answer {
-    fn of(offloaded: Offloaded) -> Self {
-        let block: Option<Block> = offloaded.block;
-        let of = |block: &Block| json!({"from": block.from, "to": block.to, "ref": block.handle.to_string()});
-        Self {
-            receipt: Receipt {
-                offloaded: block.as_ref().map_or(0, |block| block.to + 1 - block.from),
-                tokens_before: offloaded.tokens.0,
-                tokens_after: offloaded.tokens.1,
-                history: block.as_ref().map(of),
-                summary: block.as_ref().map(|block| block.summary.to_string()),
-                next_actions: block.as_ref().map(|block| block.next_actions.to_string()),
-                replayed: block.is_some_and(|block| block.replayed),
-            },
-            messages: offloaded.messages,
-        }
-    }
-}
-
-impl Report for Answer {
+impl Report for Conversation {
     /// The messages as JSON, one in a line: what goes on is data also for people.
     fn text(&self, out: &mut String, _: Style) -> fmt::Result {
         writeln!(out, "[")?;
@@ -108,21 +68,7 @@ impl Report for Answer {
     }
 }
 
-/// What was said.
-#[derive(Debug, Serialize)]
-struct SaidAnswer {
-    messages: Vec<Numbered>,
-    total: u64,
-    next: Option<u64>,
-}
-
-#[derive(Debug, Serialize)]
-struct Numbered {
-    number: u64,
-    message: Value,
-}
-
-impl Report for SaidAnswer {
+impl Report for SaidShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         for Numbered { number, message } in &self.messages {
             writeln!(out, "{} {message}", style.faint(format_args!("{number}:")))?;
@@ -157,7 +103,7 @@ pub(crate) async fn offload(context: &Context<'_>, offload: Offload) -> Result<E
     let thread = &context.settings.thread;
     let offloaded = workspace.offload(&context.actor(), thread, &list, &how).await?;
     context.output.warnings(&offloaded.warnings);
-    let answer = Answer::of(offloaded);
+    let answer = Conversation::of(offloaded);
     let receipt = &answer.receipt;
     context.output.note(format_args!(
         "{} messages put away; {} tokens before, {} after",
@@ -172,12 +118,7 @@ pub(crate) async fn history(context: &Context<'_>, history: History) -> Result<E
     let workspace = context.workspace().await?;
     let (from, to) = history.range;
     let said = workspace.said(&context.settings.thread, from, to).await?;
-    let numbered = |(number, message)| Numbered { number, message };
-    let answer = SaidAnswer {
-        messages: said.messages.into_iter().map(numbered).collect(),
-        total: said.total,
-        next: said.next,
-    };
+    let answer = SaidShape::of(said);
     context.output.report(&answer)?;
     if answer.messages.is_empty() {
         context

@@ -5,7 +5,7 @@ use folio::store::RunQuery;
 
 use super::Context;
 use crate::error::{Exit, Failure};
-use crate::report::list::List;
+use crate::report::list::{List, remark};
 use crate::report::run::RunLine;
 
 /// `folio runs`.
@@ -30,7 +30,7 @@ pub(crate) async fn run(context: &Context<'_>, runs: Runs) -> Result<Exit, Failu
     let rows = workspace.runs(&query).await?;
     let list = List::whole(rows.iter().map(RunLine::of).collect(), workspace.head().await?.0);
     context.output.report(&list)?;
-    if let Some(remark) = list.remark("no run matches") {
+    if let Some(remark) = remark(&list, "no run matches") {
         context.output.note(remark);
     }
     Ok(Exit::Done)

@@ -7,7 +7,7 @@ use folio::memory::{EntryKind, Status, Tag, TextMatch, TextQuery, scratchbook};
 use super::Context;
 use crate::error::{Exit, Failure};
 use crate::report::found::Found;
-use crate::report::list::List;
+use crate::report::list::{List, remark};
 
 /// `folio search`.
 #[derive(Debug, Args)]
@@ -104,7 +104,7 @@ pub(crate) async fn run(context: &Context<'_>, search: Search) -> Result<Exit, F
         List::scored(&answer, |entry, score| Found::of(entry, score, &words, now))
     };
     context.output.report(&list)?;
-    if let Some(remark) = list.remark("nothing is found") {
+    if let Some(remark) = remark(&list, "nothing is found") {
         context.output.note(remark);
     }
     Ok(Exit::Done)

@@ -10,7 +10,7 @@ use folio::{Actor, Role, Workspace};
 
 use super::{Context, json_file};
 use crate::error::{Exit, Failure};
-use crate::report::tool::{Answer, Seen};
+use crate::report::tool::{Seen, TakenIn};
 
 /// `folio tool`.
 #[derive(Debug, Subcommand)]
@@ -89,7 +89,7 @@ async fn take_in(context: &Context<'_>, ingest: Ingest) -> Result<Exit, Failure>
         .rejected
         .iter()
         .any(|rejection| rejection.code == "storage_failed");
-    context.output.report(&Answer::of(&ingested, workspace.now()))?;
+    context.output.report(&TakenIn::of(&ingested, workspace.now()))?;
     Ok(if is_lost { Exit::Unavailable } else { Exit::Done })
 }
 

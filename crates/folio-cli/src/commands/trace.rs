@@ -9,7 +9,7 @@ use folio::store::workspace::TraceQuery;
 use super::Context;
 use crate::arguments::{entry_ref, run_ref};
 use crate::error::{Exit, Failure};
-use crate::report::list::List;
+use crate::report::list::{List, remark};
 use crate::report::timeline;
 use crate::report::trace::TraceLine;
 
@@ -64,7 +64,7 @@ pub(crate) async fn run(context: &Context<'_>, trace: Trace) -> Result<Exit, Fai
     }
     let list = List::whole(lines.iter().map(TraceLine::of).collect(), as_of);
     context.output.report(&list)?;
-    if let Some(remark) = list.remark("nothing happened") {
+    if let Some(remark) = remark(&list, "nothing happened") {
         context.output.note(remark);
     }
     Ok(Exit::Done)

@@ -11,7 +11,7 @@ use super::context::{assembled, counter};
 use super::{Context, text_or_stdin};
 use crate::arguments::turn_ref;
 use crate::error::{Exit, Failure};
-use crate::report::list::List;
+use crate::report::list::{List, remark};
 use crate::report::observation::Observation;
 use crate::report::turn::{BegunShape, EndedShape, GoalShape, TurnInFull, TurnShape};
 
@@ -135,8 +135,8 @@ async fn end(context: &Context<'_>, end: End) -> Result<Exit, Failure> {
         turn: TurnShape::of(&ended.turn),
         archived: ended.reflection.archive,
         goals: ended.goals.iter().map(GoalShape::of).collect(),
-        proposals: ended.proposals.iter().map(|proposal| json!(proposal)).collect(),
-        patterns: ended.patterns.iter().map(|pattern| json!(pattern)).collect(),
+        proposals: ended.proposals,
+        patterns: ended.patterns,
     })?;
     Ok(Exit::Done)
 }
@@ -213,7 +213,7 @@ async fn list(context: &Context<'_>, list: ListTurns) -> Result<Exit, Failure> {
     let turns = workspace.turns(&query).await?;
     let list = List::whole(turns.iter().map(TurnShape::of).collect(), as_of);
     context.output.report(&list)?;
-    if let Some(remark) = list.remark("no turn matches") {
+    if let Some(remark) = remark(&list, "no turn matches") {
         context.output.note(remark);
     }
     Ok(Exit::Done)

@@ -14,7 +14,7 @@ use crate::arguments::entry_ref;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 use crate::report::first_line;
-use crate::report::list::List;
+use crate::report::list::{List, remark};
 use crate::report::turn::decisions;
 
 /// Characters of an input that a line shows.
@@ -126,7 +126,7 @@ pub(crate) async fn run(context: &Context<'_>, why: Why) -> Result<Exit, Failure
     };
     context.output.report(&shape)?;
     if shape.shown.as_ref().is_none_or(Vec::is_empty)
-        && let Some(remark) = shape.decisions.remark("no decision rests on it")
+        && let Some(remark) = remark(&shape.decisions, "no decision rests on it")
     {
         context.output.note(remark);
     }

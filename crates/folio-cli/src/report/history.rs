@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
-use folio::Timestamp;
-use folio::memory::history::{FieldConflict, FieldDiff, Version};
+use folio::memory::history::FieldDiff;
+pub(crate) use folio_server::wire::VersionShape;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -13,81 +13,33 @@ use crate::output::{Report, Style};
 /// Characters of a value that a line shows.
 const VALUE_CHARS: usize = 100;
 
-/// All versions of one entry.
-#[derive(Debug, Serialize)]
-pub(crate) struct History {
-    items: Vec<Shown>,
-    returned: usize,
-    total: usize,
-}
-
-#[derive(Debug, Serialize)]
-struct Shown {
-    version: u32,
-    seq: u64,
-    timestamp: Timestamp,
-    operation: &'static str,
-    by: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    changes: Vec<FieldDiff>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    conflicts: Vec<FieldConflict>,
-}
-
-impl History {
-    /// What is shown of `versions`.
-    pub(crate) fn of(versions: &[Version]) -> Self {
-        let items: Vec<_> = versions
-            .iter()
-            .map(|version| Shown {
-                version: version.entry.version,
-                seq: version.seq.0,
-                timestamp: version.at,
-                operation: version.operation,
-                by: version.actor.to_string(),
-                reason: version.reason.clone(),
-                changes: version.changes.clone(),
-                conflicts: version.conflicts.clone(),
-            })
-            .collect();
-        Self {
-            returned: items.len(),
-            total: items.len(),
-            items,
-        }
-    }
-}
-
-impl Report for History {
-    /// A heading for each version, and a line for each field. Of the first version only what it says.
+impl Report for VersionShape {
+    /// A heading, and a line for each field. Of the first version only what it says.
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        for item in &self.items {
-            let version = style.strong(format_args!("version {}", item.version));
-            write!(
+        let version = style.strong(format_args!("version {}", self.version));
+        write!(
+            out,
+            "{version} {} by {} {}",
+            self.operation,
+            self.by,
+            style.faint(format_args!("#{} {}", self.seq, instant(self.timestamp)))
+        )?;
+        if let Some(reason) = &self.reason {
+            write!(out, " ({})", printable(reason))?;
+        }
+        out.push('\n');
+        for change in &self.changes {
+            diff(out, style, change, self.version == 1)?;
+        }
+        for conflict in &self.conflicts {
+            writeln!(
                 out,
-                "{version} {} by {} {}",
-                item.operation,
-                item.by,
-                style.faint(format_args!("#{} {}", item.seq, instant(item.timestamp)))
+                "  {} {} of version {} was written over: {}",
+                style.bad("conflict"),
+                name(&conflict.field),
+                conflict.overwrote_version,
+                short(&conflict.theirs)
             )?;
-            if let Some(reason) = &item.reason {
-                write!(out, " ({})", printable(reason))?;
-            }
-            out.push('\n');
-            for change in &item.changes {
-                diff(out, style, change, item.version == 1)?;
-            }
-            for conflict in &item.conflicts {
-                writeln!(
-                    out,
-                    "  {} {} of version {} was written over: {}",
-                    style.bad("conflict"),
-                    name(&conflict.field),
-                    conflict.overwrote_version,
-                    short(&conflict.theirs)
-                )?;
-            }
         }
         Ok(())
     }

@@ -2,59 +2,11 @@
 
 use std::fmt::{self, Write as _};
 
-use folio::Timestamp;
-use folio::store::workspace::TraceEntry;
-use serde::Serialize;
+pub(crate) use folio_server::wire::TraceLine;
 use serde_json::Value;
 
 use super::{instant, printable};
 use crate::output::{Report, Style};
-
-/// One thing that happened.
-#[derive(Debug, Serialize)]
-pub(crate) struct TraceLine {
-    timestamp: Timestamp,
-    component: String,
-    operation: String,
-    observation_id: Option<String>,
-    observation_type: Option<String>,
-    source: String,
-    status: String,
-    turn_id: Option<String>,
-    run_id: Option<String>,
-    node_id: Option<String>,
-    seq: u64,
-    duration_us: Option<u64>,
-    detail: Option<Value>,
-    /// The entries that a decision used.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    used: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    page_id: Option<String>,
-}
-
-impl TraceLine {
-    /// `entry` as programs read it.
-    pub(crate) fn of(entry: &TraceEntry) -> Self {
-        Self {
-            timestamp: entry.at,
-            component: entry.component.clone(),
-            operation: entry.operation.clone(),
-            observation_id: entry.entry.map(|entry| entry.to_string()),
-            observation_type: entry.entry_type.clone(),
-            source: entry.source.clone(),
-            status: entry.status.clone(),
-            turn_id: entry.turn.map(|turn| turn.to_string()),
-            run_id: entry.run.map(|run| run.to_string()),
-            node_id: entry.node.map(|node| node.to_string()),
-            seq: entry.seq.0,
-            duration_us: entry.duration_us,
-            detail: entry.detail.clone(),
-            used: entry.used.iter().map(ToString::to_string).collect(),
-            page_id: entry.page.map(|page| page.to_string()),
-        }
-    }
-}
 
 impl Report for TraceLine {
     /// `#12 10:30:00.123Z scratch_page add_observation risk_alert by wine_search: likes Burgundy`.

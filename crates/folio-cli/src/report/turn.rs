@@ -2,67 +2,16 @@
 
 use std::fmt::{self, Write as _};
 
-use folio::Timestamp;
 use folio::memory::calibration::Reliability;
-use folio::memory::turn::{Decision, Turn, Used};
-use folio::store::workspace::{Episode, GoalState};
+use folio::memory::turn::{Decision, Used};
+pub(crate) use folio_server::wire::{BegunShape, ContextShape, EndedShape, EpisodeShape, GoalShape, TurnShape};
 use serde::Serialize;
-use serde_json::Value;
 
-use super::item::ScratchItem;
-use super::observation::Observation;
 use super::{first_line, instant, printable};
 use crate::output::{Report, Style};
 
 /// Characters of an input that a line shows.
 const LINE_CHARS: usize = 100;
-
-/// A turn.
-#[derive(Debug, Serialize)]
-pub(crate) struct TurnShape {
-    turn_id: String,
-    handle: String,
-    thread: String,
-    input: String,
-    background: bool,
-    run_id: Option<String>,
-    started_at: Timestamp,
-    started_seq: u64,
-    as_of: u64,
-    ended_at: Option<Timestamp>,
-    /// Whether nothing was left to do; none as long as it goes on.
-    complete: Option<bool>,
-    touched: Option<u64>,
-    export: Option<String>,
-    urgency: Option<String>,
-    decisions: Vec<Decision>,
-}
-
-impl TurnShape {
-    /// `turn` as it stands.
-    pub(crate) fn of(turn: &Turn) -> Self {
-        let begun = &turn.begun;
-        let end = turn.ended.as_ref();
-        let router = turn.decision(folio::memory::turn::Stage::Router);
-        Self {
-            turn_id: begun.id.to_string(),
-            handle: turn.handle.to_string(),
-            thread: begun.thread.to_string(),
-            input: begun.input.clone(),
-            background: begun.background,
-            run_id: begun.run.map(|run| run.to_string()),
-            started_at: turn.started_at,
-            started_seq: turn.started_seq.0,
-            as_of: begun.as_of.0,
-            ended_at: end.map(|end| end.at),
-            complete: end.map(|end| end.end.complete),
-            touched: end.map(|end| end.end.touched),
-            export: end.map(|end| end.end.export.clone()),
-            urgency: router.map(|decision| decision.verdict.clone()),
-            decisions: turn.decisions().cloned().collect(),
-        }
-    }
-}
 
 impl Report for TurnShape {
     /// `t3 [critical, open] Pay the invoice`.
@@ -140,24 +89,6 @@ pub(crate) fn decisions(out: &mut String, style: Style, decisions: &[Decision]) 
     Ok(())
 }
 
-/// A turn that has just begun.
-#[derive(Debug, Serialize)]
-pub(crate) struct BegunShape {
-    #[serde(flatten)]
-    pub(crate) turn: TurnShape,
-    /// What has to be asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) question: Option<Observation>,
-    /// The confirmation that the input answered.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) answered: Option<Observation>,
-    /// What is the agent's to act on, first things first.
-    pub(crate) order: Vec<Used>,
-    /// What of memory goes into the prompt.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) context: Option<ContextShape>,
-}
-
 impl Report for BegunShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         self.turn.text(out, style)?;
@@ -184,20 +115,6 @@ impl Report for BegunShape {
     }
 }
 
-/// A turn that has just ended.
-#[derive(Debug, Serialize)]
-pub(crate) struct EndedShape {
-    #[serde(flatten)]
-    pub(crate) turn: TurnShape,
-    /// What was archived.
-    pub(crate) archived: Vec<Used>,
-    pub(crate) goals: Vec<GoalShape>,
-    /// Observations that could be made goals.
-    pub(crate) proposals: Vec<Value>,
-    /// Patterns that were not known before.
-    pub(crate) patterns: Vec<Value>,
-}
-
 impl Report for EndedShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         self.turn.text(out, style)?;
@@ -207,8 +124,7 @@ impl Report for EndedShape {
             goal.text(out, style)?;
         }
         for proposal in &self.proposals {
-            let text = |value: &Value| value.as_str().map(printable).unwrap_or_default();
-            let (title, handle) = (text(&proposal["title"]), text(&proposal["entry"]["handle"]));
+            let (title, handle) = (printable(&proposal.title), proposal.entry.handle);
             writeln!(
                 out,
                 "  offered   {title} {}",
@@ -216,32 +132,6 @@ impl Report for EndedShape {
             )?;
         }
         Ok(())
-    }
-}
-
-/// A goal or a pending action.
-#[derive(Debug, Serialize)]
-pub(crate) struct GoalShape {
-    #[serde(flatten)]
-    item: ScratchItem,
-    /// What others call it.
-    key: Option<Value>,
-    open: u32,
-    closed: u32,
-}
-
-impl GoalShape {
-    /// `state` as it is now.
-    pub(crate) fn of(state: &GoalState) -> Self {
-        let mut entry = state.entry.clone();
-        // What is linked now says more than what was written at the last turn's end.
-        entry.fields.progress = state.progress.progress.or(entry.fields.progress);
-        Self {
-            item: ScratchItem::of(&entry),
-            key: folio::memory::goals::keys_of(&entry).into_iter().next(),
-            open: state.progress.open,
-            closed: state.progress.closed,
-        }
     }
 }
 
@@ -257,14 +147,6 @@ impl Report for GoalShape {
     }
 }
 
-/// What of memory goes into a prompt.
-#[derive(Debug, Serialize)]
-pub(crate) struct ContextShape {
-    pub(crate) context: String,
-    pub(crate) tokens: u32,
-    pub(crate) receipt: folio::memory::view::Receipt,
-}
-
 impl Report for ContextShape {
     /// The text as a model gets it.
     fn text(&self, out: &mut String, _: Style) -> fmt::Result {
@@ -274,28 +156,6 @@ impl Report for ContextShape {
             out.push('\n');
         }
         Ok(())
-    }
-}
-
-/// An earlier turn.
-#[derive(Debug, Serialize)]
-pub(crate) struct EpisodeShape {
-    #[serde(flatten)]
-    turn: TurnShape,
-    entries: Vec<Observation>,
-}
-
-impl EpisodeShape {
-    /// `episode` with what it touched as it was then.
-    pub(crate) fn of(episode: &Episode, now: Timestamp) -> Self {
-        Self {
-            turn: TurnShape::of(&episode.turn),
-            entries: episode
-                .touched
-                .iter()
-                .map(|entry| Observation::of(entry, now))
-                .collect(),
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! The scratch page has a reservation of its own, a tenth unless something else is said. Everything else is as in every
 //! [view](crate::view): shares, what flows on, lengths of lines, and what is said of what is left out.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entry::Entry;
@@ -14,7 +15,7 @@ use crate::view::{Audience, BookSections, Candidate, Part, Rendered, fit, parts_
 pub const DEFAULT_BUDGET: u32 = 4_000;
 
 /// A part of the assembled context.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Section {

@@ -1,5 +1,6 @@
 //! Texts that are too long to stand in an entry (M7.3.29).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::warning::Invalid;
@@ -14,7 +15,7 @@ pub const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 const PREVIEW_BYTES: usize = 2 * 1024;
 
 /// A text that is kept beside the entry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BodyRef {
     /// The SHA-256 of the text, by which it is found; of one in pieces the SHA-256 of the hashes of its pieces.
     pub hash: String,
@@ -26,7 +27,7 @@ pub struct BodyRef {
 }
 
 /// A piece of a text that is too long to be held in memory as one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BodyPiece {
     /// The SHA-256 of the piece, by which it is found.
     pub hash: String,

@@ -7,6 +7,7 @@
 mod outline;
 mod preview;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use preview::{Preview, preview};
@@ -29,7 +30,7 @@ const SAMPLE_BYTES_MIN: usize = 4 * 1024;
 const SAMPLE_BYTES_MAX: usize = 1024 * 1024;
 
 /// What a result is of. Only those of tools are put away: the others can be read again where they came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultOf {
     /// A tool.

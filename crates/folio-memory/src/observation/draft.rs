@@ -1,5 +1,6 @@
 //! From what somebody says they noticed to the fields of an entry (M7.1, M7.3): clamp, default, warn, refuse.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -16,7 +17,7 @@ const MAX_CONTEXT_DEPTH: usize = 8;
 
 /// An observation as a tool, a model or a person writes it. Numbers are taken raw, so that they can be put right and
 /// reported instead of refused.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ObservationInput {
     /// The registered type; `observation` if left out.
@@ -35,6 +36,7 @@ pub struct ObservationInput {
     pub tags: Vec<String>,
     /// Minutes that it holds; `null` for ever, left out for the type's default.
     #[serde(default, skip_serializing_if = "TtlInput::is_absent")]
+    #[schemars(with = "Option<f64>")]
     pub ttl_minutes: TtlInput,
     /// The end, instead of `ttl_minutes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,6 @@
 //! What may be changed of an observation once it is recorded.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use crate::warning::{Invalid, Warning};
 
 /// What is to change of an observation; what is left out stays. Its type and its end do not change:
 /// an update does not make it hold longer (M7.1.6).
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ObservationPatch {
     /// Another text.

@@ -8,6 +8,7 @@ mod shingles;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -45,7 +46,7 @@ const NEGATIONS: &[&str] = &[
 ];
 
 /// A pattern as the observations have it now.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Found {
     /// Names the group: class, tags and context.
     pub group: String,

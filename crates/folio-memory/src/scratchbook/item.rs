@@ -1,11 +1,12 @@
 //! An item as seed 003 writes it.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::entry::{BodyRef, Entry};
 
 /// A note, a todo or a task, as programs get it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ScratchItem {
     /// `e42`.
     pub handle: String,

@@ -5,6 +5,7 @@ mod item;
 mod order;
 pub mod tools;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use item::ScratchItem;
@@ -21,7 +22,7 @@ use crate::warning::Invalid;
 const MAX_TITLE_BYTES: usize = 512;
 
 /// An item to be.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ItemInput {
     /// `note`, `todo` or `task`.
@@ -44,7 +45,7 @@ pub struct ItemInput {
 }
 
 /// What is to change of an item; what is left out stays.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ItemPatch {
     /// Another title.

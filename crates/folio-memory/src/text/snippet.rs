@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use unicode_segmentation::UnicodeSegmentation as _;
 
@@ -12,7 +13,7 @@ use super::token::tokens;
 const ELLIPSIS: &str = "…";
 
 /// A part of a text on one line, in pieces that follow one another.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Snippet {
     /// The pieces; a cut end is marked by `…`.
@@ -20,7 +21,7 @@ pub struct Snippet {
 }
 
 /// A piece of a [`Snippet`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SnippetPart {
     /// As it stands in the text; ends of lines are spaces.
     pub text: String,

@@ -1,5 +1,6 @@
 //! What a tool wants to know of the scratch page: from `scratch_page_query` to a question, and the shape of the answer.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -144,7 +145,7 @@ fn wrong(name: &str, message: &str) -> Invalid {
 }
 
 /// An observation as a tool sees it (seed 004).
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ContextItem {
     /// For ever.
     pub id: EntryId,

@@ -10,6 +10,7 @@ mod sift;
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -20,7 +21,7 @@ pub use sift::{Content, Proposed, Sifted, sift};
 use crate::warning::{Invalid, Warning};
 
 /// What a tool is asked.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ToolRequest {
     /// Names the call.
     #[serde(default)]
@@ -40,7 +41,7 @@ pub struct ToolRequest {
 }
 
 /// What a tool answers.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ToolResponse {
     /// The request that it answers.
     #[serde(default)]
@@ -76,7 +77,7 @@ impl ToolResponse {
 }
 
 /// In which part of an answer something stood.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Channel {
@@ -110,7 +111,7 @@ impl fmt::Display for Channel {
 }
 
 /// An item that was not taken. The others were, and the answer stands (M7.3.25).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rejection {
     /// Its place in its array, from 0.
     pub index: usize,
@@ -142,7 +143,7 @@ impl Rejection {
 }
 
 /// Something of an item that was put right.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Correction {
     /// Its place in its array, from 0.
     pub index: usize,

@@ -2,13 +2,14 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entry::Entry;
 use crate::id::{EntryHandle, EntryId};
 
 /// A stage of a turn (M7.11.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Stage {
@@ -45,7 +46,7 @@ impl fmt::Display for Stage {
 }
 
 /// An entry that a decision rests on, in the version that was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Used {
     /// Its handle.
     pub handle: EntryHandle,
@@ -76,7 +77,7 @@ impl fmt::Display for Used {
 
 /// What a stage decided. It stands in the log with the turn, so that "which observation changed which decision" has an
 /// answer for as long as the log is kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {
     /// The stage.
     pub stage: Stage,

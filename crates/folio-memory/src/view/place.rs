@@ -3,10 +3,11 @@
 //! Providers keep what a prompt began with: bytes that are as they were cost a fraction. A view in the system prompt makes
 //! everything behind it new whenever it changes; one at the end, nothing.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Where the view stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
     /// At the end of the system prompt (seed 003). For small windows, which keep nothing.

@@ -1,8 +1,7 @@
 //! What every handler works on.
 
-use folio::memory::id::RunRef;
+use folio::Actor;
 use folio::runner::Runner;
-use folio::store::{RunRow, Workspace};
 use tokio::sync::watch;
 
 use super::problem::Problem;
@@ -11,6 +10,8 @@ use super::problem::Problem;
 #[derive(Debug, Clone)]
 pub(crate) struct App {
     pub(crate) runner: Runner,
+    /// Whoever asks without saying who.
+    pub(crate) local: Actor,
     /// Turns true when the server stops; streams end then.
     pub(crate) stopping: watch::Receiver<bool>,
 }
@@ -32,17 +33,5 @@ impl App {
             )
             .hint(format!("it serves /v1/spaces/{served}")))
         }
-    }
-
-    /// The workspace of `space`; as [`Self::runner_of`].
-    pub(crate) fn workspace_of(&self, space: &str) -> Result<&Workspace, Problem> {
-        self.runner_of(space).map(Runner::workspace)
-    }
-
-    /// The row of the run called `name`: `r3` or `run_<ulid>`.
-    pub(crate) async fn run_row(&self, space: &str, name: &str) -> Result<RunRow, Problem> {
-        let runner = self.runner_of(space)?;
-        let run: RunRef = name.parse()?;
-        Ok(runner.row(run).await?)
     }
 }

@@ -16,6 +16,8 @@ use super::problem::Problem;
 
 /// How long an answer may take to begin. Streams go on after that.
 const TIME_MAX: Duration = Duration::from_secs(30);
+/// The same for bringing in a whole space.
+const LONG_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// What every answer tells a browser. Nothing is loaded from elsewhere, nothing is run that is not ours, nobody frames it.
 const HEADERS: [(HeaderName, &str); 6] = [
@@ -35,9 +37,12 @@ const HEADERS: [(HeaderName, &str); 6] = [
 pub(crate) async fn guard(request: Request, next: Next) -> Response {
     let mut response = match refusal(request.method(), request.uri(), request.headers()) {
         Some(problem) => problem.into_response(),
-        None => tokio::time::timeout(TIME_MAX, next.run(request))
-            .await
-            .unwrap_or_else(|_| too_slow().into_response()),
+        None => {
+            let is_long = request.uri().path().ends_with("/import");
+            let time = if is_long { LONG_TIME_MAX } else { TIME_MAX };
+            let answer = tokio::time::timeout(time, next.run(request)).await;
+            answer.unwrap_or_else(|_| too_slow(time).into_response())
+        }
     };
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
@@ -50,8 +55,8 @@ pub(crate) async fn guard(request: Request, next: Next) -> Response {
     response
 }
 
-fn too_slow() -> Problem {
-    let detail = format!("there was no answer after {} seconds", TIME_MAX.as_secs());
+fn too_slow(time: Duration) -> Problem {
+    let detail = format!("there was no answer after {} seconds", time.as_secs());
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_slow", detail).hint("ask for less at a time, or try again")
 }
 

@@ -1,40 +1,50 @@
 //! What is asked over HTTP, and how it is answered.
 //!
 //! - [`routes`]: one file a group of paths
-//! - [`wire`]: the JSON that goes out
 //! - [`problem`]: every answer that is no success
-//! - [`sse`]: a run as it happens
+//! - [`sse`], [`space_events`]: a run, and a space, as they happen
 //! - [`guard`]: who may ask at all, time limits, security headers
-//! - [`query`], [`app`]: what handlers read from a request, and what they work on
+//! - [`caller`], [`query`], [`input`]: what handlers read from a request
+//! - [`answer`], [`describe`]: what they give, and how all of it is described
+//! - [`app`]: what they work on
 
+mod answer;
 mod app;
+mod caller;
+mod describe;
 mod guard;
+mod input;
 pub(crate) mod problem;
 mod query;
 mod routes;
+mod space_events;
 mod sse;
-pub(crate) mod wire;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware;
+use folio::Actor;
 use folio::runner::Runner;
 use tokio::sync::watch;
 
 pub(crate) use self::app::App;
 pub(crate) use self::routes::runs::in_full as run_in_full;
 
-/// Bytes that a request's body may have.
-const MAX_BODY_BYTES: usize = 64 * 1024;
+/// Bytes that a request's body may have: the longest text that an entry has, as JSON.
+const MAX_BODY_BYTES: usize = 20 * 1024 * 1024;
 
 /// Everything that the server answers, for the space that `runner` works in, until `stopping` says so.
-pub(crate) fn router(runner: Runner, stopping: watch::Receiver<bool>) -> Router {
-    let routes = routes::all()
+pub(crate) fn router(runner: Runner, local: Actor, stopping: watch::Receiver<bool>) -> Router {
+    let routes = Router::from(routes::all())
         .merge(crate::ui::routes())
         .fallback(problem::no_such_path)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .with_state(App { runner, stopping });
+        .with_state(App {
+            runner,
+            local,
+            stopping,
+        });
     guarded(routes)
 }
 

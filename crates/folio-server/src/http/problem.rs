@@ -11,25 +11,43 @@ use folio::memory::Invalid;
 use folio::memory::id::IdError;
 use folio::runner::RunnerError;
 use folio::store::{ErrorKind, StoreError, WorkspaceError};
+use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
+
+use crate::wire::Observation;
 
 /// What went wrong: the code is stable, the words are for people.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Problem {
     #[serde(rename = "type")]
-    about: String,
+    about: Box<str>,
     title: &'static str,
     status: u16,
     code: Cow<'static, str>,
     detail: String,
     hints: Vec<String>,
+    // Boxed, since every function that can fail carries it.
+    #[serde(flatten)]
+    more: Option<Box<More>>,
+}
+
+/// What some problems say besides.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct More {
+    /// The entry that it is about, as it stands now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current: Option<Observation>,
+    /// Single mistakes, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<Value>,
 }
 
 impl Problem {
     /// A problem that answers with `status`.
     pub(crate) fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, detail: impl Into<String>) -> Self {
         let code = code.into();
-        let about = format!("docs/errors/{code}.md");
+        let about = format!("docs/errors/{code}.md").into();
         let title = status.canonical_reason().unwrap_or("Problem");
         Self {
             about,
@@ -38,6 +56,7 @@ impl Problem {
             code,
             detail: detail.into(),
             hints: Vec::new(),
+            more: None,
         }
     }
 
@@ -49,6 +68,15 @@ impl Problem {
     /// The request is wrong.
     pub(crate) fn invalid(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    /// The same, answered with `status`.
+    pub(crate) fn with_status(self, status: StatusCode) -> Self {
+        Self {
+            title: status.canonical_reason().unwrap_or("Problem"),
+            status: status.as_u16(),
+            ..self
+        }
     }
 
     /// Adds what to try.
@@ -141,7 +169,16 @@ impl From<WorkspaceError> for Problem {
     fn from(error: WorkspaceError) -> Self {
         match error {
             WorkspaceError::Store(error) => error.into(),
-            WorkspaceError::Stale { source, .. } => source.into(),
+            WorkspaceError::Stale { current, source } => {
+                let current = Observation::of(&current, current.updated_at);
+                Self {
+                    more: Some(Box::new(More {
+                        current: Some(current),
+                        ..More::default()
+                    })),
+                    ..source.into()
+                }
+            }
             WorkspaceError::Taken(taken) => Self::new(StatusCode::CONFLICT, "claimed", taken.to_string()),
             WorkspaceError::Refused(_) => Self::new(StatusCode::FORBIDDEN, "role_denied", error.to_string()),
             WorkspaceError::Invalid(invalid) => invalid.into(),
@@ -153,7 +190,13 @@ impl From<WorkspaceError> for Problem {
 impl From<Invalid> for Problem {
     fn from(invalid: Invalid) -> Self {
         let detail = invalid.to_string();
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, invalid.code, detail)
+        let status = match invalid.code.as_str() {
+            // What is put away stays as it is: a conflict with how things stand.
+            "archived" => StatusCode::CONFLICT,
+            "content_too_large" | "body_too_large" | "input_too_large" => StatusCode::PAYLOAD_TOO_LARGE,
+            _ => StatusCode::UNPROCESSABLE_ENTITY,
+        };
+        Self::new(status, invalid.code, detail)
     }
 }
 

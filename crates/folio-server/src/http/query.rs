@@ -1,110 +1,192 @@
-//! What a request asks for: the names in its path, and its query.
+//! The query of a request: read by the same description that is published of it.
 
-use std::str::FromStr;
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use axum::extract::{FromRequestParts, Path, Query};
+use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
-use folio::memory::query::MAX_LIMIT;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use super::problem::Problem;
 
-/// The names in the path, in order.
-#[derive(Debug)]
-pub(crate) struct Named<T>(pub(crate) T);
-
-impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Named<T> {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let path = Path::<T>::from_request_parts(parts, state).await;
-        path.map(|Path(names)| Self(names))
-            .map_err(|error| Problem::invalid("path_invalid", error.body_text()))
-    }
+/// What a query can say. The fields are those of its schema, and nothing else is taken: a filter with a typing mistake must
+/// not give everything (M7.2.13).
+pub(crate) trait Fields: DeserializeOwned + JsonSchema + 'static {
+    /// Whether it takes `context.<path>=VALUE`, too, which it finds under `context`.
+    const TAKES_CONTEXT: bool = false;
 }
 
-/// The query as it was written. [`Asked::check`] must see it before anything is read from it.
-#[derive(Debug)]
-pub(crate) struct Asked(Vec<(String, String)>);
+/// A query that says nothing.
+#[derive(Debug, Default, serde::Deserialize, JsonSchema)]
+pub(crate) struct Nothing {}
 
-impl<S: Send + Sync> FromRequestParts<S> for Asked {
+impl Fields for Nothing {}
+
+/// The query of a request.
+#[derive(Debug)]
+pub(crate) struct Asked<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: Fields> FromRequestParts<S> for Asked<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let query = Query::<Vec<(String, String)>>::from_request_parts(parts, state).await;
-        query
-            .map(|Query(pairs)| Self(pairs))
-            .map_err(|error| Problem::invalid("query_invalid", error.body_text()))
+        let Query(pairs) = query.map_err(|error| Problem::invalid("query_invalid", error.body_text()))?;
+        read(pairs).map(Self)
     }
 }
 
-impl Asked {
-    /// The query, of which every field is one of `known`.
-    ///
-    /// # Errors
-    ///
-    /// A 400 that names the first field that nobody reads: a filter with a typing mistake must not give everything.
-    pub(crate) fn check(self, known: &[&str]) -> Result<Self, Problem> {
-        match self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
-            None => Ok(self),
-            Some((name, _)) => {
-                let hint = match known {
-                    [] => "it takes no query".to_owned(),
-                    known => format!("it takes {}", known.join(", ")),
-                };
-                Err(Problem::invalid("query_unknown", format!("nothing reads the query field {name:?}")).hint(hint))
+/// A field as its schema has it.
+#[derive(Debug, Clone)]
+struct Field {
+    name: String,
+    kind: Kind,
+    least: Option<f64>,
+    most: Option<f64>,
+    choices: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Whole,
+    Number,
+    YesOrNo,
+    /// Any of several texts: said several times, or with commas between them.
+    Several,
+}
+
+/// The fields of a query, by its type.
+static KNOWN: LazyLock<Mutex<HashMap<TypeId, Arc<[Field]>>>> = LazyLock::new(Mutex::default);
+
+fn fields_of<T: Fields>() -> Arc<[Field]> {
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let made = known.entry(TypeId::of::<T>()).or_insert_with(|| {
+        let inline = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+        let schema = SchemaGenerator::new(inline).into_root_schema_for::<T>();
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let field = |(name, schema): (&String, &Value)| field_of(name, schema);
+        properties.into_iter().flatten().map(field).collect()
+    });
+    Arc::clone(made)
+}
+
+fn field_of(name: &str, schema: &Value) -> Field {
+    // What may be left out is described as "this or null".
+    let inner = schema["anyOf"].as_array().and_then(|any| any.first()).unwrap_or(schema);
+    let kind = match &inner["type"] {
+        Value::Array(types) => types.first().and_then(Value::as_str),
+        kind => kind.as_str(),
+    };
+    let choices = inner["enum"].as_array().into_iter().flatten();
+    let choices = choices.chain(inner["oneOf"].as_array().into_iter().flatten().map(|one| &one["const"]));
+    Field {
+        name: name.to_owned(),
+        kind: match kind {
+            Some("integer") => Kind::Whole,
+            Some("number") => Kind::Number,
+            Some("boolean") => Kind::YesOrNo,
+            Some("array") => Kind::Several,
+            _ => Kind::Text,
+        },
+        least: inner["minimum"].as_f64(),
+        most: inner["maximum"].as_f64(),
+        choices: choices.filter_map(Value::as_str).map(str::to_owned).collect(),
+    }
+}
+
+fn read<T: Fields>(pairs: Vec<(String, String)>) -> Result<T, Problem> {
+    let known = fields_of::<T>();
+    let mut said = Map::new();
+    let mut context = Map::new();
+    for (name, text) in pairs {
+        if let Some(path) = name.strip_prefix("context.").filter(|_| T::TAKES_CONTEXT) {
+            context.insert(path.to_owned(), Value::String(text));
+            continue;
+        }
+        let field = known.iter().find(|field| field.name == name);
+        let field = field.ok_or_else(|| unknown::<T>(&name, &known))?;
+        if field.kind == Kind::Several {
+            let values = text.split(',').map(str::trim).filter(|value| !value.is_empty());
+            let place = said.entry(name).or_insert_with(|| Value::Array(Vec::new()));
+            if let Value::Array(list) = place {
+                list.extend(values.map(|value| Value::String(value.to_owned())));
             }
+        } else if said.contains_key(&name) {
+            let detail = format!("the query field {name:?} stands more than once");
+            return Err(Problem::invalid("query_invalid", detail));
+        } else {
+            let value = field.read(&text)?;
+            said.insert(name, value);
         }
     }
+    if T::TAKES_CONTEXT {
+        said.insert("context".to_owned(), Value::Object(context));
+    }
+    serde_json::from_value(Value::Object(said)).map_err(|error| {
+        let detail = format!("the query cannot be read: {error}");
+        Problem::invalid("query_invalid", detail)
+    })
+}
 
-    /// The value of a field that can stand once.
-    pub(crate) fn one(&self, name: &str) -> Result<Option<&str>, Problem> {
-        let mut values = self
-            .0
-            .iter()
-            .filter(|(field, _)| field == name)
-            .map(|(_, value)| value.as_str());
-        match (values.next(), values.next()) {
-            (value, None) => Ok(value),
-            _ => Err(Problem::invalid(
-                "query_invalid",
-                format!("the query field {name:?} stands more than once"),
-            )),
-        }
+fn unknown<T: Fields>(name: &str, known: &[Field]) -> Problem {
+    let mut names: Vec<_> = known.iter().map(|field| field.name.as_str()).collect();
+    if T::TAKES_CONTEXT {
+        names.push("context.<path>");
+    }
+    let hint = match names.as_slice() {
+        [] => "it takes no query".to_owned(),
+        names => format!("it takes {}", names.join(", ")),
+    };
+    Problem::invalid("query_unknown", format!("nothing reads the query field {name:?}")).hint(hint)
+}
+
+impl Field {
+    fn read(&self, text: &str) -> Result<Value, Problem> {
+        let value = match self.kind {
+            Kind::Text | Kind::Several if self.choices.is_empty() || self.choices.iter().any(|known| known == text) => {
+                Some(Value::String(text.to_owned()))
+            }
+            Kind::Text | Kind::Several => None,
+            Kind::Whole => text.parse::<u64>().ok().map(Value::from),
+            Kind::Number => text
+                .parse::<f64>()
+                .ok()
+                .filter(|number| number.is_finite())
+                .map(Value::from),
+            Kind::YesOrNo => match text {
+                "" | "true" | "1" => Some(Value::Bool(true)),
+                "false" | "0" => Some(Value::Bool(false)),
+                _ => None,
+            },
+        };
+        let fits = |value: &Value| {
+            let number = value.as_f64();
+            number.is_none_or(|number| {
+                self.least.is_none_or(|least| number >= least) && self.most.is_none_or(|most| number <= most)
+            })
+        };
+        value
+            .filter(fits)
+            .ok_or_else(|| wrong(&self.name, text, &self.wanted()))
     }
 
-    /// The values of a field that can stand several times, or hold several values with commas between them.
-    pub(crate) fn many(&self, name: &str) -> impl Iterator<Item = &str> {
-        let values = self.0.iter().filter(move |(field, _)| field == name);
-        values
-            .flat_map(|(_, value)| value.split(','))
-            .map(str::trim)
-            .filter(|value| !value.is_empty())
-    }
-
-    /// The values of [`Self::many`], each read by `read`; `wanted` says what could have been read.
-    pub(crate) fn many_of<T>(
-        &self,
-        name: &str,
-        wanted: &str,
-        read: impl Fn(&str) -> Option<T>,
-    ) -> Result<Vec<T>, Problem> {
-        let read = |value: &str| read(value).ok_or_else(|| wrong(name, value, wanted));
-        self.many(name).map(read).collect()
-    }
-
-    /// The value of [`Self::one`] as a number or a name; `wanted` says of what form.
-    pub(crate) fn parsed<T: FromStr>(&self, name: &str, wanted: &str) -> Result<Option<T>, Problem> {
-        let read = |value: &str| value.parse().map_err(|_| wrong(name, value, wanted));
-        self.one(name)?.map(read).transpose()
-    }
-
-    /// How many are wanted: 1 to 1,000, or `default`.
-    pub(crate) fn limit(&self, default: u32) -> Result<u32, Problem> {
-        match self.parsed("limit", "a number from 1 to 1000")? {
-            None => Ok(default),
-            Some(limit) if (1..=MAX_LIMIT).contains(&limit) => Ok(limit),
-            Some(limit) => Err(wrong("limit", &limit.to_string(), "a number from 1 to 1000")),
+    /// What it can be, in words.
+    fn wanted(&self) -> String {
+        let number = match self.kind {
+            Kind::Text | Kind::Several => return format!("one of {}", self.choices.join(", ")),
+            Kind::YesOrNo => return "true or false".to_owned(),
+            Kind::Whole => "a whole number",
+            Kind::Number => "a number",
+        };
+        match (self.least, self.most) {
+            (Some(least), Some(most)) => format!("{number} from {least} to {most}"),
+            (Some(least), None) => format!("{number} from {least}"),
+            _ => number.to_owned(),
         }
     }
 }
@@ -115,4 +197,95 @@ pub(crate) fn wrong(name: &str, value: &str, wanted: &str) -> Problem {
         "query_invalid",
         format!("the query field {name:?} is {value:?}, which is not {wanted}"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Default, PartialEq, Deserialize, JsonSchema)]
+    #[serde(default)]
+    struct Sample {
+        tags: Vec<String>,
+        #[schemars(range(min = 1, max = 9))]
+        limit: Option<u32>,
+        #[schemars(range(min = 0, max = 1))]
+        sure: Option<f64>,
+        all: bool,
+        text: Option<String>,
+        order: Option<Way>,
+        #[schemars(skip)]
+        context: BTreeMap<String, String>,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    enum Way {
+        Up,
+        Down,
+    }
+
+    impl Fields for Sample {
+        const TAKES_CONTEXT: bool = true;
+    }
+
+    fn sample(query: &[(&str, &str)]) -> Result<Sample, String> {
+        let pairs = query
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        read(pairs.collect()).map_err(|problem| format!("{} {}", problem.code(), problem.text()))
+    }
+
+    #[test]
+    fn a_query_is_read_as_its_schema_says() {
+        let query = [
+            ("tags", "a, b"),
+            ("tags", "c"),
+            ("limit", "9"),
+            ("sure", "0.5"),
+            ("all", "true"),
+            ("text", "a,b"),
+            ("order", "down"),
+            ("context.goal.id", "7"),
+        ];
+        let wanted = Sample {
+            tags: ["a", "b", "c"].map(str::to_owned).to_vec(),
+            limit: Some(9),
+            sure: Some(0.5),
+            all: true,
+            text: Some("a,b".to_owned()),
+            order: Some(Way::Down),
+            context: BTreeMap::from([("goal.id".to_owned(), "7".to_owned())]),
+        };
+        assert_eq!(sample(&query), Ok(wanted));
+        assert_eq!(sample(&[]), Ok(Sample::default()));
+    }
+
+    #[test]
+    fn what_a_field_cannot_be_is_told_with_what_it_can() {
+        for (query, says) in [
+            (("limit", "10"), "a whole number from 1 to 9"),
+            (("limit", "-1"), "a whole number from 1 to 9"),
+            (("sure", "x"), "a number from 0 to 1"),
+            (("all", "maybe"), "true or false"),
+            (("order", "left"), "one of up, down"),
+        ] {
+            let refused = sample(&[query]).unwrap_err();
+            assert!(
+                refused.starts_with("query_invalid") && refused.contains(says),
+                "{refused}"
+            );
+        }
+        let twice = sample(&[("text", "a"), ("text", "b")]).unwrap_err();
+        assert!(twice.contains("more than once"), "{twice}");
+        let unknown = sample(&[("tag", "a")]).unwrap_err();
+        assert!(
+            unknown.contains("tags, limit, sure, all, text, order, context.<path>"),
+            "{unknown}"
+        );
+    }
 }

@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use axum::http::HeaderMap;
 use axum::response::sse::{Event as Message, KeepAlive, Sse};
 use folio::Timestamp;
 use folio::engine::Event;
@@ -20,11 +21,23 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::problem::Problem;
-use super::wire::event::EventShape;
 use crate::server::wait_until_stopping;
+use crate::wire::event::EventShape;
 
 /// How often a stream without news shows that it is alive.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// The last event that whoever asks has seen, as the header `Last-Event-ID` says.
+pub(super) fn last_event(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(id) = headers.get("last-event-id") else {
+        return Ok(None);
+    };
+    let number = id.to_str().ok().and_then(|id| id.trim().parse().ok());
+    number.map(Some).ok_or_else(|| {
+        let detail = format!("the header Last-Event-ID is {id:?}, which is not the id of an event");
+        Problem::invalid("last_event_id_invalid", detail).hint("ids of events are 1, 2, 3 …; 0 is before the first")
+    })
+}
 
 /// Tells what `watch`, of which nothing was read yet, reads: everything after the event `after`, until the run has ended
 /// or the server stops.

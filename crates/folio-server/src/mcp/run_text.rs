@@ -5,7 +5,7 @@ use folio::memory::tokens::Tokens;
 use folio::store::RunRow;
 
 use super::answer::beginning;
-use crate::http::wire::run::title_of;
+use crate::wire::run::title_of;
 
 /// Steps that a text lists.
 const STEPS: usize = 300;

@@ -31,11 +31,26 @@ pub(crate) async fn send(to: SocketAddr, lines: &[&str], body: &str) -> Answer {
     let (status, headers) = read_head(&mut reader).await;
     let mut body = Vec::new();
     reader.read_to_end(&mut body).await.unwrap();
-    Answer {
+    let mut answer = Answer {
         status,
         headers,
         body: String::from_utf8(body).unwrap(),
+    };
+    if answer.header("transfer-encoding") == "chunked" {
+        answer.body = put_together(&answer.body);
     }
+    answer
+}
+
+/// The chunks of a body without their lengths.
+fn put_together(mut chunks: &str) -> String {
+    let mut whole = String::new();
+    while let Some((length, rest)) = chunks.split_once("\r\n") {
+        let (chunk, rest) = rest.split_at(usize::from_str_radix(length, 16).unwrap());
+        whole.push_str(chunk);
+        chunks = rest.trim_start_matches("\r\n");
+    }
+    whole
 }
 
 pub(crate) async fn get(to: SocketAddr, path: &str) -> Answer {

@@ -9,6 +9,7 @@ use folio::runner::{NewRun, Runner, RunnerOptions};
 use folio::tools::Registry;
 use folio::{Actor, Folio, Role, SpaceName, Workspace};
 use folio_server::{McpOptions, ServeError, ServeOptions, Server};
+use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -126,6 +127,33 @@ impl House {
             body,
         )
         .await
+    }
+
+    /// Asks `path` below the space with `method` and more `headers`; a body is sent as JSON.
+    pub(crate) async fn ask(&self, method: &str, path: &str, headers: &[&str], body: Option<Value>) -> Answer {
+        let body = body.map(|body| body.to_string()).unwrap_or_default();
+        let first = format!("{method} /v1/spaces/main{path} HTTP/1.1");
+        let length = format!("Content-Length: {}", body.len());
+        let mut lines = vec![first.as_str(), "Host: localhost", "Connection: close", &length];
+        if !body.is_empty() {
+            lines.push("Content-Type: application/json");
+        }
+        lines.extend(headers);
+        client::send(self.at, &lines, &body).await
+    }
+
+    /// Asserts that `path` takes `body`, and gives the answer.
+    pub(crate) async fn makes(&self, path: &str, status: u16, body: Value) -> Value {
+        let answer = self.ask("POST", path, &[], Some(body)).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+        answer.json()
+    }
+
+    /// Asserts that `path` is there, and gives the answer.
+    pub(crate) async fn gives(&self, path: &str) -> Value {
+        let answer = self.get(path).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json()
     }
 
     /// Asserts that `path` is answered with a problem.

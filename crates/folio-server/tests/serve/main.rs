@@ -4,10 +4,16 @@
 
 mod client;
 mod events;
+mod exchange;
 mod house;
 mod interface;
 mod lists;
 mod mcp;
+mod observations;
+mod pages;
 mod refusals;
+mod scratchbook;
 mod server;
 mod steer;
+mod transfer;
+mod turns;

@@ -48,6 +48,20 @@ impl Workspace {
     ///
     /// `Invalid` names the field that is wrong; `NotFound` if there is no such parent.
     pub async fn new_page(&self, actor: &Actor, input: PageInput) -> Result<Page, WorkspaceError> {
+        self.new_page_under(actor, input, None).await
+    }
+
+    /// The same under a key: asked for again with it, it is the page that was added then.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::new_page`]; `Invalid` if the key was used before, for something that added no page.
+    pub async fn new_page_under(
+        &self,
+        actor: &Actor,
+        input: PageInput,
+        idempotency_key: Option<String>,
+    ) -> Result<Page, WorkspaceError> {
         let title = checked_title(&input.title)?;
         if title.is_empty() {
             return Err(Invalid::new("title_empty", "title", "is empty").into());
@@ -65,15 +79,19 @@ impl Workspace {
         }
         let id = PageId::draw(&*self.inner.ids, self.now());
         let change = Change::EnsurePage(Box::new(NewPage { id, fields }));
-        let recorded = self.record(actor, Write::of(vec![change])).await?;
-        self.page(
-            recorded
-                .committed
-                .pages
-                .first()
-                .map_or(Ref::Id(id), |(id, _)| Ref::Id(*id)),
-        )
-        .await
+        let write = Write {
+            idempotency_key,
+            ..Write::of(vec![change])
+        };
+        let committed = self.record(actor, write).await?.committed;
+        match committed.pages.first() {
+            Some((id, _)) => self.page(Ref::Id(*id)).await,
+            None if committed.replayed => {
+                let message = "the idempotency key was used before, for something that added no page";
+                Err(Invalid::new("key_reused", "idempotency_key", message).into())
+            }
+            None => self.page(Ref::Id(id)).await,
+        }
     }
 
     /// Adds a log block to a page. What is on a page is never rewritten.

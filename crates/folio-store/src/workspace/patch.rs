@@ -137,7 +137,7 @@ impl Workspace {
     }
 
     /// What the commit with `key` came to, if there is one.
-    async fn replayed(&self, actor: &Actor, key: &str) -> Result<Option<Committed>, WorkspaceError> {
+    pub(super) async fn replayed(&self, actor: &Actor, key: &str) -> Result<Option<Committed>, WorkspaceError> {
         // A key is honoured before anything that is expected, and this cannot be expected of a space that is used.
         let write = Write {
             idempotency_key: Some(key.to_owned()),

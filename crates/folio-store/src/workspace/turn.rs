@@ -142,21 +142,43 @@ impl Workspace {
     ///
     /// As [`Workspace::draft_turn`] and [`Workspace::record`].
     pub async fn begin_turn(&self, actor: &Actor, input: TurnInput) -> Result<Begun, WorkspaceError> {
+        self.begin_turn_under(actor, input, None).await
+    }
+
+    /// The same under a key: asked for again with it, it is the turn that began then, and nothing is asked or answered.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::begin_turn`]; `NotFound` if the key was used before, for something that began no turn.
+    pub async fn begin_turn_under(
+        &self,
+        actor: &Actor,
+        input: TurnInput,
+        idempotency_key: Option<String>,
+    ) -> Result<Begun, WorkspaceError> {
         // What tools noticed while the store could not write is there before anybody decides. Whatever keeps it waiting
         // tells the trace.
         let _delivered = self.deliver_outbox().await;
         let DraftedTurn {
-            new,
+            mut new,
             assessment,
             clarity,
             order,
         } = self.draft_turn(input).await?;
+        if let Some(key) = &idempotency_key {
+            // Whoever asks again finds it by the key.
+            new.id = TurnId::derived(&["turn", self.space().as_str(), key]);
+        }
         let (id, thread) = (new.id, new.thread.clone());
         let actor = actor.clone().in_turn(id);
-        self.record(&actor, Write::of(vec![Change::BeginTurn(Box::new(new))]))
-            .await?;
+        let write = Write {
+            idempotency_key,
+            ..Write::of(vec![Change::BeginTurn(Box::new(new))])
+        };
+        let is_replay = self.record(&actor, write).await?.committed.replayed;
         let (mut question, mut answered) = (None, None);
         match &clarity {
+            _ if is_replay => {}
             Clarity::Ambiguous { question: text, .. } => question = Some(self.ask(id, &thread, text).await?),
             Clarity::Answers(confirmation, answer) => {
                 answered = Some(self.answer(&actor, *confirmation, *answer).await?);

@@ -1,27 +1,58 @@
 //! Whether the server is there, and whether it can work.
 
+use aide::axum::ApiRouter;
+use aide::axum::routing::get_with;
 use axum::extract::State;
-use axum::routing::get;
-use axum::{Json, Router};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
+use crate::http::answer::Answer;
 use crate::http::app::App;
+use crate::http::describe::about;
 use crate::http::problem::Problem;
 
-pub(super) fn routes() -> Router<App> {
-    Router::new().route("/healthz", get(alive)).route("/readyz", get(ready))
+const GROUP: &str = "health";
+
+pub(super) fn routes() -> ApiRouter<App> {
+    ApiRouter::new()
+        .api_route(
+            "/healthz",
+            get_with(alive, about("healthz", GROUP, "Whether the process answers")),
+        )
+        .api_route(
+            "/readyz",
+            get_with(ready, about("readyz", GROUP, "Whether the store answers, too")),
+        )
+}
+
+/// That it answers.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Alive {
+    status: &'static str,
+}
+
+/// That it can work.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Ready {
+    status: &'static str,
+    /// The space that is served.
+    space: String,
+    /// The last commit of that space.
+    head: u64,
 }
 
 /// The process answers.
-async fn alive() -> Json<Value> {
-    Json(json!({ "status": "ok" }))
+async fn alive() -> Answer<Alive> {
+    Answer::of(Alive { status: "ok" })
 }
 
 /// The store answers, too.
-async fn ready(State(app): State<App>) -> Result<Json<Value>, Problem> {
+async fn ready(State(app): State<App>) -> Result<Answer<Ready>, Problem> {
     let workspace = app.runner.workspace();
     let head = workspace.head().await?;
-    Ok(Json(
-        json!({ "status": "ok", "space": workspace.space().as_str(), "head": head.0 }),
-    ))
+    Ok(Answer::of(Ready {
+        status: "ok",
+        space: workspace.space().to_string(),
+        head: head.0,
+    }))
 }

@@ -1,6 +1,9 @@
 //! The paths, one file a group.
 
+mod events;
+mod exchange;
 mod health;
+mod memory;
 mod observations;
 mod pages;
 mod part;
@@ -8,18 +11,32 @@ mod people;
 pub(super) mod runs;
 mod steer;
 mod threads;
+mod transfer;
+mod turns;
 
-use axum::Router;
+use aide::axum::ApiRouter;
+use axum::extract::DefaultBodyLimit;
 
 use super::app::App;
 
+/// Bytes that may be sent where long texts are what is asked for: results, conversations, exports.
+const LARGE_BODY_BYTES: usize = 64 * 1024 * 1024;
+
 /// Every path but those of the page for people.
-pub(super) fn all() -> Router<App> {
+pub(super) fn all() -> ApiRouter<App> {
+    let large = exchange::routes()
+        .merge(threads::long_routes())
+        .merge(transfer::routes())
+        .layer(DefaultBodyLimit::max(LARGE_BODY_BYTES));
     let space = runs::routes()
         .merge(people::routes())
         .merge(steer::routes())
         .merge(pages::routes())
         .merge(observations::routes())
-        .merge(threads::routes());
+        .merge(threads::routes())
+        .merge(turns::routes())
+        .merge(memory::routes())
+        .merge(events::routes())
+        .merge(large);
     health::routes().nest("/v1/spaces/{space}", space)
 }

@@ -1,61 +1,368 @@
-//! Observations: the list, and one of them.
+//! Observations: the lists, one of them with its history, and what is written.
 
-use axum::extract::State;
-use axum::routing::get;
-use axum::{Json, Router};
-use folio::memory::id::EntryRef;
+use std::collections::BTreeMap;
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::{get_with, post_with};
+use folio::memory::entry::{Family, Owner};
+use folio::memory::id::Ref;
+use folio::memory::observation::{ObservationInput, ObservationPatch};
 use folio::memory::query::DEFAULT_LIMIT;
-use folio::memory::{EntryKind, EntryQuery, Status, Tag};
+use folio::memory::{Entry, EntryKind, EntryQuery, Order, Seq, Status, Tag, TextMatch};
+use folio::store::workspace::{Guard, MAX_ACTIVE};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
 
+use crate::http::answer::{Answer, Made};
 use crate::http::app::App;
+use crate::http::caller::Caller;
+use crate::http::describe::about;
+use crate::http::input::{MayBody, Raw};
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Named};
-use crate::http::wire::list::List;
-use crate::http::wire::observation::ObservationShape;
+use crate::http::query::{Asked, Fields, Nothing};
+use crate::wire::{List, Observation, VersionShape, Written};
 
-pub(super) fn routes() -> Router<App> {
-    Router::new()
-        .route("/observations", get(list))
-        .route("/observations/{observation}", get(show))
+const KINDS: [EntryKind; 1] = [EntryKind::Observation];
+const GROUP: &str = "observations";
+
+pub(super) fn routes() -> ApiRouter<App> {
+    ApiRouter::new()
+        .api_route(
+            "/observations",
+            get_with(
+                list,
+                about(
+                    "list_observations",
+                    GROUP,
+                    "Lists observations, newest first, or those with some words",
+                ),
+            )
+            .post_with(add, about("add_observation", GROUP, "Notes something that was noticed")),
+        )
+        .api_route(
+            "/observations/active",
+            get_with(
+                active,
+                about(
+                    "active_observations",
+                    GROUP,
+                    "Lists the live observations that matter most",
+                ),
+            ),
+        )
+        .api_route(
+            "/observations/{observation}",
+            get_with(
+                show,
+                about(
+                    "get_observation",
+                    GROUP,
+                    "Gives one observation, whatever state it is in",
+                ),
+            )
+            .patch_with(
+                update,
+                about(
+                    "update_observation",
+                    GROUP,
+                    "Changes an observation; what is left out stays",
+                ),
+            ),
+        )
+        .api_route(
+            "/observations/{observation}/archive",
+            post_with(
+                archive,
+                about("archive_observation", GROUP, "Puts an observation away for good"),
+            ),
+        )
+        .api_route(
+            "/observations/{observation}/history",
+            get_with(
+                history,
+                about(
+                    "observation_history",
+                    GROUP,
+                    "Lists the versions of an observation, oldest first",
+                ),
+            ),
+        )
 }
 
-/// `?type=&status=&tags=&limit=&cursor=`: newest first. Any of the types and statuses, all of the tags.
-async fn list(
-    State(app): State<App>,
-    Named(space): Named<String>,
-    asked: Asked,
-) -> Result<Json<List<ObservationShape>>, Problem> {
-    let workspace = app.workspace_of(&space)?;
-    let asked = asked.check(&["type", "status", "tags", "limit", "cursor"])?;
-    let family = EntryKind::Observation.family();
-    let query = EntryQuery {
-        types: asked.many("type").map(str::to_owned).collect(),
-        status: asked.many_of("status", "active, pending_review, resolved or archived", |name| {
-            Status::parse_in(name, family)
-        })?,
-        tags: asked.many_of("tags", "a tag of 1 to 64 bytes", |tag| Tag::parse(tag).ok())?,
-        limit: asked.limit(DEFAULT_LIMIT)?,
-        cursor: asked.one("cursor")?.map(str::to_owned),
-        ..EntryQuery::default()
-    };
-    let now = workspace.now();
-    let answer = workspace.observations(query).await?;
-    Ok(Json(List::of(&answer, |entry| ObservationShape::of(entry, now))))
+/// Which observations. Fields together mean all of them; inside one a list means any of it (M7.2.12). Besides these,
+/// `context.<path>=VALUE` restricts to a value in the context, read as JSON if it is JSON.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Filter {
+    /// Of one of these types.
+    #[serde(rename = "type")]
+    types: Vec<String>,
+    /// In one of these statuses; without it, all but the archived.
+    status: Vec<String>,
+    /// With all of these tags.
+    tags: Vec<String>,
+    /// With at least one of these tags.
+    tags_any: Vec<String>,
+    /// With none of these tags.
+    tags_none: Vec<String>,
+    /// Of one of these owners.
+    owner: Vec<String>,
+    /// At least this sure.
+    #[schemars(range(min = 0, max = 1))]
+    min_confidence: Option<f64>,
+    /// With these words in title, text or tags.
+    text: Option<String>,
+    /// With how many of the words.
+    #[serde(rename = "match")]
+    text_match: Option<Match>,
+    /// Added or changed after this commit.
+    since: Option<u64>,
+    /// In which order; without it, the best match first if there is a text, else the newest.
+    order: Option<Way>,
+    /// How many at most; 10 if it is not said.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u32>,
+    /// What `next` of an earlier answer was, to go on there.
+    cursor: Option<String>,
+    /// Those past their time, too.
+    include_expired: bool,
+    /// Those that another one replaced, too.
+    include_superseded: bool,
+    #[schemars(skip)]
+    context: BTreeMap<String, String>,
 }
 
-/// One, whatever state it is in.
-async fn show(
-    State(app): State<App>,
-    Named((space, name)): Named<(String, String)>,
-    asked: Asked,
-) -> Result<Json<ObservationShape>, Problem> {
-    let workspace = app.workspace_of(&space)?;
-    asked.check(&[])?;
-    let entry: EntryRef = name.parse()?;
-    let entry = workspace.entry(entry).await?;
-    if entry.kind != EntryKind::Observation {
-        let detail = format!("{} is a {}, not an observation", entry.handle, entry.kind);
-        return Err(Problem::not_found("not_found", detail).hint("it stands on a page: /pages/PAGE/entries shows it"));
+impl Fields for Filter {
+    const TAKES_CONTEXT: bool = true;
+}
+
+/// How many of the words must be there.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Match {
+    All,
+    Any,
+}
+
+impl From<Match> for TextMatch {
+    fn from(asked: Match) -> Self {
+        match asked {
+            Match::All => Self::All,
+            Match::Any => Self::Any,
+        }
     }
-    Ok(Json(ObservationShape::of(&entry, workspace.now())))
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Way {
+    Newest,
+    Oldest,
+    Priority,
+    Relevance,
+}
+
+impl From<Way> for Order {
+    fn from(way: Way) -> Self {
+        match way {
+            Way::Newest => Self::Newest,
+            Way::Oldest => Self::Oldest,
+            Way::Priority => Self::Priority,
+            Way::Relevance => Self::Relevance,
+        }
+    }
+}
+
+/// The tags that these names can be; nothing if one of them can be none, which then no entry has (M7.2.13).
+pub(super) fn tags_of(names: &[String]) -> Option<Vec<Tag>> {
+    names.iter().map(|name| Tag::parse(name).ok()).collect()
+}
+
+/// A value as JSON if it reads as JSON, otherwise as text.
+pub(super) fn json_or_text(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+impl Filter {
+    /// The question; nothing if no observation can be an answer.
+    fn query(self) -> Option<EntryQuery> {
+        let status: Vec<_> = self
+            .status
+            .iter()
+            .filter_map(|name| Status::parse_in(name, Family::Knowledge))
+            .collect();
+        let owner: Vec<_> = self.owner.iter().filter_map(|name| Owner::parse(name).ok()).collect();
+        let any: Vec<_> = self.tags_any.iter().filter_map(|name| Tag::parse(name).ok()).collect();
+        let is_impossible = (status.is_empty() && !self.status.is_empty())
+            || (owner.is_empty() && !self.owner.is_empty())
+            || (any.is_empty() && !self.tags_any.is_empty());
+        if is_impossible {
+            return None;
+        }
+        Some(EntryQuery {
+            types: self.types,
+            status,
+            owner,
+            tags: tags_of(&self.tags)?,
+            tags_any: any,
+            tags_none: self.tags_none.iter().filter_map(|name| Tag::parse(name).ok()).collect(),
+            context: self
+                .context
+                .into_iter()
+                .map(|(path, value)| (path, json_or_text(&value)))
+                .collect(),
+            min_confidence: self.min_confidence,
+            since: self.since.map(Seq),
+            text: self.text,
+            text_match: self.text_match.map(TextMatch::from).unwrap_or_default(),
+            order: self.order.map(Order::from).unwrap_or_default(),
+            limit: self.limit.unwrap_or(DEFAULT_LIMIT),
+            cursor: self.cursor,
+            include_expired: self.include_expired,
+            include_superseded: self.include_superseded,
+            ..EntryQuery::default()
+        })
+    }
+}
+
+async fn list(caller: Caller, Asked(filter): Asked<Filter>) -> Result<Answer<List<Observation>>, Problem> {
+    let workspace = &caller.workspace;
+    let Some(query) = filter.query() else {
+        return Ok(Answer::of(List::whole(Vec::new(), workspace.head().await?.0)));
+    };
+    let found = workspace.observations(query).await?;
+    let now = workspace.now();
+    Ok(Answer::of(List::scored(&found, |entry, score| {
+        Observation::of(entry, now).with_score(score)
+    })))
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Most {
+    /// How many at most; 100 if it is not said.
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<u32>,
+}
+
+impl Fields for Most {}
+
+async fn active(caller: Caller, Asked(most): Asked<Most>) -> Result<Answer<List<Observation>>, Problem> {
+    let workspace = &caller.workspace;
+    let limit = most
+        .limit
+        .and_then(|limit| usize::try_from(limit).ok())
+        .unwrap_or(MAX_ACTIVE);
+    let found = workspace.active_observations(limit).await?;
+    let now = workspace.now();
+    Ok(Answer::of(List::of(&found, |entry| Observation::of(entry, now))))
+}
+
+async fn add(
+    caller: Caller,
+    _: Asked<Nothing>,
+    Raw(given, _): Raw<ObservationInput>,
+) -> Result<Made<Written<Observation>>, Problem> {
+    let input = ObservationInput::from_json(&given)?;
+    let written = caller
+        .workspace
+        .add_observation(&caller.actor, input, caller.key.clone())
+        .await?;
+    Ok(Made::of(shape(&caller, &written))
+        .version(written.entry.version)
+        .at(place(&caller, &written.entry)))
+}
+
+fn place(caller: &Caller, entry: &Entry) -> String {
+    format!("/v1/spaces/{}/observations/{}", caller.workspace.space(), entry.id)
+}
+
+fn shape(caller: &Caller, written: &folio::store::Written) -> Written<Observation> {
+    let observation = Observation::of(&written.entry, caller.workspace.now());
+    Written::of(observation, &written.warnings, written.replayed).over(&written.conflicts)
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct Whole {
+    /// A long text in whole; without it, its beginning.
+    pub(super) whole: bool,
+}
+
+impl Fields for Whole {}
+
+async fn show(caller: Caller, Asked(asked): Asked<Whole>) -> Result<Answer<Observation>, Problem> {
+    let mut entry = caller.entry("observation", &KINDS, "an observation").await?;
+    if asked.whole {
+        entry = caller.workspace.in_whole(entry).await?;
+    }
+    Ok(Answer::of(Observation::of(&entry, caller.workspace.now())).version(entry.version))
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct Base {
+    /// The version that the change is based on: what others have changed since then and this changes, too, is told.
+    base_version: Option<u32>,
+}
+
+impl Fields for Base {}
+
+impl Base {
+    /// Under which conditions `caller` changes something.
+    pub(super) fn guard(self, caller: &Caller) -> Guard {
+        Guard {
+            expected_version: caller.expected_version,
+            base_version: self.base_version,
+            idempotency_key: caller.key.clone(),
+            reason: None,
+        }
+    }
+}
+
+async fn update(
+    caller: Caller,
+    Asked(base): Asked<Base>,
+    Raw(given, _): Raw<ObservationPatch>,
+) -> Result<Answer<Written<Observation>>, Problem> {
+    let patch = ObservationPatch::from_json(&given)?;
+    let observation = caller.named("observation")?;
+    let guard = base.guard(&caller);
+    let written = caller
+        .workspace
+        .update_observation_under(&caller.actor, observation, patch, guard);
+    let written = written.await?;
+    Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))
+}
+
+/// Why something is put away.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct Why {
+    /// In words.
+    reason: Option<String>,
+}
+
+async fn archive(
+    caller: Caller,
+    _: Asked<Nothing>,
+    MayBody(why): MayBody<Why>,
+) -> Result<Answer<Written<Observation>>, Problem> {
+    let entry = caller.entry("observation", &KINDS, "an observation").await?;
+    let written = caller
+        .workspace
+        .archive(&caller.actor, Ref::Id(entry.id), why.reason)
+        .await?;
+    Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))
+}
+
+async fn history(caller: Caller, _: Asked<Nothing>) -> Result<Answer<List<VersionShape>>, Problem> {
+    let entry = caller.entry("observation", &KINDS, "an observation").await?;
+    let as_of = caller.workspace.head().await?.0;
+    let versions = caller.workspace.versions(Ref::Id(entry.id)).await?;
+    Ok(Answer::of(List::whole(
+        versions.iter().map(VersionShape::of).collect(),
+        as_of,
+    )))
 }

@@ -1,47 +1,124 @@
-//! Pages: the list, one of them as JSON or markdown, what is on it, and what it contains.
+//! Pages: the list, one of them as JSON or markdown, what is on it, what it contains, and what is added.
 
-use axum::extract::State;
+use aide::axum::ApiRouter;
+use aide::axum::routing::get_with;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use axum::{Json, Router};
-use folio::memory::id::PageRef;
+use folio::memory::id::{PageRef, Ref};
+use folio::memory::query::MAX_LIMIT;
+use folio::memory::tokens::for_model;
 use folio::memory::{EntryQuery, Order, PageHandle, PageQuery, PageRole};
+use folio::store::workspace::PageInput;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
+use crate::http::answer::{Answer, Made};
 use crate::http::app::App;
+use crate::http::caller::Caller;
+use crate::http::describe::{MARKDOWN, about, giving};
+use crate::http::input::{Body, body_invalid};
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Named, wrong};
-use crate::http::wire::list::List;
-use crate::http::wire::page::{EntryShape, PageShape};
+use crate::http::query::{Asked, Fields, Nothing, wrong};
+use crate::wire::{EntryShape, List, PageShape, RollupShape, Written};
 
 /// Pages and entries that a list gives when nothing is said.
 const LIMIT_DEFAULT: u32 = 100;
+/// Tokens that a roll-up has when nothing is said.
+const ROLLUP_TOKENS: u32 = 800;
+const GROUP: &str = "pages";
 
-pub(super) fn routes() -> Router<App> {
-    Router::new()
-        .route("/pages", get(list))
-        .route("/pages/{page}", get(show))
-        .route("/pages/{page}/entries", get(entries))
-        .route("/pages/{page}/children", get(children))
+pub(super) fn routes() -> ApiRouter<App> {
+    let markdown = giving(
+        about("get_page", GROUP, "Gives a page; as markdown if its name ends in .md"),
+        MARKDOWN,
+    );
+    ApiRouter::new()
+        .api_route(
+            "/pages",
+            get_with(
+                list,
+                about("list_pages", GROUP, "Lists pages in the order in which they were added"),
+            )
+            .post_with(add, about("add_page", GROUP, "Adds a page")),
+        )
+        .api_route(
+            "/pages/{page}",
+            get_with(show, move |operation| {
+                markdown(operation.response::<200, axum::Json<PageShape>>())
+            }),
+        )
+        .api_route(
+            "/pages/{page}/entries",
+            get_with(
+                entries,
+                about("list_entries", GROUP, "Lists what is on a page, oldest first"),
+            )
+            .post_with(
+                append,
+                about(
+                    "append_entry",
+                    GROUP,
+                    "Adds a block to a page; what is on it is never rewritten",
+                ),
+            ),
+        )
+        .api_route(
+            "/pages/{page}/children",
+            get_with(
+                children,
+                about("list_children", GROUP, "Lists the pages that a page contains"),
+            ),
+        )
+        .api_route(
+            "/pages/{page}/rollup",
+            get_with(
+                rollup,
+                about(
+                    "page_rollup",
+                    GROUP,
+                    "Gives what the pages that a page contains have come to",
+                ),
+            ),
+        )
 }
 
-/// `?run=&role=&limit=&cursor=`: in the order in which they were added.
-async fn list(
-    State(app): State<App>,
-    Named(space): Named<String>,
-    asked: Asked,
-) -> Result<Json<List<PageShape>>, Problem> {
-    let workspace = app.workspace_of(&space)?;
-    let asked = asked.check(&["run", "role", "limit", "cursor"])?;
+/// Which pages.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Filter {
+    /// Of this run: `r3` or `run_…`.
+    run: Option<String>,
+    /// Of one of these roles: `workspace`, `scratchpad_root`, `scratchpad_exec`, `plan`, `note`, ….
+    role: Vec<String>,
+    /// How many at most; 100 if it is not said.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u32>,
+    /// What `next` of an earlier answer was, to go on there.
+    cursor: Option<String>,
+}
+
+impl Fields for Filter {}
+
+async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List<PageShape>>, Problem> {
+    let workspace = &caller.workspace;
     let names: Vec<&str> = PageRole::ALL.iter().map(|role| role.as_str()).collect();
-    let limit = asked.limit(LIMIT_DEFAULT)?;
-    let run = match asked.one("run")? {
-        Some(name) => Some(app.run_row(&space, name).await?.id),
+    let limit = asked.limit.unwrap_or(LIMIT_DEFAULT);
+    let run = match &asked.run {
+        Some(name) => Some(caller.run_called(name).await?.id),
         None => None,
     };
-    let after = asked.parsed::<PageHandle>("cursor", "what `next` of an earlier answer was")?;
+    let after: Option<PageHandle> = match asked.cursor.as_deref() {
+        None => None,
+        Some(text) => Some(
+            text.parse()
+                .map_err(|_| wrong("cursor", text, "what `next` of an earlier answer was"))?,
+        ),
+    };
+    let role = |name: &String| {
+        PageRole::parse(name).ok_or_else(|| wrong("role", name, &format!("one of {}", names.join(", "))))
+    };
     let query = PageQuery {
-        roles: asked.many_of("role", &format!("one of {}", names.join(", ")), PageRole::parse)?,
+        roles: asked.role.iter().map(role).collect::<Result<_, _>>()?,
         run,
         after: after.map(|handle| handle.0),
         limit,
@@ -59,73 +136,175 @@ async fn list(
         pages.extend(workspace.pages(&more).await?);
     }
     let items = pages.iter().map(PageShape::of).collect();
-    Ok(Json(List::part(items, limit, as_of, |page| page.handle().to_owned())))
+    Ok(Answer::of(List::part(items, limit, as_of, |page: &PageShape| {
+        page.handle.clone()
+    })))
+}
+
+/// A page to be.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewPage {
+    /// What it is called.
+    title: String,
+    /// The page that contains it: `p7` or `page_…`.
+    #[serde(default)]
+    parent: Option<String>,
+    /// What it is for: `note` (the default), `workspace`, `scratchpad_root`, `scratchpad_exec`, `plan`, `iteration_summary`.
+    #[serde(default)]
+    role: Option<String>,
+    /// Words to find it by.
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+async fn add(caller: Caller, _: Asked<Nothing>, Body(new): Body<NewPage>) -> Result<Made<PageShape>, Problem> {
+    let role = match new.role.as_deref() {
+        None => None,
+        Some(name) => {
+            let known = PageRole::parse(name).filter(|role| !role.is_standing());
+            Some(known.ok_or_else(|| body_invalid(format!("role: no page of the role {name:?} is added by hand")))?)
+        }
+    };
+    let parent = match new.parent.as_deref() {
+        None => None,
+        Some(name) => Some(name.parse().map_err(|error| body_invalid(format!("parent: {error}")))?),
+    };
+    let input = PageInput {
+        title: new.title,
+        parent,
+        role,
+        tags: new.tags,
+    };
+    let page = caller
+        .workspace
+        .new_page_under(&caller.actor, input, caller.key.clone())
+        .await?;
+    let place = format!("/v1/spaces/{}/pages/{}", caller.workspace.space(), page.id);
+    Ok(Made::of(PageShape::of(&page)).version(page.version).at(place))
 }
 
 /// The page; as markdown if its name ends in `.md`.
-async fn show(
-    State(app): State<App>,
-    Named((space, name)): Named<(String, String)>,
-    asked: Asked,
-) -> Result<Response, Problem> {
-    let workspace = app.workspace_of(&space)?;
-    asked.check(&[])?;
-    if let Some(name) = name.strip_suffix(".md") {
-        let markdown = workspace.page_markdown(name.parse()?).await?;
+async fn show(caller: Caller, _: Asked<Nothing>) -> Result<Response, Problem> {
+    if let Some(name) = caller.name("page").strip_suffix(".md") {
+        let page: PageRef = name.parse().map_err(nowhere)?;
+        let markdown = caller.workspace.page_markdown(page).await?;
         return Ok(([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], markdown).into_response());
     }
-    let page = workspace.page(name.parse()?).await?;
-    Ok(Json(PageShape::of(&page)).into_response())
+    let page = caller.workspace.page(caller.named("page")?).await?;
+    Ok(Answer::<_>::of(PageShape::of(&page))
+        .version(page.version)
+        .into_response())
 }
 
-/// `?limit=&cursor=`: oldest first; `?tail=N`: the last N, oldest of them first.
-async fn entries(
-    State(app): State<App>,
-    Named((space, name)): Named<(String, String)>,
-    asked: Asked,
-) -> Result<Json<List<EntryShape>>, Problem> {
-    let workspace = app.workspace_of(&space)?;
-    let asked = asked.check(&["tail", "limit", "cursor"])?;
-    let page: PageRef = name.parse()?;
-    let tail: Option<u32> = asked.parsed("tail", "a number from 1 to 1000")?;
-    if let Some(n) = tail {
-        if !(1..=folio::memory::query::MAX_LIMIT).contains(&n) {
-            return Err(wrong("tail", &n.to_string(), "a number from 1 to 1000"));
-        }
-        if asked.one("limit")?.or(asked.one("cursor")?).is_some() {
-            return Err(Problem::invalid(
-                "query_invalid",
-                "`tail` cannot be combined with `limit` or `cursor`",
-            ));
-        }
+fn nowhere(error: folio::memory::id::IdError) -> Problem {
+    Problem::from(error).with_status(axum::http::StatusCode::NOT_FOUND)
+}
+
+/// Which entries of a page.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Entries {
+    /// The last N, oldest of them first.
+    #[schemars(range(min = 1, max = 1000))]
+    tail: Option<u32>,
+    /// How many at most; 100 if it is not said.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u32>,
+    /// What `next` of an earlier answer was, to go on there.
+    cursor: Option<String>,
+}
+
+impl Fields for Entries {}
+
+async fn entries(caller: Caller, Asked(asked): Asked<Entries>) -> Result<Answer<List<EntryShape>>, Problem> {
+    let workspace = &caller.workspace;
+    if asked.tail.is_some() && (asked.limit.is_some() || asked.cursor.is_some()) {
+        return Err(Problem::invalid(
+            "query_invalid",
+            "`tail` cannot be combined with `limit` or `cursor`",
+        ));
     }
     let query = EntryQuery {
-        page: Some(workspace.page(page).await?.id),
+        page: Some(workspace.page(caller.named("page")?).await?.id),
         include_expired: true,
         include_superseded: true,
-        order: if tail.is_some() { Order::Newest } else { Order::Oldest },
-        limit: tail.map_or_else(|| asked.limit(LIMIT_DEFAULT), Ok)?,
-        cursor: asked.one("cursor")?.map(str::to_owned),
+        order: if asked.tail.is_some() {
+            Order::Newest
+        } else {
+            Order::Oldest
+        },
+        limit: asked.tail.or(asked.limit).unwrap_or(LIMIT_DEFAULT).min(MAX_LIMIT),
+        cursor: asked.cursor,
         ..EntryQuery::default()
     };
     let mut answer = workspace.entries(&query).await?;
-    if tail.is_some() {
+    if asked.tail.is_some() {
         answer.items.reverse();
         answer.next = None;
     }
-    Ok(Json(List::of(&answer, EntryShape::of)))
+    Ok(Answer::of(List::of(&answer, EntryShape::of)))
+}
+
+/// A block to be.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewEntry {
+    /// A heading above it.
+    #[serde(default)]
+    title: String,
+    /// The text, in markdown.
+    #[serde(default, alias = "content", alias = "text")]
+    body: String,
+    /// Words to find it by.
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+async fn append(
+    caller: Caller,
+    _: Asked<Nothing>,
+    Body(new): Body<NewEntry>,
+) -> Result<Made<Written<EntryShape>>, Problem> {
+    let page: PageRef = caller.named("page")?;
+    let key = caller.key.clone();
+    let written = caller
+        .workspace
+        .append(&caller.actor, page, &new.title, new.body, &new.tags, key)
+        .await?;
+    let place = format!("/v1/spaces/{}/pages/{page}/entries", caller.workspace.space());
+    let shape = Written::of(EntryShape::of(&written.entry), &written.warnings, written.replayed);
+    Ok(Made::of(shape).version(written.entry.version).at(place))
 }
 
 /// The pages that it contains, in the order in which they were added.
-async fn children(
-    State(app): State<App>,
-    Named((space, name)): Named<(String, String)>,
-    asked: Asked,
-) -> Result<Json<List<PageShape>>, Problem> {
-    let workspace = app.workspace_of(&space)?;
-    asked.check(&[])?;
-    let page = workspace.page(name.parse()?).await?;
+async fn children(caller: Caller, _: Asked<Nothing>) -> Result<Answer<List<PageShape>>, Problem> {
+    let workspace = &caller.workspace;
+    let page = workspace.page(caller.named("page")?).await?;
     let as_of = workspace.head().await?.0;
     let children = workspace.children(page.id).await?;
-    Ok(Json(List::whole(children.iter().map(PageShape::of).collect(), as_of)))
+    Ok(Answer::of(List::whole(
+        children.iter().map(PageShape::of).collect(),
+        as_of,
+    )))
+}
+
+/// How much a model can read.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Budget {
+    /// Tokens that it may have; 800 if it is not said.
+    budget: Option<u32>,
+    /// Whose tokens are counted; without it, they are estimated.
+    model: Option<String>,
+}
+
+impl Fields for Budget {}
+
+async fn rollup(caller: Caller, Asked(asked): Asked<Budget>) -> Result<Answer<RollupShape>, Problem> {
+    let page = caller.workspace.page(caller.named("page")?).await?;
+    let tokens = for_model(asked.model.as_deref().unwrap_or_default());
+    let budget = asked.budget.unwrap_or(ROLLUP_TOKENS);
+    let rendered = caller.workspace.rollup(Ref::Id(page.id), budget, &tokens).await?;
+    Ok(Answer::of(RollupShape::of(rendered)))
 }

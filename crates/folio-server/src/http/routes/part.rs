@@ -1,37 +1,37 @@
 //! A run, or a part of it, that somebody wants something of.
 
-use axum::Json;
-use axum::body::Bytes;
-use axum::extract::{FromRequest, FromRequestParts, Request};
-use axum::http::StatusCode;
+use aide::OperationInput;
+use aide::generate::GenContext;
+use aide::openapi::Operation;
+use axum::extract::{FromRequest, FromRequestParts as _, Request};
 use folio::engine::NodeId;
-use folio::memory::RunId;
 use folio::store::RunRow;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::runs::{full, read_body};
+use super::runs::full;
+use crate::http::answer::Accepted;
 use crate::http::app::App;
+use crate::http::caller::Caller;
+use crate::http::input::{MayBody, body_invalid};
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Named};
-use crate::http::wire::run::RunInFull;
-
-/// What is answered to a request that is durable, and that whoever drives the run acts on.
-pub(super) type Accepted = (StatusCode, Json<RunInFull>);
+use crate::http::query::{Asked, Nothing};
+use crate::wire::run::RunInFull;
 
 /// The run that the path names, and the part of it that the body names.
 #[derive(Debug)]
 pub(super) struct PartOfRun {
-    space: String,
-    name: String,
-    pub(super) run: RunId,
+    pub(super) caller: Caller,
+    pub(super) row: RunRow,
     /// Only this node and what is below it; the whole run if none.
     pub(super) node: Option<NodeId>,
 }
 
 /// What the body may say.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct PartInput {
+    /// Only this node and what is below it; without it, the whole run.
     node: Option<String>,
 }
 
@@ -40,41 +40,33 @@ impl FromRequest<App> for PartOfRun {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
-        let Named((space, name)) = Named::<(String, String)>::from_request_parts(&mut parts, app).await?;
-        Asked::from_request_parts(&mut parts, app).await?.check(&[])?;
-        let headers = parts.headers.clone();
-        let body = Bytes::from_request(Request::from_parts(parts, body), app).await;
-        let input: PartInput = read_body(&headers, body)?;
-        let row = app.run_row(&space, &name).await?;
-        let node = node_named(app, &row, input.node).await?;
-        Ok(Self {
-            space,
-            name,
-            run: row.id,
-            node,
-        })
+        let caller = Caller::from_request_parts(&mut parts, app).await?;
+        Asked::<Nothing>::from_request_parts(&mut parts, app).await?;
+        let MayBody(input) = MayBody::<PartInput>::from_request(Request::from_parts(parts, body), app).await?;
+        let row = caller.run_row().await?;
+        let node = node_named(&caller, &row, input.node).await?;
+        Ok(Self { caller, row, node })
+    }
+}
+
+impl OperationInput for PartOfRun {
+    fn operation_input(context: &mut GenContext, operation: &mut Operation) {
+        MayBody::<PartInput>::operation_input(context, operation);
     }
 }
 
 impl PartOfRun {
     /// The run as it is now that the request is durable.
-    pub(super) async fn accepted(&self, app: &App) -> Result<Accepted, Problem> {
-        Ok((StatusCode::ACCEPTED, Json(full(app, &self.space, &self.name).await?)))
+    pub(super) async fn accepted(&self) -> Result<Accepted<RunInFull>, Problem> {
+        full(&self.caller, &self.row).await.map(Accepted::of)
     }
 }
 
 /// The node of a run that a body names; none if it names none.
-async fn node_named(app: &App, row: &RunRow, name: Option<String>) -> Result<Option<NodeId>, Problem> {
+async fn node_named(caller: &Caller, row: &RunRow, name: Option<String>) -> Result<Option<NodeId>, Problem> {
     let Some(text) = name else { return Ok(None) };
-    let wrong = |error| {
-        Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "body_invalid",
-            format!("node: {error}"),
-        )
-    };
-    let node: NodeId = text.parse().map_err(wrong)?;
-    let run = app.runner.load(row.id).await?;
+    let node: NodeId = text.parse().map_err(|error| body_invalid(format!("node: {error}")))?;
+    let run = caller.runner.load(row.id).await?;
     let missing = || Problem::not_found("not_found", format!("{} has no node {node}", row.handle));
     run.node(node).ok_or_else(missing)?;
     Ok(Some(node))

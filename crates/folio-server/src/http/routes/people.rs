@@ -1,33 +1,54 @@
 //! What people do with runs besides stopping them: answer what they ask, have them pause and go on.
 
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
-use axum::http::{HeaderMap, StatusCode};
-use axum::routing::{get, post};
-use axum::{Json, Router};
+use aide::axum::ApiRouter;
+use aide::axum::routing::{get_with, post_with};
 use folio::engine::run::Waiting;
 use folio::engine::{NodeId, Run};
 use folio::memory::RunId;
+use folio::memory::id::Ref;
 use folio::store::RunRow;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::part::{Accepted, PartOfRun};
-use super::runs::{WHO, full, read_body};
+use super::part::PartOfRun;
+use super::runs::full;
+use crate::http::answer::{Accepted, Answer};
 use crate::http::app::App;
+use crate::http::caller::Caller;
+use crate::http::describe::about;
+use crate::http::input::{Body, body_invalid};
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Named};
+use crate::http::query::{Asked, Nothing};
+use crate::wire::List;
+use crate::wire::run::RunInFull;
 
-pub(super) fn routes() -> Router<App> {
-    Router::new()
-        .route("/runs/{run}/questions", get(questions))
-        .route("/runs/{run}/pause", post(pause))
-        .route("/runs/{run}/continue", post(go_on))
-        .route("/questions/{question}/answer", post(answer))
+const GROUP: &str = "people";
+
+pub(super) fn routes() -> ApiRouter<App> {
+    ApiRouter::new()
+        .api_route(
+            "/runs/{run}/questions",
+            get_with(questions, about("list_questions", GROUP, "Lists what a run asks")),
+        )
+        .api_route(
+            "/runs/{run}/pause",
+            post_with(
+                pause,
+                about("pause_run", GROUP, "Begins no more calls of a run, or of a part of it"),
+            ),
+        )
+        .api_route(
+            "/runs/{run}/continue",
+            post_with(go_on, about("continue_run", GROUP, "Has what was paused go on")),
+        )
+        .api_route(
+            "/questions/{question}/answer",
+            post_with(answer, about("answer_question", GROUP, "Answers what a run asks")),
+        )
 }
 
 /// What one task of a run asks.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct QuestionShape {
     /// Names it: the run and the node.
     id: String,
@@ -43,12 +64,8 @@ struct QuestionShape {
     /// `question`, or `call` or `plan`: then it waits for a yes at `/approvals/{id}`.
     kind: &'static str,
     /// Of a call: the tool, its arguments, and the hash that names both.
+    #[schemars(with = "Option<serde_json::Value>")]
     call: Option<folio::engine::event::Approval>,
-}
-
-#[derive(Debug, Serialize)]
-struct Questions {
-    items: Vec<QuestionShape>,
 }
 
 fn questions_of(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
@@ -94,58 +111,54 @@ fn questions_of(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
 }
 
 /// Every question of a run that waits for somebody.
-async fn questions(
-    State(app): State<App>,
-    Named((space, name)): Named<(String, String)>,
-    asked: Asked,
-) -> Result<Json<Questions>, Problem> {
-    asked.check(&[])?;
-    let row = app.run_row(&space, &name).await?;
-    let run = app.runner.load(row.id).await?;
-    Ok(Json(Questions {
-        items: questions_of(&row, &run),
-    }))
+async fn questions(caller: Caller, _: Asked<Nothing>) -> Result<Answer<List<QuestionShape>>, Problem> {
+    let row = caller.run_row().await?;
+    let as_of = caller.workspace.head().await?.0;
+    let run = caller.runner.load(row.id).await?;
+    Ok(Answer::of(List::whole(questions_of(&row, &run), as_of)))
 }
 
 /// What is answered.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct AnswerInput {
+    /// What was said.
     answer: String,
 }
 
 /// Answers a question. Durable when it is answered; whoever drives the run goes on with it.
 async fn answer(
-    State(app): State<App>,
-    Named((space, question)): Named<(String, String)>,
-    asked: Asked,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<Accepted, Problem> {
-    asked.check(&[])?;
-    let input: AnswerInput = read_body(&headers, body)?;
+    caller: Caller,
+    _: Asked<Nothing>,
+    Body(input): Body<AnswerInput>,
+) -> Result<Accepted<RunInFull>, Problem> {
     if input.answer.trim().is_empty() {
-        let missing = "`answer` is missing, or says nothing";
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "body_invalid", missing));
+        return Err(body_invalid("`answer` says nothing"));
     }
+    let question = caller.name("question");
     let missing = || Problem::not_found("no_question", format!("there is no question {question}"));
     let (run, node) = question.split_once('.').ok_or_else(missing)?;
     let run: RunId = run.parse().map_err(|_| missing())?;
     let node: NodeId = node.parse().map_err(|_| missing())?;
-    let name = run.to_string();
-    let row = app.run_row(&space, &name).await?;
-    app.runner.answer(row.id, node, &input.answer, WHO).await?;
-    Ok((StatusCode::ACCEPTED, Json(full(&app, &space, &name).await?)))
+    let row = caller.workspace.run(Ref::Id(run)).await?;
+    caller.runner.answer(row.id, node, &input.answer, caller.who()).await?;
+    full(&caller, &row).await.map(Accepted::of)
 }
 
 /// Begins no more calls of the run, or of a part of it.
-async fn pause(State(app): State<App>, part: PartOfRun) -> Result<Accepted, Problem> {
-    app.runner.pause(part.run, part.node, WHO).await?;
-    part.accepted(&app).await
+async fn pause(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
+    part.caller
+        .runner
+        .pause(part.row.id, part.node, part.caller.who())
+        .await?;
+    part.accepted().await
 }
 
 /// Has what was paused go on.
-async fn go_on(State(app): State<App>, part: PartOfRun) -> Result<Accepted, Problem> {
-    app.runner.go_on(part.run, part.node, WHO).await?;
-    part.accepted(&app).await
+async fn go_on(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
+    part.caller
+        .runner
+        .go_on(part.row.id, part.node, part.caller.who())
+        .await?;
+    part.accepted().await
 }

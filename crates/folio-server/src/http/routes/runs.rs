@@ -3,88 +3,138 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::IntoResponse;
-use axum::routing::{get, post};
-use axum::{Json, Router};
-use folio::engine::{Outcome, Run, projection};
+use aide::axum::ApiRouter;
+use aide::axum::routing::{get_with, post_with};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse as _, Response};
+use folio::engine::{Run, projection};
 use folio::memory::id::{Ref, RunHandle};
 use folio::memory::query::MAX_LIMIT;
 use folio::memory::{PageHandle, PageId, PageQuery, RunId};
 use folio::runner::Watch;
 use folio::store::{RunQuery, RunRow, StoreError, Workspace, WorkspaceError};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::part::{Accepted, PartOfRun};
+use super::part::PartOfRun;
+use crate::http::answer::{Accepted, Answer};
 use crate::http::app::App;
+use crate::http::caller::Caller;
+use crate::http::describe::{EVENTS, about, giving};
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Named};
+use crate::http::query::{Asked, Fields, Nothing, wrong};
 use crate::http::sse;
-use crate::http::wire::list::List;
-use crate::http::wire::run::{RunInFull, RunShape, TreeShape};
+use crate::wire::List;
+use crate::wire::run::{RunInFull, RunShape, TreeShape};
 
 /// Runs that a list gives when nothing is said.
 const LIMIT_DEFAULT: u32 = 100;
-/// Who stops, answers or pauses over HTTP.
-pub(super) const WHO: &str = "an HTTP client";
+const GROUP: &str = "runs";
 
-pub(super) fn routes() -> Router<App> {
-    Router::new()
-        .route("/runs", get(list))
-        .route("/runs/{run}", get(show))
-        .route("/runs/{run}/tree", get(tree))
-        .route("/runs/{run}/events", get(events))
-        .route("/runs/{run}/cancel", post(cancel))
+pub(super) fn routes() -> ApiRouter<App> {
+    let live = giving(
+        about("run_events", GROUP, "Tells what happens in a run, as it happens"),
+        EVENTS,
+    );
+    ApiRouter::new()
+        .api_route(
+            "/runs",
+            get_with(list, about("list_runs", GROUP, "Lists runs, newest first")),
+        )
+        .api_route(
+            "/runs/{run}",
+            get_with(
+                show,
+                about("get_run", GROUP, "Gives a run with its result, counts and pages"),
+            ),
+        )
+        .api_route(
+            "/runs/{run}/tree",
+            get_with(tree, about("run_tree", GROUP, "Gives every node of a run")),
+        )
+        .api_route("/runs/{run}/events", get_with(events, live))
+        .api_route(
+            "/runs/{run}/cancel",
+            post_with(
+                cancel,
+                about("cancel_run", GROUP, "Asks for a run, or a part of it, to be stopped"),
+            ),
+        )
 }
 
-/// `?status=&limit=&cursor=`: newest first.
-async fn list(
-    State(app): State<App>,
-    Named(space): Named<String>,
-    asked: Asked,
-) -> Result<Json<List<RunShape>>, Problem> {
-    let workspace = app.workspace_of(&space)?;
-    let asked = asked.check(&["status", "limit", "cursor"])?;
-    let wanted = "running, ok, partial, skipped, cancelled or failed";
-    let ends = [
-        Outcome::Ok,
-        Outcome::Partial,
-        Outcome::Skipped,
-        Outcome::Cancelled,
-        Outcome::Failed,
-    ];
-    let is_status = |name: &str| name == "running" || ends.iter().any(|outcome| outcome.as_str() == name);
-    let status = asked.many_of("status", wanted, |name| is_status(name).then(|| name.to_owned()))?;
-    let limit = asked.limit(LIMIT_DEFAULT)?;
-    let before = asked.parsed::<RunHandle>("cursor", "what `next` of an earlier answer was")?;
+/// Which runs.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Filter {
+    /// In one of these statuses.
+    status: Vec<Status>,
+    /// How many at most; 100 if it is not said.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u32>,
+    /// What `next` of an earlier answer was, to go on there.
+    cursor: Option<String>,
+}
+
+impl Fields for Filter {}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    Running,
+    Ok,
+    Partial,
+    Skipped,
+    Cancelled,
+    Failed,
+}
+
+impl Status {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Ok => "ok",
+            Self::Partial => "partial",
+            Self::Skipped => "skipped",
+            Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List<RunShape>>, Problem> {
+    let workspace = &caller.workspace;
+    let limit = asked.limit.unwrap_or(LIMIT_DEFAULT);
+    let before: Option<RunHandle> = match asked.cursor.as_deref() {
+        None => None,
+        Some(text) => Some(
+            text.parse()
+                .map_err(|_| wrong("cursor", text, "what `next` of an earlier answer was"))?,
+        ),
+    };
     let as_of = workspace.head().await?.0;
     let query = RunQuery {
-        status,
+        status: asked.status.iter().map(|status| status.as_str().to_owned()).collect(),
         before: before.map(|handle| handle.0),
         limit: limit + 1,
     };
     let rows = workspace.runs(&query).await?;
     let items = rows.iter().map(RunShape::of).collect();
-    Ok(Json(List::part(items, limit, as_of, |run| run.handle().to_owned())))
+    Ok(Answer::of(List::part(items, limit, as_of, |run: &RunShape| {
+        run.handle().to_owned()
+    })))
 }
 
 /// The run with its result, counts and pages.
-async fn show(
-    State(app): State<App>,
-    Named((space, name)): Named<(String, String)>,
-    asked: Asked,
-) -> Result<Json<RunInFull>, Problem> {
-    asked.check(&[])?;
-    full(&app, &space, &name).await.map(Json)
+async fn show(caller: Caller, _: Asked<Nothing>) -> Result<Answer<RunInFull>, Problem> {
+    let row = caller.run_row().await?;
+    full(&caller, &row).await.map(Answer::of)
 }
 
-pub(super) async fn full(app: &App, space: &str, name: &str) -> Result<RunInFull, Problem> {
-    let row = app.run_row(space, name).await?;
-    let run = app.runner.load(row.id).await?;
-    in_full(app.runner.workspace(), &row, &run).await
+/// The run of `row` as it is now.
+pub(super) async fn full(caller: &Caller, row: &RunRow) -> Result<RunInFull, Problem> {
+    let row = caller.workspace.run(Ref::Id(row.id)).await?;
+    let run = caller.runner.load(row.id).await?;
+    in_full(&caller.workspace, &row, &run).await
 }
 
 /// `run` with its row, its counts and its pages.
@@ -114,17 +164,12 @@ async fn main_pages(workspace: &Workspace, run: RunId) -> Result<BTreeMap<&'stat
 }
 
 /// Every node, and the event that the live stream goes on after.
-async fn tree(
-    State(app): State<App>,
-    Named((space, name)): Named<(String, String)>,
-    asked: Asked,
-) -> Result<Json<TreeShape>, Problem> {
-    asked.check(&[])?;
-    let row = app.run_row(&space, &name).await?;
-    let mut watch = watch_of(&app, &row);
+async fn tree(caller: Caller, _: Asked<Nothing>) -> Result<Answer<TreeShape>, Problem> {
+    let row = caller.run_row().await?;
+    let mut watch = watch_of(&caller, &row);
     let events = watch.read().await?.len() as u64;
-    let pages = handles_of(app.runner.workspace(), row.id).await?;
-    Ok(Json(TreeShape::of(&row, watch.run(), events, &pages)))
+    let pages = handles_of(&caller.workspace, row.id).await?;
+    Ok(Answer::of(TreeShape::of(&row, watch.run(), events, &pages)))
 }
 
 /// The handles of all pages of a run.
@@ -145,64 +190,39 @@ async fn handles_of(workspace: &Workspace, run: RunId) -> Result<HashMap<PageId,
     }
 }
 
-/// What happens, from the event after the header `Last-Event-ID` or, where no header can be set, `?after=`.
-async fn events(
-    State(app): State<App>,
-    Named((space, name)): Named<(String, String)>,
-    asked: Asked,
-    headers: HeaderMap,
-) -> Result<impl IntoResponse, Problem> {
-    let asked = asked.check(&["after"])?;
-    let row = app.run_row(&space, &name).await?;
-    let after = match headers.get("last-event-id") {
-        Some(id) => id.to_str().ok().and_then(|id| id.parse().ok()).ok_or_else(|| {
-            let detail = format!("the header Last-Event-ID is {id:?}, which is not the id of an event");
-            Problem::invalid("last_event_id_invalid", detail).hint("ids of events are 1, 2, 3 …; 0 is before the first")
-        })?,
-        None => asked.parsed("after", "the id of an event")?.unwrap_or(0),
-    };
-    Ok(sse::stream(watch_of(&app, &row), after, app.stopping.clone()))
+/// After which event.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct After {
+    /// The last event that is known; the header Last-Event-ID, where one can be set, says the same.
+    after: Option<u64>,
 }
 
-fn watch_of(app: &App, row: &RunRow) -> Watch {
-    let workspace = app.runner.workspace();
+impl Fields for After {}
+
+/// What happens, from the event after the header `Last-Event-ID` or, where no header can be set, `?after=`.
+async fn events(
+    caller: Caller,
+    app: axum::extract::State<App>,
+    Asked(asked): Asked<After>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let row = caller.run_row().await?;
+    let after = sse::last_event(&headers)?.or(asked.after).unwrap_or(0);
+    let stopping = app.0.stopping;
+    Ok(sse::stream(watch_of(&caller, &row), after, stopping).into_response())
+}
+
+fn watch_of(caller: &Caller, row: &RunRow) -> Watch {
+    let workspace = &caller.workspace;
     Watch::new(Arc::clone(workspace.store()), workspace.space().clone(), row.id)
 }
 
 /// Asks for the run, or a part of it, to be stopped.
-async fn cancel(State(app): State<App>, part: PartOfRun) -> Result<Accepted, Problem> {
-    app.runner.cancel(part.run, part.node, WHO).await?;
-    part.accepted(&app).await
-}
-
-/// Reads a body of JSON; one that is empty says nothing.
-pub(super) fn read_body<T: Default + for<'de> Deserialize<'de>>(
-    headers: &HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<T, Problem> {
-    let body = body.map_err(|error| match error.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => Problem::new(error.status(), "body_too_large", error.body_text()),
-        status => Problem::new(status, "body_invalid", error.body_text()),
-    })?;
-    if body.is_empty() {
-        return Ok(T::default());
-    }
-    let kind = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok())
-        .unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    if !kind.eq_ignore_ascii_case("application/json") {
-        let detail = format!("the body is said to be {kind:?}");
-        return Err(
-            Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "body_not_json", detail).hint("send application/json"),
-        );
-    }
-    serde_json::from_slice(&body).map_err(|error| {
-        Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "body_invalid",
-            format!("the body cannot be read: {error}"),
-        )
-    })
+async fn cancel(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
+    part.caller
+        .runner
+        .cancel(part.row.id, part.node, part.caller.who())
+        .await?;
+    part.accepted().await
 }

@@ -1,35 +1,73 @@
 //! What people do to the plan of a run: read it, change it; and their yes and no to what waits for it.
 
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use axum::{Json, Router};
+use aide::axum::ApiRouter;
+use aide::axum::routing::{get_with, post_with};
 use folio::engine::event::{Always, PlanDifference};
 use folio::engine::plan::{ShownStep, to_markdown};
 use folio::engine::{NodeId, Run};
+use folio::memory::id::Ref;
 use folio::store::RunRow;
-use folio::{Actor, Role};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::part::Accepted;
-use super::runs::{WHO, full, read_body};
+use super::runs::full;
+use crate::http::answer::{Accepted, Answer, Made};
 use crate::http::app::App;
+use crate::http::caller::Caller;
+use crate::http::describe::about;
+use crate::http::input::{Body, Text, body_invalid};
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Named};
+use crate::http::query::{Asked, Fields, Nothing};
+use crate::wire::run::RunInFull;
 
-pub(super) fn routes() -> Router<App> {
-    Router::new()
-        .route("/runs/{run}/plan", get(plan).put(edit_plan))
-        .route("/runs/{run}/fork", post(fork))
-        .route("/approvals/{approval}", post(decide))
+const GROUP: &str = "people";
+
+pub(super) fn routes() -> ApiRouter<App> {
+    ApiRouter::new()
+        .api_route(
+            "/runs/{run}/plan",
+            get_with(
+                plan,
+                about(
+                    "get_plan",
+                    GROUP,
+                    "Gives the plan of a run, or of a part of it, as it stands",
+                ),
+            )
+            .put_with(
+                edit_plan,
+                about("edit_plan", GROUP, "Changes the plan of a run, or of a part of it"),
+            ),
+        )
+        .api_route(
+            "/runs/{run}/fork",
+            post_with(
+                fork,
+                about("fork_run", GROUP, "Begins another run from a moment of this one"),
+            ),
+        )
+        .api_route(
+            "/approvals/{approval}",
+            post_with(
+                decide,
+                about("decide_approval", GROUP, "Says yes or no to what waits for it"),
+            ),
+        )
 }
 
+/// Of which part.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Part {
+    /// The path or the id of a node; without it, the whole run.
+    node: Option<String>,
+}
+
+impl Fields for Part {}
+
 /// The plan of a run, or of a part of it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct PlanShape {
     run_id: String,
     node_id: String,
@@ -42,7 +80,7 @@ struct PlanShape {
     markdown: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct StateShape {
     id: String,
     title: String,
@@ -71,11 +109,6 @@ impl PlanShape {
             markdown: to_markdown(&plan.steps),
         })
     }
-
-    fn answered(self) -> Response {
-        let version = format!("\"{}\"", self.plan_version);
-        ([(header::ETAG, version)], Json(self)).into_response()
-    }
 }
 
 fn add_states(shown: &ShownStep, states: &mut Vec<StateShape>) {
@@ -94,11 +127,10 @@ fn add_states(shown: &ShownStep, states: &mut Vec<StateShape>) {
 }
 
 /// The run of the path and the part of it that `?node=` names by its path or its id.
-async fn place(app: &App, space: &str, name: &str, asked: Asked) -> Result<(RunRow, Run, NodeId), Problem> {
-    let asked = asked.check(&["node"])?;
-    let row = app.run_row(space, name).await?;
-    let run = app.runner.load(row.id).await?;
-    let node = match asked.parsed::<String>("node", "the path or the id of a node")? {
+async fn place(caller: &Caller, part: Part) -> Result<(RunRow, Run, NodeId), Problem> {
+    let row = caller.run_row().await?;
+    let run = caller.runner.load(row.id).await?;
+    let node = match part.node {
         None => NodeId::root(row.id),
         Some(name) => {
             let by_id = name.parse::<NodeId>().ok().filter(|id| run.node(*id).is_some());
@@ -109,142 +141,101 @@ async fn place(app: &App, space: &str, name: &str, asked: Asked) -> Result<(RunR
     Ok((row, run, node))
 }
 
-/// `?node=`: the plan as it stands; the header `ETag` is its version.
-async fn plan(
-    State(app): State<App>,
-    Named((space, name)): Named<(String, String)>,
-    asked: Asked,
-) -> Result<Response, Problem> {
-    let (row, run, node) = place(&app, &space, &name, asked).await?;
-    Ok(PlanShape::of(&row, &run, node)?.answered())
+/// The plan as it stands; the header `ETag` is its version.
+async fn plan(caller: Caller, Asked(part): Asked<Part>) -> Result<Answer<PlanShape>, Problem> {
+    let (row, run, node) = place(&caller, part).await?;
+    let plan = PlanShape::of(&row, &run, node)?;
+    let version = plan.plan_version;
+    Ok(Answer::of(plan).version(version))
 }
 
 /// What became of an edit.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct EditedShape {
     #[serde(flatten)]
     plan: PlanShape,
+    #[schemars(with = "Value")]
     difference: PlanDifference,
 }
 
 /// Makes the body the plan: `{"steps": […]}`, or YAML, or markdown as a GET gives it. `If-Match` is the version that it was made
 /// of; another one is a conflict.
-async fn edit_plan(
-    State(app): State<App>,
-    Named((space, name)): Named<(String, String)>,
-    asked: Asked,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<Response, Problem> {
-    let (row, _, node) = place(&app, &space, &name, asked).await?;
-    let body = body.map_err(|error| match error.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => Problem::new(error.status(), "body_too_large", error.body_text()),
-        status => Problem::new(status, "body_invalid", error.body_text()),
-    })?;
-    let text = std::str::from_utf8(&body).map_err(|error| {
-        Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "body_invalid",
-            format!("the body is no text: {error}"),
-        )
-    })?;
-    let version = version_wanted(&headers)?;
-    let (_, difference) = app.runner.edit_plan(row.id, Some(node), text, version, WHO).await?;
-    let run = app.runner.load(row.id).await?;
+async fn edit_plan(caller: Caller, Asked(part): Asked<Part>, text: Text) -> Result<Answer<EditedShape>, Problem> {
+    let (row, _, node) = place(&caller, part).await?;
+    let text = std::str::from_utf8(&text.bytes).map_err(|error| body_invalid(format!("the body is no text: {error}")))?;
+    let version = caller.expected_version;
+    let (_, difference) = caller.runner.edit_plan(row.id, Some(node), text, version, caller.who()).await?;
+    let run = caller.runner.load(row.id).await?;
     let plan = PlanShape::of(&row, &run, node)?;
-    let etag = format!("\"{}\"", plan.plan_version);
-    Ok(([(header::ETAG, etag)], Json(EditedShape { plan, difference })).into_response())
+    let version = plan.plan_version;
+    Ok(Answer::of(EditedShape { plan, difference }).version(version))
 }
 
 /// Where another run is to begin.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct ForkInput {
     /// The node that is to be done anew: its path or its id.
-    at: Option<String>,
+    at: String,
     /// Whether nothing of it begins before somebody says so.
+    #[serde(default)]
     paused: bool,
 }
 
 /// Begins another run from the moment before a node of this one began. It is driven here, unless it is to be paused.
 async fn fork(
-    State(app): State<App>,
-    Named((space, name)): Named<(String, String)>,
-    asked: Asked,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<Accepted, Problem> {
-    asked.check(&[])?;
-    let input: ForkInput = read_body(&headers, body)?;
-    let row = app.run_row(&space, &name).await?;
-    let run = app.runner.load(row.id).await?;
-    let Some(at) = input.at else {
-        let missing = "`at` is missing: the path or the id of a node";
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "body_invalid", missing));
-    };
+    caller: Caller,
+    _: Asked<Nothing>,
+    Body(input): Body<ForkInput>,
+) -> Result<Made<RunInFull>, Problem> {
+    let row = caller.run_row().await?;
+    let run = caller.runner.load(row.id).await?;
+    let at = input.at;
     let by_id = at.parse::<NodeId>().ok().filter(|id| run.node(*id).is_some());
     let node = by_id.or_else(|| run.node_at(&at).map(|view| view.id));
     let node = node.ok_or_else(|| Problem::not_found("not_found", format!("{} has no node {at}", row.handle)))?;
-    let who = Actor::new(Role::Human, WHO);
-    let thread = folio::ThreadKey::main();
-    let (id, _) = app.runner.fork(row.id, node, thread, who, input.paused).await?;
+    let (who, thread) = (caller.actor.clone(), caller.thread());
+    let (id, _) = caller.runner.fork(row.id, node, thread, who, input.paused).await?;
     if !input.paused {
-        let driver = app.runner.clone();
+        let driver = caller.runner.clone();
         // Whoever asked reads how it ends from its events.
         tokio::spawn(async move { drop(driver.drive(id).await) });
     }
-    Ok((StatusCode::CREATED, Json(full(&app, &space, &id.to_string()).await?)))
+    let row = caller.workspace.run(Ref::Id(id)).await?;
+    let at = format!("/v1/spaces/{}/runs/{id}", caller.workspace.space());
+    Ok(Made::of(full(&caller, &row).await?).at(at))
 }
 
 /// A yes or a no.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Decision {
-    approve: Option<bool>,
-    /// With a yes to a call: what of the run needs no other yes from now on.
+    approve: bool,
+    /// With a yes to a call: what of the run needs no other yes from now on, `tool` or `arguments`.
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
     always: Option<Always>,
     /// With a no: why.
+    #[serde(default)]
     reason: String,
 }
 
 /// Says yes or no to what waits for it: `{"approve": true, "always": "tool"|"arguments"}`, `{"approve": false, "reason": …}`.
 async fn decide(
-    State(app): State<App>,
-    Named((space, approval)): Named<(String, String)>,
-    asked: Asked,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<Accepted, Problem> {
-    asked.check(&[])?;
-    let decision: Decision = read_body(&headers, body)?;
+    caller: Caller,
+    _: Asked<Nothing>,
+    Body(decision): Body<Decision>,
+) -> Result<Accepted<RunInFull>, Problem> {
+    let approval = caller.name("approval");
     let missing = || Problem::not_found("no_approval", format!("nothing waits for a yes at {approval}"));
     let (name, node) = approval.split_once('.').ok_or_else(missing)?;
     let node: NodeId = node.parse().map_err(|_| missing())?;
-    let row = app.run_row(&space, name).await?;
-    let who = Actor::new(Role::Human, WHO);
-    match decision.approve {
-        Some(true) => app.runner.approve(row.id, node, decision.always, &who).await?,
-        Some(false) => app.runner.reject(row.id, node, &decision.reason, &who).await?,
-        None => {
-            let missing = "`approve` is missing: true or false";
-            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "body_invalid", missing));
-        }
+    let row = caller.run_called(name).await?;
+    let who = &caller.actor;
+    if decision.approve {
+        caller.runner.approve(row.id, node, decision.always, who).await?;
+    } else {
+        caller.runner.reject(row.id, node, &decision.reason, who).await?;
     }
-    Ok((StatusCode::ACCEPTED, Json(full(&app, &space, name).await?)))
-}
-
-/// The version that the header `If-Match` names; none if it is not there or is `*`.
-fn version_wanted(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
-    let Some(value) = headers.get(header::IF_MATCH) else {
-        return Ok(None);
-    };
-    let text = value.to_str().unwrap_or_default().trim();
-    if text == "*" {
-        return Ok(None);
-    }
-    let version = text.trim_start_matches("W/").trim_matches('"').parse();
-    version.map(Some).map_err(|_| {
-        let detail = format!("the header If-Match is {value:?}, which is not the version of a plan");
-        Problem::invalid("if_match_invalid", detail).hint("the header ETag of a GET, or plan_version in its answer")
-    })
+    full(&caller, &row).await.map(Accepted::of)
 }

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::{Call, Does, list, read, tool, wrong};
 use crate::http::problem::Problem;
-use crate::http::wire::observation::ObservationShape;
 use crate::mcp::answer::Answer;
+use crate::wire::observation::Observation;
 
 pub(super) fn tools() -> Vec<Tool> {
     let tags = || json!({"type": "array", "items": {"type": "string"}});
@@ -125,7 +125,7 @@ fn written(written: &Written, call: &Call<'_>) -> Answer {
         let (given, used) = (&warning.given, &warning.used);
         text.push_str(&format!("\nwarning: {} ({given} became {used})", warning.message));
     }
-    let mut structured = json!(ObservationShape::of(&written.entry, call.caller.workspace.now()));
+    let mut structured = json!(Observation::of(&written.entry, call.caller.workspace.now()));
     if let Value::Object(fields) = &mut structured {
         fields.remove("content");
         fields.insert("warnings".to_owned(), json!(written.warnings));

@@ -1,13 +1,14 @@
 //! What became of what was brought in.
 
 use folio_memory::{Invalid, Warning};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Remarks that a report keeps; more are only counted.
 const REMARKS_MAX: usize = 1_000;
 
 /// What became of something that a file has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
     /// It was taken in, not quite as it stood.
@@ -31,7 +32,7 @@ impl Fate {
 }
 
 /// Something about one item of a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Remark {
     /// What became of it.
     pub fate: Fate,
@@ -44,7 +45,7 @@ pub struct Remark {
 }
 
 /// What was brought in, or would be.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Imported {
     /// Scratchbooks that were read.
     pub threads: u64,

@@ -7,8 +7,8 @@ use folio_memory::patterns::Found;
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::turn::export::Export;
 use folio_memory::turn::{
-    Ending, Evaluation, Evaluator as _, Finished, Reflection, Reflector as _, RuleEvaluator, RuleReflector, Turn,
-    TurnEnd,
+    Ending, Evaluation, Evaluator as _, Finished, Reflection, Reflector as _, RuleEvaluator, RuleReflector, Stage,
+    Turn, TurnEnd,
 };
 use folio_memory::{Actor, Change, Entry, EntryKind, EntryQuery, FieldChange, Role};
 
@@ -50,9 +50,28 @@ impl Workspace {
     ///
     /// `Conflict` if it has ended already; `NotFound`; otherwise as [`Workspace::record`].
     pub async fn end_turn(&self, actor: &Actor, turn: TurnRef) -> Result<Ended, WorkspaceError> {
+        self.end_turn_under(actor, turn, None).await
+    }
+
+    /// The same under a key: asked for again with it, it tells what came of the turn then, as far as that is recorded.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::end_turn`].
+    pub async fn end_turn_under(
+        &self,
+        actor: &Actor,
+        turn: TurnRef,
+        idempotency_key: Option<String>,
+    ) -> Result<Ended, WorkspaceError> {
         let turn = self.read_turn(turn).await?;
         let id = turn.begun.id;
         if turn.ended.is_some() {
+            if let Some(key) = &idempotency_key
+                && self.replayed(actor, key).await?.is_some()
+            {
+                return self.as_it_ended(turn).await;
+            }
             let turn = turn.handle.to_string();
             return Err(StoreError::TurnEnded { turn }.into());
         }
@@ -61,7 +80,8 @@ impl Workspace {
             .await?;
         let mut attempt = 1;
         loop {
-            let (ended, write) = self.work_out_end(actor, &turn, &goals).await?;
+            let (ended, mut write) = self.work_out_end(actor, &turn, &goals).await?;
+            write.idempotency_key.clone_from(&idempotency_key);
             match self.record(&acting(actor, Role::Reflector, &turn), write).await {
                 Ok(_) => {
                     // Done now if it can be, and otherwise by whoever looks next: the turn has ended either way.
@@ -78,6 +98,44 @@ impl Workspace {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// A turn that has ended, with what is recorded of it. What was offered then is not.
+    async fn as_it_ended(&self, turn: Turn) -> Result<Ended, WorkspaceError> {
+        let ended = turn.ended.as_ref();
+        let decision = |stage| {
+            let mut decisions = ended.into_iter().flat_map(|ended| &ended.end.decisions);
+            decisions.find(|decision| decision.stage == stage).cloned()
+        };
+        let of = |stage| {
+            decision(stage)
+                .map(|decision| (decision.reasons, decision.used))
+                .unwrap_or_default()
+        };
+        let (reasons, used) = of(Stage::Evaluator);
+        let evaluation = Evaluation {
+            complete: ended.is_some_and(|ended| ended.end.complete),
+            reasons,
+            used,
+        };
+        let (reasons, used) = of(Stage::Reflector);
+        let mut archive = Vec::new();
+        for one in &used {
+            let entry = self.read_entry(Ref::Id(one.id)).await?;
+            if entry.fields.status == Status::Archived {
+                archive.push(*one);
+            }
+        }
+        let reflection = Reflection { archive, reasons, used };
+        Ok(Ended {
+            goals: self.goals(Some(&turn.begun.thread), false).await?,
+            export: self.turn_export(Ref::Id(turn.begun.id)).await?,
+            turn,
+            evaluation,
+            reflection,
+            proposals: Vec::new(),
+            patterns: Vec::new(),
+        })
     }
 
     async fn work_out_end(

@@ -3,39 +3,57 @@
 use folio::Timestamp;
 use folio::memory::entry::BodyRef;
 use folio::memory::{Entry, Page};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// A page, with the properties that seed 000 names.
-#[derive(Debug, Serialize)]
-pub(crate) struct PageShape {
-    page_id: String,
-    handle: String,
-    type_key: &'static str,
-    role: &'static str,
-    title: String,
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct PageShape {
+    /// For ever.
+    pub page_id: String,
+    /// For people and models: `e42`, `p7`, `r3`, `t5`.
+    pub handle: String,
+    /// As seed 000 names it.
+    pub type_key: &'static str,
+    /// What the page is for.
+    pub role: &'static str,
+    /// What it is called.
+    pub title: String,
+    /// The page that contains it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    parent: Option<String>,
+    pub parent: Option<String>,
+    /// The run that it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    homework_run_id: Option<String>,
+    pub homework_run_id: Option<String>,
+    /// The path of the task whose branch it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    branch_id: Option<String>,
+    pub branch_id: Option<String>,
+    /// The version of the plan in which it was written.
     #[serde(skip_serializing_if = "Option::is_none")]
-    iteration: Option<u32>,
+    pub iteration: Option<u32>,
+    /// The thread that it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    thread: Option<String>,
-    owner: String,
-    status: String,
-    tags: Vec<String>,
-    props: Value,
-    version: u32,
-    created_at: Timestamp,
-    updated_at: Timestamp,
+    pub thread: Option<String>,
+    /// Whose page it is.
+    pub owner: String,
+    /// Where its work stands.
+    pub status: String,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// The properties that seed 000 names.
+    pub props: Value,
+    /// Counts its revisions, from 1; what `If-Match` takes.
+    pub version: u32,
+    /// When it was added.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
 }
 
 impl PageShape {
     /// `page` as programs read it.
-    pub(crate) fn of(page: &Page) -> Self {
+    pub fn of(page: &Page) -> Self {
         let fields = &page.fields;
         let tags: Vec<_> = fields.tags.iter().map(ToString::to_string).collect();
         let run = fields.run.map(|run| run.to_string());
@@ -69,40 +87,48 @@ impl PageShape {
             updated_at: page.updated_at,
         }
     }
-
-    /// Its handle.
-    pub(crate) fn handle(&self) -> &str {
-        &self.handle
-    }
 }
 
 /// What is on a page.
-#[derive(Debug, Serialize)]
-pub(crate) struct EntryShape {
-    handle: String,
-    entry_id: String,
-    kind: &'static str,
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct EntryShape {
+    /// For people and models: `e42`, `p7`, `r3`, `t5`.
+    pub handle: String,
+    /// For ever.
+    pub entry_id: String,
+    /// What sort of content it holds.
+    pub kind: &'static str,
+    /// The registered type.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    type_name: Option<String>,
-    status: &'static str,
-    title: String,
-    body: String,
+    pub type_name: Option<String>,
+    /// Where its work stands.
+    pub status: &'static str,
+    /// What it is called.
+    pub title: String,
+    /// The text; of a long one the beginning.
+    pub body: String,
     /// Where the whole is of a long text, of which `body` is the beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
-    body_ref: Option<BodyRef>,
+    pub body_ref: Option<BodyRef>,
+    /// The parts of a structured block.
     #[serde(skip_serializing_if = "Option::is_none")]
-    parts: Option<Value>,
-    tags: Vec<String>,
+    pub parts: Option<Value>,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// The version of the plan in which it was written.
     #[serde(skip_serializing_if = "Option::is_none")]
-    iteration: Option<u32>,
-    version: u32,
-    created_at: Timestamp,
-    updated_at: Timestamp,
+    pub iteration: Option<u32>,
+    /// Counts its revisions, from 1; what `If-Match` takes.
+    pub version: u32,
+    /// When it was added.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
 }
 
 impl EntryShape {
     /// `entry` as programs read it.
-    pub(crate) fn of(entry: &Entry) -> Self {
+    pub fn of(entry: &Entry) -> Self {
         let fields = &entry.fields;
         Self {
             handle: entry.handle.to_string(),
@@ -121,4 +147,15 @@ impl EntryShape {
             updated_at: entry.updated_at,
         }
     }
+}
+
+/// An edge of the tree.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct LinkShape {
+    /// Where it begins.
+    pub src: String,
+    /// What it says: `document_has_document`.
+    pub relation: &'static str,
+    /// Where it ends.
+    pub dst: String,
 }

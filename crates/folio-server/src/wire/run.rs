@@ -8,13 +8,14 @@ use folio::engine::run::NodeView;
 use folio::engine::{NodeResult, Output, Run, projection};
 use folio::memory::{PageHandle, PageId};
 use folio::store::RunRow;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::micros_between;
 
 /// A run, as a list shows it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RunShape {
     run_id: String,
     handle: String,
@@ -51,7 +52,7 @@ impl RunShape {
 }
 
 /// Everything about a run but its tree.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RunInFull {
     #[serde(flatten)]
     row: RunShape,
@@ -99,7 +100,7 @@ impl RunInFull {
 }
 
 /// What a node came to.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ResultShape {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,13 +118,13 @@ pub(crate) struct ResultShape {
     criteria: Vec<VerdictShape>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct OutputRef {
     hash: String,
     bytes: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct EvidenceShape {
     kind: String,
     id: String,
@@ -133,7 +134,7 @@ struct EvidenceShape {
     span: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct VerdictShape {
     criterion: String,
     required: bool,
@@ -193,7 +194,7 @@ pub(crate) fn severity_name(result: &NodeResult) -> Option<&'static str> {
 }
 
 /// A run's tree, and the event after which its live stream goes on.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TreeShape {
     run_id: String,
     handle: String,
@@ -224,7 +225,7 @@ impl TreeShape {
 }
 
 /// One node of a tree.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct NodeShape {
     id: String,
     parent: Option<String>,

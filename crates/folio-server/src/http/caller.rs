@@ -1,0 +1,221 @@
+//! Who asks, and for what: the space as they see it, and what stands in the path and the head of the request.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+
+use axum::extract::{FromRequestParts, Path};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, header};
+use folio::memory::id::{IdError, Ref, RunRef, TurnRef};
+use folio::memory::{Entry, EntryKind};
+use folio::runner::Runner;
+use folio::store::RunRow;
+use folio::{Actor, ThreadKey, Workspace};
+use sha2::{Digest as _, Sha256};
+
+use super::app::App;
+use super::problem::Problem;
+
+/// The turn that something is done in: `t3` or `turn_…`.
+pub(crate) const TURN: &str = "folio-turn";
+/// Names a request, so that it does nothing more when it is made again.
+pub(crate) const KEY: &str = "idempotency-key";
+/// Bytes of a key.
+const KEY_BYTES_MAX: usize = 255;
+
+/// Who asks, and for what.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) runner: Runner,
+    pub(crate) actor: Actor,
+    /// The space as the caller sees it, from the thread that the path names, or the main one.
+    pub(crate) workspace: Workspace,
+    /// What the store knows the request by, if it has a key: whoever asks for something else, or is somebody else, has another.
+    pub(crate) key: Option<String>,
+    /// The version that `If-Match` names.
+    pub(crate) expected_version: Option<u32>,
+    names: HashMap<String, String>,
+}
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let names = Path::<HashMap<String, String>>::from_request_parts(parts, app).await;
+        let Path(names) = names.map_err(|error| Problem::invalid("path_invalid", error.body_text()))?;
+        let space = names.get("space").map(String::as_str).unwrap_or_default();
+        let runner = app.runner_of(space)?.clone();
+        let thread = names
+            .get("thread")
+            .map_or_else(ThreadKey::main, |thread| ThreadKey(thread.clone()));
+        let mut actor = app.local.clone();
+        let mut workspace = runner.workspace().asked_by(&actor).in_thread(&thread);
+        if let Some(turn) = text_of(&parts.headers, TURN)? {
+            let turn = turn_named(&workspace, &turn).await?;
+            actor = actor.in_turn(turn);
+            workspace = runner.workspace().asked_by(&actor).in_thread(&thread);
+        }
+        let key = match text_of(&parts.headers, KEY)? {
+            None => None,
+            Some(key) if key.is_empty() || key.len() > KEY_BYTES_MAX => {
+                let detail = format!("the header Idempotency-Key has 1 to {KEY_BYTES_MAX} bytes");
+                return Err(Problem::invalid("key_invalid", detail));
+            }
+            Some(key) => Some(store_key(&parts.method, parts.uri.path(), &actor, &key)),
+        };
+        let expected_version = version_in(&parts.headers)?;
+        Ok(Self {
+            runner,
+            actor,
+            workspace,
+            key,
+            expected_version,
+            names,
+        })
+    }
+}
+
+impl Caller {
+    /// What the path calls `name`.
+    pub(crate) fn name(&self, name: &str) -> &str {
+        self.names.get(name).map(String::as_str).unwrap_or_default()
+    }
+
+    /// What the path calls `name`, which is an id or a handle. One that cannot be is nowhere.
+    pub(crate) fn named<T: FromStr<Err = IdError>>(&self, name: &str) -> Result<T, Problem> {
+        let error = |error| Problem::from(error).with_status(axum::http::StatusCode::NOT_FOUND);
+        self.name(name).parse().map_err(error)
+    }
+
+    /// The thread that it is seen from.
+    pub(crate) fn thread(&self) -> ThreadKey {
+        self.workspace.thread().clone()
+    }
+
+    /// The same seen from the thread called `name`, unless none is.
+    pub(crate) fn in_thread(mut self, name: Option<String>) -> Result<Self, Problem> {
+        match name {
+            None => Ok(self),
+            Some(name) if name.is_empty() => {
+                let empty = folio::memory::Invalid::new("thread_invalid", "thread", "the name of a thread is empty");
+                Err(empty.into())
+            }
+            Some(name) => {
+                self.workspace = self.workspace.in_thread(&ThreadKey(name));
+                Ok(self)
+            }
+        }
+    }
+
+    /// The entry that the path names, which is `what`: of one of `kinds`.
+    pub(crate) async fn entry(&self, name: &str, kinds: &[EntryKind], what: &str) -> Result<Entry, Problem> {
+        let entry = self.workspace.entry(self.named(name)?).await?;
+        if kinds.contains(&entry.kind) {
+            return Ok(entry);
+        }
+        let detail = format!("{} is a {}, not {what}", entry.handle, entry.kind);
+        Err(Problem::not_found("not_found", detail).hint("it stands on a page: /pages/PAGE/entries shows it"))
+    }
+
+    /// What the journal of a run calls whoever stops, answers or pauses.
+    pub(crate) fn who(&self) -> &str {
+        match self.actor.name.as_str() {
+            "" => "an HTTP client",
+            name => name,
+        }
+    }
+
+    /// The run that the path names.
+    pub(crate) async fn run_row(&self) -> Result<RunRow, Problem> {
+        let run: RunRef = self.named("run")?;
+        Ok(self.workspace.run(run).await?)
+    }
+
+    /// The run called `name`.
+    pub(crate) async fn run_called(&self, name: &str) -> Result<RunRow, Problem> {
+        let run: RunRef = name.parse()?;
+        Ok(self.workspace.run(run).await?)
+    }
+}
+
+/// The turn called `name`; one that is named by its id need not be known here.
+pub(crate) async fn turn_named(workspace: &Workspace, name: &str) -> Result<folio::memory::TurnId, Problem> {
+    let turn: TurnRef = name.parse()?;
+    Ok(match turn {
+        Ref::Id(id) => id,
+        handle @ Ref::Handle(_) => workspace.turn(handle).await?.begun.id,
+    })
+}
+
+/// The value of a header that can be read as text.
+fn text_of(headers: &HeaderMap, name: &str) -> Result<Option<String>, Problem> {
+    let Some(value) = headers.get(name) else {
+        return Ok(None);
+    };
+    let text = value.to_str().map(|text| text.trim().to_owned());
+    text.map(Some).map_err(|_| {
+        let detail = format!("the header {name} is not plain text");
+        Problem::invalid("header_invalid", detail)
+    })
+}
+
+fn store_key(method: &Method, path: &str, actor: &Actor, key: &str) -> String {
+    let mut hash = Sha256::new();
+    for part in [method.as_str(), path, &actor.to_string(), key] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    let hex: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("http:{hex}")
+}
+
+/// The version in `If-Match`: `"3"`, as `ETag` gives it. `*` is any.
+fn version_in(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
+    let Some(text) = text_of(headers, header::IF_MATCH.as_str())? else {
+        return Ok(None);
+    };
+    if text == "*" {
+        return Ok(None);
+    }
+    let bare = text.strip_prefix("W/").unwrap_or(&text).trim_matches('"');
+    let version = bare.parse().map(Some);
+    version.map_err(|_| {
+        let detail = format!("the header If-Match is {text}, which is not the version of anything");
+        Problem::invalid("if_match_invalid", detail).hint("it takes what ETag gave, for example If-Match: \"3\"")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_version_is_written_as_an_etag_is() {
+        let read = |text: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::IF_MATCH, HeaderValue::from_static(text));
+            version_in(&headers).map_err(|problem| problem.code().to_owned())
+        };
+        for (text, version) in [("\"3\"", Some(3)), ("3", Some(3)), ("W/\"12\"", Some(12)), ("*", None)] {
+            assert_eq!(read(text), Ok(version), "{text}");
+        }
+        assert_eq!(read("\"x\""), Err("if_match_invalid".to_owned()));
+        assert_eq!(version_in(&HeaderMap::new()).unwrap(), None);
+    }
+
+    #[test]
+    fn a_key_is_one_of_its_writer_and_of_what_is_asked() {
+        let human = Actor::new(folio::Role::Human, "");
+        let key = |method: &Method, path, actor: &Actor| store_key(method, path, actor, "k");
+        let first = key(&Method::POST, "/a", &human);
+        assert_eq!(first, key(&Method::POST, "/a", &human));
+        let others = [
+            key(&Method::PATCH, "/a", &human),
+            key(&Method::POST, "/b", &human),
+            key(&Method::POST, "/a", &Actor::new(folio::Role::Client, "")),
+        ];
+        assert!(!others.contains(&first));
+    }
+}

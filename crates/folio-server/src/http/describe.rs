@@ -1,0 +1,145 @@
+//! How what handlers take and give is described: the document of the interface follows from their types.
+
+use aide::OperationInput;
+use aide::OperationOutput;
+use aide::generate::GenContext;
+use aide::openapi::{MediaType, Operation, ReferenceOr, RequestBody, Response, SchemaObject, StatusCode};
+use aide::operation::{ParamLocation, add_parameters, parameters_from_schema, set_body};
+use aide::transform::TransformOperation;
+use schemars::{JsonSchema, Schema, json_schema};
+
+use super::answer::Answer;
+use super::caller::Caller;
+use super::input::{Body, MayBody, Raw, Text};
+use super::problem::Problem;
+use super::query::{Asked, Fields};
+
+/// Lines of JSON.
+pub(crate) const LINES: &str = "application/x-ndjson";
+/// A page for people.
+pub(crate) const MARKDOWN: &str = "text/markdown";
+/// Events as they happen.
+pub(crate) const EVENTS: &str = "text/event-stream";
+
+/// What texts are sent as: lines, plans, pages.
+const TEXTS: [&str; 5] = [LINES, "application/json", "application/yaml", MARKDOWN, "text/plain"];
+
+/// Says what an operation is: a name for programs, the group that it is in, and a sentence.
+pub(crate) fn about(
+    name: &'static str,
+    group: &'static str,
+    says: &'static str,
+) -> impl Fn(TransformOperation<'_>) -> TransformOperation<'_> {
+    move |operation| operation.id(name).tag(group).summary(says)
+}
+
+/// The same for one that answers with `kind` instead of JSON, or besides it.
+pub(crate) fn giving(
+    described: impl Fn(TransformOperation<'_>) -> TransformOperation<'_>,
+    kind: &'static str,
+) -> impl Fn(TransformOperation<'_>) -> TransformOperation<'_> {
+    move |operation| {
+        let mut operation = described(operation);
+        let responses = operation.inner_mut().responses.get_or_insert_with(Default::default);
+        let place = responses.responses.entry(StatusCode::Code(200)).or_insert_with(|| {
+            ReferenceOr::Item(Response {
+                description: "As it is asked for".to_owned(),
+                ..Response::default()
+            })
+        });
+        if let ReferenceOr::Item(response) = place {
+            response
+                .content
+                .insert(kind.to_owned(), media(json_schema!({"type": "string"})));
+        }
+        operation
+    }
+}
+
+fn media(json_schema: Schema) -> MediaType {
+    MediaType {
+        schema: Some(SchemaObject {
+            json_schema,
+            example: None,
+            external_docs: None,
+        }),
+        ..MediaType::default()
+    }
+}
+
+fn body(context: &mut GenContext, operation: &mut Operation, kinds: &[&str], schema: &Schema, required: bool) {
+    let content = kinds.iter().map(|kind| ((*kind).to_owned(), media(schema.clone())));
+    let body = RequestBody {
+        description: None,
+        content: content.collect(),
+        required,
+        extensions: Default::default(),
+    };
+    set_body(context, operation, body);
+}
+
+impl OperationInput for Caller {}
+
+impl<T: Fields> OperationInput for Asked<T> {
+    fn operation_input(context: &mut GenContext, operation: &mut Operation) {
+        let schema = context.schema.subschema_for::<T>();
+        let parameters = parameters_from_schema(context, schema, ParamLocation::Query);
+        add_parameters(context, operation, parameters);
+    }
+}
+
+impl<T: JsonSchema> OperationInput for Body<T> {
+    fn operation_input(context: &mut GenContext, operation: &mut Operation) {
+        let schema = context.schema.subschema_for::<T>();
+        body(context, operation, &["application/json"], &schema, true);
+    }
+}
+
+impl<T: JsonSchema> OperationInput for MayBody<T> {
+    fn operation_input(context: &mut GenContext, operation: &mut Operation) {
+        let schema = context.schema.subschema_for::<T>();
+        body(context, operation, &["application/json"], &schema, false);
+    }
+}
+
+impl<T: JsonSchema> OperationInput for Raw<T> {
+    fn operation_input(context: &mut GenContext, operation: &mut Operation) {
+        let schema = context.schema.subschema_for::<T>();
+        body(context, operation, &["application/json"], &schema, true);
+    }
+}
+
+impl OperationInput for Text {
+    fn operation_input(context: &mut GenContext, operation: &mut Operation) {
+        body(context, operation, &TEXTS, &json_schema!({"type": "string"}), true);
+    }
+}
+
+impl<T: JsonSchema, const STATUS: u16> OperationOutput for Answer<T, STATUS> {
+    type Inner = T;
+
+    fn operation_response(context: &mut GenContext, _operation: &mut Operation) -> Option<Response> {
+        let schema = context.schema.subschema_for::<T>();
+        let says = context
+            .resolve_schema(&schema)
+            .get("description")
+            .and_then(|says| says.as_str());
+        Some(Response {
+            description: says.unwrap_or("Done").to_owned(),
+            content: [("application/json".to_owned(), media(schema))].into_iter().collect(),
+            ..Response::default()
+        })
+    }
+
+    fn inferred_responses(context: &mut GenContext, operation: &mut Operation) -> Vec<(Option<StatusCode>, Response)> {
+        let response = Self::operation_response(context, operation);
+        response
+            .into_iter()
+            .map(|response| (Some(StatusCode::Code(STATUS)), response))
+            .collect()
+    }
+}
+
+impl OperationOutput for Problem {
+    type Inner = Self;
+}

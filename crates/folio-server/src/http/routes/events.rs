@@ -1,0 +1,53 @@
+//! Everything that happens in a space, as it happens.
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::get_with;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse as _, Response};
+use folio::memory::Seq;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::http::app::App;
+use crate::http::caller::Caller;
+use crate::http::describe::{EVENTS, about, giving};
+use crate::http::problem::Problem;
+use crate::http::query::{Asked, Fields};
+use crate::http::{space_events, sse};
+
+pub(super) fn routes() -> ApiRouter<App> {
+    let live = giving(
+        about(
+            "space_events",
+            "memory",
+            "Tells what is committed to the space, as it happens",
+        ),
+        EVENTS,
+    );
+    ApiRouter::new().api_route("/events", get_with(events, live))
+}
+
+/// After which commit.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct After {
+    /// The last commit that is known; the header Last-Event-ID, where one can be set, says the same. Without either, what
+    /// is committed from now on is told.
+    after: Option<u64>,
+}
+
+impl Fields for After {}
+
+async fn events(
+    caller: Caller,
+    State(app): State<App>,
+    Asked(asked): Asked<After>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let after = sse::last_event(&headers)?.or(asked.after);
+    let head = caller.workspace.head().await?;
+    // Who may not read the log is told now and not within the stream.
+    caller.workspace.changes(Seq(u64::MAX >> 1), 1).await?;
+    Ok(space_events::stream(caller.workspace, after, head, app.stopping).into_response())
+}

@@ -1,0 +1,115 @@
+//! What tools answer, taken in item by item, and what they want to know before they work (seeds 002 and 004).
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::post_with;
+use folio::memory::tool_exchange::{ToolRequest, ToolResponse};
+use folio::store::workspace::IngestContext;
+use folio::{Actor, Role, ThreadKey};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::http::answer::Answer;
+use crate::http::app::App;
+use crate::http::caller::{Caller, turn_named};
+use crate::http::describe::about;
+use crate::http::input::Body;
+use crate::http::problem::Problem;
+use crate::http::query::{Asked, Fields};
+use crate::wire::{Seen, TakenIn};
+
+const GROUP: &str = "tools";
+
+pub(super) fn routes() -> ApiRouter<App> {
+    ApiRouter::new()
+        .api_route(
+            "/tool-responses",
+            post_with(
+                take_in,
+                about(
+                    "ingest_tool_response",
+                    GROUP,
+                    "Takes in the answer of a tool, item by item",
+                ),
+            ),
+        )
+        .api_route(
+            "/tool-requests/context",
+            post_with(
+                context,
+                about(
+                    "tool_request_context",
+                    GROUP,
+                    "Answers what a tool wants to know before it works",
+                ),
+            ),
+        )
+}
+
+/// Whose answer it is, and where it belongs.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Place {
+    /// Which tool: its manifest decides what is taken or seen; without it, the one that the body names.
+    tool: Option<String>,
+    /// What names the call within its turn: taken in again, it adds nothing more. Without it, the request that the answer
+    /// names.
+    call: Option<String>,
+    /// The turn: `t3` or `turn_…`. The header Folio-Turn does as well.
+    turn: Option<String>,
+    /// The thread that notes go to.
+    thread: Option<String>,
+}
+
+impl Fields for Place {}
+
+impl Place {
+    /// The tool called `said` unless the query names one. A caller that is a tool is no other.
+    fn tool(&self, caller: &Caller, said: &str) -> Actor {
+        let own = (caller.actor.role == Role::Tool).then_some(caller.actor.name.as_str());
+        let name = own.or(self.tool.as_deref()).unwrap_or(said);
+        Actor {
+            role: Role::Tool,
+            name: name.to_owned(),
+            ..caller.actor.clone()
+        }
+    }
+
+    async fn turn(&self, caller: &Caller) -> Result<Option<folio::memory::TurnId>, Problem> {
+        match &self.turn {
+            Some(name) => Ok(Some(turn_named(&caller.workspace, name).await?)),
+            None => Ok(caller.actor.turn),
+        }
+    }
+}
+
+async fn take_in(
+    caller: Caller,
+    Asked(place): Asked<Place>,
+    Body(response): Body<ToolResponse>,
+) -> Result<Answer<TakenIn>, Problem> {
+    let said = ["tool_id", "tool"]
+        .into_iter()
+        .find_map(|name| response.rest.get(name)?.as_str());
+    let tool = place.tool(&caller, said.unwrap_or_default());
+    let turn = place.turn(&caller).await?;
+    let context = IngestContext {
+        turn,
+        // A key of the request names the call if nothing else does: without a turn there is none.
+        call: place.call.or_else(|| caller.key.clone()),
+        thread: Some(place.thread.map_or_else(ThreadKey::main, ThreadKey)),
+        node: None,
+    };
+    let ingested = caller.workspace.ingest(&tool, &response, &context).await;
+    Ok(Answer::of(TakenIn::of(&ingested, caller.workspace.now())))
+}
+
+async fn context(
+    caller: Caller,
+    Asked(place): Asked<Place>,
+    Body(request): Body<ToolRequest>,
+) -> Result<Answer<Seen>, Problem> {
+    let mut tool = place.tool(&caller, &request.tool_id);
+    tool.turn = place.turn(&caller).await?;
+    let found = caller.workspace.try_tool_context(&tool, &request).await?;
+    Ok(Answer::of(Seen::of(found)))
+}

@@ -1,0 +1,283 @@
+//! Memory as lines, brought out and in, and what is forgotten.
+
+use std::collections::BTreeMap;
+use std::io::{self, Cursor, Write};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::{get_with, post_with};
+use axum::body::{Body as Sent, Bytes};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use folio::memory::entry::Owner;
+use folio::memory::{EntryKind, EntryQuery, Tag};
+use folio::store::WorkspaceError;
+use folio::store::workspace::{ForgetFilter, ImportOptions, Imported};
+use folio::{ThreadKey, Workspace};
+use futures_util::stream::unfold;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::http::answer::Answer;
+use crate::http::app::App;
+use crate::http::caller::Caller;
+use crate::http::describe::{LINES, about, giving};
+use crate::http::input::{Body, Text, body_invalid, other_kind};
+use crate::http::problem::Problem;
+use crate::http::query::{Asked, Fields, Nothing};
+use crate::wire::{Forgot, Named, Received};
+
+/// Bytes that are sent together.
+const CHUNK_BYTES: usize = 64 * 1024;
+/// Chunks that wait for a reader.
+const CHUNKS_AHEAD: usize = 4;
+const GROUP: &str = "keeping";
+
+pub(super) fn routes() -> ApiRouter<App> {
+    let lines = giving(
+        about("export_space", GROUP, "Gives the whole space as lines of JSON"),
+        LINES,
+    );
+    ApiRouter::new()
+        .api_route("/export", get_with(export, lines))
+        .api_route(
+            "/import",
+            post_with(
+                import,
+                about(
+                    "import_space",
+                    GROUP,
+                    "Brings in what an export gave; what is there stays as it is",
+                ),
+            ),
+        )
+        .api_route(
+            "/forget",
+            post_with(
+                forget,
+                about(
+                    "forget",
+                    GROUP,
+                    "Takes the content of entries out of everything, for good",
+                ),
+            ),
+        )
+}
+
+/// The space, line by line, as fast as it is read.
+async fn export(caller: Caller, _: Asked<Nothing>) -> Result<Response, Problem> {
+    let (sender, mut chunks) = mpsc::channel(CHUNKS_AHEAD);
+    let workspace = caller.workspace;
+    let handle = tokio::runtime::Handle::current();
+    // What writes the lines waits for whoever reads them, so it has a thread of its own.
+    drop(tokio::task::spawn_blocking(move || {
+        let mut out = Chunks {
+            sender: sender.clone(),
+            chunk: Vec::with_capacity(CHUNK_BYTES),
+        };
+        let written = handle.block_on(workspace.export_space(&mut out, &mut |_| {}));
+        let ended = written.and_then(|_| out.flush().map_err(WorkspaceError::Output));
+        if let Err(error) = ended {
+            // Nobody hears it if whoever asked is gone.
+            let _unheard = wait_for(sender.send(Err(error)));
+        }
+    }));
+    // A refusal is an answer of its own as long as nothing was sent.
+    let first = match chunks.recv().await {
+        None => Bytes::new(),
+        Some(first) => first?,
+    };
+    let rest = unfold(chunks, |mut chunks| async {
+        let chunk = chunks.recv().await?;
+        Some((chunk.map_err(|error| io::Error::other(error.to_string())), chunks))
+    });
+    let first = futures_util::stream::iter([Ok::<_, io::Error>(first)]);
+    let body = Sent::from_stream(futures_util::StreamExt::chain(first, rest));
+    Ok(([(header::CONTENT_TYPE, LINES)], body).into_response())
+}
+
+/// Lines on their way to a reader.
+struct Chunks {
+    sender: mpsc::Sender<Result<Bytes, WorkspaceError>>,
+    chunk: Vec<u8>,
+}
+
+impl Write for Chunks {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.chunk.extend_from_slice(bytes);
+        if self.chunk.len() >= CHUNK_BYTES {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.chunk.is_empty() {
+            return Ok(());
+        }
+        let chunk = std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK_BYTES));
+        let sent = wait_for(self.sender.send(Ok(chunk.into())));
+        sent.map_err(|_| io::Error::new(io::ErrorKind::BrokenPipe, "whoever asked for it is gone"))
+    }
+}
+
+/// Waits for `future` in a thread that may wait, where a runtime is waited for already.
+fn wait_for<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(Thread);
+
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+/// How something is brought in.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct How {
+    /// In which form: `folio` (the default), what an export gave; `colony`, the scratchbook of one thread.
+    from: Option<Form>,
+    /// Of `colony`, whose scratchbook it is.
+    thread: Option<String>,
+    /// Only say what would become of it.
+    dry_run: bool,
+    /// Take what the lines say of their trust for nothing: all of it counts as imported.
+    distrust: bool,
+}
+
+impl Fields for How {}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Form {
+    Folio,
+    Colony,
+}
+
+async fn import(caller: Caller, Asked(how): Asked<How>, text: Text) -> Result<Answer<Received>, Problem> {
+    let kinds = [LINES, "application/json", "application/jsonl", "text/plain"];
+    if !kinds.contains(&text.kind.as_str()) {
+        return Err(other_kind(&text.kind, LINES));
+    }
+    let (handle, dry_run) = (tokio::runtime::Handle::current(), how.dry_run);
+    // Reading lines and writing batches takes long; it goes on if whoever asked leaves.
+    let work = tokio::task::spawn_blocking(move || handle.block_on(bring_in(&caller, how, text.bytes)));
+    let imported = work
+        .await
+        .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string()))??;
+    Ok(Answer::of(Received { dry_run, imported }))
+}
+
+async fn bring_in(caller: &Caller, how: How, bytes: Bytes) -> Result<Imported, Problem> {
+    let (workspace, actor) = (&caller.workspace, &caller.actor);
+    Ok(match how.from.unwrap_or(Form::Folio) {
+        Form::Folio => {
+            let options = ImportOptions {
+                dry_run: how.dry_run,
+                distrusted: how.distrust,
+            };
+            workspace
+                .import_space(actor, Cursor::new(bytes), options, &mut |_| {})
+                .await?
+        }
+        Form::Colony => {
+            let book = std::str::from_utf8(&bytes).map_err(|_| body_invalid("the body is not valid UTF-8"))?;
+            let thread = how.thread.map_or_else(ThreadKey::main, ThreadKey);
+            workspace.import_book(actor, &thread, book, how.dry_run).await?
+        }
+    })
+}
+
+/// What is to be forgotten. What several fields name has to fit all of them.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct Forget {
+    /// Which entries: `e42` or `obs_…`.
+    entries: Vec<String>,
+    /// Whatever says this, or said it once.
+    text: Option<String>,
+    /// Of one of these types.
+    #[serde(rename = "type")]
+    types: Vec<String>,
+    /// Of one of these kinds: `observation`, `note`, `todo`, `task`, ….
+    kind: Vec<String>,
+    /// With all of these tags.
+    tags: Vec<String>,
+    /// With these values in their context, by dotted paths.
+    context: BTreeMap<String, Value>,
+    /// Of one of these owners.
+    owner: Vec<String>,
+    /// Why; it stays, so it should not say what is forgotten.
+    reason: String,
+    /// Only say what would be forgotten.
+    dry_run: bool,
+}
+
+impl Forget {
+    fn filter(self) -> Result<ForgetFilter, Problem> {
+        let lists = [&self.entries, &self.types, &self.kind, &self.tags, &self.owner];
+        if self.text.is_none() && self.context.is_empty() && lists.iter().all(|list| list.is_empty()) {
+            return Err(body_invalid(
+                "name what is to be forgotten: entries, or what they have in common",
+            ));
+        }
+        let kind = |name: &String| {
+            EntryKind::parse(name).ok_or_else(|| body_invalid(format!("kind: {name:?} is no kind of entry")))
+        };
+        let entry = |name: &String| name.parse().map_err(|error| body_invalid(format!("entries: {error}")));
+        let query = EntryQuery {
+            kinds: self.kind.iter().map(kind).collect::<Result<_, _>>()?,
+            types: self.types,
+            tags: Tag::parse_all(self.tags.iter().map(String::as_str))?,
+            owner: self
+                .owner
+                .iter()
+                .map(|owner| Owner::parse(owner))
+                .collect::<Result<_, _>>()?,
+            context: self.context.into_iter().collect(),
+            ..EntryQuery::default()
+        };
+        Ok(ForgetFilter {
+            entries: self.entries.iter().map(entry).collect::<Result<_, _>>()?,
+            query,
+            text: self.text,
+        })
+    }
+}
+
+async fn forget(caller: Caller, _: Asked<Nothing>, Body(forget): Body<Forget>) -> Result<Answer<Forgot>, Problem> {
+    let (dry_run, reason) = (forget.dry_run, forget.reason.clone());
+    let filter = forget.filter()?;
+    let workspace: &Workspace = &caller.workspace;
+    if dry_run {
+        let found = workspace.to_forget(&filter).await?;
+        return Ok(Answer::of(Forgot {
+            dry_run,
+            forgotten: found.iter().map(Named::of).collect(),
+            waiting: workspace.waiting_to_forget(&filter).await?,
+            residue: None,
+        }));
+    }
+    let forgotten = workspace.forget(&caller.actor, &filter, &reason).await?;
+    Ok(Answer::of(Forgot {
+        dry_run,
+        forgotten: forgotten.entries.iter().map(Named::of).collect(),
+        waiting: forgotten.waiting,
+        residue: Some(forgotten.residue),
+    }))
+}

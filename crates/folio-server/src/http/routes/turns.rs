@@ -1,0 +1,323 @@
+//! Turns: begun, ended, and looked at afterwards.
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::{get_with, post_with};
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use folio::memory::Seq;
+use folio::memory::id::{Ref, TurnRef};
+use folio::memory::tokens::for_model;
+use folio::memory::turn::TurnQuery;
+use folio::store::workspace::{ContextRequest, Exported, TraceQuery, TurnInput};
+use folio::{ThreadKey, Timestamp};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::http::answer::{Answer, Made};
+use crate::http::app::App;
+use crate::http::caller::Caller;
+use crate::http::describe::{LINES, about, giving};
+use crate::http::input::MayBody;
+use crate::http::problem::Problem;
+use crate::http::query::{Asked, Fields, Nothing};
+use crate::wire::{
+    BegunShape, ContextShape, EndedShape, GoalShape, List, Observation, ReceiptShape, TraceLine, TurnShape,
+};
+
+/// Turns that a list gives when nothing is said.
+const LIMIT_DEFAULT: u32 = 20;
+/// Lines that a trace gives when nothing is said.
+const LINES_DEFAULT: u32 = 1_000;
+const GROUP: &str = "turns";
+
+pub(super) fn routes() -> ApiRouter<App> {
+    let export = giving(
+        about(
+            "turn_export",
+            GROUP,
+            "Gives what a turn left behind; as lines if that is accepted",
+        ),
+        LINES,
+    );
+    ApiRouter::new()
+        .api_route(
+            "/turns",
+            get_with(list, about("list_turns", GROUP, "Lists turns, newest first")).post_with(
+                begin,
+                about(
+                    "begin_turn",
+                    GROUP,
+                    "Begins a turn: how urgent, is it clear, what comes first",
+                ),
+            ),
+        )
+        .api_route(
+            "/turns/{turn}",
+            get_with(show, about("get_turn", GROUP, "Gives a turn with its decisions")),
+        )
+        .api_route(
+            "/turns/{turn}/end",
+            post_with(
+                end,
+                about(
+                    "end_turn",
+                    GROUP,
+                    "Ends a turn: what is left, what was learned; archives what is resolved",
+                ),
+            ),
+        )
+        .api_route(
+            "/turns/{turn}/trace",
+            get_with(
+                trace,
+                about("turn_trace", GROUP, "Lists what happened in a turn, in order"),
+            ),
+        )
+        .api_route(
+            "/turns/{turn}/export",
+            get_with(export_of, move |operation| {
+                export(operation.response::<200, axum::Json<ExportShape>>())
+            }),
+        )
+        .api_route(
+            "/turns/{turn}/receipts",
+            get_with(
+                receipts,
+                about("turn_receipts", GROUP, "Lists what models were shown in a turn"),
+            ),
+        )
+}
+
+/// Which turns.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Filter {
+    /// Of this thread; without it, of every thread.
+    thread: Option<String>,
+    /// Only those that go on.
+    open: bool,
+    /// How many at most; 20 if it is not said.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u32>,
+}
+
+impl Fields for Filter {}
+
+async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List<TurnShape>>, Problem> {
+    let query = TurnQuery {
+        thread: asked.thread.map(ThreadKey),
+        ended: asked.open.then_some(false),
+        limit: asked.limit.unwrap_or(LIMIT_DEFAULT),
+        ..TurnQuery::default()
+    };
+    let as_of = caller.workspace.head().await?.0;
+    let turns = caller.workspace.turns(&query).await?;
+    Ok(Answer::of(List::whole(
+        turns.iter().map(TurnShape::of).collect(),
+        as_of,
+    )))
+}
+
+/// An input that a turn is to handle.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct Begin {
+    /// In which thread; the main one if it is not said.
+    thread: Option<String>,
+    /// What came in.
+    input: String,
+    /// Whether nobody waits for it.
+    background: bool,
+    /// Give what of memory goes into the prompt, too, within so many tokens.
+    budget: Option<u32>,
+    /// Whose tokens are counted; without it, they are estimated.
+    model: Option<String>,
+}
+
+async fn begin(caller: Caller, _: Asked<Nothing>, MayBody(new): MayBody<Begin>) -> Result<Made<BegunShape>, Problem> {
+    let caller = caller.in_thread(new.thread)?;
+    let workspace = &caller.workspace;
+    let input = TurnInput {
+        thread: caller.thread(),
+        input: new.input,
+        run: None,
+        background: new.background,
+    };
+    let begun = workspace
+        .begin_turn_under(&caller.actor, input, caller.key.clone())
+        .await?;
+    let turn = Ref::Id(begun.turn.begun.id);
+    let context = match new.budget {
+        None => None,
+        Some(budget) => {
+            let request = ContextRequest {
+                thread: caller.thread(),
+                turn: Some(turn),
+                prompt: String::new(),
+                budget,
+                sections: Vec::new(),
+            };
+            let tokens = for_model(new.model.as_deref().unwrap_or_default());
+            let assembled = workspace.assemble_context(request, &tokens).await?;
+            Some(ContextShape {
+                context: assembled.text,
+                tokens: assembled.receipt.tokens,
+                receipt: assembled.receipt,
+            })
+        }
+    };
+    let shape = |entry| Observation::of(entry, workspace.now());
+    let place = format!("/v1/spaces/{}/turns/{}", workspace.space(), begun.turn.begun.id);
+    let answer = BegunShape {
+        turn: TurnShape::of(&begun.turn),
+        question: begun.question.as_ref().map(shape),
+        answered: begun.answered.as_ref().map(shape),
+        order: begun.order.order,
+        context,
+    };
+    Ok(Made::of(answer).at(place))
+}
+
+async fn show(caller: Caller, _: Asked<Nothing>) -> Result<Answer<TurnShape>, Problem> {
+    let turn = caller.workspace.turn(caller.named("turn")?).await?;
+    Ok(Answer::of(TurnShape::of(&turn)))
+}
+
+/// Nothing need be said.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct End {}
+
+async fn end(caller: Caller, _: Asked<Nothing>, _: MayBody<End>) -> Result<Answer<EndedShape>, Problem> {
+    let turn: TurnRef = caller.named("turn")?;
+    let ended = caller
+        .workspace
+        .end_turn_under(&caller.actor, turn, caller.key.clone())
+        .await?;
+    Ok(Answer::of(EndedShape {
+        turn: TurnShape::of(&ended.turn),
+        archived: ended.reflection.archive,
+        goals: ended.goals.iter().map(GoalShape::of).collect(),
+        proposals: ended.proposals,
+        patterns: ended.patterns,
+    }))
+}
+
+/// Which lines.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Lines {
+    /// Only what this part of the program did: `scratch_page`, `scratchbook`, `page`, `engine`, ….
+    component: Option<String>,
+    /// Only what came after this commit.
+    since: Option<u64>,
+    /// How many at most; 1,000 if it is not said.
+    #[schemars(range(min = 1, max = 100_000))]
+    limit: Option<u32>,
+}
+
+impl Fields for Lines {}
+
+async fn trace(caller: Caller, Asked(asked): Asked<Lines>) -> Result<Answer<List<TraceLine>>, Problem> {
+    let workspace = &caller.workspace;
+    let turn = workspace.turn(caller.named("turn")?).await?.begun.id;
+    let query = TraceQuery {
+        turn: Some(turn),
+        component: asked.component,
+        since: asked.since.map(Seq),
+        limit: usize::try_from(asked.limit.unwrap_or(LINES_DEFAULT)).unwrap_or(usize::MAX),
+        ..TraceQuery::default()
+    };
+    let as_of = workspace.head().await?.0;
+    let lines = workspace.trace(query).await?;
+    Ok(Answer::of(List::whole(
+        lines.iter().map(TraceLine::of).collect(),
+        as_of,
+    )))
+}
+
+/// How much of an export.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct HowMuch {
+    /// The texts of all entries as they were then, not only of those that the turn touched.
+    full: bool,
+}
+
+impl Fields for HowMuch {}
+
+/// What a turn left behind.
+#[derive(Debug, serde::Serialize, JsonSchema)]
+struct ExportShape {
+    turn_id: String,
+    at: Timestamp,
+    as_of: u64,
+    /// The entries that it touched, as they were then, with the version that it found.
+    touched: Vec<Value>,
+    /// Every entry of the space by version and hash (M7.6.47).
+    manifest: Vec<Value>,
+}
+
+async fn export_of(caller: Caller, Asked(asked): Asked<HowMuch>, headers: HeaderMap) -> Result<Response, Problem> {
+    let workspace = &caller.workspace;
+    let export = workspace.turn_export(caller.named("turn")?).await?;
+    let now = workspace.now();
+    let touched = workspace.exported(&export, false).await?;
+    let all = workspace.exported(&export, true).await?;
+    let touched: Vec<Value> = touched.iter().map(|one| line(one, "touched", true, now)).collect();
+    let manifest: Vec<Value> = all.iter().map(|one| line(one, "entry", asked.full, now)).collect();
+    let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
+    if accepted.is_some_and(|accepted| accepted.contains(LINES)) {
+        let head = json!({
+            "record": "turn",
+            "turn_id": export.turn,
+            "at": export.at,
+            "as_of": export.as_of,
+            "entries": manifest.len(),
+            "touched": touched.len(),
+        });
+        let lines = std::iter::once(head).chain(touched).chain(manifest);
+        let text: String = lines.map(|line| format!("{line}\n")).collect();
+        return Ok(([(header::CONTENT_TYPE, LINES)], text).into_response());
+    }
+    let shape = ExportShape {
+        turn_id: export.turn.to_string(),
+        at: export.at,
+        as_of: export.as_of.0,
+        touched,
+        manifest,
+    };
+    Ok(Answer::<_>::of(shape).into_response())
+}
+
+/// A line of an export.
+fn line(exported: &Exported, record: &str, with_text: bool, now: Timestamp) -> Value {
+    let mut line = json!({
+        "record": record,
+        "observation_id": exported.listed.id,
+        "handle": exported.listed.handle,
+        "version": exported.listed.version,
+        "hash": exported.listed.hash,
+    });
+    if let Some(old) = exported.touched.filter(|_| record == "touched") {
+        line["old_version"] = json!(old);
+    }
+    if with_text {
+        line["entry"] = json!(exported.entry.as_ref().map(|entry| Observation::of(entry, now)));
+        if let Some(entry) = &exported.entry {
+            line["kind"] = json!(entry.kind);
+        }
+    }
+    line
+}
+
+async fn receipts(caller: Caller, _: Asked<Nothing>) -> Result<Answer<List<ReceiptShape>>, Problem> {
+    let turn: TurnRef = caller.named("turn")?;
+    let as_of = caller.workspace.head().await?.0;
+    let receipts = caller.workspace.receipts(turn).await?;
+    Ok(Answer::of(List::whole(
+        receipts.into_iter().map(ReceiptShape::of).collect(),
+        as_of,
+    )))
+}

@@ -1,0 +1,74 @@
+//! A list that may go on.
+
+use folio::memory::ListAnswer;
+use folio::memory::tokens::{Estimate, Tokens as _};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The shape of every list (M7.2.15).
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "ListOf{T}")]
+pub struct List<T> {
+    /// What is asked for, in the order that is asked for.
+    pub items: Vec<T>,
+    /// How many are given.
+    pub returned: usize,
+    /// How many match altogether; null where that is not counted.
+    pub total: Option<u64>,
+    /// Whether more than `total` match: of what a text finds, so many are counted and no more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
+    /// What to ask with, as `cursor`, to go on; null at the end.
+    pub next: Option<String>,
+    /// The commit up to which the answer knows.
+    pub as_of: u64,
+    /// What the items cost a model that reads them as JSON, by an estimate.
+    pub tokens: u64,
+}
+
+impl<T: Serialize> List<T> {
+    /// `answer` with its items in their wire form.
+    pub fn of<E>(answer: &ListAnswer<E>, item: impl Fn(&E) -> T) -> Self {
+        Self::scored(answer, |entry, _| item(entry))
+    }
+
+    /// The same where an item says how well it fits what was asked for, if a text was.
+    pub fn scored<E>(answer: &ListAnswer<E>, item: impl Fn(&E, Option<f64>) -> T) -> Self {
+        let scores = answer.scores.iter().copied().map(Some).chain(std::iter::repeat(None));
+        let items = answer.items.iter().zip(scores);
+        let items = items.map(|(entry, score)| item(entry, score)).collect();
+        Self {
+            at_least: answer.at_least,
+            ..Self::new(items, Some(answer.total), answer.next.clone(), answer.as_of.0)
+        }
+    }
+
+    /// All there is.
+    #[must_use]
+    pub fn whole(items: Vec<T>, as_of: u64) -> Self {
+        let total = items.len() as u64;
+        Self::new(items, Some(total), None, as_of)
+    }
+
+    /// The first `limit` of `items`; if there are more, `name` gives what the next question goes on after.
+    pub fn part(mut items: Vec<T>, limit: u32, as_of: u64, name: impl Fn(&T) -> String) -> Self {
+        let limit = limit as usize;
+        let goes_on = items.len() > limit;
+        items.truncate(limit);
+        let next = items.last().filter(|_| goes_on).map(name);
+        Self::new(items, None, next, as_of)
+    }
+
+    fn new(items: Vec<T>, total: Option<u64>, next: Option<String>, as_of: u64) -> Self {
+        let costs = |item: &T| serde_json::to_string(item).map_or(0, |text| u64::from(Estimate.count(&text)));
+        Self {
+            returned: items.len(),
+            tokens: items.iter().map(costs).sum(),
+            items,
+            total,
+            at_least: false,
+            next,
+            as_of,
+        }
+    }
+}

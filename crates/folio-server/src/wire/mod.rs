@@ -1,0 +1,41 @@
+//! The JSON that goes out, the same over HTTP, over the Model Context Protocol and with `--json`.
+//!
+//! Domain types are not handed out where a shape of their own is promised: what they are called inside may change, these
+//! names may not. Each shape has a JSON schema, and the description of the interface is made of those.
+
+pub mod commit;
+pub(crate) mod event;
+pub mod exchange;
+pub mod found;
+pub mod history;
+pub mod keeping;
+pub mod list;
+pub mod long;
+pub mod observation;
+pub mod page;
+pub(crate) mod run;
+pub mod trace;
+pub mod turn;
+pub mod view;
+pub mod written;
+
+pub use self::commit::{ChangeShape, CommitShape};
+pub use self::exchange::{Seen, TakenIn};
+pub use self::found::Found;
+pub use self::history::VersionShape;
+pub use self::keeping::{Forgot, Named, Received};
+pub use self::list::List;
+pub use self::long::{Conversation, EvictedShape, PassageShape, ReadOn, SaidShape};
+pub use self::observation::Observation;
+pub use self::page::{EntryShape, LinkShape, PageShape};
+pub use self::trace::TraceLine;
+pub use self::turn::{BegunShape, ContextShape, EndedShape, EpisodeShape, GoalShape, ReceiptShape, TurnShape};
+pub use self::view::{RollupShape, ViewShape};
+pub use self::written::Written;
+
+use folio::Timestamp;
+
+/// How long something took, in whole microseconds.
+fn micros_between(from: Timestamp, to: Timestamp) -> u64 {
+    u64::try_from(to.since(from).as_micros()).unwrap_or(u64::MAX)
+}

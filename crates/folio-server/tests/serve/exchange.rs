@@ -1,0 +1,47 @@
+//! What tools answer and ask, over HTTP (seeds 002 and 004).
+
+use serde_json::json;
+
+use crate::house::{House, is_problem};
+
+#[tokio::test]
+async fn an_answer_is_taken_in_item_by_item_and_once() {
+    let house = House::new().await;
+    let response = json!({
+        "request_id": "q1", "tool_id": "wine", "status": "success", "outputs": {"wines": 3},
+        "observations": [
+            {"type": "contextual_insight", "content": "Likes Burgundy", "confidence": 7},
+            {"type": "no_such_type", "content": "x"},
+        ],
+    });
+    let take_in = || {
+        house.ask(
+            "POST",
+            "/tool-responses?turn=turn_01ARZ3NDEKTSV4RRFFQ69G5FAV",
+            &[],
+            Some(response.clone()),
+        )
+    };
+    let first = take_in().await;
+    assert_eq!(first.status, 200, "{first:?}");
+    let first = first.json();
+    assert_eq!(
+        (&first["stored"][0]["trust"], &first["stored"][0]["source"]["tool"]),
+        (&json!("tool_internal"), &json!("wine"))
+    );
+    assert_eq!(
+        (&first["rejected"][0]["index"], &first["rejected"][0]["channel"]),
+        (&json!(1), &json!("observations"))
+    );
+    assert_eq!(first["warnings"][0]["code"], "confidence_clamped");
+    assert_eq!(take_in().await.json()["replayed"], 1);
+    let request = json!({"tool_id": "wine", "inputs": {}, "scratch_page_query": {"limit": 5}});
+    let seen = house.makes("/tool-requests/context", 200, request).await;
+    assert_eq!(seen["scratch_page_context"][0]["content"], "Likes Burgundy");
+    let wrong = json!({"tool_id": "wine", "scratch_page_query": {"typ": "x"}});
+    is_problem(
+        &house.ask("POST", "/tool-requests/context", &[], Some(wrong)).await,
+        422,
+        "filter_unknown",
+    );
+}

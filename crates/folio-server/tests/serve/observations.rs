@@ -1,0 +1,245 @@
+//! Observations over HTTP: written, listed, changed, put away.
+
+use serde_json::{Value, json};
+
+use crate::client::Events;
+use crate::house::{House, is_problem};
+
+/// The texts of a list.
+fn contents(list: &Value) -> Vec<&str> {
+    let items = list["items"].as_array().unwrap();
+    items.iter().map(|item| item["content"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn an_observation_is_added_at_its_place_and_read_there() {
+    let house = House::new().await;
+    let body =
+        json!({"type": "contextual_insight", "content": "Prefers aisle seats", "confidence": 0.8, "tags": ["travel"]});
+    let answer = house.ask("POST", "/observations", &[], Some(body)).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    let added = answer.json();
+    assert_eq!(
+        (&added["handle"], &added["status"], &added["state"]),
+        (&json!("e1"), &json!("active"), &json!("live"))
+    );
+    assert_eq!((&added["trust"], &added["version"]), (&json!("user"), &json!(1)));
+    assert_eq!(answer.header("etag"), "\"1\"");
+    let id = added["observation_id"].as_str().unwrap();
+    assert_eq!(answer.header("location"), format!("/v1/spaces/main/observations/{id}"));
+    for name in ["e1", id] {
+        assert_eq!(house.gives(&format!("/observations/{name}")).await, added);
+    }
+    let unsure = house
+        .makes("/observations", 201, json!({"content": "x", "confidence": 7}))
+        .await;
+    assert_eq!(
+        (&unsure["confidence"], &unsure["warnings"][0]["code"]),
+        (&json!(1.0), &json!("confidence_clamped"))
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_observation_is_told_and_changes_nothing() {
+    let house = House::new().await;
+    let before = house.workspace().head().await.unwrap();
+    for (body, code) in [
+        (json!({}), "observation_malformed"),
+        (json!([]), "observation_malformed"),
+        (json!({"content": " "}), "content_empty"),
+        (json!({"content": "x", "confident": 1}), "observation_malformed"),
+        (json!({"content": "x", "type": "Not A Type"}), "type_invalid"),
+        (json!({"content": "x", "status": "nowhere"}), "status_invalid"),
+    ] {
+        is_problem(&house.ask("POST", "/observations", &[], Some(body)).await, 422, code);
+    }
+    is_problem(&house.post("/observations", "{").await, 422, "body_invalid");
+    is_problem(
+        &house.ask("POST", "/observations", &[], None).await,
+        415,
+        "body_not_json",
+    );
+    assert_eq!(house.workspace().head().await.unwrap(), before);
+}
+
+#[tokio::test]
+async fn every_filter_of_a_list_restricts_it_m7_2_12() {
+    let house = House::new().await;
+    for body in [
+        json!({"content": "old", "tags": ["a", "b"], "confidence": 0.9, "context": {"goal": {"id": 7}}, "owner": "user"}),
+        json!({"content": "alarm", "type": "risk_alert", "tags": ["a"], "confidence": 0.2}),
+        json!({"content": "asks", "type": "pending_confirmation", "status": "pending_review"}),
+        json!({"content": "gone", "ttl_minutes": 0}),
+    ] {
+        house.makes("/observations", 201, body).await;
+    }
+    for (query, wanted) in [
+        ("", vec!["asks", "alarm", "old"]),
+        ("?type=risk_alert", vec!["alarm"]),
+        ("?type=risk_alert,pending_confirmation", vec!["asks", "alarm"]),
+        ("?type=nothing_of_the_kind", vec![]),
+        ("?status=pending_review", vec!["asks"]),
+        ("?status=never_heard_of", vec![]),
+        ("?tags=a", vec!["alarm", "old"]),
+        ("?tags=a&tags=b", vec!["old"]),
+        ("?tags=%00", vec![]),
+        ("?tags_any=b,c", vec!["old"]),
+        ("?tags_none=b", vec!["asks", "alarm"]),
+        ("?owner=user", vec!["old"]),
+        ("?context.goal.id=7", vec!["old"]),
+        ("?context.goal.id=8", vec![]),
+        ("?min_confidence=0.5", vec!["asks", "old"]),
+        ("?text=alarms", vec!["alarm"]),
+        ("?since=2", vec!["asks"]),
+        ("?order=oldest&limit=2", vec!["old", "alarm"]),
+        ("?order=priority&limit=1", vec!["alarm"]),
+        ("?include_expired=true&limit=1", vec!["gone"]),
+    ] {
+        assert_eq!(
+            contents(&house.gives(&format!("/observations{query}")).await),
+            wanted,
+            "{query}"
+        );
+    }
+    let active = house.gives("/observations/active").await;
+    assert_eq!(contents(&active)[..2], ["alarm", "asks"]);
+}
+
+#[tokio::test]
+async fn a_list_goes_on_where_it_ended_and_says_what_it_costs_m7_2_15() {
+    let house = House::new().await;
+    for n in 1..=5 {
+        house
+            .makes("/observations", 201, json!({"content": format!("n{n}")}))
+            .await;
+    }
+    let first = house.gives("/observations?limit=2").await;
+    assert_eq!(
+        (&first["returned"], &first["total"], &first["as_of"]),
+        (&json!(2), &json!(5), &json!(5))
+    );
+    assert!(first["tokens"].as_u64().unwrap() > 20, "{first}");
+    house.makes("/observations", 201, json!({"content": "later"})).await;
+    let next = first["next"].as_str().unwrap();
+    let second = house.gives(&format!("/observations?limit=2&cursor={next}")).await;
+    assert_eq!(contents(&second), ["n3", "n2"]);
+}
+
+#[tokio::test]
+async fn a_key_makes_a_second_request_do_nothing() {
+    let house = House::new().await;
+    let once = || {
+        house.ask(
+            "POST",
+            "/observations",
+            &["Idempotency-Key: k1"],
+            Some(json!({"content": "once"})),
+        )
+    };
+    let (first, second) = (once().await, once().await);
+    assert_eq!((first.status, second.status), (201, 201));
+    let (first, second) = (first.json(), second.json());
+    assert_eq!(first["observation_id"], second["observation_id"]);
+    assert_eq!((first.get("replayed"), &second["replayed"]), (None, &json!(true)));
+    assert_eq!(house.gives("/observations").await["total"], 1);
+    let long = format!("Idempotency-Key: {}", "x".repeat(256));
+    let refused = house
+        .ask("POST", "/observations", &[&long], Some(json!({"content": "x"})))
+        .await;
+    is_problem(&refused, 400, "key_invalid");
+}
+
+#[tokio::test]
+async fn a_change_of_what_somebody_else_changed_is_refused_with_how_it_stands_m7_4_34() {
+    let house = House::new().await;
+    house.makes("/observations", 201, json!({"content": "one"})).await;
+    let house = &house;
+    let patch = |version: &'static str, body: Value| async move {
+        let header = format!("If-Match: {version}");
+        house.ask("PATCH", "/observations/e1", &[&header], Some(body)).await
+    };
+    let changed = patch("\"1\"", json!({"content": "two"})).await;
+    assert_eq!((changed.status, changed.header("etag")), (200, "\"2\""));
+    let stale = patch("\"1\"", json!({"content": "three"})).await;
+    is_problem(&stale, 409, "stale_version");
+    assert_eq!(stale.json()["current"]["content"], "two");
+    assert_eq!(
+        patch("\"1\"", json!({"content": "two"})).await.status,
+        200,
+        "as it is wished already"
+    );
+    is_problem(&patch("\"x\"", json!({"content": "y"})).await, 400, "if_match_invalid");
+    let unconditional = house
+        .ask("PATCH", "/observations/e1", &[], Some(json!({"status": "resolved"})))
+        .await;
+    assert_eq!(unconditional.json()["status"], "resolved");
+    let immutable = house
+        .ask("PATCH", "/observations/e1", &[], Some(json!({"type": "alert"})))
+        .await;
+    is_problem(&immutable, 422, "field_immutable");
+    is_problem(
+        &house
+            .ask("PATCH", "/observations/e9", &[], Some(json!({"content": "y"})))
+            .await,
+        404,
+        "not_found",
+    );
+}
+
+#[tokio::test]
+async fn what_is_put_away_is_final_and_its_history_tells_how_it_came_to_that() {
+    let house = House::new().await;
+    house.makes("/observations", 201, json!({"content": "one"})).await;
+    let archived = house
+        .makes("/observations/e1/archive", 200, json!({"reason": "done with it"}))
+        .await;
+    assert_eq!(archived["status"], "archived");
+    assert_eq!(house.post("/observations/e1/archive", "").await.status, 200);
+    let refused = house
+        .ask("PATCH", "/observations/e1", &[], Some(json!({"content": "two"})))
+        .await;
+    is_problem(&refused, 409, "archived");
+    let history = house.gives("/observations/e1/history").await;
+    assert_eq!(
+        (&history["returned"], &history["items"][1]["reason"]),
+        (&json!(2), &json!("done with it"))
+    );
+    assert_eq!(house.gives("/observations").await["returned"], 0);
+    assert_eq!(contents(&house.gives("/observations?status=archived").await), ["one"]);
+}
+
+#[tokio::test]
+async fn an_entry_of_another_kind_is_no_observation() {
+    let house = House::new().await;
+    house
+        .makes(
+            "/threads/t/scratchbook/items",
+            201,
+            json!({"kind": "note", "title": "n"}),
+        )
+        .await;
+    for path in ["/observations/e1", "/observations/e1/history"] {
+        house.refuses(path, 404, "not_found").await;
+    }
+    is_problem(&house.post("/observations/e1/archive", "").await, 404, "not_found");
+}
+
+#[tokio::test]
+async fn a_space_is_watched_commit_by_commit_from_where_one_left_off() {
+    let house = House::new().await;
+    house.makes("/observations", 201, json!({"content": "one"})).await;
+    let path = "/v1/spaces/main/events";
+    let mut live = Events::open(house.at, path, None).await;
+    let mut again = Events::open(house.at, path, Some("0")).await;
+    house.makes("/observations", 201, json!({"content": "two"})).await;
+    let second = live.next().await.unwrap();
+    assert_eq!((second.id.as_str(), second.event.as_str()), ("2", "commit"));
+    assert_eq!(second.json()["changes"][0]["change"], "add_entry");
+    assert_eq!(again.next().await.unwrap().id, "1");
+    assert_eq!(again.next().await.unwrap(), second);
+    let mut ahead = Events::open(house.at, path, Some("99")).await;
+    assert_eq!(ahead.next().await.unwrap().event, "gap");
+    house.refuses("/events?after=x", 400, "query_invalid").await;
+    house.stop().await.unwrap();
+    assert_eq!(live.rest().await, []);
+}

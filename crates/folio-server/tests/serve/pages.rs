@@ -1,0 +1,69 @@
+//! Pages that are written over HTTP.
+
+use serde_json::json;
+
+use crate::house::{House, is_problem};
+
+#[tokio::test]
+async fn a_page_is_added_written_on_and_rolled_up() {
+    let house = House::new().await;
+    let add = || {
+        house.ask(
+            "POST",
+            "/pages",
+            &["Idempotency-Key: p"],
+            Some(json!({"title": "Home", "tags": ["x"]})),
+        )
+    };
+    let first = add().await;
+    assert_eq!((first.status, first.header("etag")), (201, "\"1\""));
+    assert_eq!(first.json(), add().await.json(), "asked for again");
+    let id = first.json()["page_id"].as_str().unwrap().to_owned();
+    assert_eq!(first.header("location"), format!("/v1/spaces/main/pages/{id}"));
+    let child = house
+        .makes("/pages", 201, json!({"title": "Child", "parent": "p1"}))
+        .await;
+    assert_eq!((&child["handle"], &child["parent"]), (&json!("p2"), &json!(id)));
+    let block = json!({"title": "Found", "body": "It *works*"});
+    let append = || {
+        house.ask(
+            "POST",
+            "/pages/p2/entries",
+            &["Idempotency-Key: b"],
+            Some(block.clone()),
+        )
+    };
+    let (written, again) = (append().await, append().await);
+    assert_eq!((written.status, &again.json()["replayed"]), (201, &json!(true)));
+    assert_eq!(
+        house.gives("/pages/p2/entries?tail=1").await["items"][0]["body"],
+        "It *works*"
+    );
+    assert!(house.get("/pages/p2.md").await.body.contains("It *works*"));
+    let rollup = house.gives("/pages/p1/rollup?budget=100").await;
+    assert!(rollup["rollup"].as_str().unwrap().contains("Child"), "{rollup}");
+    assert!(rollup["tokens"].as_u64().unwrap() <= 100, "{rollup}");
+    assert_eq!(house.gives("/pages/p1/children").await["items"][0]["handle"], "p2");
+}
+
+#[tokio::test]
+async fn what_no_page_can_be_is_refused() {
+    let house = House::new().await;
+    for body in [
+        json!({"title": ""}),
+        json!({"title": "x", "role": "scratchbook"}),
+        json!({"title": "x", "role": "none"}),
+        json!({"title": "x", "parent": "e1"}),
+        json!({"titel": "x"}),
+    ] {
+        let answer = house.ask("POST", "/pages", &[], Some(body)).await;
+        assert_eq!(answer.status, 422, "{answer:?}");
+    }
+    let orphan = house
+        .ask("POST", "/pages", &[], Some(json!({"title": "x", "parent": "p9"})))
+        .await;
+    is_problem(&orphan, 404, "not_found");
+    house.makes("/pages", 201, json!({"title": "x"})).await;
+    let empty = house.ask("POST", "/pages/p1/entries", &[], Some(json!({}))).await;
+    is_problem(&empty, 422, "body_empty");
+}

@@ -1,0 +1,200 @@
+//! Scratchbooks over HTTP: items, the view, conversations that are too long, results that are too large.
+
+use serde_json::{Value, json};
+
+use crate::house::{House, is_problem};
+
+const ITEMS: &str = "/threads/t%2F1/scratchbook/items";
+
+#[tokio::test]
+async fn an_item_goes_through_its_life() {
+    let house = House::new().await;
+    let body = json!({"kind": "task", "title": "Ship it", "body": "with tests", "tags": ["x"], "progress": 0.5});
+    let answer = house
+        .ask("POST", ITEMS, &["Idempotency-Key: k"], Some(body.clone()))
+        .await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    let added = answer.json();
+    assert_eq!(
+        (&added["handle"], &added["status"], &added["pinned"]),
+        (&json!("e1"), &json!("open"), &json!(false))
+    );
+    let id = added["item_id"].as_str().unwrap();
+    assert_eq!(
+        answer.header("location"),
+        format!("/v1/spaces/main/threads/t%2F1/scratchbook/items/{id}")
+    );
+    let again = house
+        .ask("POST", ITEMS, &["Idempotency-Key: k"], Some(body))
+        .await
+        .json();
+    assert_eq!(
+        (&again["item_id"], &again["replayed"]),
+        (&added["item_id"], &json!(true))
+    );
+    let one = format!("{ITEMS}/e1");
+    assert_eq!(house.gives(&one).await, added);
+    let patched = house
+        .ask(
+            "PATCH",
+            &one,
+            &["If-Match: \"1\""],
+            Some(json!({"status": "in_progress"})),
+        )
+        .await;
+    assert_eq!((patched.status, &patched.json()["version"]), (200, &json!(2)));
+    let stale = house
+        .ask("PATCH", &one, &["If-Match: \"1\""], Some(json!({"title": "No"})))
+        .await;
+    is_problem(&stale, 409, "stale_version");
+    for (act, field, value) in [
+        ("pin", "pinned", json!(true)),
+        ("unpin", "pinned", json!(false)),
+        ("complete", "status", json!("done")),
+    ] {
+        for _ in 0..2 {
+            let answer = house.post(&format!("{one}/{act}"), "").await;
+            assert_eq!((answer.status, &answer.json()[field]), (200, &value), "{act}");
+        }
+    }
+    for body in [json!({"kind": "observation", "title": "x"}), json!({"kind": "note"})] {
+        let refused = house.ask("POST", ITEMS, &[], Some(body)).await;
+        assert_eq!(refused.status, 422, "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_of_items_is_that_of_its_thread() {
+    let house = House::new().await;
+    for (thread, kind, title) in [("a", "note", "n"), ("a", "todo", "d"), ("b", "task", "k")] {
+        let path = format!("/threads/{thread}/scratchbook/items");
+        house
+            .makes(&path, 201, json!({"kind": kind, "title": title, "tags": [kind]}))
+            .await;
+    }
+    let titles = |list: Value| -> Vec<String> {
+        let items = list["items"].as_array().unwrap();
+        items
+            .iter()
+            .map(|item| item["title"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    for (query, wanted) in [
+        ("", vec!["d", "n"]),
+        ("?kind=note", vec!["n"]),
+        ("?tags=todo", vec!["d"]),
+        ("?status=open", vec!["d"]),
+        ("?kind=none", vec![]),
+        ("?limit=1", vec!["d"]),
+    ] {
+        assert_eq!(
+            titles(house.gives(&format!("/threads/a/scratchbook/items{query}")).await),
+            wanted,
+            "{query}"
+        );
+    }
+    house.refuses("/threads/a/scratchbook/items/e3", 404, "not_found").await;
+    house.refuses("/threads/a/scratchbook/items/x", 404, "id_invalid").await;
+    is_problem(
+        &house.post("/threads/a/scratchbook/items/e3/complete", "").await,
+        404,
+        "not_found",
+    );
+}
+
+#[tokio::test]
+async fn a_view_keeps_its_budget_and_has_a_receipt() {
+    let house = House::new().await;
+    for n in 0..20 {
+        house
+            .makes(
+                ITEMS,
+                201,
+                json!({"kind": "todo", "title": format!("Item number {n} with some words")}),
+            )
+            .await;
+    }
+    let view = house
+        .gives("/threads/t%2F1/scratchbook?view_token_limit=80&max_rendered_items=5")
+        .await;
+    assert!(view["tokens"].as_u64().unwrap() <= 80, "{view}");
+    assert_eq!(
+        (&view["receipt"]["tokens"], &view["receipt"]["budget"]),
+        (&view["tokens"], &json!(80))
+    );
+    assert!(view["view"].as_str().unwrap().contains("Item number"), "{view}");
+    assert_eq!(view["items"].as_array().unwrap().len(), 20);
+}
+
+#[tokio::test]
+async fn a_conversation_is_put_away_and_read_by_its_numbers() {
+    let house = House::new().await;
+    let messages: Vec<Value> = (1..=20)
+        .map(|n| json!({"role": if n % 2 == 1 { "user" } else { "assistant" }, "content": format!("message {n}")}))
+        .collect();
+    let talk = json!({"messages": messages, "force": true, "keep": 4});
+    let gone = house.makes("/threads/t/history", 200, talk.clone()).await;
+    let offloaded = gone["receipt"]["offloaded"].as_u64().unwrap();
+    assert!(offloaded >= 10, "{gone}");
+    assert!(
+        gone["receipt"]["summary"].is_string() && gone["receipt"]["next_actions"].is_string(),
+        "{gone}"
+    );
+    assert_eq!(gone["receipt"]["history"]["from"], 1);
+    assert_eq!(
+        house.makes("/threads/t/history", 200, talk).await["receipt"]["replayed"],
+        true
+    );
+    let said = house.gives("/threads/t/history?from=2&to=3").await;
+    assert_eq!(said["messages"][0]["message"]["content"], "message 2");
+    assert_eq!(
+        (said["messages"].as_array().unwrap().len(), &said["total"]),
+        (2, &json!(offloaded))
+    );
+    assert_eq!(house.gives("/threads/t/history?range=2:3").await, said);
+    house.refuses("/threads/t/history?range=x", 400, "query_invalid").await;
+    let refused = house
+        .ask("POST", "/threads/t/history", &[], Some(json!({"messages": 7})))
+        .await;
+    assert_eq!(refused.status, 422, "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_large_result_is_put_away_and_read_part_by_part() {
+    let house = House::new().await;
+    let lines: Vec<String> = (1..=5_000).map(|n| format!("line {n}")).collect();
+    let text = lines.join("\n");
+    let kept = house
+        .makes(
+            "/threads/t/evict",
+            200,
+            json!({"result": text, "limit": 200, "tool": "big"}),
+        )
+        .await;
+    assert!(kept["tokens"].as_u64().unwrap() <= 200, "{kept}");
+    let name = kept["ref"].as_str().unwrap();
+    let read = house.gives(&format!("/blobs/{name}?lines=10:12")).await;
+    assert_eq!(read["text"], "line 10\nline 11\nline 12\n");
+    let bytes = house.gives(&format!("/blobs/{name}?from=0&to=6")).await;
+    assert_eq!(
+        (&bytes["text"], &bytes["total_lines"]),
+        (&json!("line 1"), &json!(5_000))
+    );
+    let found = house.gives(&format!("/blobs/{name}?search=line%204999")).await;
+    assert_eq!(
+        (&found["count"], &found["matches"][0]["line"]),
+        (&json!(1), &json!(4_999))
+    );
+    let part = house.gives(&format!("/blobs/{name}?max_bytes=100")).await;
+    let next = part["next"].as_str().unwrap();
+    let on = house.gives(&format!("/blobs/{name}?{next}&max_bytes=100")).await;
+    assert_eq!(on["from"], part["to"]);
+    house.refuses("/blobs/e999", 404, "not_found").await;
+    house
+        .refuses(&format!("/blobs/{name}?lines=x"), 400, "query_invalid")
+        .await;
+    let small = house
+        .makes("/threads/t/evict", 200, json!({"result": {"a": 1}, "limit": 200}))
+        .await;
+    assert_eq!((&small["preview"], small.get("ref")), (&json!("{\"a\":1}"), None));
+}

@@ -1,0 +1,212 @@
+//! Turns, prompts, search and what was learned, over HTTP.
+
+use serde_json::{Value, json};
+
+use crate::house::{House, is_problem};
+
+#[tokio::test]
+async fn a_turn_begins_ends_and_leaves_something_behind() {
+    let house = House::new().await;
+    let begin = || {
+        house.ask(
+            "POST",
+            "/turns",
+            &["Idempotency-Key: t"],
+            Some(json!({"thread": "a", "input": "Pay the invoice", "budget": 500})),
+        )
+    };
+    let first = begin().await;
+    assert_eq!(first.status, 201, "{first:?}");
+    let turn = first.json();
+    assert_eq!(
+        (&turn["handle"], &turn["thread"], &turn["ended_at"]),
+        (&json!("t1"), &json!("a"), &Value::Null)
+    );
+    assert_eq!(turn["context"]["receipt"]["budget"], 500);
+    assert_eq!(begin().await.json()["turn_id"], turn["turn_id"], "asked for again");
+    let in_turn = ["Folio-Turn: t1"];
+    let noted = house
+        .ask(
+            "POST",
+            "/observations",
+            &in_turn,
+            Some(json!({"content": "Invoice 7 is due"})),
+        )
+        .await;
+    assert_eq!(noted.json()["source"]["turn_id"], turn["turn_id"]);
+    let view = house.ask("GET", "/threads/a/scratchbook", &in_turn, None).await;
+    assert_eq!(view.status, 200, "{view:?}");
+    house.refuses("/turns/t1/export", 400, "invalid").await;
+    let end = || house.ask("POST", "/turns/t1/end", &["Idempotency-Key: e"], None);
+    let ended = end().await;
+    assert_eq!(ended.status, 200, "{ended:?}");
+    assert!(
+        ended.json()["ended_at"].is_string() && ended.json()["goals"].is_array(),
+        "{ended:?}"
+    );
+    assert_eq!(
+        end().await.json()["ended_at"],
+        ended.json()["ended_at"],
+        "asked for again"
+    );
+    is_problem(&house.post("/turns/t1/end", "").await, 409, "turn_ended");
+    let export = house.gives("/turns/t1/export").await;
+    assert_eq!(
+        (
+            &export["touched"][0]["handle"],
+            &export["touched"][0]["entry"]["content"]
+        ),
+        (&json!("e1"), &json!("Invoice 7 is due"))
+    );
+    let lines = house
+        .ask("GET", "/turns/t1/export", &["Accept: application/x-ndjson"], None)
+        .await;
+    assert_eq!(lines.header("content-type"), "application/x-ndjson");
+    assert!(
+        lines
+            .body
+            .lines()
+            .all(|line| serde_json::from_str::<Value>(line).is_ok()),
+        "{}",
+        lines.body
+    );
+    let trace = house.gives("/turns/t1/trace").await;
+    let operations: Vec<&str> = trace["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line["operation"].as_str().unwrap())
+        .collect();
+    assert!(
+        operations.contains(&"begin_turn") && operations.contains(&"add_observation"),
+        "{operations:?}"
+    );
+    let receipts = house.gives("/turns/t1/receipts").await;
+    let of: Vec<&str> = receipts["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|kept| kept["of"].as_str().unwrap())
+        .collect();
+    assert!(of.starts_with(&["context"]) && of.ends_with(&["view"]), "{of:?}");
+    assert_eq!(house.gives("/turns?thread=a").await["items"][0]["handle"], "t1");
+    assert_eq!(house.gives("/turns?open=true").await["returned"], 0);
+    assert_eq!(house.gives("/turns/t1").await["turn_id"], turn["turn_id"]);
+    house.refuses("/turns/t9", 404, "not_found").await;
+    let unknown = house
+        .ask(
+            "POST",
+            "/observations",
+            &["Folio-Turn: t9"],
+            Some(json!({"content": "x"})),
+        )
+        .await;
+    is_problem(&unknown, 404, "not_found");
+}
+
+#[tokio::test]
+async fn a_context_is_made_of_the_sections_that_are_asked_for() {
+    let house = House::new().await;
+    house
+        .makes("/observations", 201, json!({"content": "Likes Burgundy"}))
+        .await;
+    house
+        .makes(
+            "/threads/a/scratchbook/items",
+            201,
+            json!({"kind": "todo", "title": "Order wine"}),
+        )
+        .await;
+    let all = house
+        .makes("/context", 200, json!({"thread": "a", "budget": 400, "prompt": "wine"}))
+        .await;
+    let text = all["context"].as_str().unwrap();
+    assert!(text.contains("Likes Burgundy") && text.contains("Order wine"), "{text}");
+    assert!(all["tokens"].as_u64().unwrap() <= 400, "{all}");
+    for sections in [json!(["scratch_page"]), json!({"scratch_page": 100})] {
+        let part = house
+            .makes("/context", 200, json!({"thread": "a", "sections": sections}))
+            .await;
+        assert!(!part["context"].as_str().unwrap().contains("Order wine"), "{part}");
+        assert_eq!(part["receipt"]["sections"].as_array().unwrap().len(), 1);
+    }
+    for sections in [json!(["none"]), json!({"scratch_page": 101})] {
+        let refused = house
+            .ask("POST", "/context", &[], Some(json!({ "sections": sections })))
+            .await;
+        is_problem(&refused, 422, "body_invalid");
+    }
+}
+
+#[tokio::test]
+async fn everything_is_found_by_its_words() {
+    let house = House::new().await;
+    house
+        .makes(
+            "/observations",
+            201,
+            json!({"content": "The deployment failed twice", "tags": ["ops"]}),
+        )
+        .await;
+    house
+        .makes(
+            "/threads/a/scratchbook/items",
+            201,
+            json!({"kind": "note", "title": "Deployments", "body": "every Monday"}),
+        )
+        .await;
+    for name in ["text", "q", "query"] {
+        assert_eq!(
+            house.gives(&format!("/search?{name}=deployment")).await["total"],
+            2,
+            "{name}"
+        );
+    }
+    for (query, total) in [
+        ("&kind=note", 1),
+        ("&tags=ops", 1),
+        ("&thread=a", 1),
+        ("&kind=none", 0),
+        ("&match=any&limit=1", 2),
+    ] {
+        assert_eq!(
+            house.gives(&format!("/search?text=deployments{query}")).await["total"],
+            total,
+            "{query}"
+        );
+    }
+    let found = house.gives("/search?text=monday").await;
+    assert!(
+        found["items"][0]["score"].as_f64().is_some() && found["items"][0]["snippet"].is_array(),
+        "{found}"
+    );
+    house.refuses("/search", 400, "query_invalid").await;
+}
+
+#[tokio::test]
+async fn goals_patterns_calibration_and_the_trace_are_lists() {
+    let house = House::new().await;
+    house.makes("/observations", 201, json!({"content": "x"})).await;
+    for path in [
+        "/goals",
+        "/goals?thread=a&all=true",
+        "/patterns",
+        "/patterns?limit=5",
+        "/calibration",
+        "/trace",
+        "/trace?component=scratch_page&limit=3",
+    ] {
+        let list = house.gives(path).await;
+        assert!(
+            list["items"].is_array() && list["returned"].is_u64() && list["tokens"].is_u64(),
+            "{path}: {list}"
+        );
+    }
+    let trace = house.gives("/trace?entry=e1").await;
+    assert_eq!(
+        (&trace["items"][0]["operation"], &trace["items"][0]["seq"]),
+        (&json!("add_observation"), &json!(1))
+    );
+    house.refuses("/trace?run=r9", 404, "not_found").await;
+    house.refuses("/trace?entry=x", 400, "id_invalid").await;
+}
