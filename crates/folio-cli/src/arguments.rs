@@ -8,7 +8,7 @@ use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 use crate::commands::{
     again, approve, archive, backup, bench, blob, book, cancel, completions, context, doctor, episodes, evict, export,
     files, forget, goals, hook, import, mcp, observe, offload, page, patterns, people, plan, policy, resume, run, runs,
-    search, serve, show, tidy, tokens, tool, trace, tree, turn, watch, why,
+    search, serve, show, tidy, token, tokens, tool, trace, tree, turn, watch, why,
 };
 
 const FIRST_STEPS: &str = "\
@@ -195,6 +195,9 @@ pub(crate) enum Command {
     Doctor(doctor::Doctor),
     /// Show runs and pages in the browser, be the memory of models at /mcp, and go on with runs whose process is gone
     Serve(serve::Serve),
+    /// Tokens by which programs say who they are to `folio serve`: new, list, revoke
+    #[command(subcommand)]
+    Token(token::Token),
     /// Be the memory of a model: the Model Context Protocol over standard input and output
     Mcp(Box<mcp::McpArguments>),
     /// What an agent program calls by itself: session-start, user-prompt, pre-compact, stop

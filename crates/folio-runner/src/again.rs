@@ -112,7 +112,7 @@ impl Runner {
         }
         let changes = begins.into_iter().chain(fork.changes).collect();
         let title = fork.run.plan().title.clone();
-        let committed = self.begin(id, now, (fork.events, changes), title, actor).await?;
+        let committed = self.begin(id, now, (fork.events, changes), title, actor, None).await?;
         Ok((id, committed.run.map_or(RunHandle(0), |(_, handle)| handle)))
     }
 

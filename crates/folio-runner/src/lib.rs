@@ -31,5 +31,5 @@ pub mod watch;
 pub use again::Replayed;
 pub use error::RunnerError;
 pub use models::{RunnerModel, RunnerModels};
-pub use runner::{NewRun, Runner, RunnerOptions};
+pub use runner::{NewRun, Runner, RunnerOptions, Submitted};
 pub use watch::Watch;

@@ -79,6 +79,17 @@ enum Requested {
     Ended,
 }
 
+/// A run that is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Submitted {
+    /// Its id.
+    pub id: RunId,
+    /// Its short name.
+    pub handle: RunHandle,
+    /// Whether an earlier call with the same key had recorded it.
+    pub replayed: bool,
+}
+
 /// Submits runs and drives them in this process. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Runner {
@@ -159,6 +170,16 @@ impl Runner {
     ///
     /// `Inputs` or `NeedsModel` if the plan cannot be run like this; `Store`.
     pub async fn submit(&self, new: NewRun) -> Result<(RunId, RunHandle), RunnerError> {
+        let submitted = self.submit_under(new, None).await?;
+        Ok((submitted.id, submitted.handle))
+    }
+
+    /// The same under a key: asked for again with it, it is the run that was recorded then.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::submit`].
+    pub async fn submit_under(&self, new: NewRun, idempotency_key: Option<String>) -> Result<Submitted, RunnerError> {
         if self.shared.options.models.is_none() {
             let mut tasks = model_tasks(&new.plan.steps);
             if new.plan.steps.is_empty() {
@@ -215,14 +236,26 @@ impl Runner {
         run.apply(now, &event)
             .map_err(|source| RunnerError::Journal { run: id, source })?;
         let changes = begins.into_iter().chain(projection::changes(&run, &event)).collect();
-        let committed = self.begin(id, now, (vec![event], changes), title, actor).await?;
-        let handle = committed.run.map_or(RunHandle(0), |(_, handle)| handle);
+        let begin = (vec![event], changes);
+        let committed = self.begin(id, now, begin, title, actor, idempotency_key).await?;
+        let (recorded, handle) = committed.run.unwrap_or((id, RunHandle(0)));
+        if committed.replayed {
+            return Ok(Submitted {
+                id: recorded,
+                handle,
+                replayed: true,
+            });
+        }
         // A store keeps instants from running backwards; then the run began at another one than was thought.
         if committed.at == now {
             let mut submitted = self.shared.submitted.lock().unwrap_or_else(PoisonError::into_inner);
             *submitted = Some((run, committed.seq));
         }
-        Ok((id, handle))
+        Ok(Submitted {
+            id,
+            handle,
+            replayed: false,
+        })
     }
 
     /// Writes what a new run begins with.
@@ -233,6 +266,7 @@ impl Runner {
         (events, changes): (Vec<Event>, Vec<Change>),
         title: String,
         actor: Actor,
+        idempotency_key: Option<String>,
     ) -> Result<Committed, RunnerError> {
         let workspace = &self.shared.workspace;
         let append = RunAppend {
@@ -245,7 +279,7 @@ impl Runner {
             space: workspace.space().clone(),
             at: now,
             actor: actor.in_run(id),
-            idempotency_key: None,
+            idempotency_key,
             expected: Vec::new(),
             record: Record {
                 format: RECORD_FORMAT,

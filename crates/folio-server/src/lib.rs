@@ -7,6 +7,7 @@
 //! - `http`: routes, wire types, problems, the guard before them all
 //! - [`mcp`]: the tools of a model's memory, over the Model Context Protocol
 //! - [`wire`]: the JSON that goes out, for every surface
+//! - `submit`, `driving`: what runs are asked for, and those that are driven here
 //! - `ui`: the page, embedded
 //!
 //! ```no_run
@@ -19,9 +20,11 @@
 //! # }
 //! ```
 
+mod driving;
 mod http;
 pub mod mcp;
 pub mod server;
+mod submit;
 mod ui;
 pub mod wire;
 

@@ -1,16 +1,20 @@
 //! Binds, serves, and stops in order.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::ListenerExt as _;
 use folio::runner::Runner;
-use folio::{Actor, Role};
+use folio::store::StoreError;
+use folio::{Actor, Role, SpaceName};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::http;
+use crate::driving::Driving;
+use crate::http::{self, Access, App};
 use crate::mcp::{self, Mcp, McpOptions};
 
 /// How long open requests may take to finish once the server was told to stop.
@@ -20,15 +24,22 @@ const GRACE: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServeOptions {
-    /// A loopback address. Port 0 takes any free port.
+    /// A loopback address, or any other if there is an access token for the space. Port 0 takes any free port.
     pub listen: SocketAddr,
-    /// Who asks that does not say who: whoever can reach the address.
+    /// Who asks at a loopback address without a token: whoever can reach it.
     pub local: Actor,
+    /// The folder that runs may read: what a relative path means, and what no path leads out of.
+    pub folder: Option<PathBuf>,
+    /// Requests that one token may make in a second, over two seconds.
+    pub per_second: u32,
 }
 
 impl ServeOptions {
     /// The port that is taken when none is named.
     pub const DEFAULT_PORT: u16 = 7717;
+
+    /// The requests that a token may make in a second when nothing is said.
+    pub const DEFAULT_PER_SECOND: u32 = 100;
 
     /// Listens at `listen`.
     #[must_use]
@@ -36,6 +47,8 @@ impl ServeOptions {
         Self {
             listen,
             local: Actor::new(Role::Human, ""),
+            folder: None,
+            per_second: Self::DEFAULT_PER_SECOND,
         }
     }
 }
@@ -50,14 +63,17 @@ impl Default for ServeOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// Others could reach it, and it could not tell them apart.
-    #[error(
-        "cannot listen at {address}: only loopback addresses (127.0.0.1, [::1]) until this version has access tokens"
-    )]
-    NotLoopback {
+    /// Others could reach it, and nobody could show a token.
+    #[error("cannot listen at {address}: others can reach it, and there is no access token for the space {space}")]
+    NoToken {
         /// The address.
         address: SocketAddr,
+        /// The space that was to be served.
+        space: SpaceName,
     },
+    /// Whether there are tokens cannot be read.
+    #[error("cannot read which access tokens there are")]
+    Store(#[source] StoreError),
     /// The system does not give the address.
     #[error("cannot listen at {address}")]
     Bind {
@@ -83,7 +99,9 @@ pub enum ServeError {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    local: Actor,
+    options: ServeOptions,
+    needs_token: bool,
+    driving: Arc<Driving>,
     runner: Runner,
     mcp: Option<Mcp>,
 }
@@ -95,11 +113,21 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// `NotLoopback`; `Bind` if the address is taken or not of this machine.
+    /// `NoToken` if it is no loopback address and nobody could show a token; `Store` if that cannot be read; `Bind` if the address is taken or not of this machine.
     pub async fn bind(options: &ServeOptions, runner: Runner) -> Result<Self, ServeError> {
         let address = options.listen;
-        if !address.ip().is_loopback() {
-            return Err(ServeError::NotLoopback { address });
+        let needs_token = !address.ip().is_loopback();
+        let workspace = runner.workspace();
+        if needs_token {
+            let tokens = workspace.store().tokens().await.map_err(ServeError::Store)?;
+            let now = workspace.clock().now();
+            if !tokens
+                .iter()
+                .any(|kept| kept.space == *workspace.space() && kept.is_valid(now))
+            {
+                let space = workspace.space().clone();
+                return Err(ServeError::NoToken { address, space });
+            }
         }
         let failed = |source| ServeError::Bind { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -107,7 +135,9 @@ impl Server {
         Ok(Self {
             listener,
             address,
-            local: options.local.clone(),
+            options: options.clone(),
+            needs_token,
+            driving: Arc::default(),
             runner,
             mcp: None,
         })
@@ -116,7 +146,7 @@ impl Server {
     /// Is a server of the Model Context Protocol as well, at `/mcp`.
     #[must_use]
     pub fn with_mcp(mut self, options: McpOptions) -> Self {
-        self.mcp = Some(Mcp::new(self.runner.clone(), options));
+        self.mcp = Some(Mcp::sharing(self.runner.clone(), options, Arc::clone(&self.driving)));
         self
     }
 
@@ -143,12 +173,21 @@ impl Server {
     {
         let address = self.address;
         let (stop, stopping) = watch::channel(false);
-        let mut router = http::router(self.runner, self.local, stopping.clone());
+        let local = (!self.needs_token).then_some(self.options.local);
+        let access = Access::new(self.runner.clone(), local, self.options.per_second);
+        let app = App {
+            runner: self.runner,
+            driving: Arc::clone(&self.driving),
+            folder: self.options.folder,
+            stopping: stopping.clone(),
+        };
+        let mut router = http::router(app);
         let conversations = CancellationToken::new();
         if let Some(mcp) = &self.mcp {
-            let mcp = mcp::http::routes(mcp.clone(), conversations.clone());
-            router = router.merge(http::guarded(mcp));
+            let mcp = mcp::http::routes(mcp.clone(), self.needs_token, conversations.clone());
+            router = router.merge(mcp);
         }
+        let router = http::guarded(router, access);
         // Live updates are small and must not wait for one another. Without the option they are merely later.
         let listener = self.listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         let told = async move {
@@ -165,9 +204,7 @@ impl Server {
             served = serving => served.map_err(|source| ServeError::Serve { address, source }),
             () = grace_is_over => Ok(()),
         };
-        if let Some(mcp) = self.mcp {
-            mcp.wind_down().await;
-        }
+        self.driving.wind_down().await;
         served
     }
 }

@@ -1,5 +1,6 @@
 //! Where the log of a space is kept, and the workspace that is its only writer.
 //!
+//! - [`access`]: tokens by which programs say who they are
 //! - [`commit`]: the one shape of a write
 //! - [`store`]: the seam, with what every store promises
 //! - [`sqlite`]: one file, many threads and processes, no daemon
@@ -7,6 +8,7 @@
 //! - [`system`]: the real clock and the real source of ids
 //! - [`workspace`]: validates, stamps and commits; nothing else writes memory
 
+pub mod access;
 pub mod commit;
 pub mod error;
 mod live;
@@ -16,6 +18,7 @@ pub mod system;
 pub mod upkeep;
 pub mod workspace;
 
+pub use access::{AccessToken, KeptToken};
 pub use commit::{Blob, BlobHash, Commit, Committed, Expected, Folded, Record, RunAppend};
 pub use error::{ErrorKind, StoreError};
 pub use sqlite::SqliteStore;

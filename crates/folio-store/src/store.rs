@@ -12,6 +12,7 @@ use folio_memory::{
 };
 use serde::Serialize;
 
+use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed, Record};
 use crate::error::StoreError;
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
@@ -326,6 +327,20 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// `Unavailable` if it cannot be overwritten now.
     async fn scrub(&self, space: &SpaceName, texts: Vec<String>) -> Result<Residue, StoreError>;
+
+    /// Keeps a token of a server; one with its id ends, or is taken back, as this one says.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if there are too many; `Unavailable`.
+    async fn keep_token(&self, token: KeptToken) -> Result<(), StoreError>;
+
+    /// Every token that was kept, whichever space it opens, the oldest first; those, too, that open nothing any more.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn tokens(&self) -> Result<Vec<KeptToken>, StoreError>;
 
     /// Looks for damage: the file itself, gaps in the numbering, and rows that do not follow from the log.
     ///

@@ -65,7 +65,7 @@ fn drawn(millis: u64) -> Ulid {
     Ulid::from_parts(millis, u128::from_le_bytes(random_bytes()))
 }
 
-fn random_bytes() -> [u8; 16] {
+pub(crate) fn random_bytes() -> [u8; 16] {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes once it has started");
     bytes

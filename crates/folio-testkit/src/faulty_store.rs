@@ -9,6 +9,7 @@ use folio_memory::{
     Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery, RunId, Seq,
     SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
 };
+use folio_store::access::KeptToken;
 use folio_store::store::Checkup;
 use folio_store::{
     BlobHash, Commit, Committed, Compacted, Compaction, Journal, LogRow, OwnerId, Residue, Revision, RunQuery, RunRow,
@@ -247,6 +248,14 @@ impl Store for FaultyStore {
 
     async fn scrub(&self, space: &SpaceName, texts: Vec<String>) -> Result<Residue, StoreError> {
         self.reach(WRITING)?.scrub(space, texts).await
+    }
+
+    async fn keep_token(&self, token: KeptToken) -> Result<(), StoreError> {
+        self.reach(WRITING)?.keep_token(token).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<KeptToken>, StoreError> {
+        self.reach(READING)?.tokens().await
     }
 
     async fn check(&self) -> Result<Checkup, StoreError> {

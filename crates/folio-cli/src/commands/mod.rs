@@ -37,6 +37,7 @@ pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod tidy;
+pub(crate) mod token;
 pub(crate) mod tokens;
 pub(crate) mod tool;
 pub(crate) mod trace;
@@ -199,6 +200,7 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Backup(backup) => backup::back_up(context, backup).await,
         Command::Restore(restore) => backup::restore(context, restore).await,
         Command::Doctor(doctor) => doctor::run(context, doctor).await,
+        Command::Token(token) => token::run(context, token).await,
         Command::Serve(serve) => serve::run(context, serve).await,
         Command::Mcp(arguments) => mcp::run(context, *arguments).await,
         Command::Hook(hook) => hook::run(context, hook).await,

@@ -19,12 +19,15 @@ const BETWEEN: Duration = Duration::from_secs(60);
 /// `folio serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Where to listen; only this machine can be named
+    /// Where to listen; another address than one of this machine alone needs an access token (`folio token new`)
     #[arg(long, value_name = "ADDRESS", default_value_t = ServeOptions::default().listen)]
     listen: SocketAddr,
     /// Do not go on with runs whose process is gone
     #[arg(long)]
     no_resume: bool,
+    /// Requests that one access token may make in a second
+    #[arg(long, value_name = "N", default_value_t = ServeOptions::DEFAULT_PER_SECOND, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    rate: u32,
     #[command(flatten)]
     offer: Offer,
     #[command(flatten)]
@@ -36,7 +39,11 @@ pub(crate) struct Serve {
 /// Carries out `folio serve`: until Ctrl-C.
 pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Failure> {
     let runner = serve.minds.runner(context, &serve.driving, true).await?;
-    let server = Server::bind(&ServeOptions::at(serve.listen), runner.clone())
+    let mut options = ServeOptions::at(serve.listen);
+    options.local = context.person();
+    options.folder = Some(context.settings.current.clone());
+    options.per_second = serve.rate;
+    let server = Server::bind(&options, runner.clone())
         .await
         .map_err(refused)?
         .with_mcp(serve.offer.options(context));
@@ -79,14 +86,10 @@ async fn keep_small(context: &Context<'_>, workspace: &Workspace) {
 }
 
 fn refused(error: ServeError) -> Failure {
-    let exit = match error {
-        ServeError::NotLoopback { .. } => Exit::Usage,
-        _ => Exit::Unavailable,
-    };
-    let code = if exit == Exit::Usage {
-        "not_loopback"
-    } else {
-        "cannot_serve"
-    };
-    Failure::new(exit, code, error.to_string()).caused_by(&error)
+    match error {
+        ServeError::NoToken { .. } => Failure::usage("token_needed", error.to_string())
+            .hint("folio token new --role client makes one; or listen at 127.0.0.1"),
+        ServeError::Store(error) => error.into(),
+        error => Failure::new(Exit::Unavailable, "cannot_serve", error.to_string()).caused_by(&error),
+    }
 }

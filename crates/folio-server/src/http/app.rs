@@ -1,17 +1,22 @@
 //! What every handler works on.
 
-use folio::Actor;
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use folio::runner::Runner;
 use tokio::sync::watch;
 
 use super::problem::Problem;
+use crate::driving::Driving;
 
 /// The runner of the space that is served. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct App {
     pub(crate) runner: Runner,
-    /// Whoever asks without saying who.
-    pub(crate) local: Actor,
+    /// The runs that are driven here.
+    pub(crate) driving: Arc<Driving>,
+    /// The folder that runs may read: what a relative path means, and what no path leads out of.
+    pub(crate) folder: Option<PathBuf>,
     /// Turns true when the server stops; streams end then.
     pub(crate) stopping: watch::Receiver<bool>,
 }

@@ -5,14 +5,15 @@ use std::str::FromStr;
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use folio::memory::id::{IdError, Ref, RunRef, TurnRef};
 use folio::memory::{Entry, EntryKind};
 use folio::runner::Runner;
 use folio::store::RunRow;
-use folio::{Actor, ThreadKey, Workspace};
+use folio::{Actor, Role, ThreadKey, Workspace};
 use sha2::{Digest as _, Sha256};
 
+use super::access::Permit;
 use super::app::App;
 use super::problem::Problem;
 
@@ -44,11 +45,20 @@ impl FromRequestParts<App> for Caller {
         let names = Path::<HashMap<String, String>>::from_request_parts(parts, app).await;
         let Path(names) = names.map_err(|error| Problem::invalid("path_invalid", error.body_text()))?;
         let space = names.get("space").map(String::as_str).unwrap_or_default();
-        let runner = app.runner_of(space)?.clone();
+        let Some(permit) = parts.extensions.get::<Permit>().cloned() else {
+            let detail = "the request was not looked at";
+            return Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail));
+        };
+        let served = app.runner_of(space);
+        if permit.has_token() && served.is_err() {
+            let detail = format!("the access token does not open the space {space:?}");
+            return Err(Problem::new(StatusCode::FORBIDDEN, "token_of_another_space", detail));
+        }
+        let runner = served?.clone();
         let thread = names
             .get("thread")
             .map_or_else(ThreadKey::main, |thread| ThreadKey(thread.clone()));
-        let mut actor = app.local.clone();
+        let mut actor = permit.actor;
         let mut workspace = runner.workspace().asked_by(&actor).in_thread(&thread);
         if let Some(turn) = text_of(&parts.headers, TURN)? {
             let turn = turn_named(&workspace, &turn).await?;
@@ -83,7 +93,7 @@ impl Caller {
 
     /// What the path calls `name`, which is an id or a handle. One that cannot be is nowhere.
     pub(crate) fn named<T: FromStr<Err = IdError>>(&self, name: &str) -> Result<T, Problem> {
-        let error = |error| Problem::from(error).with_status(axum::http::StatusCode::NOT_FOUND);
+        let error = |error| Problem::from(error).with_status(StatusCode::NOT_FOUND);
         self.name(name).parse().map_err(error)
     }
 
@@ -123,6 +133,15 @@ impl Caller {
             "" => "an HTTP client",
             name => name,
         }
+    }
+
+    /// Refuses what is done to runs to those whom runs do not concern: tools, and roles within a turn (M7.7).
+    pub(crate) fn may_steer(&self) -> Result<(), Problem> {
+        if matches!(self.actor.role, Role::Human | Role::Client | Role::Planner) {
+            return Ok(());
+        }
+        let detail = format!("a {} may not start, stop or answer runs", self.actor.role);
+        Err(Problem::new(StatusCode::FORBIDDEN, "role_denied", detail))
     }
 
     /// The run that the path names.
@@ -207,14 +226,14 @@ mod tests {
 
     #[test]
     fn a_key_is_one_of_its_writer_and_of_what_is_asked() {
-        let human = Actor::new(folio::Role::Human, "");
+        let human = Actor::new(Role::Human, "");
         let key = |method: &Method, path, actor: &Actor| store_key(method, path, actor, "k");
         let first = key(&Method::POST, "/a", &human);
         assert_eq!(first, key(&Method::POST, "/a", &human));
         let others = [
             key(&Method::PATCH, "/a", &human),
             key(&Method::POST, "/b", &human),
-            key(&Method::POST, "/a", &Actor::new(folio::Role::Client, "")),
+            key(&Method::POST, "/a", &Actor::new(Role::Client, "")),
         ];
         assert!(!others.contains(&first));
     }

@@ -1,13 +1,13 @@
 //! Stands before every route: who may ask at all, how long an answer may take, and what browsers must not do with it.
 //!
-//! There are no access tokens yet, so whatever can reach a loopback address can ask. Web pages of strangers can do that,
+//! Where no token is demanded, whatever can reach a loopback address can ask. Web pages of strangers can do that,
 //! too, from the browser of whoever runs the server: under a name of their own that they point at this machine (then the
 //! header `Host` has that name), or by sending a form here (then `Origin` names them). Both are refused.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -34,8 +34,10 @@ const HEADERS: [(HeaderName, &str); 6] = [
 ];
 
 /// Refuses strangers, stops what takes too long, and sets the headers.
-pub(crate) async fn guard(request: Request, next: Next) -> Response {
-    let mut response = match refusal(request.method(), request.uri(), request.headers()) {
+///
+/// `any_host`: whether it may be asked under any name, because a token is demanded in any case.
+pub(crate) async fn guard(State(any_host): State<bool>, request: Request, next: Next) -> Response {
+    let mut response = match refusal(request.method(), request.uri(), request.headers(), any_host) {
         Some(problem) => problem.into_response(),
         None => {
             let is_long = request.uri().path().ends_with("/import");
@@ -61,13 +63,13 @@ fn too_slow(time: Duration) -> Problem {
 }
 
 /// Why a request is not even looked at.
-fn refusal(method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Problem> {
+fn refusal(method: &Method, uri: &Uri, headers: &HeaderMap, any_host: bool) -> Option<Problem> {
     // A request may name the host in its first line, too; then that counts.
     let host = uri
         .authority()
         .map(|authority| authority.as_str())
         .or_else(|| text(headers, &header::HOST));
-    let Some(host) = host.filter(|host| is_loopback(host)) else {
+    let Some(host) = host.filter(|host| any_host || is_loopback(host)) else {
         let detail = match host {
             Some(host) => format!("{host:?} is not a name of this machine's loopback address"),
             None => "the request does not say which host it is for".to_owned(),
@@ -80,10 +82,15 @@ fn refusal(method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Problem> {
     if method.is_safe() {
         return None;
     }
-    let own = format!("http://{host}");
+    let is_own = |origin: &[u8]| {
+        let bare = origin
+            .strip_prefix(b"http://")
+            .or_else(|| origin.strip_prefix(b"https://").filter(|_| any_host));
+        bare == Some(host.as_bytes())
+    };
     let is_strange = headers
         .get(header::ORIGIN)
-        .is_some_and(|origin| origin.as_bytes() != own.as_bytes());
+        .is_some_and(|origin| !is_own(origin.as_bytes()));
     let crosses = text(headers, &HeaderName::from_static("sec-fetch-site"))
         .is_some_and(|site| !matches!(site, "same-origin" | "none"));
     (is_strange || crosses).then(|| {

@@ -3,11 +3,12 @@
 //! - [`routes`]: one file a group of paths
 //! - [`problem`]: every answer that is no success
 //! - [`sse`], [`space_events`]: a run, and a space, as they happen
-//! - [`guard`]: who may ask at all, time limits, security headers
+//! - [`guard`], [`access`]: who may ask at all, time limits, security headers; who asks
 //! - [`caller`], [`query`], [`input`]: what handlers read from a request
 //! - [`answer`], [`describe`]: what they give, and how all of it is described
 //! - [`app`]: what they work on
 
+mod access;
 mod answer;
 mod app;
 mod caller;
@@ -23,32 +24,28 @@ mod sse;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware;
-use folio::Actor;
-use folio::runner::Runner;
-use tokio::sync::watch;
 
+pub(crate) use self::access::{Access, Permit};
 pub(crate) use self::app::App;
 pub(crate) use self::routes::runs::in_full as run_in_full;
 
 /// Bytes that a request's body may have: the longest text that an entry has, as JSON.
 const MAX_BODY_BYTES: usize = 20 * 1024 * 1024;
 
-/// Everything that the server answers, for the space that `runner` works in, until `stopping` says so.
-pub(crate) fn router(runner: Runner, local: Actor, stopping: watch::Receiver<bool>) -> Router {
-    let routes = Router::from(routes::all())
+/// Everything that the server answers, for the space that `app` works in.
+pub(crate) fn router(app: App) -> Router {
+    Router::from(routes::all())
         .merge(crate::ui::routes())
         .fallback(problem::no_such_path)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .with_state(App {
-            runner,
-            local,
-            stopping,
-        });
-    guarded(routes)
+        .with_state(app)
 }
 
-/// `routes` behind the guard.
-pub(crate) fn guarded(routes: Router) -> Router {
-    routes.layer(middleware::from_fn(guard::guard))
+/// `routes` for those who may ask, behind the guard.
+pub(crate) fn guarded(routes: Router, access: Access) -> Router {
+    let any_host = access.local.is_none();
+    routes
+        .layer(middleware::from_fn_with_state(access, access::permitted))
+        .layer(middleware::from_fn_with_state(any_host, guard::guard))
 }

@@ -85,6 +85,12 @@ impl Problem {
         self
     }
 
+    /// Tells single mistakes, too, for programs.
+    pub(crate) fn errors(mut self, errors: Vec<Value>) -> Self {
+        self.more.get_or_insert_default().errors = errors;
+        self
+    }
+
     /// The stable name of what went wrong.
     pub(crate) fn code(&self) -> &str {
         &self.code
@@ -124,7 +130,11 @@ impl IntoResponse for Problem {
             header::CONTENT_TYPE,
             HeaderValue::from_static("application/problem+json"),
         );
-        if status == StatusCode::SERVICE_UNAVAILABLE {
+        if status == StatusCode::UNAUTHORIZED {
+            let challenge = HeaderValue::from_static("Bearer realm=\"folio\"");
+            headers.insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response

@@ -201,7 +201,10 @@ impl Mcp {
     /// Who made the request, in `thread` or where the server stands.
     fn caller_of(&self, context: &RequestContext<RoleServer>, thread: Option<&str>) -> Result<Caller, Problem> {
         let client = context.client_info();
-        Ok(self.caller(client.as_ref().map(|client| client.name.as_str()), thread)?)
+        let parts = context.extensions.get::<axum::http::request::Parts>();
+        let permit = parts.and_then(|parts| parts.extensions.get());
+        let name = client.as_ref().map(|client| client.name.as_str());
+        Ok(self.caller(name, thread, permit)?)
     }
 
     /// Does `work` when its turn comes, unless the client takes its request back or is gone.

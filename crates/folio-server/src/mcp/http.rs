@@ -24,11 +24,20 @@ const SESSIONS: usize = 256;
 const ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
 
 /// The path, until `stopping` is cancelled. The conversations that are open end then.
-pub(crate) fn routes<S: Clone + Send + Sync + 'static>(mcp: Mcp, stopping: CancellationToken) -> Router<S> {
-    let config = StreamableHttpServerConfig::default()
+/// Where a token is demanded, the name of the host need not be this machine's.
+pub(crate) fn routes<S: Clone + Send + Sync + 'static>(
+    mcp: Mcp,
+    needs_token: bool,
+    stopping: CancellationToken,
+) -> Router<S> {
+    let mut config = StreamableHttpServerConfig::default()
         .with_allowed_origins(ORIGINS)
         .with_max_request_body_bytes(MAX_BODY_BYTES)
         .with_cancellation_token(stopping);
+    if needs_token {
+        config = config.disable_allowed_hosts();
+        config.allowed_origins.clear();
+    }
     let sessions = Arc::new(LocalSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(mcp.another()), Arc::clone(&sessions), config);
     Router::new()

@@ -5,13 +5,11 @@
 //! - `answer`: what a call comes to, within its limit of tokens
 //! - `resources`, `follow`: what can be read under an address, and who is told when it changes
 //! - `prompts`: what a person picks
-//! - `driving`: runs that were started here
 //! - `http`: the same over HTTP
 //!
 //! Both generations of the protocol are spoken, the one with sessions and the one without; which one, the client says.
 
 mod answer;
-mod driving;
 mod follow;
 mod handler;
 pub(crate) mod http;
@@ -34,7 +32,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use self::driving::Driving;
+use crate::driving::Driving;
+use crate::http::Permit;
+
 use self::follow::Followed;
 use self::input::Input;
 pub use self::options::{McpOptions, ToolSet};
@@ -73,7 +73,7 @@ struct Shared {
     runner: Runner,
     options: McpOptions,
     at_once: Semaphore,
-    driving: Driving,
+    driving: Arc<Driving>,
 }
 
 /// Who asks for something, and where.
@@ -90,21 +90,21 @@ impl Mcp {
     /// Serves the space that `runner` works in.
     #[must_use]
     pub fn new(runner: Runner, options: McpOptions) -> Self {
+        Self::sharing(runner, options, Arc::default())
+    }
+
+    /// The same where others drive runs, too: together no more than a server drives.
+    pub(crate) fn sharing(runner: Runner, options: McpOptions, driving: Arc<Driving>) -> Self {
         Self {
             shared: Arc::new(Shared {
                 runner,
                 options,
                 at_once: Semaphore::new(AT_ONCE),
-                driving: Driving::default(),
+                driving,
             }),
             followed: Arc::default(),
             is_over: CancellationToken::new(),
         }
-    }
-
-    /// Waits a little for the runs whose requests were taken back.
-    pub(crate) async fn wind_down(&self) {
-        self.shared.driving.wind_down().await;
     }
 
     /// The same server for another conversation.
@@ -160,10 +160,19 @@ impl Mcp {
         ended
     }
 
-    /// Who asks, by the name that the client gives itself, in `thread` or where the server stands.
-    fn caller(&self, client: Option<&str>, thread: Option<&str>) -> Result<Caller, folio::memory::Invalid> {
+    /// Who asks, by the name that the client gives itself, in `thread` or where the server stands. Who has shown a token is who
+    /// that says.
+    fn caller(
+        &self,
+        client: Option<&str>,
+        thread: Option<&str>,
+        permit: Option<&Permit>,
+    ) -> Result<Caller, folio::memory::Invalid> {
         let options = &self.shared.options;
-        let actor = options.actor(client.unwrap_or_default());
+        let actor = match permit.filter(|permit| permit.has_token()) {
+            Some(permit) => permit.actor.clone(),
+            None => options.actor(client.unwrap_or_default()),
+        };
         let thread = options.thread_of(thread)?;
         let workspace = self.shared.runner.workspace().asked_by(&actor).in_thread(&thread);
         Ok(Caller {

@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use folio::engine::plan;
 use folio::memory::RunId;
 use folio::runner::{NewRun, Runner, RunnerOptions};
+use folio::store::{AccessToken, KeptToken};
 use folio::tools::Registry;
 use folio::{Actor, Folio, Role, SpaceName, Workspace};
 use folio_server::{McpOptions, ServeError, ServeOptions, Server};
@@ -56,14 +57,36 @@ impl House {
     }
 
     async fn of(mcp: Option<McpOptions>, has_person: bool) -> Self {
+        let options = ServeOptions::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        Self::serving(Self::runner_with(has_person).await, mcp, options).await
+    }
+
+    /// What a server works with, on a store of its own.
+    pub(crate) async fn runner() -> Runner {
+        Self::runner_with(false).await
+    }
+
+    async fn runner_with(has_person: bool) -> Runner {
         let folio = Folio::open("memory:").await.unwrap();
         let workspace = folio.workspace(SpaceName::main());
         let options = RunnerOptions {
             has_person,
             ..RunnerOptions::default()
         };
-        let runner = Runner::new(workspace, Registry::with_builtins(), options);
-        let options = ServeOptions::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        Runner::new(workspace, Registry::with_builtins(), options)
+    }
+
+    /// A token for `space` in `role`, and what is kept of it.
+    pub(crate) async fn token(runner: &Runner, space: &str, role: Role) -> (AccessToken, KeptToken) {
+        let (token, workspace) = (AccessToken::draw(), runner.workspace());
+        let space = SpaceName::parse(space).unwrap();
+        let kept = token.kept(space, role, "ci".to_owned(), workspace.now(), None);
+        workspace.store().keep_token(kept.clone()).await.unwrap();
+        (token, kept)
+    }
+
+    /// A server as `options` say.
+    pub(crate) async fn serving(runner: Runner, mcp: Option<McpOptions>, options: ServeOptions) -> Self {
         let mut server = Server::bind(&options, runner.clone()).await.unwrap();
         if let Some(options) = mcp {
             server = server.with_mcp(options);

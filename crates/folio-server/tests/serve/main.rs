@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod access;
 mod client;
 mod events;
 mod exchange;
@@ -14,6 +15,7 @@ mod pages;
 mod refusals;
 mod scratchbook;
 mod server;
+mod start;
 mod steer;
 mod transfer;
 mod turns;

@@ -9,13 +9,13 @@ use crate::client::{Events, get};
 use crate::house::{House, SLOW};
 
 #[tokio::test]
-async fn only_loopback_addresses_are_listened_at_for_now() {
+async fn other_addresses_than_loopback_need_a_token() {
     let house = House::new().await;
     for address in ["0.0.0.0:0", "192.0.2.1:80", "[::]:0"] {
         let options = ServeOptions::at(address.parse().unwrap());
         let error = Server::bind(&options, house.runner.clone()).await.unwrap_err();
-        assert!(matches!(error, ServeError::NotLoopback { .. }), "{error}");
-        assert!(error.to_string().contains("tokens"), "{error}");
+        assert!(matches!(error, ServeError::NoToken { .. }), "{error}");
+        assert!(error.to_string().contains("access token for the space main"), "{error}");
     }
 }
 

@@ -10,7 +10,8 @@ use super::place::SpaceId;
 use super::prepare::Prepared;
 use super::scope::Scope;
 use super::trace::{self, Notes};
-use super::{commit, compact, run, text};
+use super::{commit, compact, run, text, token};
+use crate::access::KeptToken;
 use crate::commit::Committed;
 use crate::error::StoreError;
 use crate::store::OwnerId;
@@ -35,6 +36,7 @@ pub(super) enum Job {
     /// The index of words of a space catches up with its log, for a while.
     Index(SpaceId, Answer<Seq>),
     Compact(Compact, Answer<Compacted>),
+    Token(Box<KeptToken>, Answer<()>),
     /// The owners of this process say that they go on.
     Renew,
 }
@@ -72,7 +74,7 @@ impl Job {
             Self::Commit(commit, _) => commit.bytes(),
             Self::Trace(notes, _) => notes.bytes(),
             Self::Index(..) => ENOUGH,
-            Self::Claim(..) | Self::Release(..) | Self::Compact(..) | Self::Renew => 0,
+            Self::Claim(..) | Self::Release(..) | Self::Compact(..) | Self::Token(..) | Self::Renew => 0,
         }
     }
 
@@ -80,7 +82,7 @@ impl Job {
     pub(super) fn is_small(&self) -> bool {
         match self {
             Self::Commit(commit, _) => commit.bytes() <= SMALL,
-            Self::Release(..) => true,
+            Self::Release(..) | Self::Token(..) => true,
             // Nobody waits for what is only noted.
             Self::Claim(..) | Self::Trace(..) | Self::Index(..) | Self::Compact(..) | Self::Renew => false,
         }
@@ -113,6 +115,10 @@ impl Job {
                 Some(space) => compact::compact(scope.conn, space, compaction)?,
                 None => Compacted::default(),
             }),
+            Self::Token(kept, _) => {
+                token::keep(scope.conn, kept)?;
+                Done::Nothing
+            }
             Self::Renew => {
                 owners.renew_all(scope.conn)?;
                 Done::Nothing
@@ -134,7 +140,7 @@ impl Job {
                 owners.gave_up(&release.space, release.run);
                 drop(answer.send(done.map(drop)));
             }
-            (Self::Trace(_, answer), done) => drop(answer.send(done.map(drop))),
+            (Self::Trace(_, answer) | Self::Token(_, answer), done) => drop(answer.send(done.map(drop))),
             (Self::Index(_, answer), Ok(Done::Indexed(seq))) => drop(answer.send(Ok(seq))),
             (Self::Index(_, answer), Err(error)) => drop(answer.send(Err(error))),
             (Self::Compact(_, answer), Ok(Done::Compacted(compacted))) => drop(answer.send(Ok(compacted))),

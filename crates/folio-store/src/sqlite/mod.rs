@@ -54,6 +54,7 @@ mod text_check;
 mod text_cursor;
 mod text_list;
 mod text_words;
+mod token;
 mod trace;
 mod turn;
 mod wake;
@@ -90,6 +91,7 @@ use self::scope::space_id;
 use self::trace::Notes;
 use self::wake::Wake;
 use self::writer::Writer;
+use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed};
 use crate::error::StoreError;
 use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
@@ -460,6 +462,14 @@ impl Store for SqliteStore {
         // Something lay there before it could be overwritten: in rows that changed long ago.
         self.scrub_files(space, Arc::clone(&texts), true).await?;
         Ok(self.look_for(space, texts).await?.residue)
+    }
+
+    async fn keep_token(&self, token: KeptToken) -> Result<(), StoreError> {
+        self.write(|answer| Job::Token(Box::new(token), answer)).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<KeptToken>, StoreError> {
+        self.readers.read(token::list).await
     }
 
     async fn check(&self) -> Result<Checkup, StoreError> {

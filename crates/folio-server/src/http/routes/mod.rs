@@ -9,6 +9,7 @@ mod pages;
 mod part;
 mod people;
 pub(super) mod runs;
+mod start;
 mod steer;
 mod threads;
 mod transfer;

@@ -43,6 +43,7 @@ impl FromRequest<App> for PartOfRun {
         let caller = Caller::from_request_parts(&mut parts, app).await?;
         Asked::<Nothing>::from_request_parts(&mut parts, app).await?;
         let MayBody(input) = MayBody::<PartInput>::from_request(Request::from_parts(parts, body), app).await?;
+        caller.may_steer()?;
         let row = caller.run_row().await?;
         let node = node_named(&caller, &row, input.node).await?;
         Ok(Self { caller, row, node })

@@ -135,6 +135,7 @@ async fn answer(
     if input.answer.trim().is_empty() {
         return Err(body_invalid("`answer` says nothing"));
     }
+    caller.may_steer()?;
     let question = caller.name("question");
     let missing = || Problem::not_found("no_question", format!("there is no question {question}"));
     let (run, node) = question.split_once('.').ok_or_else(missing)?;

@@ -17,6 +17,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::part::PartOfRun;
+use super::start::start;
 use crate::http::answer::{Accepted, Answer};
 use crate::http::app::App;
 use crate::http::caller::Caller;
@@ -39,7 +40,10 @@ pub(super) fn routes() -> ApiRouter<App> {
     ApiRouter::new()
         .api_route(
             "/runs",
-            get_with(list, about("list_runs", GROUP, "Lists runs, newest first")),
+            get_with(list, about("list_runs", GROUP, "Lists runs, newest first")).post_with(
+                start,
+                about("start_run", GROUP, "Starts a run of a plan, or for a goal"),
+            ),
         )
         .api_route(
             "/runs/{run}",

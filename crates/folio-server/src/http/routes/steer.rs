@@ -161,10 +161,15 @@ struct EditedShape {
 /// Makes the body the plan: `{"steps": […]}`, or YAML, or markdown as a GET gives it. `If-Match` is the version that it was made
 /// of; another one is a conflict.
 async fn edit_plan(caller: Caller, Asked(part): Asked<Part>, text: Text) -> Result<Answer<EditedShape>, Problem> {
+    caller.may_steer()?;
     let (row, _, node) = place(&caller, part).await?;
-    let text = std::str::from_utf8(&text.bytes).map_err(|error| body_invalid(format!("the body is no text: {error}")))?;
+    let text =
+        std::str::from_utf8(&text.bytes).map_err(|error| body_invalid(format!("the body is no text: {error}")))?;
     let version = caller.expected_version;
-    let (_, difference) = caller.runner.edit_plan(row.id, Some(node), text, version, caller.who()).await?;
+    let (_, difference) = caller
+        .runner
+        .edit_plan(row.id, Some(node), text, version, caller.who())
+        .await?;
     let run = caller.runner.load(row.id).await?;
     let plan = PlanShape::of(&row, &run, node)?;
     let version = plan.plan_version;
@@ -188,6 +193,7 @@ async fn fork(
     _: Asked<Nothing>,
     Body(input): Body<ForkInput>,
 ) -> Result<Made<RunInFull>, Problem> {
+    caller.may_steer()?;
     let row = caller.run_row().await?;
     let run = caller.runner.load(row.id).await?;
     let at = input.at;
@@ -226,6 +232,7 @@ async fn decide(
     _: Asked<Nothing>,
     Body(decision): Body<Decision>,
 ) -> Result<Accepted<RunInFull>, Problem> {
+    caller.may_steer()?;
     let approval = caller.name("approval");
     let missing = || Problem::not_found("no_approval", format!("nothing waits for a yes at {approval}"));
     let (name, node) = approval.split_once('.').ok_or_else(missing)?;

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use folio::engine::event::Question;
-use folio::engine::plan::{self, InputKind, Plan, PlanErrors};
 use folio::engine::{NodeId, Run};
 use folio::memory::RunId;
 use folio::memory::id::RunRef;
@@ -24,13 +23,12 @@ use crate::http::run_in_full;
 use crate::mcp::McpOptions;
 use crate::mcp::answer::Answer;
 use crate::mcp::run_text::{ended, run_brief, run_line};
+use crate::submit;
 
 /// Seconds that an answer waits for the end of a run: hosts give up after a minute.
 const WAIT: u64 = 45;
 /// Seconds that can be asked for.
 const MAX_WAIT: u64 = 3_600;
-/// Mistakes of a plan that are told.
-const MISTAKES: usize = 10;
 /// Questions of a run that are told.
 const QUESTIONS: usize = 8;
 
@@ -109,18 +107,11 @@ async fn start(call: Call<'_>) -> Result<Answer, Problem> {
     let asked: Start = read(&call.arguments)?;
     let until = until(asked.wait_seconds)?;
     let runner = &call.mcp.shared.runner;
-    let text = match (asked.plan, &asked.goal) {
-        (Some(Value::String(text)), _) => Some(text),
-        (Some(other), _) => Some(other.to_string()),
-        (None, Some(_)) => None,
-        (None, None) => return Err(wrong("plan", "neither a plan nor a goal is given").into()),
-    };
-    let plan = match (text, &asked.goal) {
-        (Some(text), _) => plan::parse(&text, &runner.known()).map_err(|errors| mistakes(&errors))?,
-        (None, goal) => Plan::of_goal(goal.as_deref().unwrap_or_default()),
-    };
+    let plan = submit::plan_of(runner, asked.plan, asked.goal.as_deref())?;
+    let plan = plan.ok_or_else(|| wrong("plan", "neither a plan nor a goal is given"))?;
     let folder = call.mcp.shared.options.folder.as_deref();
-    let inputs = inputs_of(&plan, asked.inputs, folder)?;
+    let inputs = submit::inputs_of(&plan, asked.inputs, folder)
+        .map_err(|(name, message)| Problem::from(wrong(&name, message)).hint("start the server in another folder"))?;
     let place = call.mcp.shared.driving.place()?;
     let new = NewRun {
         plan,
@@ -291,48 +282,4 @@ async fn answer(call: &Call<'_>, id: RunId) -> Result<Answer, Problem> {
         structured["questions"] = json!(asks);
     }
     Ok(Answer::new(text, structured))
-}
-
-/// Every mistake with its place, so that the next plan has none of them.
-fn mistakes(PlanErrors(errors): &PlanErrors) -> Problem {
-    let lines = errors.iter().take(MISTAKES).map(|error| {
-        let hint = error.hint.as_ref().map(|hint| format!(" ({hint})"));
-        let hint = hint.unwrap_or_default();
-        format!(
-            "\n{}: {} {} [{}]{hint}",
-            error.place, error.code, error.message, error.path
-        )
-    });
-    let detail = format!("the plan has {} mistakes:{}", errors.len(), lines.collect::<String>());
-    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "plan_invalid", detail)
-        .hint("all mistakes are told with line and column; put them right and start it again")
-}
-
-/// What is given to the plan. A path is one below the folder that runs may read, and is made absolute here.
-fn inputs_of(
-    plan: &Plan,
-    mut inputs: BTreeMap<String, Value>,
-    folder: Option<&Path>,
-) -> Result<BTreeMap<String, Value>, Problem> {
-    for (name, spec) in plan.inputs.iter().filter(|(_, spec)| spec.kind == InputKind::Path) {
-        let Some(Value::String(path)) = inputs.get(name).or(spec.default.as_ref()) else {
-            continue;
-        };
-        let outside = || {
-            let where_it_may_be = folder.map_or_else(|| "no folder".to_owned(), |folder| folder.display().to_string());
-            let message =
-                format!("{path:?} is nothing in {where_it_may_be}, which is all that runs of this server may read");
-            Problem::from(wrong(&format!("inputs.{name}"), message)).hint("start `folio mcp` in another folder")
-        };
-        let folder = folder
-            .and_then(|folder| folder.canonicalize().ok())
-            .ok_or_else(outside)?;
-        let found = folder.join(path).canonicalize().map_err(|_| outside())?;
-        if !found.starts_with(&folder) {
-            return Err(outside());
-        }
-        let text = found.into_os_string().into_string().map_err(|_| outside())?;
-        inputs.insert(name.clone(), Value::String(text));
-    }
-    Ok(inputs)
 }

@@ -12,6 +12,7 @@ use folio_memory::{
 };
 use ulid::Ulid;
 
+use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed, CommittedEntry, Expected};
 use crate::error::StoreError;
 use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
@@ -370,6 +371,14 @@ impl Store for FakeStore {
 
     async fn scrub(&self, _: &SpaceName, _: Vec<String>) -> Result<Residue, StoreError> {
         Ok(Residue::default())
+    }
+
+    async fn keep_token(&self, _: KeptToken) -> Result<(), StoreError> {
+        panic!("no test needs it")
+    }
+
+    async fn tokens(&self) -> Result<Vec<KeptToken>, StoreError> {
+        panic!("no test needs it")
     }
 
     async fn check(&self) -> Result<Checkup, StoreError> {

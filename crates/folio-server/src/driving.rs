@@ -19,7 +19,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// The runs that are driven.
 #[derive(Debug)]
-pub(super) struct Driving {
+pub(crate) struct Driving {
     places: Arc<Semaphore>,
     /// Whether each was taken back, and when it is over.
     runs: Mutex<Vec<(CancellationToken, JoinHandle<()>)>>,
@@ -36,27 +36,27 @@ impl Default for Driving {
 
 /// The request that a run was started by. Dropped, it takes the run back.
 #[derive(Debug)]
-pub(super) struct AskedFor(DropGuard);
+pub(crate) struct AskedFor(DropGuard);
 
 impl AskedFor {
     /// Lets the run go on without the request.
-    pub(super) fn keep_going(self) {
+    pub(crate) fn keep_going(self) {
         self.0.disarm();
     }
 }
 
 impl Driving {
     /// A place for one more run.
-    pub(super) fn place(&self) -> Result<OwnedSemaphorePermit, Problem> {
+    pub(crate) fn place(&self) -> Result<OwnedSemaphorePermit, Problem> {
         Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
             let detail = format!("{MOST} runs are under way, which is as many as one server drives");
             Problem::new(StatusCode::TOO_MANY_REQUESTS, "runs_busy", detail)
-                .hint("wait for one of them with run_status, then start it again")
+                .hint("wait until one of them has ended, then start it again")
         })
     }
 
     /// Drives the run `id` until it ends. It is stopped in the name of `by` when its request is dropped.
-    pub(super) fn drive(&self, runner: Runner, id: RunId, by: String, place: OwnedSemaphorePermit) -> AskedFor {
+    pub(crate) fn drive(&self, runner: Runner, id: RunId, by: String, place: OwnedSemaphorePermit) -> AskedFor {
         let taken_back = CancellationToken::new();
         let token = taken_back.clone();
         let driven = tokio::spawn(async move {
@@ -80,7 +80,7 @@ impl Driving {
     }
 
     /// Waits a little for the runs that were taken back. The others are left to who takes them up.
-    pub(super) async fn wind_down(&self) {
+    pub(crate) async fn wind_down(&self) {
         let runs = std::mem::take(&mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner));
         let stopping = async {
             for (taken_back, driven) in runs {

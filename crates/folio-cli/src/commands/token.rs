@@ -1,0 +1,198 @@
+//! `folio token`: by which programs say who they are to `folio serve`.
+
+use std::fmt;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use folio::store::{AccessToken, KeptToken};
+use folio::{Role, Timestamp};
+use serde::Serialize;
+
+use super::Context;
+use crate::error::{Exit, Failure};
+use crate::output::{Report, Style};
+use crate::report::list::{List, remark};
+use crate::report::{instant, printable};
+
+/// `folio token`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Token {
+    /// Make a token for the space of --space, and print it: once, for it is not kept
+    New(New),
+    /// List the tokens of the space: which they are, not what they say
+    List(ListTokens),
+    /// Take a token back: it opens nothing from now on
+    Revoke(Revoke),
+}
+
+/// `folio token new`.
+#[derive(Debug, Args)]
+pub(crate) struct New {
+    /// In which role: client for a model, human for a person, tool, planner, …
+    #[arg(long, value_name = "ROLE", value_parser = role)]
+    role: Role,
+    /// What its holder is called; of a tool, the tool
+    #[arg(long, default_value = "", hide_default_value = true)]
+    name: String,
+    /// When it ends: 12h, 30d [default: when it is revoked]
+    #[arg(long, value_name = "TIME", value_parser = lifetime)]
+    expires: Option<Duration>,
+}
+
+/// `folio token list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListTokens {
+    /// Those, too, that open nothing any more
+    #[arg(long)]
+    all: bool,
+}
+
+/// `folio token revoke`.
+#[derive(Debug, Args)]
+pub(crate) struct Revoke {
+    /// Which: as the list calls it
+    id: String,
+}
+
+fn role(text: &str) -> Result<Role, String> {
+    Role::parse(text).ok_or_else(|| {
+        let roles: Vec<_> = Role::ALL.into_iter().map(Role::as_str).collect();
+        format!("not one of {}", roles.join(", "))
+    })
+}
+
+/// `90m`, `12h`, `30d`.
+fn lifetime(text: &str) -> Result<Duration, String> {
+    let wrong = || "not as 90m, 12h or 30d".to_owned();
+    let unit = text.chars().next_back().ok_or_else(wrong)?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = text.trim_end_matches(unit).parse().map_err(|_| wrong())?;
+    let seconds = number
+        .checked_mul(seconds)
+        .filter(|seconds| *seconds > 0)
+        .ok_or_else(wrong)?;
+    Ok(Duration::from_secs(seconds))
+}
+
+/// A token as a list shows it.
+#[derive(Debug, Serialize)]
+struct TokenShape {
+    id: String,
+    space: String,
+    role: &'static str,
+    name: String,
+    created_at: Timestamp,
+    expires_at: Option<Timestamp>,
+    revoked_at: Option<Timestamp>,
+    /// Whether it opens anything now.
+    valid: bool,
+}
+
+impl TokenShape {
+    fn of(kept: &KeptToken, now: Timestamp) -> Self {
+        Self {
+            id: kept.id.clone(),
+            space: kept.space.to_string(),
+            role: kept.role.as_str(),
+            name: kept.name.clone(),
+            created_at: kept.created_at,
+            expires_at: kept.expires_at,
+            revoked_at: kept.revoked_at,
+            valid: kept.is_valid(now),
+        }
+    }
+}
+
+impl Report for TokenShape {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        use std::fmt::Write as _;
+        let ends = match (self.revoked_at, self.expires_at) {
+            (Some(at), _) => format!("revoked {}", instant(at)),
+            (None, Some(at)) => format!("until {}", instant(at)),
+            (None, None) => "until it is revoked".to_owned(),
+        };
+        let (id, name) = (style.strong(&self.id), printable(&self.name));
+        writeln!(out, "{id} {} {name} {}", self.role, style.faint(ends))
+    }
+}
+
+/// A token that was just made.
+#[derive(Debug, Serialize)]
+struct NewToken {
+    /// What its holder sends.
+    token: String,
+    #[serde(flatten)]
+    kept: TokenShape,
+}
+
+impl Report for NewToken {
+    /// The token and nothing else, so that it can be handed on.
+    fn text(&self, out: &mut String, _: Style) -> fmt::Result {
+        use std::fmt::Write as _;
+        writeln!(out, "{}", self.token)
+    }
+}
+
+/// Carries out `folio token`.
+pub(crate) async fn run(context: &Context<'_>, token: Token) -> Result<Exit, Failure> {
+    let workspace = context.outside().await?;
+    let (store, now) = (workspace.store(), workspace.now());
+    match token {
+        Token::New(new) => {
+            let token = AccessToken::draw();
+            let kept = token.kept(workspace.space().clone(), new.role, new.name, now, new.expires);
+            store.keep_token(kept.clone()).await?;
+            context.output.report(&NewToken {
+                token: token.reveal().to_owned(),
+                kept: TokenShape::of(&kept, now),
+            })?;
+            let id = kept.id;
+            context.output.note(format_args!(
+                "this is the only time that it is shown; `folio token revoke {id}` takes it back"
+            ));
+        }
+        Token::List(list) => {
+            let as_of = workspace.head().await?.0;
+            let kept = store.tokens().await?;
+            let mine = kept.iter().filter(|kept| kept.space == *workspace.space());
+            let shown = mine.filter(|kept| list.all || kept.is_valid(now));
+            let list = List::whole(shown.map(|kept| TokenShape::of(kept, now)).collect(), as_of);
+            context.output.report(&list)?;
+            if let Some(remark) = remark(&list, "there is no token for this space; folio token new makes one") {
+                context.output.note(remark);
+            }
+        }
+        Token::Revoke(revoke) => {
+            let found = store.tokens().await?.into_iter();
+            let mut found = found.filter(|kept| kept.space == *workspace.space() && kept.id == revoke.id);
+            let mut kept = found.next().ok_or_else(|| {
+                let message = format!("there is no token {} for the space {}", revoke.id, workspace.space());
+                Failure::new(Exit::NotFound, "not_found", message).hint("folio token list shows which there are")
+            })?;
+            kept.revoked_at.get_or_insert(now);
+            store.keep_token(kept.clone()).await?;
+            context.output.report(&TokenShape::of(&kept, now))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_a_number_and_its_unit() {
+        assert_eq!(lifetime("30d"), Ok(Duration::from_secs(30 * 86_400)));
+        assert_eq!(lifetime("90m"), Ok(Duration::from_secs(5_400)));
+        for wrong in ["", "d", "0d", "5", "-1h", "5y", "1ü"] {
+            assert!(lifetime(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Who asks: by the token that is sent with the request, or whoever can reach the address.
+//!
+//! A token is looked up by its hash each time, so that one that was taken back, by whatever process, opens nothing from then
+//! on. Requests that come with a token are counted: a program that runs away is slowed down, and nobody else is.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use folio::Actor;
+use folio::runner::Runner;
+use folio::store::access::hash_of;
+use tokio::time::Instant;
+
+use super::problem::Problem;
+
+/// Requests that may come at once, in seconds of what is allowed.
+const BURST_SECONDS: f64 = 2.0;
+
+/// Who asks, and by what right. Every request that is answered has one.
+#[derive(Debug, Clone)]
+pub(crate) struct Permit {
+    pub(crate) actor: Actor,
+    /// The id of the token, if there is one.
+    token: Option<String>,
+}
+
+impl Permit {
+    /// Whether a token was shown.
+    pub(crate) fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+}
+
+/// By what right requests are answered.
+#[derive(Debug, Clone)]
+pub(crate) struct Access {
+    pub(crate) runner: Runner,
+    /// Who asks without a token; none if one is demanded.
+    pub(crate) local: Option<Actor>,
+    /// Requests that one token may make in a second.
+    pub(crate) per_second: u32,
+    counts: Arc<Mutex<HashMap<String, Count>>>,
+}
+
+/// What is left to a token.
+#[derive(Debug, Clone, Copy)]
+struct Count {
+    left: f64,
+    at: Instant,
+}
+
+impl Access {
+    /// The right to ask what `runner` works in: as `local` without a token, and `per_second` times with one.
+    pub(crate) fn new(runner: Runner, local: Option<Actor>, per_second: u32) -> Self {
+        Self {
+            runner,
+            local,
+            per_second,
+            counts: Arc::default(),
+        }
+    }
+
+    async fn permit(&self, headers: &HeaderMap) -> Result<Permit, Problem> {
+        let Some(secret) = token_in(headers)? else {
+            let local = self.local.clone().ok_or_else(|| {
+                Problem::new(
+                    StatusCode::UNAUTHORIZED,
+                    "token_missing",
+                    "this server answers those only who show an access token",
+                )
+                .hint("send it as `Authorization: Bearer TOKEN`; `folio token new` makes one")
+            })?;
+            return Ok(Permit {
+                actor: local,
+                token: None,
+            });
+        };
+        let workspace = self.runner.workspace();
+        let hash = hash_of(secret);
+        let tokens = workspace.store().tokens().await?;
+        let now = workspace.clock().now();
+        let found = tokens.into_iter().find(|kept| kept.hash == hash && kept.is_valid(now));
+        let kept = found.ok_or_else(|| {
+            Problem::new(
+                StatusCode::UNAUTHORIZED,
+                "token_invalid",
+                "the access token opens nothing, or nothing any more",
+            )
+            .hint("`folio token list` shows which there are")
+        })?;
+        if kept.space != *workspace.space() {
+            let detail = format!("the access token opens the space {}, and no other", kept.space);
+            return Err(Problem::new(StatusCode::FORBIDDEN, "token_of_another_space", detail));
+        }
+        if !self.counts_as_one(&kept.id) {
+            let detail = format!("an access token makes {} requests in a second at most", self.per_second);
+            return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", detail));
+        }
+        Ok(Permit {
+            actor: Actor::new(kept.role, kept.name),
+            token: Some(kept.id),
+        })
+    }
+
+    /// Whether one more request of the token `id` is answered.
+    fn counts_as_one(&self, id: &str) -> bool {
+        let most = f64::from(self.per_second) * BURST_SECONDS;
+        let now = Instant::now();
+        // As many as there are tokens that opened something.
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(id.to_owned()).or_insert(Count { left: most, at: now });
+        let since = now.saturating_duration_since(count.at).as_secs_f64();
+        count.left = (count.left + since * f64::from(self.per_second)).min(most);
+        count.at = now;
+        let is_fine = count.left >= 1.0;
+        if is_fine {
+            count.left -= 1.0;
+        }
+        is_fine
+    }
+}
+
+/// The token in `Authorization`.
+fn token_in(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let Some(value) = headers.get(header::AUTHORIZATION) else {
+        return Ok(None);
+    };
+    let token = value.to_str().ok().and_then(|text| text.split_once(' '));
+    let token = token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    token.map(|(_, token)| Some(token.trim())).ok_or_else(|| {
+        Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "token_invalid",
+            "the header Authorization has no access token",
+        )
+        .hint("write `Bearer TOKEN`")
+    })
+}
+
+/// Answers those who may ask. That the process is there, everybody is told.
+pub(crate) async fn permitted(State(access): State<Access>, mut request: Request, next: Next) -> Response {
+    if request.uri().path() == "/healthz" {
+        return next.run(request).await;
+    }
+    match access.permit(request.headers()).await {
+        Ok(permit) => {
+            request.extensions_mut().insert(permit);
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    }
+}

@@ -1,0 +1,124 @@
+//! A run is asked for, and driven in this process.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use folio::Role;
+use folio::engine::run::PlanMode;
+use folio::memory::id::Ref;
+use folio::runner::NewRun;
+use folio::tools::ShellPolicy;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::runs::full;
+use crate::http::answer::Made;
+use crate::http::app::App;
+use crate::http::caller::Caller;
+use crate::http::input::{Body, body_invalid};
+use crate::http::problem::Problem;
+use crate::http::query::{Asked, Nothing};
+use crate::submit;
+use crate::wire::run::RunInFull;
+
+/// What is to be run.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewRunBody {
+    /// The plan: the document as JSON, or as a text in YAML or JSON. Without one, a model makes it for the goal.
+    #[serde(default)]
+    plan: Option<Value>,
+    /// What is wanted, in words.
+    #[serde(default)]
+    goal: Option<String>,
+    /// Inputs of the plan. A path is one below the folder that the server was started in.
+    #[serde(default)]
+    inputs: BTreeMap<String, Value>,
+    /// The thread that it belongs to; the main one if it is not said.
+    #[serde(default)]
+    thread: Option<String>,
+    /// Whether models take tasks apart.
+    #[serde(default)]
+    planning: Planning,
+    /// Let the tool `shell` run any command. Only for people.
+    #[serde(default)]
+    allow_shell: bool,
+}
+
+/// Whether models take tasks apart.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Planning {
+    /// The goal always; the rest as the model decides.
+    Always,
+    /// As the model decides.
+    #[default]
+    Auto,
+    /// Never: the model does it.
+    Never,
+}
+
+impl From<Planning> for PlanMode {
+    fn from(planning: Planning) -> Self {
+        match planning {
+            Planning::Always => Self::Always,
+            Planning::Auto => Self::Auto,
+            Planning::Never => Self::Never,
+        }
+    }
+}
+
+/// Records the run and drives it. It is durable when this is answered, and goes on whether anybody watches or not; if this
+/// process ends before it does, whoever drives runs next takes it up.
+pub(super) async fn start(
+    caller: Caller,
+    State(app): State<App>,
+    _: Asked<Nothing>,
+    Body(asked): Body<NewRunBody>,
+) -> Result<Made<RunInFull>, Problem> {
+    caller.may_steer()?;
+    if asked.allow_shell && caller.actor.role != Role::Human {
+        let detail = "only people allow commands of the shell";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "role_denied", detail));
+    }
+    let caller = caller.in_thread(asked.thread)?;
+    let plan = submit::plan_of(&caller.runner, asked.plan, asked.goal.as_deref())?;
+    let plan = plan.ok_or_else(|| body_invalid("there is neither a plan nor a goal"))?;
+    let folder = app.folder.clone();
+    let inputs = submit::inputs_of(&plan, asked.inputs, folder.as_deref()).map_err(|(name, message)| {
+        Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "inputs_invalid",
+            format!("{name}: {message}"),
+        )
+        .hint("start the server in another folder")
+    })?;
+    let place = app.driving.place()?;
+    let new = NewRun {
+        plan,
+        goal: asked.goal,
+        inputs,
+        folder,
+        shell: if asked.allow_shell {
+            ShellPolicy::AllowAll
+        } else {
+            ShellPolicy::default()
+        },
+        plan_mode: asked.planning.into(),
+        plan_gate: Default::default(),
+        thread: caller.thread(),
+        actor: caller.actor.clone(),
+    };
+    let submitted = caller.runner.submit_under(new, caller.key.clone()).await?;
+    if !submitted.replayed {
+        let by = caller.who().to_owned();
+        app.driving
+            .drive(caller.runner.clone(), submitted.id, by, place)
+            .keep_going();
+    }
+    let row = caller.workspace.run(Ref::Id(submitted.id)).await?;
+    let at = format!("/v1/spaces/{}/runs/{}", caller.workspace.space(), submitted.id);
+    Ok(Made::of(full(&caller, &row).await?).at(at))
+}

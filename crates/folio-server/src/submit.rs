@@ -1,0 +1,86 @@
+//! From what somebody asks to have run to a plan and its inputs, within the folder that runs of this server may read.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use axum::http::StatusCode;
+use folio::engine::plan::{self, InputKind, Plan, PlanErrors};
+use folio::runner::Runner;
+use serde_json::{Value, json};
+
+use crate::http::problem::Problem;
+
+/// Mistakes of a plan that are told in words.
+const MISTAKES: usize = 10;
+
+/// The plan that was written down, as JSON, or as a text in YAML or JSON; or the one that a goal comes to. None if there is
+/// neither.
+pub(crate) fn plan_of(runner: &Runner, plan: Option<Value>, goal: Option<&str>) -> Result<Option<Plan>, Problem> {
+    let text = match plan {
+        Some(Value::String(text)) => text,
+        Some(other) => other.to_string(),
+        None => return Ok(goal.map(Plan::of_goal)),
+    };
+    plan::parse(&text, &runner.known())
+        .map(Some)
+        .map_err(|errors| mistakes(&errors))
+}
+
+/// Every mistake with its place, so that the next plan has none of them.
+fn mistakes(PlanErrors(errors): &PlanErrors) -> Problem {
+    let lines = errors.iter().take(MISTAKES).map(|error| {
+        let hint = error.hint.as_ref().map(|hint| format!(" ({hint})"));
+        let hint = hint.unwrap_or_default();
+        format!(
+            "\n{}: {} {} [{}]{hint}",
+            error.place, error.code, error.message, error.path
+        )
+    });
+    let detail = format!("the plan has {} mistakes:{}", errors.len(), lines.collect::<String>());
+    let objects = errors.iter().map(|error| {
+        json!({
+            "line": error.place.line,
+            "column": error.place.column,
+            "path": error.path,
+            "code": error.code,
+            "message": error.message,
+            "hint": error.hint,
+        })
+    });
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "plan_invalid", detail)
+        .errors(objects.collect())
+        .hint("all mistakes are told with line and column; put them right and start it again")
+}
+
+/// What is given to the plan. A path is one below the folder that runs may read, and is made absolute here.
+///
+/// # Errors
+///
+/// The input that is outside of it, and that in words.
+pub(crate) fn inputs_of(
+    plan: &Plan,
+    mut inputs: BTreeMap<String, Value>,
+    folder: Option<&Path>,
+) -> Result<BTreeMap<String, Value>, (String, String)> {
+    for (name, spec) in plan.inputs.iter().filter(|(_, spec)| spec.kind == InputKind::Path) {
+        let Some(Value::String(path)) = inputs.get(name).or(spec.default.as_ref()) else {
+            continue;
+        };
+        let outside = || {
+            let where_it_may_be = folder.map_or_else(|| "no folder".to_owned(), |folder| folder.display().to_string());
+            let message =
+                format!("{path:?} is nothing in {where_it_may_be}, which is all that runs of this server may read");
+            (format!("inputs.{name}"), message)
+        };
+        let folder = folder
+            .and_then(|folder| folder.canonicalize().ok())
+            .ok_or_else(outside)?;
+        let found = folder.join(path).canonicalize().map_err(|_| outside())?;
+        if !found.starts_with(&folder) {
+            return Err(outside());
+        }
+        let text = found.into_os_string().into_string().map_err(|_| outside())?;
+        inputs.insert(name.clone(), Value::String(text));
+    }
+    Ok(inputs)
+}

@@ -1,0 +1,160 @@
+//! Who may ask: with a token, and without one.
+
+use std::net::SocketAddr;
+
+use folio::Role;
+use folio::store::AccessToken;
+use folio_server::{McpOptions, ServeOptions};
+use serde_json::{Value, json};
+
+use crate::client::{self, Answer};
+use crate::house::{House, is_problem};
+
+/// Asks at any path, with a token if there is one, under a name that is not this machine's.
+async fn ask(house: &House, method: &str, path: &str, token: Option<&str>, body: Option<Value>) -> Answer {
+    let body = body.map(|body| body.to_string()).unwrap_or_default();
+    let first = format!("{method} {path} HTTP/1.1");
+    let length = format!("Content-Length: {}", body.len());
+    let shown = token.map(|token| format!("Authorization: Bearer {token}"));
+    let mut lines = vec![first.as_str(), "Host: memory.example", "Connection: close", &length];
+    lines.extend([
+        "Content-Type: application/json",
+        "Accept: application/json, text/event-stream",
+    ]);
+    lines.extend(shown.as_deref());
+    // Whoever listens everywhere is reached at the loopback address, too.
+    client::send(SocketAddr::from(([127, 0, 0, 1], house.at.port())), &lines, &body).await
+}
+
+const LIST: &str = "/v1/spaces/main/observations";
+
+async fn open_to_all(role: Role) -> (House, String) {
+    let runner = House::runner().await;
+    let (token, _) = House::token(&runner, "main", role).await;
+    let options = ServeOptions::at("0.0.0.0:0".parse().unwrap());
+    let mcp = McpOptions::of(folio::ThreadKey::main());
+    let house = House::serving(runner, Some(mcp), options).await;
+    (house, token.reveal().to_owned())
+}
+
+#[tokio::test]
+async fn an_address_that_others_reach_answers_those_only_who_show_a_token() {
+    let (house, token) = open_to_all(Role::Human).await;
+    for path in [LIST, "/v1/spaces/main/export", "/", "/readyz", "/mcp", "/nothing"] {
+        let refused = ask(&house, "GET", path, None, None).await;
+        is_problem(&refused, 401, "token_missing");
+        assert!(refused.header("www-authenticate").starts_with("Bearer"), "{refused:?}");
+        let unknown = AccessToken::draw();
+        let refused = ask(&house, "GET", path, Some(unknown.reveal()), None).await;
+        is_problem(&refused, 401, "token_invalid");
+        assert!(!refused.body.contains(unknown.reveal()));
+    }
+    assert_eq!(ask(&house, "GET", "/healthz", None, None).await.status, 200);
+    let added = ask(&house, "POST", LIST, Some(&token), Some(json!({"content": "x"}))).await;
+    assert_eq!((added.status, &added.json()["trust"]), (201, &json!("user")));
+    assert_eq!(ask(&house, "GET", "/readyz", Some(&token), None).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_token_is_bound_to_its_space() {
+    let runner = House::runner().await;
+    let (_, _) = House::token(&runner, "main", Role::Human).await;
+    let (other, _) = House::token(&runner, "other", Role::Human).await;
+    let house = House::serving(runner, None, ServeOptions::at("0.0.0.0:0".parse().unwrap())).await;
+    is_problem(
+        &ask(&house, "GET", LIST, Some(other.reveal()), None).await,
+        403,
+        "token_of_another_space",
+    );
+    let (house, token) = open_to_all(Role::Human).await;
+    let path = "/v1/spaces/other/observations";
+    is_problem(
+        &ask(&house, "GET", path, Some(&token), None).await,
+        403,
+        "token_of_another_space",
+    );
+}
+
+#[tokio::test]
+async fn a_token_that_was_taken_back_opens_nothing_from_then_on() {
+    let runner = House::runner().await;
+    let (token, mut kept) = House::token(&runner, "main", Role::Human).await;
+    let house = House::serving(runner, None, ServeOptions::at("0.0.0.0:0".parse().unwrap())).await;
+    assert_eq!(ask(&house, "GET", LIST, Some(token.reveal()), None).await.status, 200);
+    kept.revoked_at = Some(house.workspace().now());
+    house.workspace().store().keep_token(kept).await.unwrap();
+    is_problem(
+        &ask(&house, "GET", LIST, Some(token.reveal()), None).await,
+        401,
+        "token_invalid",
+    );
+}
+
+#[tokio::test]
+async fn a_role_may_do_what_its_row_of_the_table_says_m7_7() {
+    let (house, token) = open_to_all(Role::Tool).await;
+    let token = Some(token.as_str());
+    let added = ask(
+        &house,
+        "POST",
+        LIST,
+        token,
+        Some(json!({"type": "observation", "content": "x"})),
+    )
+    .await;
+    assert_eq!(
+        (added.status, &added.json()["source"]["tool"]),
+        (201, &json!("ci")),
+        "{added:?}"
+    );
+    for (method, path, body) in [
+        ("GET", "/v1/spaces/main/export", None),
+        ("GET", "/v1/spaces/main/trace", None),
+        ("GET", "/v1/spaces/main/events", None),
+        ("GET", "/v1/spaces/main/runs", None),
+        ("POST", "/v1/spaces/main/forget", Some(json!({"entries": ["e1"]}))),
+        ("POST", "/v1/spaces/main/pages", Some(json!({"title": "x"}))),
+        ("POST", "/v1/spaces/main/runs", Some(json!({"goal": "x"}))),
+    ] {
+        is_problem(&ask(&house, method, path, token, body).await, 403, "role_denied");
+    }
+    let (house, token) = open_to_all(Role::Client).await;
+    let shell = json!({"plan": {"steps": []}, "allow_shell": true});
+    let refused = ask(&house, "POST", "/v1/spaces/main/runs", Some(&token), Some(shell)).await;
+    is_problem(&refused, 403, "role_denied");
+}
+
+#[tokio::test]
+async fn a_model_that_shows_a_token_is_who_that_says() {
+    let (house, token) = open_to_all(Role::Tool).await;
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "scratch_add", "arguments": {"kind": "note", "title": "x"},
+        "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                  "io.modelcontextprotocol/clientInfo": {"name": "somebody", "version": "1"},
+                  "io.modelcontextprotocol/clientCapabilities": {}},
+    }});
+    let answer = ask(&house, "POST", "/mcp", Some(&token), Some(call)).await;
+    assert_ne!(answer.status, 401, "{answer:?}");
+    assert_eq!(
+        house.workspace().head().await.unwrap().0,
+        0,
+        "a tool has no scratchbook: {answer:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_token_that_asks_too_much_is_slowed_down_and_others_are_not() {
+    let runner = House::runner().await;
+    let (busy, _) = House::token(&runner, "main", Role::Human).await;
+    let (calm, _) = House::token(&runner, "main", Role::Human).await;
+    let mut options = ServeOptions::at("0.0.0.0:0".parse().unwrap());
+    options.per_second = 1;
+    let house = House::serving(runner, None, options).await;
+    for _ in 0..2 {
+        assert_eq!(ask(&house, "GET", LIST, Some(busy.reveal()), None).await.status, 200);
+    }
+    let refused = ask(&house, "GET", LIST, Some(busy.reveal()), None).await;
+    is_problem(&refused, 429, "too_many_requests");
+    assert_eq!(refused.header("retry-after"), "1");
+    assert_eq!(ask(&house, "GET", LIST, Some(calm.reveal()), None).await.status, 200);
+}

@@ -1,0 +1,74 @@
+//! Runs that are started over HTTP.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use folio_server::ServeOptions;
+use serde_json::{Value, json};
+
+use crate::house::{ECHO, House, is_problem};
+
+/// The run as it is when it has ended.
+async fn ended(house: &House, path: &str) -> Value {
+    for _ in 0..1_000 {
+        let run = house.gives(path).await;
+        if run["finished_at"].is_string() {
+            return run;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("{path} does not end");
+}
+
+#[tokio::test]
+async fn a_run_is_started_with_its_plan_and_driven_in_the_server() {
+    let house = House::new().await;
+    let plan = json!({"title": "Two", "inputs": {"n": {"type": "integer"}},
+                      "steps": [{"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": "{{ inputs.n }}"}}}]});
+    let body = json!({"plan": plan, "inputs": {"n": 7}, "thread": "t"});
+    let start = || house.ask("POST", "/runs", &["Idempotency-Key: r"], Some(body.clone()));
+    let first = start().await;
+    assert_eq!(
+        (first.status, &first.json()["handle"]),
+        (201, &json!("r1")),
+        "{first:?}"
+    );
+    let id = first.json()["run_id"].as_str().unwrap().to_owned();
+    assert_eq!(first.header("location"), format!("/v1/spaces/main/runs/{id}"));
+    assert_eq!(ended(&house, "/runs/r1").await["status"], "ok");
+    assert_eq!(start().await.json()["run_id"], id, "asked for again");
+    assert_eq!(house.gives("/runs?status=ok").await["returned"], 1);
+    let yaml = house.makes("/runs", 201, json!({"plan": ECHO})).await;
+    assert_eq!(yaml["title"], "Echo");
+    assert_eq!(ended(&house, "/runs/r2").await["status"], "ok");
+}
+
+#[tokio::test]
+async fn what_cannot_be_run_is_told_with_every_mistake() {
+    let house = House::new().await;
+    let ask = |body| house.ask("POST", "/runs", &[], Some(body));
+    let wrong = ask(json!({"plan": {"steps": [{"id": "A b", "do": {"tool": "none"}}]}})).await;
+    is_problem(&wrong, 422, "plan_invalid");
+    assert!(wrong.json()["errors"].as_array().unwrap().len() >= 2, "{wrong:?}");
+    is_problem(&ask(json!({})).await, 422, "body_invalid");
+    is_problem(&ask(json!({"goal": "Make tea"})).await, 422, "needs_model");
+    let plan = json!({"inputs": {"n": {"type": "integer"}}, "steps": [{"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": 1}}}]});
+    is_problem(&ask(json!({ "plan": plan })).await, 422, "inputs_invalid");
+    assert_eq!(house.gives("/runs").await["returned"], 0);
+}
+
+#[tokio::test]
+async fn a_path_leads_nowhere_but_below_the_folder_of_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("in")).unwrap();
+    let mut options = ServeOptions::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    options.folder = Some(folder.path().to_owned());
+    let house = House::serving(House::runner().await, None, options).await;
+    let plan = json!({"inputs": {"at": {"type": "path"}}, "steps": [{"id": "a", "do": {"tool": "list", "args": {"path": "."}}}]});
+    let start = |at: &str| house.ask("POST", "/runs", &[], Some(json!({"plan": plan, "inputs": {"at": at}})));
+    let fine = start("in").await;
+    assert_eq!(fine.status, 201, "{fine:?}");
+    for at in ["..", "/etc", "nowhere"] {
+        is_problem(&start(at).await, 422, "inputs_invalid");
+    }
+}

@@ -1,0 +1,139 @@
+//! Tokens by which programs say who they are to a server: which space they open, and in which role (M7.6.51, M7.7).
+//!
+//! A token is shown once, when it is made. What is kept is its hash, from which it cannot be made again, so whoever reads
+//! the store cannot use what is there.
+
+use std::fmt;
+use std::time::Duration;
+
+use data_encoding::BASE64URL_NOPAD;
+use folio_memory::{Role, SpaceName, Timestamp};
+use sha2::{Digest as _, Sha256};
+
+use crate::system::random_bytes;
+
+/// What a token begins with, so that people and scanners for secrets know it.
+const PREFIX: &str = "folio_";
+/// Digits of a token's id.
+const ID_DIGITS: usize = 12;
+
+/// A token, which opens what [`KeptToken`] says. It is written by [`AccessToken::reveal`] and by nothing else.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AccessToken(String);
+
+impl fmt::Debug for AccessToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AccessToken(…)")
+    }
+}
+
+impl AccessToken {
+    /// Draws a new one: 256 random bits.
+    #[must_use]
+    pub fn draw() -> Self {
+        let bytes = [random_bytes(), random_bytes()].concat();
+        Self(format!("{PREFIX}{}", BASE64URL_NOPAD.encode(&bytes)))
+    }
+
+    /// The token as its owner sends it.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// What is kept of it: it opens `space` in `role` from `now` on, for as long as `lifetime` says.
+    #[must_use]
+    pub fn kept(
+        &self,
+        space: SpaceName,
+        role: Role,
+        name: String,
+        now: Timestamp,
+        lifetime: Option<Duration>,
+    ) -> KeptToken {
+        let hash = hash_of(&self.0);
+        KeptToken {
+            id: hash.chars().take(ID_DIGITS).collect(),
+            space,
+            role,
+            name,
+            hash,
+            created_at: now,
+            expires_at: lifetime.map(|lifetime| now.plus(lifetime)),
+            revoked_at: None,
+        }
+    }
+}
+
+/// What is kept of the token that is written `text`.
+#[must_use]
+pub fn hash_of(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A token as a store keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptToken {
+    /// Names it in lists: the first digits of its hash.
+    pub id: String,
+    /// The space that it opens, and no other.
+    pub space: SpaceName,
+    /// In which role.
+    pub role: Role,
+    /// Under which name; empty if the role says it all.
+    pub name: String,
+    /// The SHA-256 of the token.
+    pub hash: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// From when on it opens nothing; none for a token that does not end by itself.
+    pub expires_at: Option<Timestamp>,
+    /// When somebody took it back.
+    pub revoked_at: Option<Timestamp>,
+}
+
+impl KeptToken {
+    /// Whether it opens anything at `now`.
+    #[must_use]
+    pub fn is_valid(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(lifetime: Option<Duration>) -> KeptToken {
+        let now = Timestamp::from_millis(1_000);
+        AccessToken::draw().kept(SpaceName::main(), Role::Client, String::new(), now, lifetime)
+    }
+
+    #[test]
+    fn a_token_is_kept_as_its_hash_and_never_printed() {
+        let token = AccessToken::draw();
+        let kept = token.kept(
+            SpaceName::main(),
+            Role::Client,
+            "ci".to_owned(),
+            Timestamp::default(),
+            None,
+        );
+        assert_eq!(kept.hash, hash_of(token.reveal()));
+        assert!(kept.hash.starts_with(&kept.id) && token.reveal().len() > 40);
+        assert!(!format!("{token:?} {kept:?}").contains(token.reveal()));
+        assert_ne!(AccessToken::draw(), token);
+    }
+
+    #[test]
+    fn a_token_opens_nothing_from_the_moment_at_which_it_ends_or_was_taken_back() {
+        let at = Timestamp::from_millis;
+        let short = kept(Some(Duration::from_secs(1)));
+        assert!(short.is_valid(at(1_999)) && !short.is_valid(at(2_000)));
+        let mut lasting = kept(None);
+        assert!(lasting.is_valid(Timestamp::MAX));
+        lasting.revoked_at = Some(at(5));
+        assert!(!lasting.is_valid(at(6)));
+    }
+}

@@ -1,0 +1,69 @@
+//! Tokens of servers.
+
+use folio_memory::{Role, SpaceName, Timestamp};
+use rusqlite::{Connection, Row, params};
+
+use super::error::{Failure, damaged};
+use crate::access::KeptToken;
+use crate::error::StoreError;
+
+/// Tokens that a file has at most, those included that open nothing any more.
+const MOST: i64 = 10_000;
+
+/// Keeps `token`, in the place of one with its id.
+pub(super) fn keep(conn: &Connection, token: &KeptToken) -> Result<(), Failure> {
+    let count: i64 = conn.query_row("SELECT count(*) FROM token WHERE id <> ?1", [&token.id], |row| {
+        row.get(0)
+    })?;
+    if count >= MOST {
+        let reason = format!("there are {MOST} access tokens, which is as many as a store keeps");
+        return Err(StoreError::Invalid(reason).into());
+    }
+    let sql = "INSERT INTO token (id, space, role, name, hash, created_at, expires_at, revoked_at)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+               ON CONFLICT (id) DO UPDATE SET expires_at = ?7, revoked_at = ?8";
+    let nanos = |at: Option<Timestamp>| at.map(Timestamp::as_nanos);
+    conn.prepare_cached(sql)?.execute(params![
+        token.id,
+        token.space.as_str(),
+        token.role.as_str(),
+        token.name,
+        token.hash,
+        token.created_at.as_nanos(),
+        nanos(token.expires_at),
+        nanos(token.revoked_at),
+    ])?;
+    Ok(())
+}
+
+/// Every token, the oldest first.
+pub(super) fn list(conn: &Connection) -> Result<Vec<KeptToken>, Failure> {
+    let sql =
+        "SELECT id, space, role, name, hash, created_at, expires_at, revoked_at FROM token ORDER BY created_at, id";
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query([])?;
+    let mut tokens = Vec::new();
+    while let Some(row) = rows.next()? {
+        tokens.push(read(row)?);
+    }
+    Ok(tokens)
+}
+
+fn read(row: &Row<'_>) -> Result<KeptToken, Failure> {
+    let role: String = row.get(2)?;
+    let space: String = row.get(1)?;
+    let at = |column| {
+        row.get::<_, Option<i64>>(column)
+            .map(|nanos| nanos.map(Timestamp::from_nanos))
+    };
+    Ok(KeptToken {
+        id: row.get(0)?,
+        space: SpaceName::parse(&space).map_err(|error| damaged("the space of a token", error))?,
+        role: Role::parse(&role).ok_or_else(|| damaged("the role of a token", &role))?,
+        name: row.get(3)?,
+        hash: row.get(4)?,
+        created_at: Timestamp::from_nanos(row.get(5)?),
+        expires_at: at(6)?,
+        revoked_at: at(7)?,
+    })
+}
