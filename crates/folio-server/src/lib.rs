@@ -30,3 +30,9 @@ pub mod wire;
 
 pub use mcp::{Mcp, McpError, McpOptions, ToolSet};
 pub use server::{ServeError, ServeOptions, Server};
+
+/// The description of the interface over HTTP, OpenAPI 3.1: what a server has at `/openapi.json`. The same bytes each time.
+#[must_use]
+pub fn openapi() -> serde_json::Value {
+    http::described().1
+}

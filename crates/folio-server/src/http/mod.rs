@@ -6,6 +6,7 @@
 //! - [`guard`], [`access`]: who may ask at all, time limits, security headers; who asks
 //! - [`caller`], [`query`], [`input`]: what handlers read from a request
 //! - [`answer`], [`describe`]: what they give, and how all of it is described
+//! - [`openapi`]: the description of the interface
 //! - [`app`]: what they work on
 
 mod access;
@@ -15,6 +16,7 @@ mod caller;
 mod describe;
 mod guard;
 mod input;
+mod openapi;
 pub(crate) mod problem;
 mod query;
 mod routes;
@@ -27,6 +29,7 @@ use axum::middleware;
 
 pub(crate) use self::access::{Access, Permit};
 pub(crate) use self::app::App;
+pub(crate) use self::openapi::described;
 pub(crate) use self::routes::runs::in_full as run_in_full;
 
 /// Bytes that a request's body may have: the longest text that an entry has, as JSON.
@@ -34,8 +37,9 @@ const MAX_BODY_BYTES: usize = 20 * 1024 * 1024;
 
 /// Everything that the server answers, for the space that `app` works in.
 pub(crate) fn router(app: App) -> Router {
-    Router::from(routes::all())
-        .merge(crate::ui::routes())
+    let (routes, document) = described();
+    routes
+        .merge(crate::ui::routes(&document))
         .fallback(problem::no_such_path)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))

@@ -11,6 +11,7 @@ mod interface;
 mod lists;
 mod mcp;
 mod observations;
+mod openapi;
 mod pages;
 mod refusals;
 mod scratchbook;

@@ -1,0 +1,163 @@
+//! The description of the interface, OpenAPI 3.1: what handlers take and give follows from their types, and what all of them
+//! have in common is added here.
+
+use aide::openapi::{Info, License, OpenApi};
+use axum::Router;
+use folio::memory::canonical::canonical;
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use super::app::App;
+use super::problem::Problem;
+use super::routes;
+
+/// What a name in a path is.
+const NAMES: [(&str, &str); 10] = [
+    (
+        "space",
+        "The space: the one that the server serves, or that the token opens",
+    ),
+    ("thread", "The thread, an opaque key"),
+    ("observation", "`e42` or `obs_…`"),
+    ("item", "`e42` or `obs_…`"),
+    ("page", "`p7` or `page_…`"),
+    ("run", "`r3` or `run_…`"),
+    ("turn", "`t3` or `turn_…`"),
+    ("question", "As the list of questions names it"),
+    ("approval", "As the list of questions names it"),
+    ("reference", "`e42`, an id, a hash, or `/large_tool_results/e42`"),
+];
+
+/// Refusals that any request below a space may get, and those of one with a body.
+const REFUSALS: [&str; 8] = ["400", "401", "403", "404", "409", "421", "429", "503"];
+const REFUSALS_OF_BODIES: [&str; 3] = ["413", "415", "422"];
+
+/// Every path but those of the page for people, and the description of them.
+pub(crate) fn described() -> (Router<App>, Value) {
+    aide::generate::in_context(|context| {
+        let settings = SchemaSettings::draft2020_12().with(|settings| {
+            settings.definitions_path = "#/components/schemas/".into();
+            settings.meta_schema = None;
+        });
+        context.schema = SchemaGenerator::new(settings);
+        drop(context.schema.subschema_for::<Problem>());
+    });
+    let mut api = OpenApi {
+        info: Info {
+            title: "Folio".to_owned(),
+            summary: Some("Durable working memory for agents, and runs that live in it".to_owned()),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            license: Some(License {
+                name: "MIT OR Apache-2.0".to_owned(),
+                identifier: Some("MIT OR Apache-2.0".to_owned()),
+                ..License::default()
+            }),
+            ..Info::default()
+        },
+        ..OpenApi::default()
+    };
+    let router = routes::all().finish_api(&mut api);
+    let document = serde_json::to_value(&api).unwrap_or_default();
+    (router, completed(document))
+}
+
+/// `document` with what all operations have in common.
+fn completed(mut document: Value) -> Value {
+    let refusal = json!({
+        "description": "A problem, as RFC 9457 has it; docs/errors has a page for each code",
+        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    });
+    let empty = Map::new();
+    let paths = document["paths"].as_object().unwrap_or(&empty).clone();
+    let mut done = Map::new();
+    for (path, mut item) in paths {
+        for (method, operation) in item.as_object_mut().into_iter().flatten() {
+            complete(&path, method, operation);
+        }
+        done.insert(path, item);
+    }
+    document["paths"] = Value::Object(done);
+    document["components"]["responses"] = json!({ "Problem": refusal });
+    document["components"]["securitySchemes"] = json!({
+        "token": {"type": "http", "scheme": "bearer", "description": "What `folio token new` printed; at a loopback address none is needed"},
+    });
+    document["security"] = json!([{}, { "token": [] }]);
+    plain_formats(&mut document);
+    let text = document.to_string();
+    if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
+        // Queries are described field by field, not as wholes.
+        schemas.retain(|name, _| text.contains(&format!("\"#/components/schemas/{name}\"")));
+    }
+    canonical(document)
+}
+
+fn complete(path: &str, method: &str, operation: &mut Value) {
+    let mut parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+    for name in path
+        .split('/')
+        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+    {
+        let says = NAMES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map_or("", |(_, says)| says);
+        let schema = json!({"type": "string", "minLength": 1});
+        parameters.push(json!({"name": name, "in": "path", "required": true, "description": says, "schema": schema}));
+    }
+    let mut header = |name: &str, says: &str| {
+        let schema = json!({"type": "string", "minLength": 1, "maxLength": 255});
+        parameters
+            .push(json!({"name": name, "in": "header", "required": false, "description": says, "schema": schema}));
+    };
+    let is_below_space = path.contains("{space}");
+    if is_below_space {
+        header("Folio-Turn", "The turn that it is done in: `t3` or `turn_…`");
+    }
+    if method == "post" {
+        header(
+            "Idempotency-Key",
+            "Names the request: made again with the same key, it does nothing more",
+        );
+    }
+    if matches!(method, "patch" | "put") {
+        header("If-Match", "The version that it must have, as `ETag` gave it: `\"3\"`");
+    }
+    if path.ends_with("/events") {
+        header(
+            "Last-Event-ID",
+            "The last event that is known; the stream goes on after it",
+        );
+    }
+    operation["parameters"] = Value::Array(parameters);
+    let problem = json!({"$ref": "#/components/responses/Problem"});
+    if is_below_space || path == "/readyz" {
+        for status in REFUSALS {
+            operation["responses"][status] = problem.clone();
+        }
+    }
+    if operation.get("requestBody").is_some() {
+        for status in REFUSALS_OF_BODIES {
+            operation["responses"][status] = problem.clone();
+        }
+    }
+    operation["responses"]["default"] = problem;
+}
+
+/// Takes away the formats of numbers that only Rust knows.
+fn plain_formats(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            let is_foreign = fields
+                .get("format")
+                .and_then(Value::as_str)
+                .is_some_and(|format| format.starts_with("uint") || format == "int" || format == "double");
+            if is_foreign {
+                fields.remove("format");
+            }
+            fields.values_mut().for_each(plain_formats);
+        }
+        Value::Array(items) => items.iter_mut().for_each(plain_formats),
+        _ => {}
+    }
+}

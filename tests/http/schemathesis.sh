@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Asks `folio serve` for whatever its description allows, and more, and looks whether the answers are as described.
+#
+#   schemathesis.sh FOLIO TOOL
+#
+# FOLIO is the program, TOOL the schemathesis that ./test installs.
+
+set -uo pipefail
+
+folio=$(realpath "$1") tool=$(realpath -s "$2")
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+folder=$(mktemp -d) || exit 1
+export HOME=$folder
+server=
+trap '[ -n "$server" ] && kill "$server" 2>/dev/null; rm -rf "$folder"' EXIT
+
+# Something to be found: an observation, an item, a page, a turn that has ended, a run.
+store=sqlite:$folder/f.db
+echo '{"title": "Echo", "steps": [{"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": 1}}}]}' >"$folder/plan.json"
+folio() { "$folio" --store "$store" --thread t --quiet "$@" >"$folder/said" 2>&1 || { cat "$folder/said"; exit 1; }; }
+folio observe add "There is something" --tag a
+folio book add todo "Do it"
+folio page new Home
+folio turn begin --input "Begin"
+folio turn end
+folio run --plan "$folder/plan.json"
+
+(cd "$folder" && exec "$folio" --store "$store" serve --listen 127.0.0.1:0 >"$folder/url") &
+server=$!
+for _ in $(seq 100); do
+    [ -s "$folder/url" ] && break
+    sleep 0.1
+done
+
+# Streams do not end by themselves.
+cd "$folder" && timeout 600 "$tool" --config-file "$here/schemathesis.toml" run "$(cat "$folder/url")openapi.json" \
+    --seed 41 --max-examples 25 --workers 1 --request-timeout 10 --suppress-health-check all --no-color \
+    --checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance \
+    --exclude-path-regex '/events$'
