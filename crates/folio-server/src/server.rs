@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::driving::Driving;
-use crate::http::{self, Access, App};
+use crate::http::{self, Access, App, Metrics};
 use crate::mcp::{self, Mcp, McpOptions};
 
 /// How long open requests may take to finish once the server was told to stop.
@@ -175,10 +175,12 @@ impl Server {
         let (stop, stopping) = watch::channel(false);
         let local = (!self.needs_token).then_some(self.options.local);
         let access = Access::new(self.runner.clone(), local, self.options.per_second);
+        let metrics = Metrics::default();
         let app = App {
             runner: self.runner,
             driving: Arc::clone(&self.driving),
             folder: self.options.folder,
+            metrics: metrics.clone(),
             stopping: stopping.clone(),
         };
         let mut router = http::router(app);
@@ -187,7 +189,7 @@ impl Server {
             let mcp = mcp::http::routes(mcp.clone(), self.needs_token, conversations.clone());
             router = router.merge(mcp);
         }
-        let router = http::guarded(router, access);
+        let router = http::guarded(router, access, metrics);
         // Live updates are small and must not wait for one another. Without the option they are merely later.
         let listener = self.listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         let told = async move {

@@ -47,6 +47,7 @@ const NEGATIONS: &[&str] = &[
 
 /// A pattern as the observations have it now.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "FoundPattern")]
 pub struct Found {
     /// Names the group: class, tags and context.
     pub group: String,

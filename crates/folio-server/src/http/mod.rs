@@ -7,6 +7,7 @@
 //! - [`caller`], [`query`], [`input`]: what handlers read from a request
 //! - [`answer`], [`describe`]: what they give, and how all of it is described
 //! - [`openapi`]: the description of the interface
+//! - [`metrics`]: what is counted
 //! - [`app`]: what they work on
 
 mod access;
@@ -16,6 +17,7 @@ mod caller;
 mod describe;
 mod guard;
 mod input;
+mod metrics;
 mod openapi;
 pub(crate) mod problem;
 mod query;
@@ -29,6 +31,7 @@ use axum::middleware;
 
 pub(crate) use self::access::{Access, Permit};
 pub(crate) use self::app::App;
+pub(crate) use self::metrics::Metrics;
 pub(crate) use self::openapi::described;
 pub(crate) use self::routes::runs::in_full as run_in_full;
 
@@ -47,9 +50,10 @@ pub(crate) fn router(app: App) -> Router {
 }
 
 /// `routes` for those who may ask, behind the guard.
-pub(crate) fn guarded(routes: Router, access: Access) -> Router {
+pub(crate) fn guarded(routes: Router, access: Access, metrics: Metrics) -> Router {
     let any_host = access.local.is_none();
     routes
+        .layer(middleware::from_fn_with_state(metrics, metrics::counted))
         .layer(middleware::from_fn_with_state(access, access::permitted))
         .layer(middleware::from_fn_with_state(any_host, guard::guard))
 }

@@ -131,7 +131,7 @@ fn complete(path: &str, method: &str, operation: &mut Value) {
     }
     operation["parameters"] = Value::Array(parameters);
     let problem = json!({"$ref": "#/components/responses/Problem"});
-    if is_below_space || path == "/readyz" {
+    if is_below_space || path == "/readyz" || path == "/metrics" {
         for status in REFUSALS {
             operation["responses"][status] = problem.clone();
         }

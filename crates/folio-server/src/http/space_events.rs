@@ -13,6 +13,7 @@ use futures_util::stream::{Stream, unfold};
 use serde_json::json;
 use tokio::sync::watch;
 
+use super::metrics::Watcher;
 use super::problem::Problem;
 use super::sse::KEEP_ALIVE;
 use crate::server::wait_until_stopping;
@@ -27,11 +28,13 @@ pub(crate) fn stream(
     after: Option<u64>,
     head: Seq,
     stopping: watch::Receiver<bool>,
+    watcher: Watcher,
 ) -> Sse<impl Stream<Item = Result<Message, axum::Error>>> {
     let unknown = after.filter(|after| *after > head.0);
     let follow = Follow {
         workspace,
         stopping,
+        _watcher: watcher,
         seen: Seq(after.unwrap_or(head.0).min(head.0)),
         unknown,
         pending: VecDeque::new(),
@@ -46,6 +49,7 @@ pub(crate) fn stream(
 struct Follow {
     workspace: Workspace,
     stopping: watch::Receiver<bool>,
+    _watcher: Watcher,
     /// The last commit that was read.
     seen: Seq,
     /// A commit that whoever asks knows of and that is not there.

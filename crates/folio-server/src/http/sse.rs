@@ -20,6 +20,7 @@ use futures_util::stream::{Stream, unfold};
 use serde_json::json;
 use tokio::sync::watch;
 
+use super::metrics::Watcher;
 use super::problem::Problem;
 use crate::server::wait_until_stopping;
 use crate::wire::event::EventShape;
@@ -45,10 +46,12 @@ pub(crate) fn stream(
     watch: Watch,
     after: u64,
     stopping: watch::Receiver<bool>,
+    watcher: Watcher,
 ) -> Sse<impl Stream<Item = Result<Message, axum::Error>>> {
     let follow = Follow {
         watch,
         stopping,
+        _watcher: watcher,
         after,
         read: 0,
         pending: VecDeque::new(),
@@ -63,6 +66,7 @@ pub(crate) fn stream(
 struct Follow {
     watch: Watch,
     stopping: watch::Receiver<bool>,
+    _watcher: Watcher,
     /// Events up to this one are not told.
     after: u64,
     /// Events read so far.

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 /// Something that was written.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "Written{T}")]
 pub struct Written<T> {
     /// As it stands now.
     #[serde(flatten)]

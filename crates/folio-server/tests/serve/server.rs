@@ -83,3 +83,41 @@ async fn the_page_is_embedded_and_asks_for_nothing_from_elsewhere() {
     }
     assert!(get(house.at, "/").await.body.contains("data-space=\"main\""));
 }
+
+#[tokio::test]
+async fn what_is_counted_has_a_type_and_no_names_that_strangers_make_up() {
+    let house = House::new().await;
+    house
+        .makes("/observations", 201, serde_json::json!({"content": "x"}))
+        .await;
+    house.get("/observations/e1").await;
+    get(house.at, "/made/up").await;
+    let run = house.submit(SLOW).await;
+    let path = format!("/v1/spaces/main/runs/{run}/events");
+    let events = Events::open(house.at, &path, None).await;
+    let counted = get(house.at, "/metrics").await;
+    assert!(
+        counted
+            .header("content-type")
+            .starts_with("application/openmetrics-text"),
+        "{counted:?}"
+    );
+    for line in [
+        "# TYPE folio_http_requests counter",
+        "folio_http_requests_total{method=\"POST\",route=\"/v1/spaces/{space}/observations\",status=\"201\"} 1",
+        "folio_http_requests_total{method=\"GET\",route=\"/v1/spaces/{space}/observations/{observation}\",status=\"200\"} 1",
+        "folio_http_requests_total{method=\"GET\",route=\"none\",status=\"404\"} 1",
+        "folio_runs{status=\"waiting\"} 1",
+        "folio_event_streams 1",
+        "folio_commits 2",
+        "# EOF",
+    ] {
+        assert!(
+            counted.body.lines().any(|found| found == line),
+            "{line} is not in\n{}",
+            counted.body
+        );
+    }
+    assert!(!counted.body.contains("made/up") && counted.body.contains("folio_http_request_duration_seconds_bucket"));
+    drop(events);
+}

@@ -213,8 +213,8 @@ async fn events(
 ) -> Result<Response, Problem> {
     let row = caller.run_row().await?;
     let after = sse::last_event(&headers)?.or(asked.after).unwrap_or(0);
-    let stopping = app.0.stopping;
-    Ok(sse::stream(watch_of(&caller, &row), after, stopping).into_response())
+    let (watcher, stopping) = (app.0.metrics.watcher(), app.0.stopping);
+    Ok(sse::stream(watch_of(&caller, &row), after, stopping, watcher).into_response())
 }
 
 fn watch_of(caller: &Caller, row: &RunRow) -> Watch {

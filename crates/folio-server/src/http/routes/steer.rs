@@ -188,11 +188,7 @@ struct ForkInput {
 }
 
 /// Begins another run from the moment before a node of this one began. It is driven here, unless it is to be paused.
-async fn fork(
-    caller: Caller,
-    _: Asked<Nothing>,
-    Body(input): Body<ForkInput>,
-) -> Result<Made<RunInFull>, Problem> {
+async fn fork(caller: Caller, _: Asked<Nothing>, Body(input): Body<ForkInput>) -> Result<Made<RunInFull>, Problem> {
     caller.may_steer()?;
     let row = caller.run_row().await?;
     let run = caller.runner.load(row.id).await?;

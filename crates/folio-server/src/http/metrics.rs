@@ -1,0 +1,197 @@
+//! What the server counts, as Prometheus reads it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use folio::runner::Runner;
+use folio::store::{RunQuery, StoreError};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use tokio::time::Instant;
+
+use super::problem::Problem;
+
+/// Upper ends of the ranges in which times are counted, in seconds.
+const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
+/// Runs that are looked at, the newest.
+const RUNS: u32 = 1_000;
+/// What a path is called that no route has: paths that strangers make up must not become names.
+const NO_ROUTE: &str = "none";
+
+/// What is counted. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Metrics {
+    registry: Arc<Registry>,
+    requests: Family<Answered, Counter>,
+    seconds: Family<Asked, Histogram>,
+    runs: Family<InState, Gauge>,
+    commits: Gauge,
+    store_bytes: Gauge,
+    streams: Gauge,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Asked {
+    method: String,
+    route: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Answered {
+    method: String,
+    route: String,
+    status: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct InState {
+    status: String,
+}
+
+/// A live stream, as long as somebody reads it.
+#[derive(Debug)]
+pub(crate) struct Watcher(Gauge);
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("folio");
+        let seconds = || Histogram::new(SECONDS);
+        let metrics = Self {
+            registry: Arc::default(),
+            requests: Family::default(),
+            seconds: Family::new_with_constructor(seconds as fn() -> Histogram),
+            runs: Family::default(),
+            commits: Gauge::<i64, AtomicI64>::default(),
+            store_bytes: Gauge::default(),
+            streams: Gauge::default(),
+        };
+        registry.register("http_requests", "Requests that were answered", metrics.requests.clone());
+        registry.register_with_unit(
+            "http_request_duration",
+            "How long an answer took to begin",
+            Unit::Seconds,
+            metrics.seconds.clone(),
+        );
+        registry.register(
+            "runs",
+            "The newest 1,000 runs, by where they stand",
+            metrics.runs.clone(),
+        );
+        registry.register(
+            "commits",
+            "The number of the last commit of the space",
+            metrics.commits.clone(),
+        );
+        registry.register_with_unit(
+            "store",
+            "The files of the store",
+            Unit::Bytes,
+            metrics.store_bytes.clone(),
+        );
+        registry.register(
+            "event_streams",
+            "Live streams that somebody reads",
+            metrics.streams.clone(),
+        );
+        Self {
+            registry: Arc::new(registry),
+            ..metrics
+        }
+    }
+}
+
+impl Metrics {
+    /// One more live stream.
+    pub(crate) fn watcher(&self) -> Watcher {
+        self.streams.inc();
+        Watcher(self.streams.clone())
+    }
+
+    /// Everything as it is now, in the text form of Prometheus.
+    pub(crate) async fn text(&self, runner: &Runner) -> Result<String, Problem> {
+        self.look(runner).await?;
+        let mut text = String::new();
+        encode(&mut text, &self.registry)
+            .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string()))?;
+        Ok(text)
+    }
+
+    /// Looks at what is not counted as it happens.
+    async fn look(&self, runner: &Runner) -> Result<(), StoreError> {
+        let workspace = runner.workspace();
+        let (store, space) = (workspace.store(), workspace.space());
+        let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        self.commits.set(whole(store.head(space).await?.0));
+        let query = RunQuery {
+            limit: RUNS,
+            ..RunQuery::default()
+        };
+        let runs = store.runs(space, &query).await?;
+        for status in ["running", "waiting", "ok", "partial", "skipped", "cancelled", "failed"] {
+            // One that runs and that nobody drives waits to be taken up.
+            let is_so = |row: &&folio::store::RunRow| match status {
+                "running" => row.status == "running" && row.driven,
+                "waiting" => row.status == "running" && !row.driven,
+                status => row.status == status,
+            };
+            let label = InState {
+                status: status.to_owned(),
+            };
+            let count = runs.iter().filter(is_so).count() as u64;
+            self.runs.get_or_create(&label).set(whole(count));
+        }
+        let file = store.location();
+        let sizes = ["", "-wal"].map(|end| {
+            let size = Path::new(&format!("{file}{end}")).metadata();
+            size.map_or(0, |size| size.len())
+        });
+        self.store_bytes.set(whole(sizes.iter().sum()));
+        Ok(())
+    }
+}
+
+/// Counts a request, and how long its answer took to begin.
+pub(crate) async fn counted(State(metrics): State<Metrics>, request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>();
+    let route = route.map_or(NO_ROUTE, MatchedPath::as_str).to_owned();
+    let method = request.method().to_string();
+    let began = Instant::now();
+    let response = next.run(request).await;
+    let asked = Asked {
+        method: method.clone(),
+        route: route.clone(),
+    };
+    metrics
+        .seconds
+        .get_or_create(&asked)
+        .observe(began.elapsed().as_secs_f64());
+    let answered = Answered {
+        method,
+        route,
+        status: response.status().as_u16(),
+    };
+    metrics.requests.get_or_create(&answered).inc();
+    response
+}
+
+/// `text` with its type.
+pub(crate) fn answer(text: String) -> Response {
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
