@@ -113,15 +113,20 @@ impl LiveIndex {
             );
         }
         all.extend(&unions);
+        all.push(self.live());
+        // What every entry has restricts nothing.
+        let slots = self.slots();
+        all.retain(|set| set.len() < slots);
         all.sort_by_key(|set| set.len());
-        let mut found = match all.split_first() {
+        let mut found = match all[..] {
+            [] => self.live().clone(),
+            [only] => only.clone(),
             // The smallest first: the intersection is never larger, and most of the work is done on little.
-            Some((smallest, others)) => {
-                let mut found = *smallest & self.live();
+            [smallest, next, ref others @ ..] => {
+                let mut found = smallest & next;
                 others.iter().for_each(|set| found &= *set);
                 found
             }
-            None => self.live().clone(),
         };
         if query.pinned == Some(false) {
             found -= pinned;

@@ -261,6 +261,11 @@ impl LiveIndex {
         &self.live
     }
 
+    /// How many slots there are, live or not.
+    pub(super) fn slots(&self) -> u64 {
+        self.offsets.len() as u64
+    }
+
     pub(super) fn number(&self, slot: u32) -> u64 {
         self.first + u64::from(self.offsets[slot as usize])
     }
