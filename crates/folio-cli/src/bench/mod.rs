@@ -1,6 +1,7 @@
 //! `folio bench`: what durable work costs on this machine, beside what its disk can do at best.
 
 mod adds;
+pub(crate) mod fanout;
 mod processes;
 mod runs;
 mod shapes;

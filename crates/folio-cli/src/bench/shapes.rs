@@ -50,10 +50,15 @@ pub(super) fn new_run(steps: &Value) -> NewRun {
         ..Known::default()
     };
     let plan = plan::from_value(&plan(steps), &known).expect("the shapes are plans");
+    run_of(plan, BTreeMap::new())
+}
+
+/// A run of `plan` with `inputs`.
+pub(super) fn run_of(plan: plan::Plan, inputs: BTreeMap<String, Value>) -> NewRun {
     NewRun {
         plan,
         goal: None,
-        inputs: BTreeMap::new(),
+        inputs,
         folder: None,
         shell: Default::default(),
         plan_mode: Default::default(),

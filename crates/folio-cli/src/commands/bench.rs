@@ -1,16 +1,19 @@
-//! `folio bench`: what durable work costs on this machine.
+//! `folio bench`: what durable work costs on this machine, and whether runs of foreign questions come out as they are known to.
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use super::Context;
-use crate::bench::{Extent, measure};
+use crate::bench::{Extent, fanout, measure};
 use crate::error::{Exit, Failure};
 
 /// `folio bench`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Bench {
+    #[command(subcommand)]
+    of: Option<Of>,
     /// Measure less, in a few seconds instead of half a minute
     #[arg(long)]
     quick: bool,
@@ -19,15 +22,34 @@ pub(crate) struct Bench {
     folder: Option<PathBuf>,
 }
 
+/// What else is measured.
+#[derive(Debug, Subcommand)]
+enum Of {
+    /// Run questions that people took apart as plans whose answers are known
+    Fanout {
+        /// A list of questions as FanOutQA has them, as JSON: id, question, decomposition, depends_on, answer
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+}
+
 /// Carries out `folio bench`. What it writes is removed again.
 pub(crate) async fn run(context: &Context<'_>, bench: Bench) -> Result<Exit, Failure> {
     let parent = bench.folder.unwrap_or_else(std::env::temp_dir);
     let folder = parent.join(format!("folio-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|error| Failure::cannot("make", &folder.display().to_string(), error))?;
     let extent = if bench.quick { Extent::QUICK } else { Extent::FULL };
-    let measured = measure(&folder, extent, context.output).await;
+    let exit = match bench.of {
+        None => {
+            let measured = measure(&folder, extent, context.output).await;
+            measured.and_then(|measured| context.output.report(&measured).map(|()| Exit::Done))
+        }
+        Some(Of::Fanout { file }) => {
+            let found = fanout::measure(&folder, &file).await;
+            found.and_then(|found| context.output.report(&found).map(|()| found.exit()))
+        }
+    };
     // What cannot be removed is in the folder for temporary files, or in one that was named.
     let _removed = std::fs::remove_dir_all(&folder);
-    context.output.report(&measured?)?;
-    Ok(Exit::Done)
+    exit
 }

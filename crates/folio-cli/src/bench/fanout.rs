@@ -1,0 +1,283 @@
+//! `folio bench fanout`: questions that people took apart, run as plans whose answers are known.
+//!
+//! It shows that the shape of a plan and the way of results through it hold on data that nobody here made: every question
+//! becomes a task, what it was taken apart into becomes its plan, and what depends on something comes after it and reads it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::{self, Write as _};
+use std::path::Path;
+use std::time::Duration;
+
+use folio::engine::plan::{self, Known, Limits};
+use folio::engine::{Outcome, Output};
+use folio::runner::{NewRun, Runner, RunnerOptions};
+use folio::tools::Registry;
+use folio::{Folio, SpaceName};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::{millis, shapes};
+use crate::error::{Exit, Failure};
+use crate::output::{Report, Style};
+
+/// Levels of questions that are read.
+const DEPTH_MAX: usize = 7;
+/// Characters of a question that stand as the title of its task.
+const TITLE_CHARS: usize = 200;
+
+/// A question, what it was taken apart into, and its answer, as FanOutQA has it.
+#[derive(Debug, Deserialize)]
+struct Question {
+    #[serde(default)]
+    id: Value,
+    question: String,
+    #[serde(default)]
+    decomposition: Vec<Self>,
+    #[serde(default)]
+    depends_on: Vec<Value>,
+    #[serde(default)]
+    answer: Value,
+}
+
+/// What came of the questions of a file.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Fanout {
+    questions: usize,
+    /// Those that are no plan, and why.
+    refused: Vec<String>,
+    /// Plans in plans, with the outermost.
+    plans: usize,
+    nodes: usize,
+    depth: u32,
+    groups: usize,
+    /// What had to wait for something, and how often it did not.
+    dependencies: usize,
+    out_of_order: usize,
+    /// Answers that came back from where they were found, through every plan around, and those that did not.
+    answers: usize,
+    wrong: Vec<String>,
+    ms_per_node: f64,
+}
+
+impl Fanout {
+    /// Whether everything came out as it was known to.
+    pub(crate) fn exit(&self) -> Exit {
+        if self.out_of_order == 0 && self.wrong.is_empty() && self.refused.is_empty() {
+            Exit::Done
+        } else {
+            Exit::RunNotOk
+        }
+    }
+}
+
+impl Report for Fanout {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        let (questions, plans, nodes, depth) = (self.questions, self.plans, self.nodes, self.depth);
+        writeln!(
+            out,
+            "{questions} questions: {plans} plans, {} groups, {nodes} nodes, {depth} deep",
+            self.groups
+        )?;
+        writeln!(out, "{} answers came back, {} did not", self.answers, self.wrong.len())?;
+        writeln!(out, "{} had to wait, {} did not", self.dependencies, self.out_of_order)?;
+        writeln!(out, "{:.3} ms a node, every one durable", self.ms_per_node)?;
+        for line in self.wrong.iter().take(20) {
+            writeln!(out, "{} {line}", style.bad("wrong"))?;
+        }
+        for line in self.refused.iter().take(20) {
+            writeln!(out, "{} {line}", style.warning("refused"))?;
+        }
+        Ok(())
+    }
+}
+
+/// A plan that is being made of a question.
+#[derive(Default)]
+struct Made {
+    /// The answer of each task that has one, by its id.
+    answers: Map<String, Value>,
+    /// Which task waits for which.
+    waits: Vec<(String, String)>,
+    plans: usize,
+    groups: usize,
+    next: usize,
+}
+
+impl Made {
+    /// The steps that `questions` come to: groups one after the other, of what waits for nothing but what is in those before.
+    fn steps(&mut self, questions: &[Question], depth: usize) -> Result<Vec<Value>, String> {
+        if depth > DEPTH_MAX {
+            return Err(format!("is taken apart more than {DEPTH_MAX} times"));
+        }
+        self.plans += 1;
+        let names: Vec<String> = questions
+            .iter()
+            .map(|_| {
+                self.next += 1;
+                format!("q{}", self.next)
+            })
+            .collect();
+        let known: HashMap<&Value, usize> = questions
+            .iter()
+            .zip(0..)
+            .map(|(question, at)| (&question.id, at))
+            .collect();
+        let needs: Vec<Vec<usize>> = questions
+            .iter()
+            // What is named from elsewhere comes before all of these.
+            .map(|question| {
+                question
+                    .depends_on
+                    .iter()
+                    .filter_map(|id| known.get(id).copied())
+                    .collect()
+            })
+            .collect();
+        let mut levels: Vec<Vec<usize>> = Vec::new();
+        let mut done = vec![false; questions.len()];
+        while done.contains(&false) {
+            let is_due = |at: &usize| !done[*at] && needs[*at].iter().all(|first| done[*first]);
+            let due: Vec<usize> = (0..questions.len()).filter(is_due).collect();
+            if due.is_empty() {
+                return Err("has questions that wait for one another".to_owned());
+            }
+            due.iter().for_each(|at| done[*at] = true);
+            levels.push(due);
+        }
+        let mut steps = Vec::new();
+        for level in levels {
+            let mut tasks = Vec::new();
+            for at in level {
+                let first: Vec<&str> = needs[at].iter().map(|first| names[*first].as_str()).collect();
+                tasks.push(self.task(&questions[at], &names[at], &first, depth)?);
+            }
+            steps.push(match tasks.len() {
+                1 => tasks.remove(0),
+                _ => {
+                    self.groups += 1;
+                    json!({ "parallel": tasks })
+                }
+            });
+        }
+        Ok(steps)
+    }
+
+    /// A task that gives its answer, once what it waits for has given its own.
+    fn task(&mut self, question: &Question, name: &str, first: &[&str], depth: usize) -> Result<Value, String> {
+        self.waits
+            .extend(first.iter().map(|first| (name.to_owned(), (*first).to_owned())));
+        let title: String = question.question.chars().take(TITLE_CHARS).collect();
+        let seen: Vec<String> = first
+            .iter()
+            .map(|first| format!("{{{{ results.{first}.output.value.answer }}}}"))
+            .collect();
+        let read: Vec<Value> = first
+            .iter()
+            .map(|first| self.answers.get(*first).cloned().unwrap_or_default())
+            .collect();
+        self.answers.insert(name.to_owned(), question.answer.clone());
+        self.answers.insert(format!("{name}-seen"), read.into());
+        let value = json!({"answer": format!("{{{{ inputs.answers.{name} }}}}"), "seen": seen});
+        let echo = json!({"tool": "text", "args": {"op": "echo", "value": value}});
+        if question.decomposition.is_empty() {
+            return Ok(json!({"id": name, "title": raw(&title), "do": echo}));
+        }
+        let inner = format!("{name}-own");
+        let mut steps = self.steps(&question.decomposition, depth + 1)?;
+        let own = json!({"answer": format!("{{{{ inputs.answers.{name} }}}}"), "seen": []});
+        steps.push(json!({"id": inner, "do": {"tool": "text", "args": {"op": "echo", "value": own}}}));
+        let answer = format!("{{{{ results['{inner}'].output.value.answer }}}}");
+        let output = json!({"value": {"answer": answer, "seen": seen}});
+        Ok(json!({"id": name, "title": raw(&title), "plan": {"steps": steps, "output": output}}))
+    }
+}
+
+/// `text` as a template that gives it as it is.
+fn raw(text: &str) -> String {
+    format!("{{% raw %}}{}{{% endraw %}}", text.replace("{%", "{ %"))
+}
+
+/// Runs every question of `file` in a store in `folder`.
+pub(crate) async fn measure(folder: &Path, file: &Path) -> Result<Fanout, Failure> {
+    let text = std::fs::read_to_string(file).map_err(|error| Failure::file("read", file, &error))?;
+    let questions: Vec<Question> = serde_json::from_str(&text).map_err(|error| {
+        let message = format!("{} is no list of questions: {error}", file.display());
+        Failure::usage("input_not_json", message)
+    })?;
+    let folio = Folio::open(&format!("sqlite:{}", folder.join("fanout.db").display())).await?;
+    let space = folio.workspace(SpaceName::main());
+    let runner = Runner::new(space, Registry::with_builtins(), RunnerOptions::default());
+    let mut found = Fanout::default();
+    let mut elapsed = Duration::ZERO;
+    for (number, question) in (1..).zip(&questions) {
+        found.questions += 1;
+        let name = format!("question {number}");
+        match new_run(question) {
+            Ok((new, made)) => elapsed += run(&runner, new, &made, &name, &mut found).await?,
+            Err(why) => found.refused.push(format!("{name} {why}")),
+        }
+    }
+    found.ms_per_node = millis(elapsed) / f64::from(u32::try_from(found.nodes.max(1)).unwrap_or(u32::MAX));
+    Ok(found)
+}
+
+fn new_run(question: &Question) -> Result<(NewRun, Made), String> {
+    let mut made = Made::default();
+    let alone = std::slice::from_ref(question);
+    let steps = made.steps(alone, 0)?;
+    let mut plan = shapes::plan(&steps.into());
+    plan["inputs"] = json!({"answers": "object"});
+    let known = Known {
+        limits: Limits {
+            children: 1_000,
+            ..Limits::default()
+        },
+        ..Known::default()
+    };
+    let plan = plan::from_value(&plan, &known).map_err(|mistakes| format!("is no plan: {mistakes}"))?;
+    let inputs = BTreeMap::from([("answers".to_owned(), Value::Object(made.answers.clone()))]);
+    Ok((shapes::run_of(plan, inputs), made))
+}
+
+async fn run(runner: &Runner, new: NewRun, made: &Made, name: &str, found: &mut Fanout) -> Result<Duration, Failure> {
+    let began = Instant::now();
+    let (run, _) = runner.submit(new).await?;
+    let result = runner.drive(run).await?;
+    let elapsed = began.elapsed();
+    if result.status != Outcome::Ok {
+        found
+            .wrong
+            .push(format!("{name} ended {}: {}", result.status, result.notes));
+    }
+    let run = runner.load(run).await?;
+    let tree = run.tree();
+    let nodes: HashMap<&str, _> = tree.iter().map(|node| (node.slug(), node)).collect();
+    found.nodes += run.len();
+    found.plans += made.plans;
+    found.groups += made.groups;
+    found.depth = tree.iter().map(|node| node.depth).fold(found.depth, u32::max);
+    for (later, first) in &made.waits {
+        found.dependencies += 1;
+        let ended = nodes.get(first.as_str()).and_then(|node| node.finished_at);
+        let began = nodes.get(later.as_str()).and_then(|node| node.started_at);
+        let is_in_order = ended.zip(began).is_some_and(|(ended, began)| ended <= began);
+        found.out_of_order += usize::from(!is_in_order);
+    }
+    for (task, answer) in made.answers.iter().filter(|(task, _)| !task.ends_with("-seen")) {
+        let wanted = json!({"value": {"answer": answer, "seen": made.answers.get(&format!("{task}-seen"))}});
+        let output = nodes.get(task.as_str()).and_then(|node| node.result);
+        let output = match output.map(|result| &result.output) {
+            Some(Output::Inline(value)) => Value::clone(value),
+            _ => Value::Null,
+        };
+        if output == wanted {
+            found.answers += 1;
+        } else {
+            found
+                .wrong
+                .push(format!("{name}, {task}: {output} instead of {wanted}"));
+        }
+    }
+    Ok(elapsed)
+}

@@ -1,0 +1,73 @@
+//! `folio bench fanout`: questions that were taken apart run as plans, in order, and their answers come back.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Folio;
+
+fn question(id: &str, depends_on: &[&str], answer: Value, decomposition: Vec<Value>) -> Value {
+    json!({"id": id, "question": format!("What about {{{{ {id} }}}} {{% x %}}?"), "depends_on": depends_on, "answer": answer,
+        "decomposition": decomposition, "evidence": null})
+}
+
+#[test]
+fn answers_come_back_through_every_plan_in_the_order_of_what_they_need() {
+    let folio = Folio::new();
+    let years = vec![
+        question("c1", &[], json!(["1901", "1902"]), vec![]),
+        question("c2", &[], json!(7), vec![]),
+        question(
+            "c3",
+            &["c1", "c2"],
+            json!({"1901": "{{ no template }}"}),
+            vec![
+                question("d1", &[], json!(true), vec![]),
+                question("d2", &["d1"], json!(null), vec![]),
+            ],
+        ),
+        question("c4", &["c3"], json!("four"), vec![]),
+    ];
+    let questions = json!([
+        question("r", &[], json!({"x": 1.5}), years),
+        question("alone", &[], json!("yes"), vec![])
+    ]);
+    folio.file("questions.json", questions.to_string());
+    let found = folio.json(&["bench", "fanout", "questions.json"]);
+    for (key, wanted) in [
+        ("questions", json!(2)),
+        ("refused", json!([])),
+        ("plans", json!(4)),
+        ("groups", json!(1)),
+        ("dependencies", json!(4)),
+        ("out_of_order", json!(0)),
+        ("answers", json!(8)),
+        ("wrong", json!([])),
+    ] {
+        assert_eq!(found[key], wanted, "{key}: {found}");
+    }
+}
+
+#[test]
+fn what_waits_for_itself_is_refused_and_the_others_run() {
+    let folio = Folio::new();
+    let circle = vec![
+        question("a", &["b"], json!(1), vec![]),
+        question("b", &["a"], json!(2), vec![]),
+    ];
+    let questions = json!([
+        question("r", &[], json!(1), circle),
+        question("s", &["elsewhere"], json!(2), vec![])
+    ]);
+    folio.file("questions.json", questions.to_string());
+    let called = folio.call(&["bench", "fanout", "questions.json", "--json"]);
+    let found: Value = serde_json::from_str(&called.stdout).unwrap();
+    assert_eq!((called.code, &found["answers"]), (1, &json!(1)), "{found}");
+    assert_eq!(
+        found["refused"],
+        json!(["question 1 has questions that wait for one another"])
+    );
+    folio.file("none.json", "{}");
+    assert_eq!(folio.call(&["bench", "fanout", "none.json"]).code, 2);
+}
