@@ -3,7 +3,7 @@
 //! The engine decides what is due; this crate performs it, records what became of it in one commit with everything that
 //! it writes to memory, and asks again. It waits, retries, stops and reads the clock; it never decides.
 //!
-//! - [`runner`]: submit, drive, resume, cancel
+//! - [`runner`]: submit, drive, resume, cancel; `reads`: what is known of runs
 //! - `drive`: the loop of one run
 //! - [`models`]: the models of a runner, and one call of one of them; `brief`: what memory tells them first
 //! - `perform`: one call of a tool, from its permissions to its outcome
@@ -24,6 +24,7 @@ pub mod models;
 mod outputs;
 mod perform;
 mod prefer;
+mod reads;
 pub mod runner;
 mod steps;
 pub mod watch;
@@ -31,5 +32,6 @@ pub mod watch;
 pub use again::Replayed;
 pub use error::RunnerError;
 pub use models::{RunnerModel, RunnerModels};
+pub use reads::row_as_of;
 pub use runner::{NewRun, Runner, RunnerOptions, Submitted};
 pub use watch::Watch;

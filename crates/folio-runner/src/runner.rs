@@ -14,7 +14,7 @@ use folio_memory::trace::FAILED;
 use folio_memory::{Actor, Change, Role, RunId, Seq, ThreadKey, Timestamp, TraceNote, TurnId, TurnQuery};
 use folio_store::commit::RECORD_FORMAT;
 use folio_store::workspace::{TurnInput, Workspace, WorkspaceError};
-use folio_store::{Commit, Committed, Expected, OwnerId, Record, RunAppend, RunQuery, RunRow, StoreError};
+use folio_store::{Commit, Committed, Expected, Journal, OwnerId, Record, RunAppend, RunRow, StoreError};
 use folio_tools::{Registry, ShellPolicy};
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ use crate::models::RunnerModels;
 use crate::steps::model_tasks;
 
 /// What a run's row says while it goes on.
-const RUNNING: &str = "running";
+pub(crate) const RUNNING: &str = "running";
 /// Bytes of a goal that its turn keeps as input.
 const MAX_INPUT_BYTES: usize = 16 * 1024;
 
@@ -93,7 +93,7 @@ pub struct Submitted {
 /// Submits runs and drives them in this process. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Runner {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
@@ -125,12 +125,17 @@ impl Shared {
             .store()
             .journal(self.workspace.space(), id, Seq(0))
             .await?;
+        Ok((self.folded(id, &journal)?, journal.head))
+    }
+
+    /// The run that `journal` is of.
+    pub(crate) fn folded(&self, id: RunId, journal: &Journal) -> Result<Run, RunnerError> {
         let mut run = Run::new(id, Arc::clone(&self.templates));
         for (at, event) in &journal.events {
             run.apply(*at, event)
                 .map_err(|source| RunnerError::Journal { run: id, source })?;
         }
-        Ok((run, journal.head))
+        Ok(run)
     }
 }
 
@@ -646,32 +651,6 @@ impl Runner {
             reason: "the run's journal grew 100 times while the request was being written".to_owned(),
             source: None,
         }))
-    }
-
-    /// The run as its journal says now.
-    ///
-    /// # Errors
-    ///
-    /// `Store` or `Journal`.
-    pub async fn load(&self, run: RunId) -> Result<Run, RunnerError> {
-        Ok(self.shared.fold(run).await?.0)
-    }
-
-    /// The runs that have not ended and that no living process drives, oldest first.
-    ///
-    /// # Errors
-    ///
-    /// `Store`.
-    pub async fn unfinished(&self) -> Result<Vec<RunRow>, RunnerError> {
-        let workspace = &self.shared.workspace;
-        let query = RunQuery {
-            status: vec![RUNNING.to_owned()],
-            ..RunQuery::default()
-        };
-        let mut rows = workspace.store().runs(workspace.space(), &query).await?;
-        rows.retain(|row| !row.driven);
-        rows.reverse();
-        Ok(rows)
     }
 
     /// Ends the turns of runs that have ended while nobody ended their turns: the process was killed in between. How many

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use folio_engine::plan;
 use folio_engine::{NodeResult, Outcome, StopReason};
+use folio_memory::id::Ref;
 use folio_memory::{Actor, EntryQuery, PageQuery, PageRole, Role, RunId, SpaceName};
-use folio_runner::{NewRun, Runner, RunnerError, RunnerOptions, Watch};
+use folio_runner::{NewRun, Runner, RunnerError, RunnerOptions, Watch, row_as_of};
 use folio_store::sqlite::OpenOptions;
-use folio_store::{RandomIds, SqliteStore, SystemClock, Workspace};
+use folio_store::{RandomIds, RunRow, SqliteStore, SystemClock, Workspace};
 use folio_tools::{Registry, ShellPolicy};
 use serde_json::{Value, json};
 
@@ -99,6 +100,20 @@ async fn a_plan_runs_to_its_end_and_its_results_flow_forward() {
     let (run, result) = house.run(ECHO).await;
     assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
     assert_eq!(house.output(run, "d").await, json!({"inline": {"value": "deep2"}}));
+}
+
+#[tokio::test]
+async fn a_row_that_was_read_before_the_end_says_what_the_journal_says() {
+    let house = House::new();
+    let run = house.submit(ECHO).await.unwrap();
+    let (before, begun) = house.runner.seen(run).await.unwrap();
+    assert_eq!((before.status.as_str(), begun.result()), ("running", None));
+    house.runner.drive(run).await.unwrap();
+    let (after, ended) = house.runner.seen(run).await.unwrap();
+    assert_eq!((after.status.as_str(), after.driven), ("ok", false));
+    assert_eq!(after, house.runner.workspace().run(Ref::Id(run)).await.unwrap());
+    let stale = row_as_of(&ended, RunRow { driven: true, ..before });
+    assert_eq!((stale.status.as_str(), stale.driven), ("ok", false));
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use folio::memory::id::RunRef;
-use folio::runner::Watch;
+use folio::runner::{Watch, row_as_of};
 
 use super::Context;
 use crate::arguments::run_ref;
@@ -24,6 +24,7 @@ pub(crate) async fn run(context: &Context<'_>, show: Show) -> Result<Exit, Failu
     let row = workspace.run(show.run).await?;
     let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), row.id);
     let _events = watch.read().await?;
+    let row = row_as_of(watch.run(), row);
     let summary = follow::summary(&workspace, &row, watch.run()).await?;
     context
         .output

@@ -120,7 +120,7 @@ impl Mcp {
             Address::Page(page) => workspace.page_markdown(*page).await?,
             Address::Run(run) => {
                 let row = workspace.run(*run).await?;
-                let run = self.shared.runner.load(row.id).await?;
+                let (row, run) = self.shared.runner.seen(row.id).await?;
                 run_markdown(&row, &run)
             }
         };

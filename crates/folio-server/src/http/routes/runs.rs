@@ -136,8 +136,7 @@ async fn show(caller: Caller, _: Asked<Nothing>) -> Result<Answer<RunInFull>, Pr
 
 /// The run of `row` as it is now.
 pub(super) async fn full(caller: &Caller, row: &RunRow) -> Result<RunInFull, Problem> {
-    let row = caller.workspace.run(Ref::Id(row.id)).await?;
-    let run = caller.runner.load(row.id).await?;
+    let (row, run) = caller.runner.seen(row.id).await?;
     in_full(&caller.workspace, &row, &run).await
 }
 

@@ -266,8 +266,7 @@ async fn tell(call: &Call<'_>, done: u32, length: u32, line: &str) {
 
 async fn answer(call: &Call<'_>, id: RunId) -> Result<Answer, Problem> {
     let runner = &call.mcp.shared.runner;
-    let row = call.caller.workspace.run(RunRef::Id(id)).await?;
-    let run = runner.load(id).await?;
+    let (row, run) = runner.seen(id).await?;
     let mut structured = json!(run_in_full(&call.caller.workspace, &row, &run).await?);
     let report = structured["pages"]["report"].as_str().map(str::to_owned);
     if let Value::Object(fields) = &mut structured {

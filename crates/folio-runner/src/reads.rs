@@ -1,0 +1,64 @@
+//! What is known of runs.
+
+use folio_engine::Run;
+use folio_memory::Seq;
+use folio_memory::id::{Ref, RunId};
+use folio_store::{RunQuery, RunRow};
+
+use crate::error::RunnerError;
+use crate::runner::{RUNNING, Runner};
+
+impl Runner {
+    /// The run as its journal says now.
+    ///
+    /// # Errors
+    ///
+    /// `Store` or `Journal`.
+    pub async fn load(&self, run: RunId) -> Result<Run, RunnerError> {
+        Ok(self.shared.fold(run).await?.0)
+    }
+
+    /// The run with its row, of one moment: what a journal that grows meanwhile changes in the row is taken from the journal.
+    ///
+    /// # Errors
+    ///
+    /// `Store` or `Journal`.
+    pub async fn seen(&self, run: RunId) -> Result<(RunRow, Run), RunnerError> {
+        let workspace = &self.shared.workspace;
+        let journal = workspace.store().journal(workspace.space(), run, Seq(0)).await?;
+        let folded = self.shared.folded(run, &journal)?;
+        let mut row = workspace.run(Ref::Id(run)).await?;
+        row.head = journal.head;
+        if let Some((last, _)) = journal.events.last() {
+            row.updated_at = *last;
+        }
+        Ok((row_as_of(&folded, row), folded))
+    }
+
+    /// The runs that have not ended and that no living process drives, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// `Store`.
+    pub async fn unfinished(&self) -> Result<Vec<RunRow>, RunnerError> {
+        let workspace = &self.shared.workspace;
+        let query = RunQuery {
+            status: vec![RUNNING.to_owned()],
+            ..RunQuery::default()
+        };
+        let mut rows = workspace.store().runs(workspace.space(), &query).await?;
+        rows.retain(|row| !row.driven);
+        rows.reverse();
+        Ok(rows)
+    }
+}
+
+/// `row` with the status that `run` has: a row and a journal that were read one after the other are of two moments, and a
+/// run may have ended in between.
+#[must_use]
+pub fn row_as_of(run: &Run, mut row: RunRow) -> RunRow {
+    let ended = run.result().map(|result| result.status.as_str());
+    ended.unwrap_or(RUNNING).clone_into(&mut row.status);
+    row.driven &= ended.is_none();
+    row
+}
