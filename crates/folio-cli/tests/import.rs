@@ -69,6 +69,27 @@ fn a_knowledge_graph_is_found_by_what_was_observed() {
 }
 
 #[test]
+fn many_relations_are_written_in_commits_of_a_bounded_size() {
+    let folio = Folio::new();
+    let names: Vec<String> = (0..22).map(|number| format!("Node {number}")).collect();
+    let entity = |name| json!({"type": "entity", "name": name, "entityType": "node", "observations": []});
+    let mut graph: Vec<Value> = names.iter().map(entity).collect();
+    for from in &names {
+        let others = names.iter().filter(|to| *to != from);
+        graph.extend(others.map(|to| json!({"type": "relation", "from": from, "to": to, "relationType": "knows"})));
+    }
+    folio.file("memory.jsonl", lines(&graph));
+    let (code, imported) = folio.import("mcp-memory", "memory.jsonl");
+    assert_eq!(
+        (code, &imported["entries"], &imported["links"]),
+        (0, &json!(462), &json!(462)),
+        "{imported}"
+    );
+    let commits = folio.json(&["observe", "list"])["as_of"].as_u64().unwrap();
+    assert!(commits >= 5, "946 changes in {commits} commits");
+}
+
+#[test]
 fn tasks_of_a_list_stand_in_the_scratchbook_of_its_thread() {
     let folio = Folio::new();
     for number in 1..=11 {

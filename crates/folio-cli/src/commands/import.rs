@@ -13,7 +13,8 @@ use folio::{ThreadKey, Workspace};
 use folio_server::wire::Received;
 
 use super::export::amounts;
-use super::{Context, evict::source, import_foreign};
+use super::import_foreign::{self, bring_in};
+use super::{Context, evict::source};
 use crate::counting::{Counted, Counting};
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
@@ -28,7 +29,7 @@ const DEPTH_MAX: u32 = 8;
 pub(crate) struct Import {
     /// In which form
     #[arg(long, value_name = "FORM")]
-    pub(super) from: Origin,
+    from: Origin,
     /// The file, - for standard input, or the folder
     #[arg(value_name = "PATH")]
     pub(super) path: PathBuf,
@@ -106,7 +107,11 @@ pub(crate) async fn run(context: &Context<'_>, import: Import) -> Result<Exit, F
     let imported = match import.from {
         Origin::Folio => space(context, &workspace, &import).await?,
         Origin::Colony => books(context, &workspace, &import).await?,
-        _ => import_foreign::bring_in(context, &workspace, &import).await?,
+        Origin::McpMemory => bring_in(context, &workspace, &import, import_foreign::mcp_memory).await?,
+        Origin::ClaudeTasks => bring_in(context, &workspace, &import, import_foreign::claude_tasks).await?,
+        Origin::Beads => bring_in(context, &workspace, &import, import_foreign::beads).await?,
+        Origin::TaskMaster => bring_in(context, &workspace, &import, import_foreign::task_master).await?,
+        Origin::MemoryBank => bring_in(context, &workspace, &import, import_foreign::memory_bank).await?,
     };
     let exit = if imported.refused > 0 {
         Exit::RunNotOk

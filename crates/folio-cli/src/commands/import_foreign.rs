@@ -8,7 +8,7 @@ use folio::store::WorkspaceError;
 use folio::store::workspace::{ImportOptions, Imported, source_of};
 
 use super::Context;
-use super::import::{Import, Origin, read_text, text_of};
+use super::import::{Import, read_text, text_of};
 use crate::counting::Counting;
 use crate::error::Failure;
 
@@ -16,11 +16,15 @@ use crate::error::Failure;
 const FILES_MAX: usize = 10_000;
 const DEPTH_MAX: u32 = 8;
 
-/// Brings in what `import` names.
+/// Reads what a program keeps at a path.
+type Read = fn(&Path, &Destination) -> Result<Foreign, Failure>;
+
+/// Brings in what `import` names, as `read` reads it.
 pub(super) async fn bring_in(
     context: &Context<'_>,
     workspace: &Workspace,
     import: &Import,
+    read: Read,
 ) -> Result<Imported, Failure> {
     let to = Destination {
         space: workspace.space().clone(),
@@ -28,7 +32,7 @@ pub(super) async fn bring_in(
         source: source_of(&context.actor()),
         now: workspace.now(),
     };
-    let read = read(import, &to)?;
+    let read = read(&import.path, &to)?;
     let whole = (read.items.len() + read.links.len()) as u64;
     let mut counting = Counting::new(context.output);
     let mut progress = |so_far: &Imported| {
@@ -44,39 +48,44 @@ pub(super) async fn bring_in(
         .await?)
 }
 
-fn read(import: &Import, to: &Destination) -> Result<Foreign, Failure> {
-    let path = &import.path;
-    let name = path.display().to_string();
-    Ok(match import.from {
-        Origin::McpMemory => foreign::mcp_memory(&one(path, &["memory.jsonl", "memory.json"])?, to),
-        Origin::Beads => foreign::beads(&one(path, &[".beads/issues.jsonl", "issues.jsonl", "beads.jsonl"])?, to),
-        Origin::TaskMaster => {
-            let places = [".taskmaster/tasks/tasks.json", "tasks/tasks.json", "tasks.json"];
-            let text = one(path, &places)?;
-            foreign::task_master(&text, to)
-                .map_err(|error| Failure::from(WorkspaceError::from(error)).about_file(&name))?
-        }
-        Origin::ClaudeTasks => {
-            let mut files = many(path, "json")?;
-            // 2.json comes before 10.json.
-            files.sort_by_cached_key(|file| {
-                let (list, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
-                let number = name.trim_end_matches(".json").parse().unwrap_or(u64::MAX);
-                (list.to_owned(), number, name.to_owned())
-            });
-            foreign::claude_tasks(&files, to)
-        }
-        Origin::MemoryBank => {
-            let whole = path.canonicalize();
-            let whole = whole.map_err(|error| Failure::file("read", path, &error))?;
-            let folder = whole
-                .file_name()
-                .and_then(|name| name.to_str())
-                .unwrap_or("memory-bank");
-            foreign::memory_bank(folder, &many(path, "md")?, to)
-        }
-        Origin::Folio | Origin::Colony => Foreign::default(),
-    })
+pub(super) fn mcp_memory(path: &Path, to: &Destination) -> Result<Foreign, Failure> {
+    let text = one(path, &["memory.jsonl", "memory.json"])?;
+    Ok(foreign::mcp_memory(&text, to))
+}
+
+pub(super) fn beads(path: &Path, to: &Destination) -> Result<Foreign, Failure> {
+    let text = one(path, &[".beads/issues.jsonl", "issues.jsonl", "beads.jsonl"])?;
+    Ok(foreign::beads(&text, to))
+}
+
+pub(super) fn task_master(path: &Path, to: &Destination) -> Result<Foreign, Failure> {
+    let places = [".taskmaster/tasks/tasks.json", "tasks/tasks.json", "tasks.json"];
+    let text = one(path, &places)?;
+    let about = |error| Failure::from(WorkspaceError::from(error)).about_file(&path.display().to_string());
+    foreign::task_master(&text, to).map_err(about)
+}
+
+pub(super) fn claude_tasks(path: &Path, to: &Destination) -> Result<Foreign, Failure> {
+    let mut files = many(path, "json")?;
+    // 2.json comes before 10.json.
+    files.sort_by_cached_key(|file| {
+        let (list, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
+        let number = name.trim_end_matches(".json").parse().unwrap_or(u64::MAX);
+        (list.to_owned(), number, name.to_owned())
+    });
+    Ok(foreign::claude_tasks(&files, to))
+}
+
+pub(super) fn memory_bank(path: &Path, to: &Destination) -> Result<Foreign, Failure> {
+    let whole = path
+        .canonicalize()
+        .map_err(|error| Failure::file("read", path, &error))?;
+    let folder = whole.file_name().and_then(|name| name.to_str());
+    Ok(foreign::memory_bank(
+        folder.unwrap_or("memory-bank"),
+        &many(path, "md")?,
+        to,
+    ))
 }
 
 /// The text of the file at `path`, or, if that is a folder, of the first of `places` in it that is there.

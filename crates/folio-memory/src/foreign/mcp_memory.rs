@@ -59,19 +59,10 @@ fn required(record: &mut Map<String, Value>, key: &str) -> Result<String, Invali
         .ok_or_else(|| Invalid::new("foreign_malformed", key, "is missing, or no text"))
 }
 
-fn page_id(gathered: &Gathered<'_>, entity: &str) -> PageId {
-    PageId::derived(&["foreign", gathered.form, gathered.to.space.as_str(), entity])
-}
-
 fn entity(gathered: &mut Gathered<'_>, mut record: Map<String, Value>) -> Result<(), Invalid> {
     let name = required(&mut record, "name")?;
     let sort = text(&mut record, "entityType");
-    if gathered
-        .foreign
-        .pages
-        .iter()
-        .any(|page| page.id == page_id(gathered, &name))
-    {
+    if gathered.pages.contains(&gathered.page_id(&name)) {
         let message = format!("the entity {name:?} is there twice");
         return Err(Invalid::new("item_twice", "name", message));
     }
@@ -105,25 +96,21 @@ fn relation(gathered: &mut Gathered<'_>, mut record: Map<String, Value>) -> Resu
     let from = required(&mut record, "from")?;
     let to = required(&mut record, "to")?;
     let sort = required(&mut record, "relationType")?;
-    let (src, dst) = (page_id(gathered, &from), page_id(gathered, &to));
-    let is_there = |page| gathered.foreign.pages.iter().any(|known| known.id == page);
-    let (has_src, has_dst) = (is_there(src), is_there(dst));
-    if !has_src {
+    let (src, dst) = (gathered.page_id(&from), gathered.page_id(&to));
+    if !gathered.pages.contains(&src) {
         let message = format!("there is no entity {from:?}");
         return Err(Invalid::new("end_missing", "from", message));
     }
     let context = json!({"entity": from, "relation": {"type": sort, "to": to}});
     let said = format!("{from} {sort} {to}");
     observe(gathered, src, &from, said.clone(), vec!["relation".to_owned()], context);
-    if has_dst {
+    if gathered.pages.contains(&dst) {
         let link = Link {
             src: src.to_string(),
             rel: Relation::References,
             dst: dst.to_string(),
         };
-        if !gathered.foreign.links.iter().any(|(_, known)| *known == link) {
-            gathered.foreign.links.push((said, link));
-        }
+        gathered.add_link(said, link);
     }
     Ok(())
 }

@@ -102,7 +102,9 @@ struct Gathered<'d> {
     form: &'static str,
     to: &'d Destination,
     foreign: Foreign,
+    pages: HashSet<PageId>,
     entries: HashSet<EntryId>,
+    links: HashSet<Link>,
 }
 
 impl<'d> Gathered<'d> {
@@ -111,7 +113,9 @@ impl<'d> Gathered<'d> {
             form,
             to,
             foreign: Foreign::default(),
+            pages: HashSet::new(),
             entries: HashSet::new(),
+            links: HashSet::new(),
         }
     }
 
@@ -120,18 +124,29 @@ impl<'d> Gathered<'d> {
         EntryId::derived(&["foreign", self.form, self.to.space.as_str(), list, name])
     }
 
-    /// Adds a page called `name`.
+    /// The id of the page that is called `name`.
+    fn page_id(&self, name: &str) -> PageId {
+        PageId::derived(&["foreign", self.form, self.to.space.as_str(), name])
+    }
+
+    /// Adds a page called `name`; what is there already stays.
     fn page(&mut self, name: &str, fields: PageFields) -> PageId {
-        let id = PageId::derived(&["foreign", self.form, self.to.space.as_str(), name]);
-        self.foreign.pages.push(NewPage { id, fields });
-        id
+        self.add_page(NewPage {
+            id: self.page_id(name),
+            fields,
+        })
     }
 
     /// The scratchbook of `thread`.
     fn book(&mut self, thread: &ThreadKey) -> PageId {
         let (id, fields) = scratchbook::page_of(&self.to.space, thread);
-        if !self.foreign.pages.iter().any(|page| page.id == id) {
-            self.foreign.pages.push(NewPage { id, fields });
+        self.add_page(NewPage { id, fields })
+    }
+
+    fn add_page(&mut self, page: NewPage) -> PageId {
+        let id = page.id;
+        if self.pages.insert(id) {
+            self.foreign.pages.push(page);
         }
         id
     }
@@ -211,12 +226,18 @@ impl<'d> Gathered<'d> {
             let message = "one end of it is not there";
             return self.refuse(name, Invalid::new("end_missing", "link", message));
         }
-        let link = Link {
-            src: src.to_string(),
-            rel,
-            dst: dst.to_string(),
-        };
-        if !self.foreign.links.iter().any(|(_, known)| *known == link) {
+        self.add_link(
+            name,
+            Link {
+                src: src.to_string(),
+                rel,
+                dst: dst.to_string(),
+            },
+        );
+    }
+
+    fn add_link(&mut self, name: String, link: Link) {
+        if self.links.insert(link.clone()) {
             self.foreign.links.push((name, link));
         }
     }

@@ -45,6 +45,7 @@ impl Workspace {
                 fields,
             };
             self.import_page(&mut incoming, line, self.space()).await?;
+            self.write_full_batch(&mut incoming, progress).await?;
         }
         let mut none = Lines::none();
         for ForeignItem { name, new, changed } in foreign.items {
@@ -65,13 +66,11 @@ impl Workspace {
             if incoming.report.present == present {
                 incoming.report.adapted(&name, &changed);
             }
-            if incoming.is_full() {
-                self.write_batch(&mut incoming).await?;
-                progress(&incoming.report);
-            }
+            self.write_full_batch(&mut incoming, progress).await?;
         }
         for (name, link) in foreign.links {
             self.import_link(&mut incoming, name, link).await?;
+            self.write_full_batch(&mut incoming, progress).await?;
         }
         self.write_batch(&mut incoming).await?;
         progress(&incoming.report);

@@ -130,11 +130,6 @@ impl<'a> Incoming<'a> {
             read: (0, 0, 0),
         }
     }
-
-    /// Whether what was read is enough for a commit.
-    pub(super) fn is_full(&self) -> bool {
-        self.changes.len() >= BATCH || self.bytes >= BATCH_BYTES
-    }
 }
 
 impl Workspace {
@@ -191,10 +186,7 @@ impl Workspace {
                     incoming.report.refuse(&name, &invalid);
                 }
             }
-            if incoming.is_full() {
-                self.write_batch(&mut incoming).await?;
-                progress(&incoming.report);
-            }
+            self.write_full_batch(&mut incoming, progress).await?;
         }
         self.write_batch(&mut incoming).await?;
         self.erase_again(&mut incoming).await?;
@@ -205,6 +197,19 @@ impl Workspace {
         }
         progress(&incoming.report);
         Ok(incoming.report)
+    }
+
+    /// Writes what was read if it is enough for a commit.
+    pub(super) async fn write_full_batch(
+        &self,
+        incoming: &mut Incoming<'_>,
+        progress: &mut (dyn FnMut(&Imported) + Send),
+    ) -> Result<(), WorkspaceError> {
+        if incoming.changes.len() >= BATCH || incoming.bytes >= BATCH_BYTES {
+            self.write_batch(incoming).await?;
+            progress(&incoming.report);
+        }
+        Ok(())
     }
 
     pub(super) async fn write_batch(&self, incoming: &mut Incoming<'_>) -> Result<(), WorkspaceError> {
