@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use folio_engine::{Event, NodeId, Output, Run};
+use folio_engine::{Event, Output, Run};
 use folio_memory::RunId;
 use folio_memory::passage::{self, Part, PartRead};
 use folio_store::{Blob, BlobHash, ErrorKind, Workspace};
@@ -81,10 +81,7 @@ impl ResultSource for JournalResults {
         for (at, event) in &journal.events {
             run.apply(*at, event).map_err(|error| error.to_string())?;
         }
-        let view = match node.parse::<NodeId>() {
-            Ok(id) => run.node(id),
-            Err(_) => run.node_at(node),
-        };
+        let view = run.node_named(node);
         let view = view.ok_or_else(|| format!("there is no node {node:?} in this run"))?;
         let result = view.result.ok_or_else(|| format!("{node} has no result yet"))?;
         match &result.output {

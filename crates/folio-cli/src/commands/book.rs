@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use folio::memory::id::EntryRef;
-use folio::memory::{EntryKind, Owner, State, Status, Tag};
+use folio::memory::{EntryKind, Owner, Status, Tag};
 use folio::store::Written;
 use folio::store::workspace::{BookFilter, Guard, ViewRequest};
 use folio::{ItemInput, ItemPatch, Workspace};
@@ -17,9 +17,6 @@ use crate::report::item::ScratchItem;
 use crate::report::list::{List, remark};
 use crate::report::view::ViewShape;
 use crate::report::written::{self, OneOrMore};
-
-/// Items that stand beside a view.
-const ITEMS: usize = 40;
 
 /// `folio book`.
 #[derive(Debug, Subcommand)]
@@ -343,15 +340,10 @@ async fn view(context: &Context<'_>, workspace: &Workspace, view: View) -> Resul
         ..ViewRequest::of(context.settings.thread.clone())
     };
     let found = workspace.view(request, &view.model.counter(context)).await?;
-    let live = BookFilter {
-        status: Status::ALL
-            .into_iter()
-            .filter(|status| status.state() == State::Live)
-            .collect(),
-        limit: ITEMS,
-        ..BookFilter::default()
-    };
-    let items = workspace.book_items(&context.settings.thread, live).await?.items;
+    let items = workspace
+        .book_items(&context.settings.thread, BookFilter::beside_a_view())
+        .await?
+        .items;
     let shape = ViewShape::of(&found, &items);
     context.output.report(&shape)?;
     let (tokens, omitted) = (shape.receipt.tokens, shape.receipt.omitted());

@@ -1,7 +1,7 @@
 //! `folio cancel`: asks for a run, or a part of it, to be stopped.
 
 use clap::Args;
-use folio::engine::NodeId;
+use folio::engine::{NodeId, Run};
 use folio::memory::id::RunRef;
 use folio::runner::{Runner, RunnerOptions};
 use folio::tools::Registry;
@@ -52,10 +52,12 @@ pub(crate) async fn run(context: &Context<'_>, cancel: Cancel) -> Result<Exit, F
 
 /// The node of a run that is called `name`, by its path or its id.
 pub(super) async fn node_called(runner: &Runner, row: &folio::store::RunRow, name: &str) -> Result<NodeId, Failure> {
-    let run = runner.load(row.id).await?;
-    let by_id = name.parse::<NodeId>().ok().filter(|id| run.node(*id).is_some());
-    let found = by_id.or_else(|| run.node_at(name).map(|view| view.id));
-    found.ok_or_else(|| {
+    node_of(&runner.load(row.id).await?, row, name)
+}
+
+/// The same in a run that was read.
+pub(super) fn node_of(run: &Run, row: &folio::store::RunRow, name: &str) -> Result<NodeId, Failure> {
+    run.node_named(name).map(|view| view.id).ok_or_else(|| {
         Failure::new(
             Exit::NotFound,
             "not_found",

@@ -7,17 +7,18 @@ use std::process::Command;
 
 use clap::Args;
 use folio::engine::event::PlanDifference;
-use folio::engine::plan::{ShownStep, to_markdown, to_yaml_steps};
+use folio::engine::plan::{to_markdown, to_yaml_steps};
 use folio::engine::run::ShownPlan;
 use folio::engine::{NodeId, NodeState, Run};
 use folio::memory::id::RunRef;
 use folio::runner::{Runner, RunnerError};
 use folio::store::RunRow;
+use folio_server::wire::StepState;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Context;
-use super::cancel::node_called;
+use super::cancel::node_of;
 use super::people::{driven_later, runner};
 use super::plan::{mistakes, text_in};
 use crate::arguments::run_ref;
@@ -74,19 +75,9 @@ struct PlanShape {
     editable: bool,
     steps: Value,
     /// How its steps stand, those in groups included.
-    states: Vec<StateShape>,
+    states: Vec<StepState>,
     #[serde(skip)]
     markdown: String,
-}
-
-#[derive(Debug, Serialize)]
-struct StateShape {
-    id: String,
-    title: String,
-    /// `waiting`, `running`, or how it ended.
-    status: String,
-    /// Whether an edit may change it.
-    editable: bool,
 }
 
 impl Report for PlanShape {
@@ -129,7 +120,7 @@ impl Place {
         let row = runner.row(run).await?;
         let run = runner.load(row.id).await?;
         let node = match node {
-            Some(name) => node_called(runner, &row, name).await?,
+            Some(name) => node_of(&run, &row, name)?,
             None => NodeId::root(row.id),
         };
         let plan = run.shown_plan(node).ok_or_else(|| {
@@ -187,8 +178,6 @@ impl Place {
 
     fn shape(&self) -> PlanShape {
         let steps: Vec<Value> = self.plan.steps.iter().map(|shown| json!(shown.step)).collect();
-        let mut states = Vec::new();
-        self.plan.steps.iter().for_each(|step| add_states(step, &mut states));
         PlanShape {
             run: self.row.handle.to_string(),
             run_id: self.row.id.to_string(),
@@ -197,25 +186,10 @@ impl Place {
             plan_version: self.plan.version,
             editable: self.is_editable(),
             steps: steps.into(),
-            states,
+            states: StepState::all_of(&self.plan.steps),
             markdown: self.markdown(),
         }
     }
-}
-
-fn add_states(shown: &ShownStep, states: &mut Vec<StateShape>) {
-    let status = match (&shown.outcome, shown.mark) {
-        (Some(outcome), _) => outcome.clone(),
-        (None, ' ') => "waiting".to_owned(),
-        (None, _) => "running".to_owned(),
-    };
-    states.push(StateShape {
-        id: shown.slug.clone(),
-        title: shown.title.clone(),
-        status,
-        editable: shown.is_open,
-    });
-    shown.members.iter().for_each(|member| add_states(member, states));
 }
 
 /// Carries out `folio plan show`.

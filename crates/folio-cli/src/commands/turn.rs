@@ -5,6 +5,7 @@ use folio::Workspace;
 use folio::memory::id::{Ref, TurnRef};
 use folio::memory::turn::{Turn, TurnQuery};
 use folio::store::workspace::TurnInput;
+use folio_server::wire::{manifest_line, touched_line};
 use serde_json::json;
 
 use super::context::{assembled, counter};
@@ -174,27 +175,8 @@ async fn show(context: &Context<'_>, show: Show) -> Result<Exit, Failure> {
         "entries": export.entries(),
         "touched": export.touched.len(),
     });
-    let of = |exported: &folio::store::workspace::Exported, record: &str, with_text: bool| {
-        let mut line = json!({
-            "record": record,
-            "observation_id": exported.listed.id,
-            "handle": exported.listed.handle,
-            "version": exported.listed.version,
-            "hash": exported.listed.hash,
-        });
-        if let Some(old) = exported.touched.filter(|_| record == "touched") {
-            line["old_version"] = json!(old);
-        }
-        if with_text {
-            line["entry"] = json!(exported.entry.as_ref().map(|entry| Observation::of(entry, now)));
-            if let Some(entry) = &exported.entry {
-                line["kind"] = json!(entry.kind);
-            }
-        }
-        line
-    };
-    let touched = touched.iter().map(|exported| of(exported, "touched", true));
-    let all = all.iter().map(|exported| of(exported, "entry", show.full));
+    let touched = touched.iter().map(|exported| touched_line(exported, now));
+    let all = all.iter().map(|exported| manifest_line(exported, show.full, now));
     for line in std::iter::once(head).chain(touched).chain(all) {
         context.output.line(&line)?;
     }

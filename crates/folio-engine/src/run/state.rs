@@ -324,6 +324,13 @@ impl Run {
             .map(|index| self.view(index))
     }
 
+    /// The node that `name` means: its id, or its path as [`Self::node_at`] takes it.
+    #[must_use]
+    pub fn node_named(&self, name: &str) -> Option<NodeView<'_>> {
+        let by_id = name.parse().ok().and_then(|id| self.node(id));
+        by_id.or_else(|| self.node_at(name))
+    }
+
     /// The nodes whose call began and has no outcome.
     #[must_use]
     pub fn in_flight(&self) -> Vec<NodeId> {

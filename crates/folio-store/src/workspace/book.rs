@@ -1,6 +1,6 @@
 //! The scratchbook of a thread: notes, todos and tasks.
 
-use folio_memory::entry::Status;
+use folio_memory::entry::{State, Status};
 use folio_memory::id::EntryRef;
 use folio_memory::lifecycle;
 use folio_memory::query::MAX_LIMIT;
@@ -25,6 +25,22 @@ pub struct BookFilter {
     pub tags: Vec<Tag>,
     /// How many at most; 0 is as many as one answer gives.
     pub limit: usize,
+}
+
+/// Items that stand beside a view.
+const BESIDE_A_VIEW: usize = 40;
+
+impl BookFilter {
+    /// What stands beside a view: the first forty of what is live.
+    #[must_use]
+    pub fn beside_a_view() -> Self {
+        let live = Status::ALL.into_iter().filter(|status| status.state() == State::Live);
+        Self {
+            status: live.collect(),
+            limit: BESIDE_A_VIEW,
+            ..Self::default()
+        }
+    }
 }
 
 impl Workspace {

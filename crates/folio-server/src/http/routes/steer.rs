@@ -3,7 +3,7 @@
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
 use folio::engine::event::{Always, PlanDifference};
-use folio::engine::plan::{ShownStep, to_markdown};
+use folio::engine::plan::to_markdown;
 use folio::engine::{NodeId, Run};
 use folio::memory::id::Ref;
 use folio::store::RunRow;
@@ -19,6 +19,7 @@ use crate::http::describe::about;
 use crate::http::input::{Body, Text, body_invalid};
 use crate::http::problem::Problem;
 use crate::http::query::{Asked, Fields, Nothing};
+use crate::wire::StepState;
 use crate::wire::run::RunInFull;
 
 const GROUP: &str = "people";
@@ -75,19 +76,9 @@ struct PlanShape {
     plan_version: u32,
     /// In the form in which plans are written.
     steps: Value,
-    states: Vec<StateShape>,
+    states: Vec<StepState>,
     /// The same steps as people edit them.
     markdown: String,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct StateShape {
-    id: String,
-    title: String,
-    /// `waiting`, `running`, or how it ended.
-    status: String,
-    /// Whether an edit may change it.
-    editable: bool,
 }
 
 impl PlanShape {
@@ -97,33 +88,16 @@ impl PlanShape {
             let what = if path.is_empty() { "the run" } else { path };
             Problem::not_found("no_plan", format!("{what} has no plan yet"))
         })?;
-        let mut states = Vec::new();
-        plan.steps.iter().for_each(|step| add_states(step, &mut states));
         Ok(Self {
             run_id: row.id.to_string(),
             node_id: node.to_string(),
             path: path.to_owned(),
             plan_version: plan.version,
             steps: plan.steps.iter().map(|shown| json!(shown.step)).collect(),
-            states,
+            states: StepState::all_of(&plan.steps),
             markdown: to_markdown(&plan.steps),
         })
     }
-}
-
-fn add_states(shown: &ShownStep, states: &mut Vec<StateShape>) {
-    let status = match (&shown.outcome, shown.mark) {
-        (Some(outcome), _) => outcome.clone(),
-        (None, ' ') => "waiting".to_owned(),
-        (None, _) => "running".to_owned(),
-    };
-    states.push(StateShape {
-        id: shown.slug.clone(),
-        title: shown.title.clone(),
-        status,
-        editable: shown.is_open,
-    });
-    shown.members.iter().for_each(|member| add_states(member, states));
 }
 
 /// The run of the path and the part of it that `?node=` names by its path or its id.
@@ -132,13 +106,15 @@ async fn place(caller: &Caller, part: Part) -> Result<(RunRow, Run, NodeId), Pro
     let run = caller.runner.load(row.id).await?;
     let node = match part.node {
         None => NodeId::root(row.id),
-        Some(name) => {
-            let by_id = name.parse::<NodeId>().ok().filter(|id| run.node(*id).is_some());
-            let found = by_id.or_else(|| run.node_at(&name).map(|view| view.id));
-            found.ok_or_else(|| Problem::not_found("not_found", format!("{} has no node {name}", row.handle)))?
-        }
+        Some(name) => node_named(&row, &run, &name)?,
     };
     Ok((row, run, node))
+}
+
+/// The node of `run` that `name` means, by its path or its id.
+fn node_named(row: &RunRow, run: &Run, name: &str) -> Result<NodeId, Problem> {
+    let missing = || Problem::not_found("not_found", format!("{} has no node {name}", row.handle));
+    run.node_named(name).map(|view| view.id).ok_or_else(missing)
 }
 
 /// The plan as it stands; the header `ETag` is its version.
@@ -192,10 +168,7 @@ async fn fork(caller: Caller, _: Asked<Nothing>, Body(input): Body<ForkInput>) -
     caller.may_steer()?;
     let row = caller.run_row().await?;
     let run = caller.runner.load(row.id).await?;
-    let at = input.at;
-    let by_id = at.parse::<NodeId>().ok().filter(|id| run.node(*id).is_some());
-    let node = by_id.or_else(|| run.node_at(&at).map(|view| view.id));
-    let node = node.ok_or_else(|| Problem::not_found("not_found", format!("{} has no node {at}", row.handle)))?;
+    let node = node_named(&row, &run, &input.at)?;
     let (who, thread) = (caller.actor.clone(), caller.thread());
     let (id, _) = caller.runner.fork(row.id, node, thread, who, input.paused).await?;
     if !input.paused {

@@ -10,7 +10,7 @@ use folio::memory::id::{EntryRef, Ref};
 use folio::memory::passage::Part;
 use folio::memory::scratchbook::{ItemInput, ItemPatch, ScratchItem, page_of};
 use folio::memory::tokens::for_model;
-use folio::memory::{Entry, EntryKind, State, Status};
+use folio::memory::{Entry, EntryKind, Status};
 use folio::store::workspace::{BookFilter, Eviction, Offload, ViewRequest};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -26,8 +26,6 @@ use crate::http::problem::Problem;
 use crate::http::query::{Asked, Fields, Nothing, wrong};
 use crate::wire::{Conversation, EvictedShape, List, PassageShape, ReadOn, SaidShape, ViewShape, Written};
 
-/// Items that stand beside a view.
-const ITEMS: usize = 40;
 /// Items that a list gives when nothing is said.
 const LIMIT_DEFAULT: usize = 40;
 /// Bytes of a text that one answer gives when nothing is said.
@@ -140,15 +138,7 @@ async fn view(caller: Caller, Asked(budget): Asked<Budget>) -> Result<Answer<Vie
     };
     let tokens = for_model(budget.model.as_deref().unwrap_or_default());
     let view = workspace.view(request, &tokens).await?;
-    let live = BookFilter {
-        status: Status::ALL
-            .into_iter()
-            .filter(|status| status.state() == State::Live)
-            .collect(),
-        limit: ITEMS,
-        ..BookFilter::default()
-    };
-    let items = workspace.book_items(&thread, live).await?.items;
+    let items = workspace.book_items(&thread, BookFilter::beside_a_view()).await?.items;
     Ok(Answer::of(ViewShape::of(&view, &items)))
 }
 

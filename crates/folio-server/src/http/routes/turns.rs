@@ -8,7 +8,7 @@ use folio::memory::Seq;
 use folio::memory::id::{Ref, TurnRef};
 use folio::memory::tokens::for_model;
 use folio::memory::turn::TurnQuery;
-use folio::store::workspace::{ContextRequest, Exported, TraceQuery, TurnInput};
+use folio::store::workspace::{ContextRequest, TraceQuery, TurnInput};
 use folio::{ThreadKey, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -23,6 +23,7 @@ use crate::http::problem::Problem;
 use crate::http::query::{Asked, Fields, Nothing};
 use crate::wire::{
     BegunShape, ContextShape, EndedShape, GoalShape, List, Observation, ReceiptShape, TraceLine, TurnShape,
+    manifest_line, touched_line,
 };
 
 /// Turns that a list gives when nothing is said.
@@ -265,8 +266,8 @@ async fn export_of(caller: Caller, Asked(asked): Asked<HowMuch>, headers: Header
     let now = workspace.now();
     let touched = workspace.exported(&export, false).await?;
     let all = workspace.exported(&export, true).await?;
-    let touched: Vec<Value> = touched.iter().map(|one| line(one, "touched", true, now)).collect();
-    let manifest: Vec<Value> = all.iter().map(|one| line(one, "entry", asked.full, now)).collect();
+    let touched: Vec<Value> = touched.iter().map(|one| touched_line(one, now)).collect();
+    let manifest: Vec<Value> = all.iter().map(|one| manifest_line(one, asked.full, now)).collect();
     let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
     if accepted.is_some_and(|accepted| accepted.contains(LINES)) {
         let head = json!({
@@ -289,27 +290,6 @@ async fn export_of(caller: Caller, Asked(asked): Asked<HowMuch>, headers: Header
         manifest,
     };
     Ok(Answer::<_>::of(shape).into_response())
-}
-
-/// A line of an export.
-fn line(exported: &Exported, record: &str, with_text: bool, now: Timestamp) -> Value {
-    let mut line = json!({
-        "record": record,
-        "observation_id": exported.listed.id,
-        "handle": exported.listed.handle,
-        "version": exported.listed.version,
-        "hash": exported.listed.hash,
-    });
-    if let Some(old) = exported.touched.filter(|_| record == "touched") {
-        line["old_version"] = json!(old);
-    }
-    if with_text {
-        line["entry"] = json!(exported.entry.as_ref().map(|entry| Observation::of(entry, now)));
-        if let Some(entry) = &exported.entry {
-            line["kind"] = json!(entry.kind);
-        }
-    }
-    line
 }
 
 async fn receipts(caller: Caller, _: Asked<Nothing>) -> Result<Answer<List<ReceiptShape>>, Problem> {
