@@ -1,0 +1,148 @@
+// A store of its own, the program that serves it, and browsers that look at it.
+//
+// ./test says what to use: FOLIO (the program), BROWSER (Chromium) and PACKAGES (where playwright-core is). With UI set to a
+// folder, the files of the page come from there, so that they can be tried without compiling.
+
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const { FOLIO, BROWSER, PACKAGES, UI } = process.env;
+const require = createRequire(join(PACKAGES, 'package.json'));
+const { chromium } = require('playwright-core');
+// Looks for what keeps people from using a page.
+const { AxeBuilder } = require('@axe-core/playwright');
+
+const QUIET = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+  '--disable-component-update', '--disable-sync'];
+/** Milliseconds after which what was waited for has not come. */
+const PATIENCE = 20_000;
+
+export class House {
+  static async open(serve = []) {
+    const house = new House();
+    house.folder = mkdtempSync(join(tmpdir(), 'folio-ui-'));
+    house.store = `sqlite:${join(house.folder, 'store.db')}`;
+    house.browser = await chromium.launch({ executablePath: BROWSER, args: QUIET, timeout: PATIENCE });
+    house.serving = serve;
+    return house;
+  }
+
+  /** Calls the program and gives what it printed. */
+  folio(...words) {
+    const options = { cwd: this.folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], timeout: 120_000, maxBuffer: 1 << 28 };
+    return execFileSync(FOLIO, ['--store', this.store, '--thread', 'main', ...words], options);
+  }
+
+  file(name, content) {
+    writeFileSync(join(this.folder, name), typeof content === 'string' ? content : JSON.stringify(content));
+  }
+
+  /** Serves at a free port, or at the one that it had. */
+  async serve(...more) {
+    const at = this.base ? new URL(this.base).host : this.listen ?? '127.0.0.1:0';
+    const words = ['--store', this.store, 'serve', '--listen', at, '--attended', ...this.serving, ...more];
+    this.server = spawn(FOLIO, words, { cwd: this.folder, stdio: ['ignore', 'pipe', 'pipe'] });
+    let said = '';
+    this.server.stderr.on('data', (data) => { said += data; });
+    this.base = await new Promise((done, failed) => {
+      let out = '';
+      this.server.stdout.on('data', (data) => { out += data; if (out.includes('\n')) done(out.trim().replace(/\/$/, '')); });
+      this.server.once('exit', (code) => failed(new Error(`folio serve ended with ${code}: ${said}`)));
+    });
+    this.base = this.base.replace('0.0.0.0', '127.0.0.1');
+  }
+
+  async stop() {
+    const { server } = this;
+    this.server = null;
+    if (!server || server.exitCode !== null) return;
+    const over = new Promise((done) => server.once('exit', done));
+    server.kill('SIGTERM');
+    await over;
+  }
+
+  async close() {
+    await this.browser?.close();
+    await this.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** Asks the server, as any program does. */
+  async ask(method, path, body) {
+    const headers = { 'content-type': 'application/json', ...(this.token ? { authorization: `Bearer ${this.token}` } : {}) };
+    const answer = await fetch(`${this.base}/v1/spaces/main${path}`, { method, headers, body: body && JSON.stringify(body) });
+    const said = await answer.json();
+    assert.ok(answer.ok, `${method} ${path}: ${answer.status} ${said.detail}`);
+    return said;
+  }
+
+  /** Starts a run that the server drives; its handle. */
+  async run(body) {
+    return (await this.ask('POST', '/runs', body)).handle;
+  }
+
+  /** A page of the browser, which fails if it asks anybody else for anything, or if its script does. */
+  async page(path, { width = 1280, height = 800, dark = false, quiet = false } = {}) {
+    const context = await this.browser.newContext({
+      viewport: { width, height }, colorScheme: dark ? 'dark' : 'light', reducedMotion: 'reduce', serviceWorkers: 'block', locale: 'en-GB', timezoneId: 'UTC',
+    });
+    context.setDefaultTimeout(PATIENCE);
+    const page = await context.newPage();
+    const wrong = [];
+    await context.route('**/*', (route) => {
+      const url = new URL(route.request().url());
+      if (url.origin !== this.base) { wrong.push(`asked ${url}`); return route.abort(); }
+      const file = UI && url.pathname.startsWith('/ui/') && join(UI, url.pathname.slice(4));
+      if (file && existsSync(file)) return route.fulfill({ path: file, contentType: kindOf(file), headers: { 'content-security-policy': POLICY } });
+      if (UI && route.request().isNavigationRequest() && !/^\/(docs|openapi)/.test(url.pathname)) {
+        const html = readFileSync(join(UI, 'index.html'), 'utf8');
+        return route.fulfill({ body: html, contentType: 'text/html; charset=utf-8', headers: { 'content-security-policy': POLICY } });
+      }
+      return route.continue();
+    });
+    page.on('pageerror', (error) => wrong.push(`script: ${error.stack}`));
+    page.on('console', (message) => {
+      // What a browser says of an answer that is no success, and of a server that is gone, is not the page's.
+      const isNetwork = /Failed to load resource|net::ERR_/.test(message.text());
+      if (message.type() === 'error' && !(quiet && isNetwork)) wrong.push(`console: ${message.text()}`);
+    });
+    await page.goto(this.base + path);
+    page.done = async () => {
+      await context.close();
+      assert.deepEqual(wrong, []);
+    };
+    return page;
+  }
+}
+
+const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const kindOf = (file) => ({ js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml', html: 'text/html' })[file.split('.').pop()];
+
+/** Waits until `look` gives something, and gives it. */
+export async function until(look, what) {
+  const end = Date.now() + PATIENCE;
+  for (;;) {
+    const found = await look();
+    if (found) return found;
+    if (Date.now() > end) throw new Error(`never came: ${what}`);
+    await new Promise((done) => setTimeout(done, 30));
+  }
+}
+
+/** Whether nothing of the page is wider than the window. */
+export const fits = (page) => page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth);
+
+/** What people with some handicap could not use, by the rules of the outside checker. */
+export async function hindrances(page) {
+  // The name of a row is its title and where it stands; how long it has taken is no part of it.
+  const { violations } = await new AxeBuilder({ page }).disableRules('label-content-name-mismatch').analyze();
+  return violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 120)).join(' | ')}`);
+}
+
+/** A task that waits until it is stopped, or long enough for anything to be looked at. */
+export const LONG = { tool: 'wait', args: { ms: 60_000 } };
+export const echo = (value) => ({ tool: 'text', args: { op: 'echo', value } });

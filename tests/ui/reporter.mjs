@@ -1,0 +1,19 @@
+// One line for each test, more for one that failed, and at the end the line that ./test counts.
+
+export default async function* report(events) {
+  let passed = 0, failed = 0, skipped = 0;
+  for await (const { type, data } of events) {
+    const isGroup = data?.details?.type === 'suite' || (data?.name?.endsWith('.mjs') && data.nesting === 0);
+    if (type === 'test:pass' && !isGroup) {
+      if (data.skip !== undefined) skipped += 1; else passed += 1;
+      yield `ok      ${data.name} (${Math.round(data.details.duration_ms)} ms)\n`;
+    } else if (type === 'test:fail') {
+      const cause = data.details.error?.cause ?? data.details.error;
+      // A group fails with what is in it, which was told.
+      if (data.details.error?.failureType === 'subtestsFailed') continue;
+      failed += 1;
+      yield `FAILED  ${data.name}\n${cause?.stack ?? cause}\n`;
+    } else if (type === 'test:stderr') yield data.message;
+  }
+  yield `test result: ${failed === 0 ? 'ok' : 'FAILED'}. ${passed} passed; ${failed} failed; ${skipped} ignored\n`;
+}
