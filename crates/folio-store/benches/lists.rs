@@ -299,6 +299,8 @@ async fn search(store: &Arc<SqliteStore>) {
         "word0 word300",
         "case 4711",
         "cellar",
+        "case cellar",
+        "cellar word0",
     ] {
         let query = text(words);
         let mut times = Vec::new();

@@ -200,17 +200,22 @@ pub(super) fn is_any_found_by(conn: &Connection, space: SpaceId, term: &str) -> 
     Ok(conn.prepare_cached(sql)?.query_row(values, |row| row.get(0))?)
 }
 
-/// The number of the last entry that was there at commit `seq`; zero if none was.
-///
-/// Numbers are given in the order of commits, so it is found by halving.
-pub(super) fn last_at(conn: &Connection, space: SpaceId, seq: Seq) -> Result<u64, Failure> {
+/// The number of the newest entry of `space`; zero if there is none.
+pub(super) fn last_number(conn: &Connection, space: SpaceId) -> Result<u64, Failure> {
     let sql = "SELECT max(place) FROM entry WHERE place BETWEEN ?1 AND ?2";
     let last: Option<Place> = conn
         .prepare_cached(sql)?
         .query_row(params![Place::start(space), Place::end(space)], |row| row.get(0))?;
+    Ok(last.map_or(0, Place::number))
+}
+
+/// The number of the last entry that was there at commit `seq`; zero if none was.
+///
+/// Numbers are given in the order of commits, so it is found by halving.
+pub(super) fn last_at(conn: &Connection, space: SpaceId, seq: Seq) -> Result<u64, Failure> {
     let sql = "SELECT place, created_seq FROM entry WHERE place BETWEEN ?1 AND ?2 ORDER BY place LIMIT 1";
     let mut next = conn.prepare_cached(sql)?;
-    let (mut known, mut beyond) = (0, last.map_or(0, Place::number) + 1);
+    let (mut known, mut beyond) = (0, last_number(conn, space)? + 1);
     while known + 1 < beyond {
         let middle = Place::of(space, known + (beyond - known) / 2);
         let found = next

@@ -13,7 +13,7 @@ use super::filter::{Conditions, Filter, required};
 use super::job::Job;
 use super::place::{Place, SpaceId, from_column};
 use super::text_cursor::{Cursor, Position};
-use super::text_words::Asked;
+use super::text_words::{Asked, Ranking};
 use super::{SqliteStore, entry, journal, page, text};
 use crate::error::StoreError;
 
@@ -162,7 +162,7 @@ impl Question<'_> {
             changed = entry::changed_after(self.conn, self.space, self.as_of)?;
         }
         let places: HashSet<_> = changed.iter().copied().collect();
-        let all = Asked::whole(&self.words);
+        let best = Asked::best(self.conn, self.space, &self.words, self.query.order)?;
         let (mut hits, counted, is_whole) = match self.filter()? {
             None => (Vec::new(), 0, true),
             Some(Wanted {
@@ -171,7 +171,7 @@ impl Question<'_> {
             }) => {
                 // Only the whole entry tells what is in its context.
                 let mut kept = Vec::new();
-                for hit in self.found(&all, &filter, None)? {
+                for hit in self.found(&best.wholly(&self.words), &filter, None)? {
                     if rest.matches(&entry_at(self.conn, hit.place)?, self.now) {
                         kept.push(hit);
                     }
@@ -187,18 +187,16 @@ impl Question<'_> {
                 match (self.query.order, from) {
                     // A list by age has no end, so it is not cut off where counting ends.
                     (Order::Newest | Order::Oldest, Some(Position::After(number))) => {
-                        let counted = self.count(&all, &filter)?;
+                        let counted = self.count(&best, &filter)?;
                         let after = if self.query.order == Order::Newest { "<" } else { ">" };
                         let place = Place::of(self.space, *number);
                         filter.and(
                             &format!("{}.rowid {after} ?", text::table(self.space)),
                             [place.raw().into()],
                         );
-                        (self.found(&all, &filter, Some(self.query.limit() + 1))?, counted, true)
+                        (self.found(&best, &filter, Some(self.query.limit() + 1))?, counted, true)
                     }
                     _ => {
-                        let table = text::table(self.space);
-                        let best = Asked::best(self.conn, &table, &self.words, self.query.order)?;
                         let mut hits = self.found(&best, &filter, Some(FOUND_MAX + 1))?;
                         let counted = hits.len() as u64;
                         hits.truncate(FOUND_MAX as usize);
@@ -209,7 +207,7 @@ impl Question<'_> {
         };
         let mut total = counted.min(FOUND_MAX.into());
         let before = hits.len();
-        self.add_changed(&changed, &mut hits)?;
+        self.add_changed(&best.wholly(&self.words), &changed, &mut hits)?;
         total += (hits.len() - before) as u64;
         Ok(Hits {
             hits,
@@ -219,12 +217,12 @@ impl Question<'_> {
     }
 
     /// Adds what was found by entries that say something else now.
-    fn add_changed(&self, changed: &[Place], hits: &mut Vec<Hit>) -> Result<(), Failure> {
+    fn add_changed(&self, asked: &Asked, changed: &[Place], hits: &mut Vec<Hit>) -> Result<(), Failure> {
         if changed.is_empty() {
             return Ok(());
         }
         let scores: HashMap<_, _> = self
-            .found(&Asked::whole(&self.words), &among(changed), None)?
+            .found(asked, &among(changed), None)?
             .into_iter()
             .map(|hit| (hit.place, hit.score))
             .collect();
@@ -268,30 +266,65 @@ impl Question<'_> {
         let only = asked.only.as_deref().map(|only| self.places(only)).transpose()?;
         // What is left out afterwards must not use the limit up.
         let limit = limit.filter(|_| only.is_none());
-        let table = text::table(self.space);
-        let sql = self.select(&format!("entry.place, -bm25({table}, {WEIGHTS})"), filter, limit);
-        let mut statement = self.conn.prepare_cached(&sql)?;
         let mut hits: Vec<Hit> = Vec::new();
         for expression in &asked.expressions {
-            let found = statement.query_map(params_from_iter(values(expression, filter)), |row| {
-                Ok(Hit {
-                    place: row.get(0)?,
-                    score: row.get(1)?,
-                    before: None,
-                })
-            })?;
-            for hit in found {
-                let hit = hit?;
-                if only.as_ref().is_none_or(|only| only.contains(&hit.place)) {
-                    hits.push(hit);
-                }
-            }
+            let found = match asked.ranking {
+                Ranking::Finder => self.ranked(expression, filter, limit)?,
+                Ranking::By(_) | Ranking::Nothing => self.unranked(expression, filter, limit)?,
+            };
+            let is_wanted = |hit: &Hit| only.as_ref().is_none_or(|only| only.contains(&hit.place));
+            hits.extend(found.into_iter().filter(is_wanted));
         }
         if asked.expressions.len() > 1 {
             hits.sort_unstable_by(|a, b| b.place.cmp(&a.place).then_with(|| b.score.total_cmp(&a.score)));
             hits.dedup_by_key(|hit| hit.place);
         }
+        if let Ranking::By(expression) = &asked.ranking {
+            self.rank(&mut hits, expression)?;
+        }
         Ok(hits)
+    }
+
+    fn ranked(&self, expression: &str, filter: &Conditions, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
+        let table = text::table(self.space);
+        let sql = self.select(&format!("entry.place, -bm25({table}, {WEIGHTS})"), filter, limit);
+        self.hits_of(&sql, expression, filter)
+    }
+
+    fn unranked(&self, expression: &str, filter: &Conditions, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
+        let sql = self.select("entry.place, 0.0", filter, limit);
+        self.hits_of(&sql, expression, filter)
+    }
+
+    fn hits_of(&self, sql: &str, expression: &str, filter: &Conditions) -> Result<Vec<Hit>, Failure> {
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let hits = statement.query_map(params_from_iter(values(expression, filter)), |row| {
+            Ok(Hit {
+                place: row.get(0)?,
+                score: row.get(1)?,
+                before: None,
+            })
+        })?;
+        Ok(hits.collect::<Result<_, _>>()?)
+    }
+
+    /// Lets `expression` tell how well each of `hits` fits.
+    fn rank(&self, hits: &mut [Hit], expression: &str) -> Result<(), Failure> {
+        let places: Vec<_> = hits.iter().map(|hit| hit.place).collect();
+        let (Some(first), Some(last)) = (places.iter().min(), places.iter().max()) else {
+            return Ok(());
+        };
+        let mut those = among(&places);
+        those.and(
+            &format!("{}.rowid BETWEEN ? AND ?", text::table(self.space)),
+            [first.raw().into(), last.raw().into()],
+        );
+        let ranked = self.ranked(expression, &those, None)?;
+        let scores: HashMap<_, _> = ranked.into_iter().map(|hit| (hit.place, hit.score)).collect();
+        for hit in hits {
+            hit.score = scores.get(&hit.place).copied().unwrap_or_default();
+        }
+        Ok(())
     }
 
     /// Where the entries stand that `expression` finds, which are few.
@@ -416,3 +449,6 @@ fn part(hits: Vec<Hit>, from: Option<Position>, query: &EntryQuery) -> (Vec<Hit>
     let next = next.filter(|next| goes_on && next.can_be_written());
     (part, next)
 }
+
+#[cfg(test)]
+mod tests;
