@@ -15,6 +15,8 @@ const KEPT_DEPTH: usize = 6;
 const NODES_MAX: usize = 8_192;
 /// Bytes of a text or number that are kept.
 const SCALAR_BYTES: usize = 480;
+/// Bytes of what went by last that are kept as they are, for the last items of a list. One that is longer is left out.
+const RECENT_BYTES: usize = 256 * 1024;
 
 /// How many first and last items of a list, and keys of an object, are kept, by depth: the outer ones say more.
 const KEPT: [(usize, usize, usize); KEPT_DEPTH] =
@@ -36,17 +38,6 @@ pub(super) enum Node {
         entries: Vec<(String, Self)>,
         len: u64,
     },
-}
-
-impl Node {
-    /// How many values it is.
-    fn size(&self) -> usize {
-        match self {
-            Self::Plain(_) | Self::Text(..) => 1,
-            Self::List { head, tail, .. } => 1 + head.iter().chain(tail).map(Self::size).sum::<usize>(),
-            Self::Object { entries, .. } => 1 + entries.iter().map(|(_, node)| node.size()).sum::<usize>(),
-        }
-    }
 }
 
 /// How much of a value is shown.
@@ -166,6 +157,9 @@ fn quote(text: &str, out: &mut String) {
 }
 
 /// Reads a JSON text that goes by, as long as it is one.
+///
+/// Of a long list nobody knows which items are the last until it ends. Beyond the first ones only where they stand is noted,
+/// and when the list ends, the last ones are read from what went by just before.
 #[derive(Debug, Default)]
 pub(super) struct Outline {
     state: State,
@@ -174,6 +168,10 @@ pub(super) struct Outline {
     scalar: Scalar,
     nodes: usize,
     root: Option<Node>,
+    /// What went by last.
+    recent: Vec<u8>,
+    /// How many bytes went by before that.
+    gone: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -213,24 +211,68 @@ struct Frame {
     is_kept: bool,
     len: u64,
     head: Vec<Node>,
-    tail: VecDeque<Node>,
+    /// Where the last items behind `head` begin and end.
+    tail: VecDeque<(u64, u64)>,
+    /// Where the item under way begins.
+    item: u64,
     entries: Vec<(String, Node)>,
     key: Option<String>,
 }
 
+impl Frame {
+    fn new(is_object: bool, is_kept: bool) -> Self {
+        Self {
+            is_object,
+            is_kept,
+            len: 0,
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            item: 0,
+            entries: Vec::new(),
+            key: None,
+        }
+    }
+
+    /// Whether the next value is kept right away. `depth` is how many containers there are, this one included.
+    fn keeps_next(&self, depth: usize) -> bool {
+        let (head, _, keys) = KEPT[depth.clamp(1, KEPT_DEPTH) - 1];
+        self.is_kept
+            && if self.is_object {
+                self.entries.len() < keys
+            } else {
+                self.head.len() < head
+            }
+    }
+}
+
 impl Outline {
     pub(super) fn feed(&mut self, bytes: &[u8]) {
-        let mut at = 0;
-        while let Some(&byte) = bytes.get(at) {
+        if self.state == State::NoJson {
+            self.recent = Vec::new();
+            return;
+        }
+        if self.recent.len() > 2 * RECENT_BYTES {
+            let gone = self.recent.len() - RECENT_BYTES;
+            self.recent.drain(..gone);
+            self.gone += gone as u64;
+        }
+        let before = self.recent.len();
+        self.recent.extend_from_slice(bytes);
+        let recent = std::mem::take(&mut self.recent);
+        self.read(&recent, before);
+        self.recent = recent;
+    }
+
+    /// Reads `recent` from `at` on.
+    fn read(&mut self, recent: &[u8], mut at: usize) {
+        while let Some(&byte) = recent.get(at) {
             at += match self.state {
                 State::NoJson => return,
-                State::Text { is_key, is_escaped } => self.text(&bytes[at..], is_key, is_escaped),
-                State::Plain => self.plain(&bytes[at..]),
-                _ if byte.is_ascii_whitespace() => {
-                    1 + bytes[at + 1..].iter().take_while(|b| b.is_ascii_whitespace()).count()
-                }
+                State::Text { is_key, is_escaped } => self.text(recent, at, is_key, is_escaped),
+                State::Plain => self.plain(recent, at),
+                _ if byte.is_ascii_whitespace() => 1,
                 _ => {
-                    self.sign(byte);
+                    self.sign(recent, at, byte);
                     1
                 }
             };
@@ -244,18 +286,25 @@ impl Outline {
     }
 
     /// A sign outside of texts and numbers, or the first of one.
-    fn sign(&mut self, byte: u8) {
+    fn sign(&mut self, recent: &[u8], at: usize, byte: u8) {
         let top_is_object = self.frames.last().map(|frame| frame.is_object);
+        if matches!(self.state, State::Value | State::ValueOrEnd)
+            && let Some(frame) = self.frames.last_mut()
+        {
+            frame.item = self.gone + at as u64;
+        }
         self.state = match (self.state, byte) {
             (State::Value | State::ValueOrEnd, b'{') => self.open(true),
             (State::Value | State::ValueOrEnd, b'[') => self.open(false),
-            (State::ValueOrEnd | State::CommaOrEnd, b']') if top_is_object == Some(false) => self.close(),
-            (State::Key { or_end: true } | State::CommaOrEnd, b'}') if top_is_object == Some(true) => self.close(),
+            (State::ValueOrEnd | State::CommaOrEnd, b']') if top_is_object == Some(false) => self.close(recent, at),
+            (State::Key { or_end: true } | State::CommaOrEnd, b'}') if top_is_object == Some(true) => {
+                self.close(recent, at)
+            }
             (State::Value | State::ValueOrEnd, b'"') => self.begin_text(false),
             (State::Key { .. }, b'"') => self.begin_text(true),
             // A text by itself is shown as text; so is anything else that stands alone.
             (State::Value | State::ValueOrEnd, b'-' | b'0'..=b'9' | b't' | b'f' | b'n') if top_is_object.is_some() => {
-                self.scalar = Scalar::default();
+                self.scalar.clear();
                 self.scalar.push(&[byte]);
                 State::Plain
             }
@@ -270,15 +319,22 @@ impl Outline {
         if self.frames.is_empty() {
             return State::NoJson;
         }
-        self.scalar = Scalar::default();
+        self.scalar.clear();
         State::Text {
             is_key,
             is_escaped: false,
         }
     }
 
+    /// Whether the value under way, or the one whose key is, is kept right away.
+    fn keeps_next(&self) -> bool {
+        let depth = self.frames.len();
+        self.frames.last().is_some_and(|frame| frame.keeps_next(depth))
+    }
+
     /// Goes on with a text; gives how many bytes belong to it.
-    fn text(&mut self, bytes: &[u8], is_key: bool, is_escaped: bool) -> usize {
+    fn text(&mut self, recent: &[u8], at: usize, is_key: bool, is_escaped: bool) -> usize {
+        let bytes = &recent[at..];
         if is_escaped {
             self.scalar.push(&bytes[..1]);
             self.state = State::Text {
@@ -301,34 +357,38 @@ impl Outline {
                     is_escaped: true,
                 };
             }
-            Some(_) => {
-                let (text, is_whole) = self.scalar.text();
-                if is_key {
-                    if let Some(frame) = self.frames.last_mut() {
-                        frame.key = Some(if is_whole { text } else { format!("{text}…") });
-                    }
-                    self.state = State::Colon;
-                } else {
-                    let bytes = self.scalar.bytes;
-                    self.place(|| Node::Text(text, bytes, is_whole));
+            Some(_) if is_key => {
+                let key = self.keeps_next().then(|| self.scalar.text());
+                if let Some(frame) = self.frames.last_mut() {
+                    frame.key = key.map(|(text, is_whole)| if is_whole { text } else { format!("{text}…") });
                 }
+                self.state = State::Colon;
+            }
+            Some(_) => {
+                let text = self.keeps_next().then(|| self.scalar.text());
+                let bytes = self.scalar.bytes;
+                self.place(
+                    at + len + 1,
+                    text.map(|(text, is_whole)| Node::Text(text, bytes, is_whole)),
+                );
             }
         }
         len + 1
     }
 
     /// Goes on with a number or a word; gives how many bytes belong to it.
-    fn plain(&mut self, bytes: &[u8]) -> usize {
+    fn plain(&mut self, recent: &[u8], at: usize) -> usize {
+        let bytes = &recent[at..];
         let len = bytes
             .iter()
             .position(|byte| !matches!(byte, b'-' | b'+' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z'))
             .unwrap_or(bytes.len());
         self.scalar.push(&bytes[..len]);
         if len < bytes.len() {
-            let text = String::from_utf8_lossy(&self.scalar.kept).into_owned();
-            let is_whole = self.scalar.kept.len() as u64 == self.scalar.bytes;
-            if is_whole && serde_json::from_str::<Value>(&text).is_ok() {
-                self.place(|| Node::Plain(text));
+            if self.scalar.is_plain() {
+                let is_kept = self.keeps_next();
+                let node = is_kept.then(|| Node::Plain(String::from_utf8_lossy(&self.scalar.kept).into_owned()));
+                self.place(at + len, node);
             } else {
                 self.state = State::NoJson;
             }
@@ -340,16 +400,9 @@ impl Outline {
         if self.frames.len() >= DEPTH_MAX {
             return State::NoJson;
         }
-        let above = self.frames.last().is_none_or(|frame| frame.is_kept);
-        self.frames.push(Frame {
-            is_object,
-            is_kept: above && self.frames.len() < KEPT_DEPTH && self.nodes < NODES_MAX,
-            len: 0,
-            head: Vec::new(),
-            tail: VecDeque::new(),
-            entries: Vec::new(),
-            key: None,
-        });
+        let is_kept = self.frames.is_empty() || self.keeps_next();
+        let is_kept = is_kept && self.frames.len() < KEPT_DEPTH && self.nodes < NODES_MAX;
+        self.frames.push(Frame::new(is_object, is_kept));
         if is_object {
             State::Key { or_end: true }
         } else {
@@ -357,63 +410,89 @@ impl Outline {
         }
     }
 
-    fn close(&mut self) -> State {
+    /// The container ends at `at`.
+    fn close(&mut self, recent: &[u8], at: usize) -> State {
         let Some(frame) = self.frames.pop() else {
             return State::NoJson;
         };
-        let node = if frame.is_object {
-            Node::Object {
-                entries: frame.entries,
-                len: frame.len,
+        let is_kept = self.frames.is_empty() || self.keeps_next();
+        let node = is_kept.then(|| {
+            if frame.is_object {
+                return Node::Object {
+                    entries: frame.entries,
+                    len: frame.len,
+                };
             }
-        } else {
+            let depth = self.frames.len() + 1;
+            let tail = frame.tail.iter().filter_map(|item| self.item(recent, *item, depth));
             Node::List {
                 head: frame.head,
-                tail: frame.tail,
+                tail: tail.collect(),
                 len: frame.len,
             }
-        };
+        });
         if self.frames.is_empty() {
-            self.root = Some(node);
+            self.root = node;
             return State::Over;
         }
-        self.place(|| node);
+        self.place(at + 1, node);
         self.state
     }
 
-    /// Puts a value that is over into the list or object that it stands in.
-    fn place(&mut self, node: impl FnOnce() -> Node) {
+    /// An item of a list at `depth` that went by, if it has not gone too far.
+    fn item(&self, recent: &[u8], (from, to): (u64, u64), depth: usize) -> Option<Node> {
+        let from = usize::try_from(from.checked_sub(self.gone)?).ok()?;
+        let to = usize::try_from(to.checked_sub(self.gone)?).ok()?;
+        let mut outline = Self {
+            frames: (0..depth).map(|_| Frame::new(false, true)).collect(),
+            nodes: self.nodes,
+            ..Self::default()
+        };
+        outline.read(recent.get(..to)?, from);
+        if outline.state == State::Plain {
+            outline.plain(b",", 0);
+        }
+        outline.frames.pop().and_then(|mut frame| frame.head.pop())
+    }
+
+    /// Puts a value that ends before `end` into the list or object that it stands in; `node` is there if it is kept.
+    fn place(&mut self, end: usize, node: Option<Node>) {
         self.state = State::CommaOrEnd;
         let depth = self.frames.len();
+        let end = self.gone + end as u64;
         let Some(frame) = self.frames.last_mut() else { return };
         frame.len += 1;
         let key = frame.key.take();
-        if !frame.is_kept {
-            return;
-        }
-        let (head, tail, keys) = KEPT[depth.clamp(1, KEPT_DEPTH) - 1];
-        if frame.is_object {
-            if frame.entries.len() < keys {
-                self.nodes += 1;
-                frame.entries.push((key.unwrap_or_default(), node()));
-            }
-        } else if frame.head.len() < head {
-            self.nodes += 1;
-            frame.head.push(node());
-        } else {
-            self.nodes += 1;
-            frame.tail.push_back(node());
-            if frame.tail.len() > tail
-                && let Some(gone) = frame.tail.pop_front()
-            {
-                // Each value in it was counted when it was placed.
-                self.nodes = self.nodes.saturating_sub(gone.size());
+        match node {
+            Some(node) if frame.is_object => frame.entries.push((key.unwrap_or_default(), node)),
+            Some(node) => frame.head.push(node),
+            None => {
+                let (_, tail, _) = KEPT[depth.clamp(1, KEPT_DEPTH) - 1];
+                if frame.is_kept && !frame.is_object {
+                    frame.tail.push_back((frame.item, end));
+                    if frame.tail.len() > tail {
+                        frame.tail.pop_front();
+                    }
+                }
+                return;
             }
         }
+        self.nodes += 1;
     }
 }
 
 impl Scalar {
+    fn clear(&mut self) {
+        self.kept.clear();
+        self.bytes = 0;
+    }
+
+    /// Whether it is a number, `true`, `false` or `null`, all of which is kept.
+    fn is_plain(&self) -> bool {
+        self.kept.len() as u64 == self.bytes
+            && (matches!(self.kept.as_slice(), b"true" | b"false" | b"null") || is_number(&self.kept))
+    }
+
     fn push(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         let room = SCALAR_BYTES.saturating_sub(self.kept.len()).min(bytes.len());
@@ -434,4 +513,30 @@ impl Scalar {
         }
         (String::from_utf8_lossy(&self.kept).into_owned(), false)
     }
+}
+
+/// Whether `text` is a number as JSON writes them.
+fn is_number(text: &[u8]) -> bool {
+    let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let text = text.strip_prefix(b"-").unwrap_or(text);
+    let whole = digits(text);
+    if whole == 0 || (whole > 1 && text.starts_with(b"0")) {
+        return false;
+    }
+    let mut rest = &text[whole..];
+    if let Some(fraction) = rest.strip_prefix(b".") {
+        let len = digits(fraction);
+        rest = &fraction[len..];
+        if len == 0 {
+            return false;
+        }
+    }
+    if let Some(exponent) = rest.strip_prefix(b"e").or_else(|| rest.strip_prefix(b"E")) {
+        let exponent = exponent
+            .strip_prefix(b"-")
+            .or_else(|| exponent.strip_prefix(b"+"))
+            .unwrap_or(exponent);
+        return !exponent.is_empty() && digits(exponent) == exponent.len();
+    }
+    rest.is_empty()
 }

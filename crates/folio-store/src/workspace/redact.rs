@@ -9,6 +9,7 @@ mod patterns;
 mod personal;
 mod pieces;
 pub(crate) mod recall;
+mod suspects;
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -18,6 +19,8 @@ use folio_memory::{Change, NewEntry, Pii, Tag, TraceNote, Warning};
 use leakguard::{Kind, Match, Redactor};
 use regex::Regex;
 use serde_json::Value;
+
+use suspects::Suspects;
 
 pub(crate) use commit::{clean_commit, clean_event};
 pub(crate) use pieces::CleanPieces;
@@ -138,11 +141,18 @@ impl Cleaner {
 
     /// `text` without what has to go; `None` if there is nothing of it.
     fn cleaned(&mut self, text: &str, field: &str) -> Option<String> {
+        let mut suspects = Suspects::of(text);
         let without_secrets = match self.mode {
             Redaction::Off => None,
-            Redaction::Secrets | Redaction::Pii => self.replaced(text, field, secrets_in(text), "secret"),
+            Redaction::Secrets | Redaction::Pii => {
+                let secrets = suspects.find(text, secrets_in);
+                self.replaced(text, field, secrets, "secret")
+            }
         };
-        let personal = personal::personal_in(without_secrets.as_deref().unwrap_or(text));
+        if let Some(rest) = &without_secrets {
+            suspects = Suspects::of(rest);
+        }
+        let personal = suspects.find(without_secrets.as_deref().unwrap_or(text), personal::personal_in);
         if self.mode == Redaction::Pii {
             let rest = without_secrets.as_deref().unwrap_or(text);
             return self.replaced(rest, field, personal, "pii").or(without_secrets);
@@ -153,11 +163,12 @@ impl Cleaner {
 
     /// What of `text` has to go, in order and without overlaps. What it says of persons and stays is noted.
     fn spans(&mut self, text: &str) -> Vec<Match> {
+        let suspects = Suspects::of(text);
         let mut spans = match self.mode {
             Redaction::Off => Vec::new(),
-            Redaction::Secrets | Redaction::Pii => secrets_in(text),
+            Redaction::Secrets | Redaction::Pii => suspects.find(text, secrets_in),
         };
-        let personal = personal::personal_in(text);
+        let personal = suspects.find(text, personal::personal_in);
         if self.mode == Redaction::Pii {
             let is_free = |found: &Match| {
                 spans
@@ -206,10 +217,13 @@ impl Cleaner {
 
     /// Whether anything in `text` has to go.
     fn has_something(&self, text: &str) -> bool {
+        let suspects = Suspects::of(text);
         match self.mode {
             Redaction::Off => false,
-            Redaction::Secrets => !secrets_in(text).is_empty(),
-            Redaction::Pii => !secrets_in(text).is_empty() || !personal::personal_in(text).is_empty(),
+            Redaction::Secrets => !suspects.find(text, secrets_in).is_empty(),
+            Redaction::Pii => {
+                !suspects.find(text, secrets_in).is_empty() || !suspects.find(text, personal::personal_in).is_empty()
+            }
         }
     }
 

@@ -1,0 +1,254 @@
+//! Where in a long text something can be that has to go: one pass tells, and only what lies around is looked at closely.
+//!
+//! The detectors go over a text one after the other, nine scans in all. Long texts are outputs of programs, and most of
+//! them hold nothing: there one scan for everything that any detector could begin with is all that is done.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use leakguard::Match;
+use regex::bytes::Regex;
+
+/// Bytes of a text that is looked at as a whole.
+const WHOLE_BYTES: usize = 16 * 1024;
+/// Bytes before and behind a suspicious place that are looked at. What is found has no more, unless it is one long word or
+/// reaches to where the look ends.
+const AROUND_BYTES: usize = 2 * 1024;
+/// Bytes of a word that is not cut.
+const WORD_BYTES: usize = 64 * 1024;
+/// What is found so near to where a look ends may go on beyond.
+const EDGE_BYTES: usize = 64;
+/// Bytes of what may stand across the end of a look without being one word, and is found in the next one.
+const OVERLAP_BYTES: usize = 512;
+
+/// Everything that a detector can find matches this at its beginning, or a little later: less than what the detectors want,
+/// and nothing that would make an automaton remember more than the last few bytes.
+const SHAPES: &str = r#"(?x-u)
+    # addresses with a password, addresses of persons
+    :// [^/?\#\s]* @ | [^\s@] @ [A-Za-z0-9]
+    # tokens that say what they are
+    | eyJ [A-Za-z0-9_\-]* \.
+    | (?: gh[pours]_ | github_pat_ | xox[a-z]- | [srp]k_(?:live|test)_ | sk- | AIza ) [A-Za-z0-9_\-]{4}
+    | A (?: KIA | SIA | GPA | IDA | ROA | IPA | NPA ) [A-Z0-9]{4}
+    | DefaultEndpointsProtocol= | AccountKey=
+    | (?: glpat- | npm_ | hf_ | pypi- | dop_v1_ | shp(?:at|ss|ca|pa)_ | SG\. | ya29\. | gsk_ | xai- | lin_api_
+        | AGE-SECRET-KEY-1 ) [A-Za-z0-9_.\-]{8}
+    | -----BEGIN\x20
+    # tokens that are known by their shape
+    | [0-9]{8} : [A-Za-z0-9_\-]{8}
+    | mfa\. [A-Za-z0-9_\-]{8} | \. [A-Za-z0-9_\-]{6} \. [A-Za-z0-9_\-]{20}
+    # names of secrets
+    | (?i: password | passwd | passphrase | secret (?: [_\-]?key )? | (?: api | access | private ) [_\-]? key
+         | (?: access | auth | refresh | github | gitlab | npm | bot | api ) [_\-] token )
+      \\? ["']? [\x20\t]{0,4} [:=]
+    | (?i: bearer ) [\x20\t]
+    # cards, accounts
+    | (?: \A | [^0-9A-Za-z_] ) [2-6][0-9]{3} (?: [0-9]{9} | [\x20\-][0-9]{4}[\x20\-] | [\x20\-][0-9]{6}[\x20\-] )
+    | (?: \A | [^0-9A-Za-z_] ) [A-Z]{2}[0-9]{2} (?: [A-Z0-9]{11} | [\x20\-][A-Z0-9]{4}[\x20\-] )
+    # telephones
+    | \+ [1-9] [0-9\x20.\-()]{6}
+    | \( [2-9][0-9]{2} \) \x20? [2-9][0-9]{2}
+    | [2-9][0-9]{2} [\-.] [2-9][0-9]{2} [\-.] [0-9]{4}
+    | 1 [\-.\x20] [2-9][0-9]{2} [\-.\x20] [2-9][0-9]{2} [\-.\x20] [0-9]{4}
+    | (?: \A | [^0-9A-Za-z_] ) 0[1-9] (?: [\x20.\-][0-9]{2} ){4}
+    | (?: \A | [^0-9A-Za-z_] ) 0[1-9][0-9]{1,4} [\x20/\-] [0-9]{5}
+    # national ids, addresses of machines
+    | [0-9]{3} - [0-9]{2} - [0-9]{4}
+    | [0-9] \. [0-9]{1,3} \. [0-9]{1,3} \. [0-9]
+    | [23][0-9A-Fa-f]{3} : [0-9A-Fa-f:]
+    | (?: [0-9A-Fa-f]{2} [:\-] ){4}
+"#;
+
+/// The parts of a text that are worth a closer look, in order and apart from one another.
+#[derive(Debug)]
+pub(super) struct Suspects(Vec<Range<usize>>);
+
+impl Suspects {
+    /// Those of `text`: all of it if it is short.
+    pub(super) fn of(text: &str) -> Self {
+        static SHAPES_OF_ALL: LazyLock<Regex> =
+            LazyLock::new(|| Regex::new(SHAPES).expect("the expression is a constant and a test uses it"));
+        if text.len() <= WHOLE_BYTES {
+            return Self::all_of(text);
+        }
+        let mut parts: Vec<Range<usize>> = Vec::new();
+        let mut at = 0;
+        while let Some(found) = SHAPES_OF_ALL.shortest_match_at(text.as_bytes(), at) {
+            let part = around(text, &(found..found), AROUND_BYTES);
+            at = found.max(part.end.saturating_sub(OVERLAP_BYTES));
+            add(&mut parts, part);
+        }
+        Self(parts)
+    }
+
+    fn all_of(text: &str) -> Self {
+        Self(std::iter::once(0..text.len()).collect())
+    }
+
+    /// What `detect` finds in `text`, in order, as if it had gone over the whole of it.
+    pub(super) fn find(&self, text: &str, detect: impl Fn(&str) -> Vec<Match>) -> Vec<Match> {
+        let mut done: Vec<(Range<usize>, Vec<Match>)> = Vec::new();
+        for part in &self.0 {
+            if done.last().is_some_and(|(last, _)| part.end <= last.end) {
+                continue;
+            }
+            let mut part = part.clone();
+            let here = loop {
+                while let Some((last, _)) = done.pop_if(|(last, _)| part.start < last.end) {
+                    part.start = part.start.min(last.start);
+                }
+                let here = detect(&text[part.clone()]);
+                let goes_on = |one: &Match| {
+                    (part.start > 0 && one.start < EDGE_BYTES)
+                        || (part.end < text.len() && one.end + EDGE_BYTES > part.len())
+                };
+                if !here.iter().any(goes_on) {
+                    break here;
+                }
+                part = around(text, &part, part.len());
+            };
+            done.push((part, here));
+        }
+        let placed = |(part, mut here): (Range<usize>, Vec<Match>)| {
+            for one in &mut here {
+                one.start += part.start;
+                one.end += part.start;
+            }
+            here
+        };
+        done.into_iter().flat_map(placed).collect()
+    }
+}
+
+/// `part` with `bytes` more on either side, and then to where words end.
+fn around(text: &str, part: &Range<usize>, bytes: usize) -> Range<usize> {
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'"';
+    let all = text.as_bytes();
+    let start = part.start.saturating_sub(bytes);
+    let before = &all[start.saturating_sub(WORD_BYTES)..start];
+    let start = start - before.iter().rev().position(is_end).unwrap_or(before.len());
+    let end = (part.end + bytes).min(all.len());
+    let behind = &all[end..(end + WORD_BYTES).min(all.len())];
+    let end = end + behind.iter().position(is_end).unwrap_or(behind.len());
+    text.floor_char_boundary(start)..text.ceil_char_boundary(end)
+}
+
+fn add(parts: &mut Vec<Range<usize>>, part: Range<usize>) {
+    match parts.last_mut() {
+        Some(last) if part.start <= last.end => last.end = last.end.max(part.end),
+        _ => parts.push(part),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::personal::personal_in;
+    use super::super::secrets_in;
+    use super::*;
+
+    /// What detectors find, assembled at run time, so that no scanner takes this file for a leak.
+    fn samples() -> Vec<String> {
+        let key = "0123456789abcdefghijABCDEFGHIJ0123456789";
+        let long = key.repeat(200);
+        let head = ["-----BEGIN RSA PRIVATE", " KEY-----"].concat();
+        let tail = ["-----END RSA PRIVATE", " KEY-----"].concat();
+        let mut samples: Vec<String> = [
+            ["ghp", "_", &key[..36]],
+            ["github", "_pat_", key],
+            ["xoxb", "-", key],
+            ["sk_live", "_", key],
+            ["sk", "-proj-", key],
+            ["AI", "za", &key[..35]],
+            ["AK", "IA", "0123456789ABCDEF"],
+            ["glp", "at-", key],
+            ["12345678", ":", &key[..35]],
+            ["mfa", ".", &key.repeat(3)[..84]],
+            ["postgres://ada:", "s3cr3t-Horse", "@db.example.org/x"],
+            ["password", " = ", "s3cr3t-Horse-99"],
+            ["\"api_key\": \"", key, "\""],
+            ["Authorization: Bearer", " ", key],
+            ["AccountKey", "=", key],
+            ["ada", "@", "lovelace.org"],
+            ["4111 1111", " ", "1111 1111"],
+            ["DE89370400", "44", "0532013000"],
+            ["GB82 WEST 1234", " ", "5698 7654 32"],
+            ["+44 20", " ", "7946 0958"],
+            ["(415) 555", "-", "2671"],
+            ["212-555", "-", "0187"],
+            ["1 415 555", " ", "2671"],
+            ["06 12 34", " ", "56 78"],
+            ["0171", "/", "2345678"],
+            ["078-05", "-", "1120"],
+            ["93.184", ".", "216.34"],
+            ["2606:2800", ":", "220:1:248:1893:25c8:1946"],
+            ["2a00", "::", "1"],
+            ["00:1a:2b", ":", "3c:4d:5e"],
+        ]
+        .iter()
+        .map(|parts| parts.concat())
+        .collect();
+        samples.push(["eyJ", key, ".", key, ".", key].concat());
+        samples.push(["eyJ", key, ".", &long, ".", &long].concat());
+        samples.push(["MTk4NjIyNDgzNDcxOTI1MjQ4", ".", "Cl2FMQ", ".", &key[..38]].concat());
+        samples.push(format!("{head}\n{}\n{tail}", format!("{key}\n").repeat(300)));
+        samples
+    }
+
+    /// Text without anything to be found in it.
+    fn filler(form: u8, bytes: usize) -> String {
+        let lines = [
+            "   Compiling crate v0.17.5 (/srv/build/deadbeef)\n",
+            "{\"id\":17,\"tags\":[\"a\"]},",
+            "é日🙂 word, ",
+            "x",
+        ];
+        let line = lines[usize::from(form) % lines.len()];
+        line.repeat(bytes / line.len() + 1)
+    }
+
+    fn both(text: &str, suspects: &Suspects) -> [Vec<Match>; 2] {
+        [suspects.find(text, secrets_in), suspects.find(text, personal_in)]
+    }
+
+    #[test]
+    fn nothing_is_looked_at_where_nothing_can_be() {
+        for form in 0..4 {
+            let text = filler(form, 100_000);
+            assert!(Suspects::of(&text).0.is_empty(), "{form}");
+        }
+    }
+
+    #[test]
+    fn every_sample_is_found_in_a_long_text_m7_6_48() {
+        for form in 0..4 {
+            for sample in samples() {
+                let text = format!("{} {sample} {}", filler(form, 70_000), filler(form, 70_000));
+                let whole = Suspects::all_of(&text);
+                let found = both(&text, &Suspects::of(&text));
+                assert_eq!(found, both(&text, &whole), "{sample}");
+                assert!(found.iter().any(|found| !found.is_empty()), "{sample}");
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn a_long_text_gives_what_looking_at_all_of_it_gives_m7_6_48(
+            parts in proptest::collection::vec((0..34_usize, 0..4_u8, 0..6_000_usize, "[ \"\n,]"), 1..30),
+        ) {
+            let samples = samples();
+            let mut text = filler(0, WHOLE_BYTES);
+            for (sample, form, bytes, between) in parts {
+                text += &between;
+                text += &samples[sample % samples.len()];
+                text += &between;
+                text += &filler(form, bytes);
+            }
+            let whole = Suspects::all_of(&text);
+            prop_assert_eq!(both(&text, &Suspects::of(&text)), both(&text, &whole));
+        }
+    }
+}
