@@ -4,7 +4,8 @@
 #   browser.sh FOLIO TOOLS [FILE…]
 #
 # FOLIO is the program, TOOLS the folder that ./test installs playwright-core into; without files, all of them are tried.
-# UI=crates/folio-server/src/ui takes the files of the page from there instead of from the program.
+# ONLY="a part of a name" tries those tests. UI=crates/folio-server/src/ui takes the files of the page
+# from there instead of from the program.
 
 set -uo pipefail
 
@@ -21,4 +22,4 @@ node=$tools/node/node_modules/node/bin/node
 HOME=$(mktemp -d) || exit 1
 export HOME XDG_CONFIG_HOME=$HOME XDG_CACHE_HOME=$HOME
 trap 'rm -rf "$HOME"' EXIT
-"$node" --test --test-concurrency=2 --test-timeout=180000 --test-reporter="$here/reporter.mjs" "$@"
+"$node" --test ${ONLY:+--test-name-pattern "$ONLY"} --test-concurrency=2 --test-timeout=180000 --test-reporter="$here/reporter.mjs" "$@"

@@ -19,14 +19,14 @@ const { AxeBuilder } = require('@axe-core/playwright');
 const QUIET = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync'];
 /** Milliseconds after which what was waited for has not come. */
-const PATIENCE = 20_000;
+const PATIENCE = 30_000;
 
 export class House {
   static async open(serve = []) {
     const house = new House();
     house.folder = mkdtempSync(join(tmpdir(), 'folio-ui-'));
     house.store = `sqlite:${join(house.folder, 'store.db')}`;
-    house.browser = await chromium.launch({ executablePath: BROWSER, args: QUIET, timeout: PATIENCE });
+    house.browser = await chromium.launch({ executablePath: BROWSER, args: QUIET, timeout: 3 * PATIENCE });
     house.serving = serve;
     return house;
   }

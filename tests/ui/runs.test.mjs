@@ -49,9 +49,9 @@ describe('runs', () => {
     await node(page, 'Look to the left, at work').waitFor();
     await node(page, 'Note what is here').click();
     await page.getByRole('article').getByText('one').first().waitFor();
-    page.on('dialog', (dialog) => dialog.accept());
     await node(page, 'Look to the left').click();
     await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'Stop it' }).click();
     await node(page, 'Look to the left, cancelled').waitFor();
     await house.ask('POST', `/runs/${run}/cancel`, {});
     await node(page, 'A look around, cancelled').waitFor();
@@ -98,6 +98,83 @@ describe('runs', () => {
     }
   });
 
+  it('lists the runs that the filters say, and those that ask somebody', async () => {
+    const slow = await house.run({ plan: { title: 'Still at it', steps: [{ id: 'a', do: LONG }] } });
+    const asks = await house.run({ plan: { ...COMMAND, title: 'Wants a yes' } });
+    const page = await house.page('/');
+    await page.getByRole('link', { name: /Wants a yes.*asks you/ }).waitFor();
+    await page.getByRole('button', { name: 'cancelled' }).click();
+    await page.getByRole('link', { name: 'Still at it' }).waitFor({ state: 'detached' });
+    assert.match(page.url(), /status=cancelled/);
+    for (const run of [slow, asks]) await house.ask('POST', `/runs/${run}/cancel`, {});
+    await page.getByRole('link', { name: 'Still at it' }).waitFor();
+    await page.getByRole('searchbox').fill('wants');
+    await page.getByRole('link', { name: 'Still at it' }).waitFor({ state: 'detached' });
+    await page.getByRole('link', { name: 'Wants a yes' }).waitFor();
+    await page.done();
+  });
+
+  it('shows what a part came to, its criteria, its cost, and evidence that leads to its source', async () => {
+    const steps = [
+      { id: 'look', title: 'Look around', plan: { steps: [{ id: 'deep', title: 'Look inside', criteria: [{ text: 'Something is said.', check: 'result_nonempty' }], do: echo('what is inside') }] } },
+    ];
+    const run = await house.run({ plan: { title: 'Evidence', budget: { tool_calls: 10 }, steps } });
+    await ended(run, 'ok');
+    const page = await house.page(`/runs/${run}`);
+    const about = page.getByRole('article');
+    await page.getByRole('button', { name: 'Result' }).click();
+    await about.getByText('1 of 10 calls of tools').waitFor();
+    await node(page, 'Look around').click();
+    await about.getByRole('link', { name: 'Look inside' }).click();
+    await page.getByRole('heading', { name: 'Look inside' }).waitFor();
+    await about.getByText('Something is said.').waitFor();
+    await about.getByText('what is inside').first().waitFor();
+    await about.getByText('1 calls of tools').waitFor();
+    assert.match(page.url(), /node=/);
+    await page.reload();
+    await page.getByRole('heading', { name: 'Look inside' }).waitFor();
+    await page.done();
+  });
+
+  it('changes the plan while the run goes on, shows both versions and how they differ, and refuses a stale one', async () => {
+    const run = await house.run({ plan: PLAN });
+    const page = await house.page(`/runs/${run}`);
+    await node(page, 'Look to the left, at work').waitFor();
+    await page.getByRole('button', { name: 'Plan', exact: true }).click();
+    const edit = async (change) => {
+      await page.getByRole('button', { name: 'Edit the plan' }).click();
+      const text = page.getByRole('textbox', { name: 'The plan, in markdown' });
+      await text.fill(change(await text.inputValue()));
+      return page.getByRole('button', { name: 'Make it the plan' });
+    };
+    await (await edit((text) => text.replace('Put it together', 'Put all of it together'))).click();
+    await page.getByText('Version 2').first().waitFor();
+    await page.locator('.diff ins', { hasText: 'Put all of it together' }).waitFor();
+    await page.locator('.diff del', { hasText: 'Put it together' }).waitFor();
+    await node(page, 'Put all of it together').waitFor();
+    const save = await edit((text) => text.replace('Put all of it together', 'Nothing any more'));
+    const { markdown } = await house.ask('GET', `/runs/${run}/plan`);
+    const other = await fetch(`${house.base}/v1/spaces/main/runs/${run}/plan`, { method: 'PUT', headers: { 'content-type': 'text/markdown' }, body: markdown.replace('all of it', 'everything') });
+    assert.equal(other.status, 200);
+    await save.click();
+    await page.getByRole('alert').getByText('version').first().waitFor();
+    await house.ask('POST', `/runs/${run}/cancel`, {});
+    await ended(run, 'cancelled');
+    await page.done().catch((error) => assert.match(error.message, /409/));
+  });
+
+  it('begins another run from a part of this one', async () => {
+    const run = await house.run({ plan: { title: 'Once more', steps: [{ id: 'a', title: 'Before', do: echo(1) }, { id: 'b', title: 'After', do: echo(2) }] } });
+    await ended(run, 'ok');
+    const page = await house.page(`/runs/${run}`);
+    await node(page, 'After').click();
+    await page.getByRole('button', { name: 'Fork from here' }).click();
+    await page.getByRole('button', { name: 'Begin it' }).click();
+    await page.waitForURL((url) => url.pathname !== `/runs/${run}`);
+    await node(page, 'After, done').waitFor();
+    await page.done();
+  });
+
   it('is used with the keyboard alone', async () => {
     const run = await house.run({ plan: PLAN });
     const page = await house.page(`/runs/${run}`);
@@ -125,7 +202,7 @@ describe('runs', () => {
   it('is readable at 400 pixels, light and dark, by the rules for those who see little', async () => {
     const run = await house.run({ plan: { ...PLAN, title: `A title without an end ${'and on '.repeat(20)}${'x'.repeat(80)}`, steps: [PLAN.steps[0]] } });
     await ended(run, 'ok');
-    for (const look of [{ width: 400 }, { width: 400, dark: true }, { width: 1280 }, { width: 1280, dark: true }]) {
+    for (const look of [{ width: 400 }, { width: 1280, dark: true }]) {
       for (const path of ['/', `/runs/${run}`]) {
         const page = await house.page(path, look);
         await page.getByText('A title without an end').first().waitFor();
@@ -141,6 +218,30 @@ describe('runs', () => {
     await page.getByRole('article').getByText('one').first().waitFor();
     await page.getByRole('button', { name: 'Tree' }).click();
     await node(page, 'Note what is here').waitFor();
+    await page.done();
+  });
+
+  it('shows a tree of ten thousand nodes with the rows that are in sight, and reaches the last one', async () => {
+    const items = Array.from({ length: 9_998 }, (_, at) => at + 1);
+    const plan = { title: 'Many', budget: { nodes: 10_000, children: 10_000 }, steps: [{ id: 'each', title: 'Each of them', for_each: items, as: 'n', max_items: 10_000, step: { id: 'one', title: 'Number {{ n }}', do: echo('{{ n }}') } }] };
+    house.file('many.json', plan);
+    house.folio('run', '--plan', 'many.json', '--quiet');
+    const page = await house.page('/');
+    await page.getByRole('link', { name: 'Many' }).click();
+    await page.getByText('of 10000 nodes').waitFor();
+    const rows = () => page.getByRole('treeitem').count();
+    await node(page, 'Each of them').click();
+    await page.keyboard.press('ArrowRight');
+    await node(page, 'Number 1,').waitFor();
+    assert.ok(await rows() < 120, `${await rows()} rows are there`);
+    await page.keyboard.press('End');
+    await node(page, 'Number 9998').waitFor();
+    assert.ok(await rows() < 120, `${await rows()} rows are there`);
+    assert.equal(await node(page, 'Number 9998').getAttribute('aria-posinset'), '9998');
+    await page.getByRole('searchbox', { name: 'Find in the tree' }).fill('Number 5000');
+    await node(page, 'Number 5000').click();
+    await page.getByRole('heading', { name: 'Number 5000' }).waitFor();
+    assert.ok(await rows() < 10, 'what does not fit is out of sight');
     await page.done();
   });
 

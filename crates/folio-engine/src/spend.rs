@@ -92,7 +92,8 @@ pub enum Dimension {
 }
 
 impl Dimension {
-    const ALL: [Self; 4] = [Self::Tokens, Self::MicroUsd, Self::ModelCalls, Self::ToolCalls];
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Tokens, Self::MicroUsd, Self::ModelCalls, Self::ToolCalls];
 
     /// The name as it is written in a budget.
     #[must_use]

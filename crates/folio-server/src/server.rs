@@ -183,13 +183,13 @@ impl Server {
             metrics: metrics.clone(),
             stopping: stopping.clone(),
         };
-        let mut router = http::router(app);
+        let (mut router, pages) = http::routers(app);
         let conversations = CancellationToken::new();
         if let Some(mcp) = &self.mcp {
             let mcp = mcp::http::routes(mcp.clone(), self.needs_token, conversations.clone());
             router = router.merge(mcp);
         }
-        let router = http::guarded(router, access, metrics);
+        let router = http::guarded(router, pages, access, metrics);
         // Live updates are small and must not wait for one another. Without the option they are merely later.
         let listener = self.listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         let told = async move {

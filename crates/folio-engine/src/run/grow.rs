@@ -9,7 +9,7 @@ use super::state::Run;
 use super::tree::{Frame, Node, NodeKind, Planned};
 use crate::node::{NodeId, NodeState};
 use crate::plan::{self, Graph, GraphNode, Slug, Step};
-use crate::spend::{Allowance, Purse};
+use crate::spend::{Allowance, Purse, Spend};
 
 impl Run {
     pub(super) fn add_node(
@@ -61,6 +61,7 @@ impl Run {
             call: String::new(),
             result: None,
             agent: None,
+            spent: Spend::default(),
             purse,
             paused: false,
             in_scope: OnceLock::new(),

@@ -5,7 +5,7 @@
 //! - `grow`: how the tree grows
 //! - `edit`: how people change a plan that is being carried out
 //! - `approval`: what waits for a person's yes; `raise`: how people change limits;
-//!   `fork`: another run from a moment of one
+//!   `fork`: another run from a moment of one; `versions`: the versions that a plan had
 //! - [`agent`]: tasks that a model does
 //! - `conclude`: from what a tool answered to the event that records it
 //! - `aggregate`: from the results of children to the result of their parent
@@ -26,6 +26,7 @@ mod raise;
 mod scope;
 mod state;
 mod tree;
+mod versions;
 
 #[cfg(test)]
 mod tests;
@@ -42,3 +43,4 @@ pub use limits::Limits;
 pub use raise::LimitError;
 pub use state::{JournalError, Run};
 pub use tree::{Cancel, NodeKind, NodeView};
+pub use versions::{PlanVersion, plan_versions};

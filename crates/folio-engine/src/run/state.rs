@@ -355,6 +355,7 @@ impl Run {
             result: node.result.as_ref(),
             model_calls: node.agent.as_ref().map_or(0, |agent| agent.calls),
             plan_version: node.plan.as_ref().map_or(0, |plan| plan.version),
+            spent: &node.spent,
             purse: node.purse.as_deref(),
             paused: node.paused,
         }
@@ -404,7 +405,7 @@ impl Run {
                 node.retry_at = None;
                 node.started_at.get_or_insert(at);
                 node.call.clone_from(call);
-                self.charge(index, |purse| purse.spent = purse.spent.plus(&Spend::TOOL_CALL));
+                self.spend(index, &Spend::TOOL_CALL);
                 Ok(())
             }
             Event::AttemptFailed { node, retry_at, .. } => {

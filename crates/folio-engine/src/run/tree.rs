@@ -10,7 +10,7 @@ use super::agent::Agent;
 use crate::node::{NodeId, NodeState};
 use crate::plan::{Graph, Join, OnHard, Slug, Step, Work};
 use crate::result::{NodeResult, StopReason};
-use crate::spend::Purse;
+use crate::spend::{Purse, Spend};
 
 /// Why a node is being stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,6 +162,8 @@ pub(super) struct Node {
     pub(super) result: Option<NodeResult>,
     /// What a model that does it said and did.
     pub(super) agent: Option<Box<Agent>>,
+    /// What it and everything below used up.
+    pub(super) spent: Spend,
     /// What it and everything below may use up, if that is counted here.
     pub(super) purse: Option<Box<Purse>>,
     /// No call at or below it is begun.
@@ -230,6 +232,8 @@ pub struct NodeView<'r> {
     pub model_calls: u32,
     /// The version of its plan; 0 if it has none, or has not begun with it.
     pub plan_version: u32,
+    /// What it and everything below used up.
+    pub spent: &'r Spend,
     /// What it and everything below used up and may use up, if that is counted here.
     pub purse: Option<&'r Purse>,
     /// Whether no call at or below it is begun until somebody says so.

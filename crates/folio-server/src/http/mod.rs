@@ -38,22 +38,26 @@ pub(crate) use self::routes::runs::in_full as run_in_full;
 /// Bytes that a request's body may have: the longest text that an entry has, as JSON.
 const MAX_BODY_BYTES: usize = 20 * 1024 * 1024;
 
-/// Everything that the server answers, for the space that `app` works in.
-pub(crate) fn router(app: App) -> Router {
+/// What is answered to those who may ask, for the space that `app` works in; and what to everybody: the pages for people, which
+/// are the same for all and say nothing of what is kept.
+pub(crate) fn routers(app: App) -> (Router, Router) {
     let (routes, document) = described();
-    routes
-        .merge(crate::ui::routes(&document))
+    let routes = routes
         .fallback(problem::no_such_path)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .with_state(app)
+        .with_state(app);
+    let pages = crate::ui::routes(&document).method_not_allowed_fallback(problem::method_not_allowed);
+    (routes, pages)
 }
 
-/// `routes` for those who may ask, behind the guard.
-pub(crate) fn guarded(routes: Router, access: Access, metrics: Metrics) -> Router {
+/// `routes` for those who may ask, and `pages` for everybody, behind the guard.
+pub(crate) fn guarded(routes: Router, pages: Router, access: Access, metrics: Metrics) -> Router {
     let any_host = access.local.is_none();
+    let counted = middleware::from_fn_with_state(metrics, metrics::counted);
     routes
-        .layer(middleware::from_fn_with_state(metrics, metrics::counted))
+        .layer(counted.clone())
         .layer(middleware::from_fn_with_state(access, access::permitted))
+        .merge(pages.layer(counted))
         .layer(middleware::from_fn_with_state(any_host, guard::guard))
 }

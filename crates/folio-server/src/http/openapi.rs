@@ -13,7 +13,7 @@ use super::problem::Problem;
 use super::routes;
 
 /// What a name in a path is.
-const NAMES: [(&str, &str); 10] = [
+const NAMES: [(&str, &str); 11] = [
     (
         "space",
         "The space: the one that the server serves, or that the token opens",
@@ -23,6 +23,7 @@ const NAMES: [(&str, &str); 10] = [
     ("item", "`e42` or `obs_…`"),
     ("page", "`p7` or `page_…`"),
     ("run", "`r3` or `run_…`"),
+    ("node", "Its path of names, or its id"),
     ("turn", "`t3` or `turn_…`"),
     ("question", "As the list of questions names it"),
     ("approval", "As the list of questions names it"),
@@ -131,7 +132,7 @@ fn complete(path: &str, method: &str, operation: &mut Value) {
     }
     operation["parameters"] = Value::Array(parameters);
     let problem = json!({"$ref": "#/components/responses/Problem"});
-    if is_below_space || path == "/readyz" || path == "/metrics" {
+    if is_below_space || matches!(path, "/readyz" | "/metrics" | "/v1/spaces") {
         for status in REFUSALS {
             operation["responses"][status] = problem.clone();
         }

@@ -1,53 +1,165 @@
-//! The pages for people: the list of runs, one run as it happens, and what can be asked for. Embedded, without a build step.
+//! The pages for people: runs as they happen, the scratch page, scratchbooks, turns, search, and what can be asked for.
+//!
+//! Files for the browser, embedded as they are, without a build step. They are the same for everybody; what is kept, their
+//! scripts ask for over the interface that all programs use.
 
 use axum::Router;
-use axum::extract::State;
-use axum::http::header;
-use axum::response::{Html, IntoResponse};
+use axum::body::Bytes;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
-use crate::http::App;
+/// The addresses of the page. The document is the same for all of them: its script looks at the address.
+const PAGES: [&str; 10] = [
+    "/",
+    "/runs/{run}",
+    "/observations",
+    "/observations/{observation}",
+    "/threads",
+    "/threads/{thread}",
+    "/turns",
+    "/turns/{turn}",
+    "/pages/{page}",
+    "/search",
+];
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => { [$(($name, include_str!($name))),*] };
+}
+
+/// What the page loads, from below `/ui/`.
+const FILES: [(&str, &str); 22] = files![
+    "app.js",
+    "ask.js",
+    "diff.js",
+    "docs.js",
+    "dom.js",
+    "format.js",
+    "icon.svg",
+    "markdown.js",
+    "node.js",
+    "observation.js",
+    "observations.js",
+    "page.js",
+    "plan.js",
+    "questions.js",
+    "run.js",
+    "runs.js",
+    "search.js",
+    "style.css",
+    "threads.js",
+    "tree.js",
+    "turn.js",
+    "turns.js",
+];
 
 const INDEX: &str = include_str!("index.html");
-const SCRIPT: &str = include_str!("app.js");
-const STYLE: &str = include_str!("style.css");
 const DOCS: &str = include_str!("docs.html");
-const DOCS_SCRIPT: &str = include_str!("docs.js");
-const ICON: &str = include_str!("icon.svg");
 
-/// The paths of the pages. They show the list at `/`, one run at `/runs/RUN`, and what `document` describes at `/docs`.
-pub(crate) fn routes(document: &Value) -> Router<App> {
-    let document = format!("{document:#}\n");
-    Router::new()
+/// The pages, what they load, and the description of the interface, `document`.
+pub(crate) fn routes(document: &Value) -> Router {
+    let mut router = Router::new()
+        .route(
+            "/docs",
+            File::of("docs.html", Bytes::from_static(DOCS.as_bytes())).route(),
+        )
         .route(
             "/openapi.json",
-            get(async move || ([(header::CONTENT_TYPE, "application/json")], document)),
-        )
-        .route("/docs", get(async || Html(DOCS)))
-        .route(
-            "/ui/docs.js",
-            get(async || asset("text/javascript; charset=utf-8", DOCS_SCRIPT)),
-        )
-        .route("/", get(index))
-        .route("/runs/{run}", get(index))
-        .route(
-            "/ui/app.js",
-            get(async || asset("text/javascript; charset=utf-8", SCRIPT)),
-        )
-        .route("/ui/style.css", get(async || asset("text/css; charset=utf-8", STYLE)))
-        .route("/ui/icon.svg", get(async || asset("image/svg+xml", ICON)))
+            File::of("openapi.json", format!("{document:#}\n").into()).route(),
+        );
+    let index = File::of("index.html", Bytes::from_static(INDEX.as_bytes()));
+    for path in PAGES {
+        router = router.route(path, index.clone().route());
+    }
+    for (name, text) in FILES {
+        let file = File::of(name, Bytes::from_static(text.as_bytes()));
+        router = router.route(&format!("/ui/{name}"), file.route());
+    }
+    router
 }
 
-/// The same document for every address: the script looks at the address.
-async fn index(State(app): State<App>) -> Html<String> {
-    // The name of a space has no character that means anything in HTML.
-    Html(INDEX.replace("{space}", app.runner.workspace().space().as_str()))
+/// A file as it is sent.
+#[derive(Debug, Clone)]
+struct File {
+    kind: HeaderValue,
+    body: Bytes,
+    /// Names the content, so that a browser that has it need not load it.
+    tag: HeaderValue,
 }
 
-fn asset(kind: &'static str, body: &'static str) -> impl IntoResponse {
-    (
-        [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")],
-        body,
-    )
+impl File {
+    fn of(name: &str, body: Bytes) -> Self {
+        let kind = match name.rsplit('.').next() {
+            Some("js") => "text/javascript; charset=utf-8",
+            Some("css") => "text/css; charset=utf-8",
+            Some("svg") => "image/svg+xml",
+            Some("json") => "application/json",
+            _ => "text/html; charset=utf-8",
+        };
+        let hash: String = Sha256::digest(&body)
+            .iter()
+            .take(16)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let tag = HeaderValue::from_str(&format!("\"{hash}\"")).unwrap_or(HeaderValue::from_static("\"\""));
+        Self {
+            kind: HeaderValue::from_static(kind),
+            body,
+            tag,
+        }
+    }
+
+    fn route<S: Clone + Send + Sync + 'static>(self) -> axum::routing::MethodRouter<S> {
+        get(async move |headers: HeaderMap| self.answer(&headers))
+    }
+
+    fn answer(&self, headers: &HeaderMap) -> Response {
+        let known = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
+        let wanted = self.tag.to_str().unwrap_or_default();
+        let has_it = known.is_some_and(|tags| {
+            let mut tags = tags.split(',').map(|tag| tag.trim().trim_start_matches("W/"));
+            tags.any(|tag| tag == wanted)
+        });
+        let head = [
+            (header::ETAG, self.tag.clone()),
+            (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        ];
+        if has_it {
+            return (StatusCode::NOT_MODIFIED, head).into_response();
+        }
+        (head, [(header::CONTENT_TYPE, self.kind.clone())], self.body.clone()).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_page_is_embedded() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/ui");
+        let there: BTreeSet<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|file| file.unwrap().file_name().into_string().unwrap())
+            .filter(|name| !name.ends_with(".rs") && !name.ends_with(".html"))
+            .collect();
+        assert_eq!(there, FILES.iter().map(|(name, _)| (*name).to_owned()).collect());
+    }
+
+    #[test]
+    fn what_a_browser_has_is_not_sent_again() {
+        let file = File::of("a.js", Bytes::from_static(b"1"));
+        let mut headers = HeaderMap::new();
+        assert_eq!(file.answer(&headers).status(), 200);
+        headers.insert(header::IF_NONE_MATCH, HeaderValue::from_static("\"other\""));
+        assert_eq!(file.answer(&headers).status(), 200);
+        let both = format!("\"other\", W/{}", file.tag.to_str().unwrap());
+        headers.insert(header::IF_NONE_MATCH, HeaderValue::from_str(&both).unwrap());
+        assert_eq!(file.answer(&headers).status(), 304);
+    }
 }

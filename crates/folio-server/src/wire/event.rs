@@ -5,7 +5,7 @@ use folio::engine::run::{NodeKind, NodeView};
 use folio::engine::{Event, NodeId, Run, projection};
 use serde::Serialize;
 
-use super::run::{severity_name, title_of};
+use super::run::{SpendShape, severity_name, title_of};
 
 /// One thing that happened. Says what is new and nothing else: who applies each to the tree has the tree.
 #[derive(Debug, Serialize)]
@@ -27,6 +27,8 @@ pub(crate) enum EventShape {
         node: String,
         attempt: u32,
         call: String,
+        /// What the node and everything below used up so far.
+        spent: SpendShape,
     },
     AttemptFailed {
         at: Timestamp,
@@ -45,6 +47,8 @@ pub(crate) enum EventShape {
         #[serde(skip_serializing_if = "Option::is_none")]
         stop_reason: Option<&'static str>,
         notes: String,
+        /// What the node and everything below used up.
+        spent: SpendShape,
     },
     CancelRequested {
         at: Timestamp,
@@ -64,6 +68,8 @@ pub(crate) enum EventShape {
         text: String,
         /// Where the node stands then.
         state: Option<&'static str>,
+        /// What the node and everything below used up so far.
+        spent: SpendShape,
         /// The nodes that this made, parents before children.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         nodes: Vec<NewNode>,
@@ -125,6 +131,7 @@ impl EventShape {
                 node: node.to_string(),
                 attempt: *attempt,
                 call: call.clone(),
+                spent: spent_at(run, *node),
             },
             Event::AttemptFailed {
                 node,
@@ -146,6 +153,7 @@ impl EventShape {
                 severity: severity_name(result),
                 stop_reason: result.stop_reason.map(|reason| reason.as_str()),
                 notes: result.notes.clone(),
+                spent: spent_at(run, *node),
             },
             Event::CancelRequested { node, by } => Self::CancelRequested {
                 at,
@@ -173,11 +181,19 @@ impl EventShape {
                         .node()
                         .and_then(|node| run.node(node))
                         .map(|view| view.state.as_str()),
+                    spent: of_a_model.node().map(|node| spent_at(run, node)).unwrap_or_default(),
                     nodes,
                 }
             }
         }
     }
+}
+
+/// What `node` and everything below has used up.
+fn spent_at(run: &Run, node: NodeId) -> SpendShape {
+    run.node(node)
+        .map(|view| SpendShape::of(view.spent))
+        .unwrap_or_default()
 }
 
 /// Whether the members of such a node were made together with it.

@@ -20,6 +20,8 @@ pub struct Found {
     pub handle: String,
     /// For ever.
     pub entry_id: String,
+    /// The page that it stands on.
+    pub page_id: String,
     /// What sort of content it holds.
     pub kind: &'static str,
     /// The registered type.
@@ -53,6 +55,7 @@ impl Found {
         Self {
             handle: entry.handle.to_string(),
             entry_id: entry.id.to_string(),
+            page_id: entry.page.to_string(),
             kind: entry.kind.as_str(),
             type_name: fields.type_name.clone(),
             status: fields.status.as_str(),

@@ -1,8 +1,12 @@
-//! How the steps of a plan stand.
+//! How the steps of a plan stand, and the versions that it had.
 
-use folio::engine::plan::ShownStep;
+use folio::Timestamp;
+use folio::engine::event::PlanDifference;
+use folio::engine::plan::{ShownStep, to_markdown};
+use folio::engine::run::PlanVersion;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 /// Where a step of a plan stands.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -38,5 +42,41 @@ impl StepState {
             editable: step.is_open,
         });
         step.members.iter().for_each(|member| Self::add(member, states));
+    }
+}
+
+/// One version of a plan.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct PlanVersionShape {
+    plan_version: u32,
+    /// Since when it is the plan.
+    timestamp: Timestamp,
+    /// The person who changed the one before; empty if it is what the plan file says, or a model.
+    by: String,
+    /// Why a model took the task apart like this.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    reason: String,
+    /// How it differs from the one before, if a person made it: steps by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Value>")]
+    difference: Option<PlanDifference>,
+    /// In the form in which plans are written.
+    steps: Value,
+    /// The same steps as people edit them.
+    markdown: String,
+}
+
+impl PlanVersionShape {
+    /// `version` as programs read it.
+    pub(crate) fn of(version: PlanVersion) -> Self {
+        Self {
+            plan_version: version.version,
+            timestamp: version.at,
+            by: version.by,
+            reason: version.reason,
+            difference: version.difference,
+            steps: version.steps.iter().map(|shown| json!(shown.step)).collect(),
+            markdown: to_markdown(&version.steps),
+        }
     }
 }

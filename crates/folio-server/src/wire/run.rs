@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use folio::Timestamp;
+use folio::engine::plan::{Criterion, Step};
 use folio::engine::result::Finding;
 use folio::engine::run::NodeView;
+use folio::engine::spend::{Dimension, Purse, Spend};
 use folio::engine::{NodeResult, Output, Run, projection};
 use folio::memory::{PageHandle, PageId};
 use folio::store::RunRow;
@@ -242,10 +244,124 @@ pub(crate) struct NodeShape {
     duration_us: Option<u64>,
     call: String,
     notes: String,
+    /// Whether no call at or below it is begun until somebody says so.
+    paused: bool,
+    /// The version of its plan; 0 if it has none, or has not begun with it.
+    plan_version: u32,
+    /// What it and everything below used up.
+    spent: SpendShape,
+    /// The limits that it has of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    limits: Vec<LimitShape>,
     /// The page that its work is written on, once it is there.
     page: Option<String>,
     /// The id that this page has or will have.
     page_id: String,
+}
+
+/// What was used up; what is nothing is left out.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(default)]
+pub(crate) struct SpendShape {
+    /// Tokens that models read.
+    #[serde(skip_serializing_if = "is_zero")]
+    tokens_in: u64,
+    /// Of these, tokens that the provider had in its cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    tokens_cached: u64,
+    /// Tokens that models wrote.
+    #[serde(skip_serializing_if = "is_zero")]
+    tokens_out: u64,
+    /// Millionths of a US dollar, as far as prices are known.
+    #[serde(skip_serializing_if = "is_zero")]
+    micro_usd: u64,
+    /// Calls of models.
+    #[serde(skip_serializing_if = "is_zero")]
+    model_calls: u64,
+    /// Calls of tools.
+    #[serde(skip_serializing_if = "is_zero")]
+    tool_calls: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+impl SpendShape {
+    /// `spent` as programs read it.
+    pub(crate) fn of(spent: &Spend) -> Self {
+        Self {
+            tokens_in: spent.tokens_in,
+            tokens_cached: spent.tokens_cached,
+            tokens_out: spent.tokens_out,
+            micro_usd: spent.micro_usd,
+            model_calls: spent.model_calls,
+            tool_calls: spent.tool_calls,
+        }
+    }
+}
+
+/// One limit of a part of a run.
+#[derive(Debug, Serialize, JsonSchema)]
+struct LimitShape {
+    /// Of what: `tokens`, `micro_usd`, `model_calls`, `tool_calls`.
+    what: &'static str,
+    limit: u64,
+    /// What is used up, and set aside for calls under way.
+    used: u64,
+}
+
+impl LimitShape {
+    fn all_of(purse: &Purse) -> Vec<Self> {
+        let of = |dimension: Dimension| {
+            Some(Self {
+                what: dimension.as_str(),
+                limit: purse.limit.of(dimension)?,
+                used: purse.used(dimension),
+            })
+        };
+        Dimension::ALL.into_iter().filter_map(of).collect()
+    }
+}
+
+/// A node of a run with what it came to.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct NodeInFull {
+    #[serde(flatten)]
+    node: NodeShape,
+    /// What its result has to meet.
+    criteria: Vec<CriterionShape>,
+    result: Option<ResultShape>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct CriterionShape {
+    id: String,
+    text: String,
+    /// Whether the result fails without it.
+    required: bool,
+}
+
+impl NodeInFull {
+    /// `view` of `run`, with its page if that was found.
+    pub(crate) fn of(run: &Run, view: &NodeView<'_>, pages: &HashMap<PageId, PageHandle>) -> Self {
+        let criteria: &[Criterion] = match view.step {
+            Some(Step::Task(task)) => &task.criteria,
+            None => &run.plan().criteria,
+            Some(_) => &[],
+        };
+        let shape = |criterion: &Criterion| CriterionShape {
+            id: criterion.id.clone(),
+            text: criterion.text.clone(),
+            required: criterion.required,
+        };
+        Self {
+            node: NodeShape::of(run, view, pages),
+            criteria: criteria.iter().map(shape).collect(),
+            result: view.result.map(ResultShape::of),
+        }
+    }
 }
 
 impl NodeShape {
@@ -274,6 +390,10 @@ impl NodeShape {
                 .map(|(from, to)| micros_between(from, to)),
             call: view.call.to_owned(),
             notes: view.result.map(|result| result.notes.clone()).unwrap_or_default(),
+            paused: view.paused,
+            plan_version: view.plan_version,
+            spent: SpendShape::of(view.spent),
+            limits: view.purse.map(LimitShape::all_of).unwrap_or_default(),
             page: pages.get(&page_id).map(ToString::to_string),
             page_id: page_id.to_string(),
         }

@@ -40,7 +40,14 @@ async fn open_to_all(role: Role) -> (House, String) {
 #[tokio::test]
 async fn an_address_that_others_reach_answers_those_only_who_show_a_token() {
     let (house, token) = open_to_all(Role::Human).await;
-    for path in [LIST, "/v1/spaces/main/export", "/", "/readyz", "/mcp", "/nothing"] {
+    for path in [
+        LIST,
+        "/v1/spaces/main/export",
+        "/v1/spaces",
+        "/readyz",
+        "/mcp",
+        "/nothing",
+    ] {
         let refused = ask(&house, "GET", path, None, None).await;
         is_problem(&refused, 401, "token_missing");
         assert!(refused.header("www-authenticate").starts_with("Bearer"), "{refused:?}");
@@ -53,6 +60,29 @@ async fn an_address_that_others_reach_answers_those_only_who_show_a_token() {
     let added = ask(&house, "POST", LIST, Some(&token), Some(json!({"content": "x"}))).await;
     assert_eq!((added.status, &added.json()["trust"]), (201, &json!("user")));
     assert_eq!(ask(&house, "GET", "/readyz", Some(&token), None).await.status, 200);
+}
+
+#[tokio::test]
+async fn the_page_is_there_for_everybody_and_says_nothing_of_what_is_kept() {
+    let (house, token) = open_to_all(Role::Client).await;
+    ask(
+        &house,
+        "POST",
+        LIST,
+        Some(&token),
+        Some(json!({"content": "between us"})),
+    )
+    .await;
+    for path in ["/", "/runs/r1", "/observations", "/ui/app.js", "/docs", "/openapi.json"] {
+        let page = ask(&house, "GET", path, None, None).await;
+        assert_eq!(page.status, 200, "{path}");
+        assert!(!page.body.contains("between us"), "{path}");
+    }
+    let spaces = ask(&house, "GET", "/v1/spaces", Some(&token), None).await.json();
+    assert_eq!(
+        spaces["items"],
+        json!([{"space": "main", "role": "client", "name": "ci"}])
+    );
 }
 
 #[tokio::test]

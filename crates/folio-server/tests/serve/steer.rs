@@ -39,6 +39,14 @@ async fn a_plan_is_read_and_put_back_with_its_version_e9_14() {
         )
         .await;
     assert_eq!(marked.json()["difference"]["kept"], json!(null), "{marked:?}");
+    let versions = house.get(&format!("{path}/versions")).await.json();
+    let versions = versions["items"].as_array().unwrap();
+    assert_eq!(versions.len(), 2, "{versions:?}");
+    assert_eq!(versions[0]["plan_version"], 1);
+    assert!(!versions[0]["markdown"].as_str().unwrap().contains("{#e}"));
+    assert!(versions[1]["markdown"].as_str().unwrap().contains("{#e}"));
+    assert_eq!(versions[1]["difference"]["added"], json!(["e"]));
+    assert_eq!(versions[1]["steps"][3]["id"], "e");
     house.runner.drive(run).await.unwrap();
     let tree = house.get(&format!("/runs/{run}/tree")).await.json();
     let nodes = tree["nodes"].as_array().unwrap();
@@ -113,4 +121,36 @@ async fn another_run_begins_at_a_moment_of_one_over_http() {
         "not_found",
     );
     house.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_node_says_what_it_came_to_and_what_it_and_all_below_cost() {
+    let house = House::new().await;
+    let run = house.run(ECHO).await;
+    let tree = house.get(&format!("/runs/{run}/tree")).await.json();
+    let at = |end: &str| {
+        let mut nodes = tree["nodes"].as_array().unwrap().iter();
+        nodes
+            .find(|node| node["path"].as_str().unwrap().ends_with(end))
+            .unwrap()
+    };
+    let calls = |end: &str| at(end)["spent"]["tool_calls"].clone();
+    assert_eq!([calls(""), calls("a"), calls("b"), calls("c")], [4, 1, 1, 1]);
+    let root = tree["nodes"][0]["id"].as_str().unwrap().to_owned();
+    let whole = house.get(&format!("/runs/{run}/nodes/{root}")).await.json();
+    assert_eq!(
+        (&whole["outcome"], &whole["limits"][0]["what"]),
+        (&json!("ok"), &json!("tokens"))
+    );
+    let first = house.get(&format!("/runs/{run}/nodes/a")).await.json();
+    assert_eq!(first["result"]["output"], json!({"value": {"n": 2}}), "{first}");
+    let path = at("c/inner")["path"].as_str().unwrap().to_owned();
+    let name = path.replace('/', "%2F");
+    let inner = house.get(&format!("/runs/{run}/nodes/{name}")).await.json();
+    assert_eq!((&inner["path"], &inner["outcome"]), (&json!(path), &json!("ok")));
+    house
+        .refuses(&format!("/runs/{run}/nodes/nowhere"), 404, "not_found")
+        .await;
+    let events = house.get(&format!("/runs/{run}/events")).await;
+    assert!(events.body.contains("\"spent\":{\"tool_calls\":4}"), "{events:?}");
 }

@@ -434,8 +434,8 @@ impl Run {
         let Some(pending) = agent.pending.take() else { return };
         self.charge(index, |purse| {
             purse.reserved = purse.reserved.minus(&pending.reserved);
-            purse.spent = purse.spent.plus(spent);
         });
+        self.spend(index, spent);
     }
 
     /// A call whose end nobody saw: what was set aside for it counts as spent until somebody knows better (E9.9).
@@ -462,6 +462,19 @@ impl Run {
                 change(purse);
             }
             at = self.nodes[index].parent;
+        }
+    }
+
+    /// Counts `spent` as used up by `index` and by all above it.
+    pub(in crate::run) fn spend(&mut self, index: usize, spent: &Spend) {
+        let mut at = Some(index);
+        while let Some(index) = at {
+            let node = &mut self.nodes[index];
+            node.spent = node.spent.plus(spent);
+            if let Some(purse) = node.purse.as_deref_mut() {
+                purse.spent = purse.spent.plus(spent);
+            }
+            at = node.parent;
         }
     }
 

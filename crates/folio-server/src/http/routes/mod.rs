@@ -9,6 +9,7 @@ mod pages;
 mod part;
 mod people;
 pub(super) mod runs;
+mod spaces;
 mod start;
 mod steer;
 mod threads;
@@ -39,5 +40,7 @@ pub(super) fn all() -> ApiRouter<App> {
         .merge(memory::routes())
         .merge(events::routes())
         .merge(large);
-    health::routes().nest("/v1/spaces/{space}", space)
+    health::routes()
+        .merge(spaces::routes())
+        .nest("/v1/spaces/{space}", space)
 }

@@ -1,4 +1,4 @@
-//! Runs: the list, one of them, its tree, its events, and the request to stop it.
+//! Runs: the list, one of them, its tree and its nodes, its events, and the request to stop it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::http::problem::Problem;
 use crate::http::query::{Asked, Fields, Nothing, wrong};
 use crate::http::sse;
 use crate::wire::List;
-use crate::wire::run::{RunInFull, RunShape, TreeShape};
+use crate::wire::run::{NodeInFull, RunInFull, RunShape, TreeShape};
 
 /// Runs that a list gives when nothing is said.
 const LIMIT_DEFAULT: u32 = 100;
@@ -55,6 +55,17 @@ pub(super) fn routes() -> ApiRouter<App> {
         .api_route(
             "/runs/{run}/tree",
             get_with(tree, about("run_tree", GROUP, "Gives every node of a run")),
+        )
+        .api_route(
+            "/runs/{run}/nodes/{node}",
+            get_with(
+                node,
+                about(
+                    "run_node",
+                    GROUP,
+                    "Gives a node of a run with its result, evidence and cost",
+                ),
+            ),
         )
         .api_route("/runs/{run}/events", get_with(events, live))
         .api_route(
@@ -173,6 +184,23 @@ async fn tree(caller: Caller, _: Asked<Nothing>) -> Result<Answer<TreeShape>, Pr
     let events = watch.read().await?.len() as u64;
     let pages = handles_of(&caller.workspace, row.id).await?;
     Ok(Answer::of(TreeShape::of(&row, watch.run(), events, &pages)))
+}
+
+/// One node: its path or its id is the name.
+async fn node(caller: Caller, _: Asked<Nothing>) -> Result<Answer<NodeInFull>, Problem> {
+    let row = caller.run_row().await?;
+    let run = caller.runner.load(row.id).await?;
+    let name = caller.name("node");
+    let view = run
+        .node_named(name)
+        .ok_or_else(|| Problem::not_found("not_found", format!("{} has no node {name}", row.handle)))?;
+    let page = projection::branch_page(&run, view.id);
+    let pages = match caller.workspace.page(Ref::Id(page)).await {
+        Ok(page) => HashMap::from([(page.id, page.handle)]),
+        Err(WorkspaceError::Store(StoreError::NotFound { .. })) => HashMap::new(),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Answer::of(NodeInFull::of(&run, &view, &pages)))
 }
 
 /// The handles of all pages of a run.

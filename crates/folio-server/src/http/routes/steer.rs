@@ -1,11 +1,15 @@
 //! What people do to the plan of a run: read it, change it; and their yes and no to what waits for it.
 
+use std::sync::Arc;
+
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
 use folio::engine::event::{Always, PlanDifference};
 use folio::engine::plan::to_markdown;
+use folio::engine::run::plan_versions;
 use folio::engine::{NodeId, Run};
 use folio::memory::id::Ref;
+use folio::runner::{RunnerError, Watch};
 use folio::store::RunRow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,8 +23,9 @@ use crate::http::describe::about;
 use crate::http::input::{Body, Text, body_invalid};
 use crate::http::problem::Problem;
 use crate::http::query::{Asked, Fields, Nothing};
-use crate::wire::StepState;
+use crate::wire::plan::PlanVersionShape;
 use crate::wire::run::RunInFull;
+use crate::wire::{List, StepState};
 
 const GROUP: &str = "people";
 
@@ -39,6 +44,17 @@ pub(super) fn routes() -> ApiRouter<App> {
             .put_with(
                 edit_plan,
                 about("edit_plan", GROUP, "Changes the plan of a run, or of a part of it"),
+            ),
+        )
+        .api_route(
+            "/runs/{run}/plan/versions",
+            get_with(
+                versions,
+                about(
+                    "plan_versions",
+                    GROUP,
+                    "Lists the versions that the plan of a run, or of a part of it, had",
+                ),
             ),
         )
         .api_route(
@@ -123,6 +139,19 @@ async fn plan(caller: Caller, Asked(part): Asked<Part>) -> Result<Answer<PlanSha
     let plan = PlanShape::of(&row, &run, node)?;
     let version = plan.plan_version;
     Ok(Answer::of(plan).version(version))
+}
+
+/// Every version of the plan, the first one first.
+async fn versions(caller: Caller, Asked(part): Asked<Part>) -> Result<Answer<List<PlanVersionShape>>, Problem> {
+    let (row, _, node) = place(&caller, part).await?;
+    let workspace = &caller.workspace;
+    let as_of = workspace.head().await?.0;
+    let mut watch = Watch::new(Arc::clone(workspace.store()), workspace.space().clone(), row.id);
+    let journal = watch.read().await?;
+    let versions =
+        plan_versions(row.id, node, &journal).map_err(|source| RunnerError::Journal { run: row.id, source })?;
+    let items = versions.into_iter().map(PlanVersionShape::of).collect();
+    Ok(Answer::of(List::whole(items, as_of)))
 }
 
 /// What became of an edit.

@@ -1,0 +1,69 @@
+//! The versions that the plan of a node had, read back from the journal.
+
+use std::sync::Arc;
+
+use folio_memory::{RunId, Timestamp};
+
+use super::state::{JournalError, Run};
+use crate::event::{Event, PlanDifference};
+use crate::node::NodeId;
+use crate::plan::{ShownStep, Step};
+use crate::template::Templates;
+
+/// One version of a plan, as it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanVersion {
+    /// Its number, from 1.
+    pub version: u32,
+    /// Since when it is the plan.
+    pub at: Timestamp,
+    /// The person who changed the one before; empty if it is what the plan file says, or a model.
+    pub by: String,
+    /// Why a model took the task apart like this; empty if no model did, or it did not say.
+    pub reason: String,
+    /// How it differs from the one before, if a person made it.
+    pub difference: Option<PlanDifference>,
+    /// Its steps, of whose work nothing is said.
+    pub steps: Vec<ShownStep>,
+}
+
+/// Every version that the plan of `node` had, the first one first; none if it never had one. Folds the whole `journal` of `run`.
+///
+/// # Errors
+///
+/// What is wrong with the journal.
+pub fn plan_versions(
+    run: RunId,
+    node: NodeId,
+    journal: &[(Timestamp, Event)],
+) -> Result<Vec<PlanVersion>, JournalError> {
+    let mut folded = Run::new(run, Arc::new(Templates::new()));
+    let mut versions: Vec<PlanVersion> = Vec::new();
+    for (at, event) in journal {
+        folded.apply(*at, event)?;
+        let (by, reason, difference) = match event {
+            Event::PlanEdited { by, difference, .. } => (by.clone(), String::new(), Some((**difference).clone())),
+            Event::Planned { reason, .. } => (String::new(), reason.clone(), None),
+            Event::RunStarted { .. } | Event::Expanded { .. } => (String::new(), String::new(), None),
+            _ => continue,
+        };
+        let is_of_it = event.node().unwrap_or(NodeId::root(run)) == node;
+        let Some(plan) = folded.shown_plan(node).filter(|_| is_of_it) else {
+            continue;
+        };
+        // A plan is there before somebody begins with it, and still there afterwards.
+        if versions.last().is_some_and(|last| last.version == plan.version) {
+            continue;
+        }
+        let steps: Vec<Step> = plan.steps.into_iter().map(|shown| shown.step).collect();
+        versions.push(PlanVersion {
+            version: plan.version,
+            at: *at,
+            by,
+            reason,
+            difference,
+            steps: ShownStep::written(&steps),
+        });
+    }
+    Ok(versions)
+}

@@ -1,0 +1,56 @@
+//! Which spaces whoever asks can open, and as whom.
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::get_with;
+use axum::Extension;
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::http::access::Permit;
+use crate::http::answer::Answer;
+use crate::http::app::App;
+use crate::http::describe::about;
+use crate::http::problem::Problem;
+use crate::http::query::{Asked, Nothing};
+use crate::wire::List;
+
+pub(super) fn routes() -> ApiRouter<App> {
+    ApiRouter::new().api_route(
+        "/v1/spaces",
+        get_with(
+            spaces,
+            about(
+                "list_spaces",
+                "memory",
+                "Lists the spaces that whoever asks can open, and as whom",
+            ),
+        ),
+    )
+}
+
+/// A space, and who asks.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SpaceShape {
+    space: String,
+    /// What whoever asks may do there: `human`, `client`, `tool`, ….
+    role: String,
+    /// By which name; empty if there is none.
+    name: String,
+}
+
+/// The one space that is served.
+async fn spaces(
+    State(app): State<App>,
+    Extension(permit): Extension<Permit>,
+    _: Asked<Nothing>,
+) -> Result<Answer<List<SpaceShape>>, Problem> {
+    let workspace = app.runner.workspace();
+    let as_of = workspace.head().await?.0;
+    let served = SpaceShape {
+        space: workspace.space().to_string(),
+        role: permit.actor.role.to_string(),
+        name: permit.actor.name,
+    };
+    Ok(Answer::of(List::whole(vec![served], as_of)))
+}

@@ -1,0 +1,176 @@
+// What is asked of the server: one answer, or what happens as it happens. With the token of this tab, if one is demanded.
+//
+// Streams are read with fetch and not with EventSource, which cannot send a token. They rest while nobody looks at the tab: a
+// browser opens six connections to one server and no more, however many tabs there are.
+
+import { $ } from './dom.js';
+
+const KEY = 'folio.token';
+/** Milliseconds between attempts to reach a server that is gone; the last holds on. */
+const PAUSES = [300, 600, 1200, 2500, 5000];
+let space = null;
+let asking = null;
+
+export class Refusal extends Error {
+  constructor(problem, status) {
+    super(problem.detail || problem.title || `the server answered ${status}`);
+    Object.assign(this, { status, code: problem.code, hints: problem.hints ?? [] });
+  }
+}
+
+const isGone = (error) => error instanceof TypeError;
+/** What to tell people of an error. */
+export const told = (error) => (isGone(error) ? Object.assign(new Error('The server does not answer.'), { gone: true }) : error);
+
+export function connection(is) {
+  document.body.classList.toggle('gone', !is);
+  $('connection').textContent = is ? '' : 'No connection to the server; trying again …';
+}
+
+/** Asks for a token, once for all who wait for it. */
+function unlock(why) {
+  asking ??= new Promise((done) => {
+    const dialog = $('unlock');
+    $('unlock-why').textContent = why;
+    $('unlock-token').value = '';
+    if (!dialog.open) dialog.showModal();
+    dialog.addEventListener('cancel', (event) => event.preventDefault());
+    dialog.addEventListener('close', () => {
+      sessionStorage.setItem(KEY, $('unlock-token').value.trim());
+      asking = null;
+      done();
+    }, { once: true });
+  });
+  return asking;
+}
+
+async function raw(path, options = {}) {
+  for (;;) {
+    const token = sessionStorage.getItem(KEY);
+    const headers = { ...options.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) };
+    const answer = await fetch(path, { ...options, headers });
+    if (answer.ok) return answer;
+    const problem = await answer.json().catch(() => ({}));
+    if (answer.status !== 401) throw new Refusal(problem, answer.status);
+    await unlock(token ? problem.detail : 'This server answers those who show a token.');
+  }
+}
+
+const below = (path) => `/v1/spaces/${encodeURIComponent(space)}${path}`;
+
+/** Learns which space is served and who asks; waits until the server is there. */
+export async function begin() {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      const { items } = await (await raw('/v1/spaces')).json();
+      space = items[0].space;
+      connection(true);
+      return items[0];
+    } catch (error) {
+      if (!isGone(error)) throw error;
+      connection(false);
+      await new Promise((done) => setTimeout(done, PAUSES[Math.min(attempt, PAUSES.length - 1)]));
+    }
+  }
+}
+
+/** A path with the fields of a query; those without a value are left out. */
+export function query(path, fields) {
+  const wanted = Object.entries(fields).filter(([, value]) => value !== '' && value !== null && value !== undefined && value !== false);
+  return wanted.length ? `${path}?${new URLSearchParams(wanted)}` : path;
+}
+
+/** What is at a path below the space. */
+export async function get(path, { as = 'json', signal } = {}) {
+  const answer = await raw(below(path), { signal });
+  if (as === 'answer') return { body: await answer.json(), etag: answer.headers.get('etag') };
+  return answer[as]();
+}
+
+/** Has something done. */
+export async function send(method, path, body = {}, headers = {}) {
+  const isText = typeof body === 'string';
+  const type = { 'content-type': isText ? 'text/markdown' : 'application/json' };
+  const answer = await raw(below(path), { method, headers: { ...type, ...headers }, body: isText ? body : JSON.stringify(body) });
+  return answer.json();
+}
+export const post = (path, body) => send('POST', path, body);
+
+/** Parts a stream of bytes into messages. */
+async function* messages(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const parts = (rest + value).split('\n\n');
+    rest = parts.pop();
+    for (const part of parts) {
+      const message = { event: 'message', data: '' };
+      for (const line of part.split('\n')) {
+        const field = /^(id|event|data): ?(.*)$/.exec(line);
+        if (field) message[field[1]] = field[1] === 'data' && message.data ? `${message.data}\n${field[2]}` : field[2];
+      }
+      if (message.data) yield message;
+    }
+  }
+}
+
+const seen = (signal) => new Promise((done) => {
+  if (!document.hidden) return done();
+  const look = () => { if (!document.hidden || signal.aborted) { document.removeEventListener('visibilitychange', look); done(); } };
+  document.addEventListener('visibilitychange', look);
+  signal.addEventListener('abort', look);
+});
+
+/**
+ * Tells `hear(event, data, id)` what happens at `path` after `after`, until `signal` says that nobody wants to know or `hear`
+ * gives `false`. A connection that breaks goes on with the last id. `fresh` is called whenever it is there.
+ */
+export async function follow(path, { after, signal, hear, fresh = () => {} }) {
+  let last = after, failures = 0;
+  while (!signal.aborted) {
+    await seen(signal);
+    const rest = new AbortController();
+    const stop = () => { if (document.hidden || signal.aborted) rest.abort(); };
+    document.addEventListener('visibilitychange', stop);
+    signal.addEventListener('abort', stop);
+    try {
+      const headers = last === undefined ? {} : { 'last-event-id': String(last) };
+      const answer = await raw(below(path), { headers, signal: rest.signal });
+      connection(true);
+      fresh();
+      failures = 0;
+      for await (const { event, data, id } of messages(answer.body)) {
+        if (id !== undefined) last = id;
+        if (hear(event, JSON.parse(data), id) === false) return;
+      }
+      failures += 1;
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof Refusal && error.status < 500 && error.status !== 429) throw error;
+      if (!rest.signal.aborted) { failures += 1; connection(false); }
+    } finally {
+      document.removeEventListener('visibilitychange', stop);
+      signal.removeEventListener('abort', stop);
+      rest.abort();
+    }
+    if (failures > 0) await new Promise((done) => setTimeout(done, PAUSES[Math.min(failures, PAUSES.length) - 1]));
+  }
+}
+
+/** Calls `again` now and after every commit to the space, not more often than twice in a second. */
+export function live(again, signal) {
+  let timer = null, isBusy = false, isOwed = false;
+  const now = async () => {
+    timer = null;
+    if (isBusy) { isOwed = true; return; }
+    isBusy = true;
+    try { await again(); connection(true); } catch (error) { if (isGone(error)) connection(false); else if (!signal.aborted) throw error; } finally { isBusy = false; }
+    if (isOwed) { isOwed = false; later(); }
+  };
+  const later = () => { if (!signal.aborted) timer ??= setTimeout(now, 400); };
+  signal.addEventListener('abort', () => clearTimeout(timer));
+  follow('/events', { signal, hear: later, fresh: later }).catch(() => {});
+  return now();
+}

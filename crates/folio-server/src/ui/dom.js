@@ -1,0 +1,65 @@
+// Elements, made of text and never of HTML.
+
+export const $ = (id) => document.getElementById(id);
+
+/** An element; attributes that are functions are what happens (`onclick`), those without a value are left out. */
+export function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === 'function') made.addEventListener(name.slice(2), value);
+    else if (value !== undefined && value !== null && value !== false) made.setAttribute(name, value === true ? '' : value);
+  }
+  made.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return made;
+}
+
+/**
+ * Makes `list` show `items`: what is the same stays, with the focus that is in it; what changed is made anew.
+ * `key` names an item, `make` makes its element.
+ */
+export function keep(list, items, key, make) {
+  const old = new Map([...list.children].map((child) => [child.dataset.key, child]));
+  const focused = list.contains(document.activeElement) ? document.activeElement.closest('[data-key]')?.dataset.key : null;
+  const wanted = items.map((item) => {
+    const name = String(key(item)), said = JSON.stringify(item), there = old.get(name);
+    if (there?.said === said) return there;
+    const made = make(item);
+    made.dataset.key = name;
+    made.said = said;
+    return made;
+  });
+  const staying = new Set(wanted);
+  for (const child of [...list.children]) if (!staying.has(child)) child.remove();
+  wanted.forEach((child, at) => { if (list.children[at] !== child) list.insertBefore(child, list.children[at] ?? null); });
+  if (focused && !list.contains(document.activeElement)) {
+    const again = wanted.find((child) => child.dataset.key === focused);
+    (again?.matches('a, button') ? again : again?.querySelector('a, button'))?.focus({ preventScroll: true });
+  }
+}
+
+/** Says something to those who do not see the page. */
+export const announce = (text) => { $('announce').textContent = text; };
+
+/** Asks before something is done; whether it is to be. */
+export function sure(title, text, yes) {
+  const dialog = $('sure');
+  $('sure-title').textContent = title;
+  $('sure-text').textContent = text;
+  dialog.querySelector('.main').textContent = yes;
+  dialog.returnValue = 'no';
+  dialog.showModal();
+  return new Promise((done) => dialog.addEventListener('close', () => done(dialog.returnValue === 'yes'), { once: true }));
+}
+
+/** Where nothing is yet, and what to do about it. */
+export const empty = (text, command) => element('p', { class: 'empty' }, text, command && [' ', element('code', {}, command)]);
+
+/** What cannot be shown, and why. */
+export const trouble = (error) => element('div', { class: 'trouble', role: 'alert' }, element('p', {}, error.message),
+  ...(error.hints ?? []).map((hint) => element('p', { class: 'quiet' }, hint)));
+
+/** Calls `then` once, a little after the last of many calls. */
+export function soon(then, ms = 250) {
+  let timer = null;
+  return () => { timer ??= setTimeout(() => { timer = null; then(); }, ms); };
+}

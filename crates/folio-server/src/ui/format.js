@@ -1,0 +1,74 @@
+// Times, numbers and states, for people.
+
+import { element } from './dom.js';
+
+/** Of every state: its mark, and what it is called. */
+const STATES = {
+  created: ['·', 'waiting'], ready: ['·', 'waiting'], executing: ['▸', 'at work'], parked: ['↻', 'waits for another attempt'], running_children: ['◔', 'at work'],
+  deciding: ['◇', 'a model decides'], aggregating: ['Σ', 'puts results together'], verifying: ['≟', 'is being checked'], replanning: ['↺', 'plans anew'],
+  waiting_input: ['?', 'waits for an answer'], awaiting_approval: ['?', 'waits for a yes'], cancelling: ['◌', 'being stopped'], running: ['▸', 'running'],
+  interrupted: ['‖', 'interrupted: nobody drives it'], paused: ['‖', 'paused'], ok: ['✓', 'done'], partial: ['◑', 'partly done'],
+  skipped: ['–', 'skipped'], cancelled: ['⊘', 'cancelled'], failed: ['✗', 'failed'], met: ['✓', 'met'], unmet: ['✗', 'not met'], unverifiable: ['?', 'cannot be checked'],
+};
+export const words = (state) => STATES[state]?.[1] ?? state.replaceAll('_', ' ');
+export const mark = (state) => element('span', { class: `mark ${state}`, 'aria-hidden': 'true' }, STATES[state]?.[0] ?? '·');
+export const stateLine = (state) => element('span', { class: state }, mark(state), words(state));
+
+/** How long something took: `1.2 s`, `4 min 10 s`. */
+export function span(ms) {
+  const s = Math.max(0, ms) / 1000;
+  if (s < 1) return `${Math.round(s * 1000)} ms`;
+  if (s < 60) return `${s.toFixed(1)} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${Math.floor(s % 60)} s`;
+  return s < 86_400 ? `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min` : `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`;
+}
+
+const plural = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
+function rough(ms) {
+  const s = Math.round(Math.abs(ms) / 1000);
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.round(s / 60)} min`;
+  if (s < 86_400) return plural(Math.round(s / 3600), 'hour');
+  return s < 86_400 * 45 ? plural(Math.round(s / 86_400), 'day') : plural(Math.round(s / (86_400 * 30.4)), 'month');
+}
+const relative = (at) => {
+  const ms = at - Date.now();
+  if (Math.abs(ms) < 5000) return 'now';
+  return ms > 0 ? `in ${rough(ms)}` : `${rough(ms)} ago`;
+};
+export const absolute = (text) => new Date(text).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+
+/** A moment as it is seen from now, with the exact one beside it for whoever points at it. */
+export function moment(text) {
+  return element('time', { datetime: text, title: absolute(text) }, relative(Date.parse(text)));
+}
+
+/** Brings every moment on the page up to now. */
+export function tick() {
+  for (const time of document.querySelectorAll('time[datetime]')) {
+    const now = relative(Date.parse(time.dateTime));
+    if (time.textContent !== now) time.textContent = now;
+  }
+}
+
+/** A number with its thousands apart. */
+export const number = (n) => n.toLocaleString('en').replaceAll(',', '\u202f');
+/** A number in few letters: 12.3k. */
+export const few = (n) => (n < 1000 ? String(n) : n < 1e6 ? `${(n / 1000).toFixed(n < 1e4 ? 1 : 0)}k` : `${(n / 1e6).toFixed(1)}M`);
+export const bytes = (n) => (n < 1024 ? `${n} B` : n < 1048576 ? `${(n / 1024).toFixed(1)} KiB` : `${(n / 1048576).toFixed(1)} MiB`);
+export const dollars = (micro) => `$${(micro / 1e6).toFixed(micro < 10_000 ? 4 : 2)}`;
+export const perCent = (share) => `${Math.round(share * 100)} %`;
+
+/** What was used up, in few letters; nothing if nothing was. */
+export function cost(spent) {
+  const tokens = (spent?.tokens_in ?? 0) + (spent?.tokens_out ?? 0);
+  return [tokens && `${few(tokens)} tok`, spent?.micro_usd && dollars(spent.micro_usd)].filter(Boolean).join(' · ');
+}
+
+/** A bar that is full to `share`. */
+export function meter(share, label) {
+  const full = Math.min(1, Math.max(0, share));
+  const fill = element('span');
+  fill.style.width = `${full * 100}%`;
+  return element('span', { class: `meter${full > 0.9 ? ' full' : ''}`, role: 'img', 'aria-label': label, title: label }, fill);
+}

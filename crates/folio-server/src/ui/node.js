@@ -1,0 +1,82 @@
+// What a node of a run came to: its result with its evidence, its criteria, what it cost and may cost.
+
+import { get, told } from './ask.js';
+import { element, empty, trouble } from './dom.js';
+import { bytes, cost, dollars, mark, meter, number, stateLine, words } from './format.js';
+import { link } from './markdown.js';
+
+/** Characters of an output that are shown before somebody wants all of it. */
+const SHORT = 4000;
+const PART = 32 * 1024;
+const LIMITS = { tokens: 'tokens', micro_usd: 'dollars', model_calls: 'calls of models', tool_calls: 'calls of tools', nodes: 'nodes' };
+
+/** The parts of what is known of a node. `find(id)` gives another node of the run, `choose` shows it. */
+export function nodeParts(node, { find, choose }) {
+  const { result } = node;
+  const parts = [element('p', { class: 'line' }, stateLine(node.outcome ?? node.state), node.stop_reason && element('span', { class: 'badge calm' }, node.stop_reason.replaceAll('_', ' ')),
+    result?.severity && element('span', { class: 'badge calm' }, `${result.severity} failure`), node.attempt > 1 && element('span', { class: 'meta' }, `attempt ${node.attempt}`))];
+  if (node.call) parts.push(element('p', { class: 'quiet' }, element('code', {}, node.call)));
+  if (result?.notes) parts.push(element('p', { class: 'said' }, result.notes));
+  if (result?.criteria.length) parts.push(element('h3', {}, 'Criteria'), element('ul', { class: 'plain' }, ...result.criteria.map((one) => criterion(one, node.criteria.find(({ id }) => id === one.criterion)?.text))));
+  if (result?.evidence.length) parts.push(element('h3', {}, 'Evidence'), element('ul', { class: 'plain' }, ...result.evidence.map((one) => element('li', {}, source(one, find, choose)))));
+  if (result?.output !== undefined) parts.push(element('h3', {}, 'Output'), output(result.output));
+  if (result?.output_ref) parts.push(element('h3', {}, 'Output'), blob(result.output_ref));
+  parts.push(...budget(node));
+  if (!result && !node.started_at) parts.push(empty('It has not begun.'));
+  return parts;
+}
+
+function criterion(one, text) {
+  return element('li', {}, mark(one.finding), text || one.criterion, element('span', { class: 'meta' }, ` ${words(one.finding)}${one.required ? '' : ', not required'}${one.why ? `: ${one.why}` : ''}`));
+}
+
+/** What a piece of evidence is, with a link to it where there is one. */
+function source(one, find, choose) {
+  const span = one.span ? ` ${one.span}` : '';
+  const meta = element('span', { class: 'meta' }, ` ${one.kind.replaceAll('_', ' ')}${span}${one.hash ? ` · ${one.hash.slice(0, 12)}` : ''}`);
+  const node = /^(node|tool_call)$/.test(one.kind) && find(one.id);
+  if (node) {
+    return element('span', {}, element('a', { href: `?node=${one.id}`, onclick: (event) => { event.preventDefault(); choose(node); } }, mark(node.outcome ?? node.state), node.title), meta);
+  }
+  if (/^(observation|entry)$/.test(one.kind)) return element('span', {}, link(one.id, `/observations/${encodeURIComponent(one.id)}`), meta);
+  if (one.kind === 'page') return element('span', {}, link(one.id, `/pages/${encodeURIComponent(one.id)}`), meta);
+  if (/^https?:\/\//.test(one.id)) return element('span', {}, link(one.id, one.id), meta);
+  return element('span', {}, element('code', {}, one.id), meta);
+}
+
+function output(value) {
+  const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+  const shown = element('pre', {}, text.slice(0, SHORT));
+  if (text.length <= SHORT) return shown;
+  const all = element('button', { type: 'button', onclick: () => { shown.textContent = text; all.remove(); } }, `All ${number(text.length)} characters`);
+  return element('div', {}, shown, all);
+}
+
+/** A large output, read part by part. */
+function blob({ hash, bytes: size }) {
+  const shown = element('pre'), note = element('div');
+  let at = 0;
+  const more = element('button', {
+    type: 'button',
+    onclick: async () => {
+      try {
+        const part = await get(`/blobs/${hash}?from=${at}&to=${at + PART}`);
+        shown.append(part.text);
+        at = part.to;
+        more.hidden = at >= size;
+      } catch (error) { note.replaceChildren(trouble(told(error))); }
+    },
+  }, 'Show more of it');
+  return element('div', {}, element('p', { class: 'meta' }, `${bytes(size)}, kept beside the journal`), shown, more, note);
+}
+
+function budget(node) {
+  const { spent, limits = [] } = node;
+  const used = cost(spent);
+  const calls = [spent.model_calls && `${number(spent.model_calls)} calls of models`, spent.tool_calls && `${number(spent.tool_calls)} calls of tools`].filter(Boolean);
+  if (!used && calls.length === 0 && limits.length === 0) return [];
+  const figure = (name, n) => (name === 'micro_usd' ? dollars(n) : number(n));
+  const rows = limits.map((one) => element('li', {}, meter(one.limit ? one.used / one.limit : 1, `${LIMITS[one.what]}: ${figure(one.what, one.used)} of ${figure(one.what, one.limit)}`),
+    ` ${figure(one.what, one.used)} of ${figure(one.what, one.limit)} ${LIMITS[one.what] ?? one.what}`));
+  return [element('h3', {}, 'Cost, with all below'), element('p', {}, [used, ...calls].filter(Boolean).join(' · ') || 'nothing'), rows.length ? element('ul', { class: 'plain' }, ...rows) : ''];
+}

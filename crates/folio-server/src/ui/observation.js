@@ -1,0 +1,69 @@
+// One observation with its history.
+
+import { get, live, send, told } from './ask.js';
+import { announce, element, sure, trouble } from './dom.js';
+import { difference } from './diff.js';
+import { absolute, moment } from './format.js';
+import { expiry, kindOf, sureness, tagsOf } from './observations.js';
+
+export async function showObservation(view, { name, signal, title }) {
+  title(name);
+  view.className = 'narrow';
+  const at = `/observations/${encodeURIComponent(name)}`;
+  const one = element('section', { class: 'panel stack' });
+  const past = element('ol', { class: 'versions', reversed: true });
+  view.append(element('p', { class: 'up' }, element('a', { href: '/observations' }, '← Scratch page')), element('h1', {}, `Observation ${name}`), one,
+    element('h2', {}, 'History'), past);
+  let shown = '';
+  const draw = async () => {
+    const [now, history] = await Promise.all([get(`${at}?whole=true`, { signal }), get(`${at}/history`, { signal })]);
+    const said = JSON.stringify([now, history.items]);
+    if (shown === said) return;
+    shown = said;
+    one.replaceChildren(...body(now, draw));
+    past.replaceChildren(...history.items.toReversed().map(version));
+  };
+  await live(draw, signal);
+}
+
+function body(one, again) {
+  const note = element('p', { role: 'alert' });
+  const archive = async () => {
+    if (!await sure(`Put ${one.handle} away?`, 'It is kept, found by those who look for archived ones, and shown to no model any more.', 'Put it away')) return;
+    send('POST', `/observations/${one.handle}/archive`).then(() => { announce('Archived.'); return again(); }, (error) => note.replaceChildren(trouble(told(error))));
+  };
+  const { source } = one;
+  const rows = [
+    ['Status', `${one.status.replaceAll('_', ' ')}, ${one.state}`], ['Owner', one.owner], ['Believed as', one.trust.replaceAll('_', ' ')],
+    ['From', element('span', {}, source.tool ? `tool ${source.tool}` : 'no tool', source.run_id && [' in ', element('a', { href: `/runs/${source.run_id}${source.node_id ? `?node=${source.node_id}` : ''}` }, 'a run')],
+      source.turn_id && [' in ', element('a', { href: `/turns/${source.turn_id}` }, 'a turn')])],
+    ['Said to be from', one.claimed_source && JSON.stringify(one.claimed_source)],
+    ['About', one.context && JSON.stringify(one.context)], ['Besides', one.metadata && JSON.stringify(one.metadata)],
+    ['In its place', one.superseded_by && element('a', { href: `/observations/${one.superseded_by}` }, one.superseded_by)],
+    ['Put away for', one.archived_for], ['Erased for', one.erased], ['Came true', one.outcome], ['Concerns persons', one.pii?.join(', ')],
+    ['Added', absolute(one.created_at)], ['Changed', absolute(one.updated_at)], ['Id', element('code', {}, one.observation_id)],
+  ].filter(([, value]) => value);
+  return [
+    element('p', { class: 'line' }, kindOf(one), sureness(one), expiry(one), ...tagsOf(one)),
+    one.title ? element('p', { class: 'said' }, element('strong', {}, one.title)) : '',
+    element('p', { class: 'said' }, one.content || '(its content is gone)'),
+    element('dl', { class: 'facts' }, ...rows.flatMap(([what, value]) => [element('dt', {}, what), element('dd', {}, value)])),
+    one.status === 'archived' ? '' : element('p', { class: 'buttons' }, element('button', { type: 'button', onclick: archive }, 'Put away')), note,
+  ];
+}
+
+const NAMES = { body: 'content', body_ref: 'long content', pin_rank: 'pin', lifetime: 'ends' };
+const text = (value) => (typeof value === 'string' ? value : value === null || value === undefined ? '' : value.until ? absolute(value.until) : JSON.stringify(value, null, 2));
+
+function version(version) {
+  const isFirst = version.version === 1;
+  const changes = version.changes.filter(({ field }) => !isFirst || !['source', 'trust'].includes(field)).map(({ field, before, after }) => {
+    const isLong = field === 'body' && !isFirst;
+    return [element('dt', {}, NAMES[field] ?? field.replaceAll('_', ' ')),
+      element('dd', {}, isLong ? difference(text(before), text(after)) : isFirst ? text(after) : [element('del', {}, text(before) || 'nothing'), ' → ', element('ins', {}, text(after) || 'nothing')])];
+  });
+  const clashes = (version.conflicts ?? []).map(({ field }) => element('p', { class: 'partial' }, `wrote over another change of ${field}`));
+  return element('li', { value: version.version, class: 'panel' },
+    element('p', { class: 'line' }, element('strong', {}, `Version ${version.version}`), version.operation.replaceAll('_', ' '), element('span', { class: 'meta' }, `by ${version.by} · `, moment(version.timestamp), ` · commit ${version.seq}`)),
+    version.reason ? element('p', { class: 'quiet' }, version.reason) : '', element('dl', { class: 'facts' }, ...changes.flat()), ...clashes);
+}

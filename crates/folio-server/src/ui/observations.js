@@ -1,0 +1,88 @@
+// The scratch page: what was noticed and still holds, or whatever the filters say.
+
+import { get, live, query as addressOf, told } from './ask.js';
+import { element, empty, keep, soon, trouble } from './dom.js';
+import { meter, moment, number, perCent } from './format.js';
+
+const MANY = 50;
+const FIELDS = [
+  ['text', 'search', 'Words', 'words'],
+  ['type', 'text', 'Type', 'type'],
+  ['tags', 'text', 'Tags, all of them', 'tags'],
+  ['owner', 'text', 'Owner', 'owner'],
+  ['min_confidence', 'number', 'At least this sure, 0 to 1', 'sure ≥'],
+];
+const STATUSES = ['active', 'pending_review', 'resolved', 'archived'];
+const ORDERS = [['', 'newest first'], ['oldest', 'oldest first'], ['priority', 'what matters most first']];
+
+export async function showObservations(view, { query, signal, title }) {
+  title('Scratch page');
+  view.className = 'narrow';
+  const wanted = Object.fromEntries(query);
+  let limit = MANY;
+  const list = element('ul', { class: 'cards' });
+  const count = element('p', { class: 'meta', role: 'status' });
+  const note = element('div');
+  const change = (name, value) => {
+    value ? (wanted[name] = value) : delete wanted[name];
+    history.replaceState(null, '', addressOf('/observations', wanted));
+    later();
+  };
+  const field = ([name, type, label, hint]) => element('input', {
+    type, 'aria-label': label, placeholder: hint, value: wanted[name] ?? '', class: type === 'number' ? 'short' : null,
+    ...(type === 'number' ? { min: 0, max: 1, step: 0.05 } : {}), oninput: (event) => change(name, event.currentTarget.value.trim()),
+  });
+  const select = (name, label, options) => element('select', { 'aria-label': label, onchange: (event) => change(name, event.currentTarget.value) },
+    ...options.map(([value, text]) => element('option', { value, selected: (wanted[name] ?? '') === value }, text)));
+  const expired = element('input', { type: 'checkbox', checked: wanted.include_expired === 'true', onchange: (event) => change('include_expired', event.currentTarget.checked ? 'true' : '') });
+  const filters = element('form', { class: 'filters', role: 'search', 'aria-label': 'Which observations', onsubmit: (event) => event.preventDefault() },
+    ...FIELDS.map(field),
+    select('status', 'Status', [['', 'any status'], ...STATUSES.map((status) => [status, status.replaceAll('_', ' ')])]),
+    select('order', 'Order', ORDERS),
+    element('label', {}, expired, ' past their time, too'));
+  view.append(element('h1', {}, 'Scratch page'), element('p', { class: 'quiet lead' }, 'What tools, models and people noticed, and what still holds of it.'), filters, count, list, note);
+
+  const draw = async () => {
+    try {
+      const answer = await get(addressOf('/observations', { ...wanted, limit }), { signal });
+      count.textContent = `${answer.at_least ? 'at least ' : ''}${number(answer.total)} of them${answer.returned < answer.total ? `, ${number(answer.returned)} shown` : ''}`;
+      keep(list, answer.items, (one) => one.observation_id, card);
+      const more = element('button', { type: 'button', onclick: () => { limit = Math.min(1000, limit + MANY); draw(); } }, 'More');
+      const isFiltered = Object.keys(wanted).length > 0;
+      const nothing = isFiltered ? empty('Nothing is like that.') : empty('Nothing yet. Try', 'folio observe add "The tests need a database" --tag tests');
+      note.replaceChildren(...(answer.returned === 0 ? [nothing] : []), ...(answer.next && limit < 1000 ? [more] : []));
+      count.hidden = answer.returned === 0;
+    } catch (error) {
+      if (signal.aborted || error instanceof TypeError) throw error;
+      list.replaceChildren();
+      note.replaceChildren(trouble(told(error)));
+    }
+  };
+  const later = soon(() => draw().catch(() => {}), 200);
+  await live(draw, signal);
+}
+
+/** How sure its writer was. */
+export const sureness = (one) => (one.confidence === null || one.confidence === undefined ? null
+  : element('span', { class: 'sure' }, meter(one.confidence, `${perCent(one.confidence)} sure`), ` ${perCent(one.confidence)} sure`));
+
+/** When it stops to hold. */
+export const expiry = (one) => (!one.expires_at ? null
+  : element('span', { class: one.state === 'expired' ? 'failed' : 'expiry' }, one.state === 'expired' ? 'past its time ' : 'ends ', moment(one.expires_at)));
+
+export const tagsOf = (one) => one.tags.map((tag) => element('a', { class: 'tag', href: `/observations?tags=${encodeURIComponent(tag)}` }, `#${tag}`));
+
+export function kindOf(one) {
+  const type = one.type ?? 'observation';
+  return element('span', { class: `kind ${/alert|risk|conflict/.test(type) ? 'failed' : ''}` }, type.replaceAll('_', ' '));
+}
+
+function card(one) {
+  const facts = [sureness(one), expiry(one), element('span', {}, `for ${one.owner}`), element('span', {}, moment(one.updated_at))].filter(Boolean);
+  return element('li', { class: 'card stack' },
+    element('p', { class: 'line' }, kindOf(one), one.status !== 'active' && element('span', { class: 'badge calm' }, one.status.replaceAll('_', ' ')),
+      one.state === 'expired' && element('span', { class: 'badge calm' }, 'expired'), one.pinned && element('span', { class: 'badge calm' }, 'pinned'),
+      element('a', { class: 'handle', href: `/observations/${one.handle}` }, one.handle)),
+    element('a', { class: 'content', href: `/observations/${one.handle}` }, one.title ? element('strong', {}, `${one.title} `) : null, one.content || '(its content is gone)'),
+    element('p', { class: 'line meta' }, ...facts, ...tagsOf(one)));
+}

@@ -1,0 +1,28 @@
+// One page: its text, what it belongs to, and the pages below it.
+
+import { get, live } from './ask.js';
+import { element, keep } from './dom.js';
+import { moment } from './format.js';
+import { markdown } from './markdown.js';
+
+export async function showPage(view, { name, signal, title }) {
+  view.className = 'narrow';
+  const head = element('h1', {}, name), about = element('p', { class: 'meta' });
+  const text = element('article', { class: 'text panel' });
+  const below = element('ul', { class: 'plain' });
+  view.append(head, about, text, element('section', { 'aria-label': 'Pages below' }, below));
+  const at = encodeURIComponent(name);
+  await live(async () => {
+    const [page, md, children] = await Promise.all([
+      get(`/pages/${at}`, { signal }), get(`/pages/${at}.md`, { as: 'text', signal }), get(`/pages/${at}/children`, { signal }),
+    ]);
+    title(page.title);
+    head.textContent = page.title;
+    about.replaceChildren(`${page.handle} · ${page.role.replaceAll('_', ' ')} · ${page.status} · `, moment(page.updated_at),
+      ...(page.homework_run_id ? [' · ', element('a', { href: `/runs/${page.homework_run_id}` }, 'its run')] : []),
+      ...(page.parent ? [' · ', element('a', { href: `/pages/${page.parent}` }, 'the page above')] : []));
+    if (text.said !== md) { text.said = md; text.replaceChildren(...markdown(md)); }
+    keep(below, children.items.map(({ handle, title: called }) => ({ handle, called })), (page) => page.handle,
+      ({ handle, called }) => element('li', {}, element('a', { href: `/pages/${handle}` }, called), ` ${handle}`));
+  }, signal);
+}

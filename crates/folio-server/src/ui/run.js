@@ -1,0 +1,191 @@
+// One run as it happens: its tree, and beside it what the chosen part came to.
+
+import { follow, get, post, told } from './ask.js';
+import { $, announce, element, empty, soon, sure, trouble } from './dom.js';
+import { cost, moment, span, stateLine } from './format.js';
+import { markdown } from './markdown.js';
+import { nodeParts } from './node.js';
+import { showPlan } from './plan.js';
+import { questions } from './questions.js';
+import { Tree, stateOf } from './tree.js';
+
+/** Nodes of a search box's worth: smaller trees are seen at a glance. */
+const SEARCHED = 25;
+const RUN_TABS = { result: 'Result', report: 'Report', log: 'Log', plan: 'Plan', summary: 'Summary' };
+
+export async function showRun(view, { name, query, signal, title, go }) {
+  let run = await get(`/runs/${encodeURIComponent(name)}`, { signal });
+  const at = `/runs/${run.handle}`;
+  const known = await get(`${at}/tree`, { signal });
+  title(run.title);
+  view.className = 'run';
+
+  const state = element('p', { class: 'line state' }), controls = element('p', { class: 'buttons' }), note = element('div', { role: 'alert' });
+  const progress = element('progress', { 'aria-label': 'Nodes that have ended' });
+  const asked = questions(run.handle, { signal, onanswer: () => tree.later() });
+  const tabs = element('nav', { 'aria-label': 'About the chosen part' }), pane = element('article', { class: 'text', tabindex: '0', 'aria-label': 'About the chosen part' });
+  const chosen = element('h2', {});
+  const back = element('button', { type: 'button', class: 'back', onclick: () => { view.classList.remove('reading'); tree.focus(tree.selected ?? tree.root); } }, '← Tree');
+  const isNarrow = () => getComputedStyle(back).display !== 'none';
+  const tree = new Tree({ signal, onselect: chose, onopen: () => { if (isNarrow()) back.focus(); } });
+  const seek = element('input', { type: 'search', class: 'seek', placeholder: 'Find in the tree', 'aria-label': 'Find in the tree', oninput: (event) => tree.seek(event.currentTarget.value.trim()) });
+  view.append(
+    element('header', {}, element('h1', {}, run.title), state, controls, note, asked.list, progress),
+    element('div', { class: 'columns' }, element('section', { class: 'panel side', 'aria-label': 'Tree' }, seek, tree.scroller),
+      element('section', { class: 'panel about', 'aria-label': 'About the chosen part' }, element('div', { class: 'bar' }, back, chosen), tabs, pane)));
+
+  let tab = 'result', detail = null, wasDrawn = 0;
+  const nodePath = (node) => `${at}/nodes/${node.id}`;
+
+  // ---- the line above, and what people may do
+  function summary() {
+    const { root, nodes } = tree;
+    const count = {};
+    for (const { outcome } of nodes.values()) if (outcome) count[outcome] = (count[outcome] ?? 0) + 1;
+    const ended = Object.values(count).reduce((sum, some) => sum + some, 0);
+    const now = root.outcome ?? (root.paused ? 'paused' : run.driven ? 'running' : 'interrupted');
+    const took = (root.finished_at ? Date.parse(root.finished_at) : Date.now()) - Date.parse(root.started_at ?? run.created_at);
+    const parts = [stateLine(now), element('span', { class: 'quiet' }, `${ended} of ${nodes.size} nodes`)];
+    for (const some of ['failed', 'partial', 'skipped', 'cancelled']) if (count[some]) parts.push(element('span', { class: some }, `${count[some]} ${some}`));
+    const used = cost(root.spent);
+    parts.push(element('span', { class: 'time' }, span(took)), used && element('span', { class: 'quiet' }, used), element('span', { class: 'quiet' }, run.handle, ' · ', moment(run.created_at)));
+    const text = parts.filter(Boolean).map((part) => part.textContent).join('|');
+    if (state.said !== text) { state.said = text; state.replaceChildren(...parts.filter(Boolean)); }
+    Object.assign(progress, { max: nodes.size, value: ended });
+  }
+  const doing = (promise) => promise.then(() => note.replaceChildren(), (error) => note.replaceChildren(trouble(told(error))));
+  const part = () => (tree.selected && tree.selected !== tree.root ? tree.selected : null);
+  function drawControls() {
+    const node = part(), what = node ? `“${node.title}”` : 'the run';
+    const body = node ? { node: node.id } : {};
+    const button = (text, onclick) => element('button', { type: 'button', onclick }, text);
+    const made = [];
+    if (!tree.root.outcome && !(node ?? tree.root).outcome) {
+      made.push(button('Pause', () => doing(post(`${at}/pause`, body))), button('Go on', () => doing(post(`${at}/continue`, body))),
+        button('Cancel', async () => { if (await sure(`Stop ${what}?`, 'What is under way is stopped; what was done stays.', 'Stop it')) doing(post(`${at}/cancel`, body)); }));
+    }
+    if (node?.started_at) {
+      made.push(button('Fork from here', async () => {
+        if (!await sure(`Begin another run before ${what}?`, 'What was done before it is kept. It and what follows is done anew, in a run of its own.', 'Begin it')) return;
+        doing(post(`${at}/fork`, { at: node.id }).then((fork) => go(`/runs/${fork.handle}`)));
+      }));
+    }
+    const said = made.map((one) => one.textContent).join() + (node?.id ?? '');
+    if (controls.said !== said) { controls.said = said; controls.replaceChildren(...made); }
+  }
+
+  // ---- what is chosen
+  function tabsOf(node) {
+    if (node === tree.root) return Object.keys(RUN_TABS).filter((one) => ['result', 'log', 'plan'].includes(one) || run.pages[one]);
+    return ['result', 'log', ...(node.plan_version > 0 || node.kind === 'plan' ? ['plan'] : [])];
+  }
+  function chose(node, isByPerson) {
+    const tabsThere = tabsOf(node);
+    if (isByPerson && node !== tree.root) tab = tab === 'report' || tab === 'summary' || !tabsThere.includes(tab) ? 'result' : tab;
+    else if (!tabsThere.includes(tab)) tab = 'result';
+    if (isByPerson) {
+      history.replaceState(null, '', node === tree.root ? at : `${at}?node=${node.id}`);
+      view.classList.add('reading');
+    }
+    detail = null;
+    chosen.textContent = node.title;
+    pane.said = null;
+    pane.replaceChildren();
+    drawControls();
+    drawPane();
+  }
+  async function drawPane() {
+    const node = tree.selected;
+    if (!node) return;
+    const mine = ++wasDrawn, wanted = tab;
+    tabs.replaceChildren(...tabsOf(node).map((one) => element('button', { type: 'button', 'aria-current': one === tab ? 'true' : null, onclick: () => { tab = one; pane.said = null; pane.replaceChildren(); drawPane(); } }, RUN_TABS[one])));
+    const isOld = () => signal.aborted || mine !== wasDrawn || tree.selected !== node || tab !== wanted;
+    const put = (said, parts) => { if (!isOld() && pane.said !== said) { pane.said = said; pane.replaceChildren(...parts()); } };
+    try {
+      if (wanted === 'result') {
+        detail = await get(nodePath(node), { signal });
+        put(`${node.id}${JSON.stringify(detail)}`, () => nodeParts(detail, { find: (id) => tree.nodes.get(id), choose: (other) => { tree.focus(other); tree.select(other); } }));
+      } else if (wanted === 'plan') {
+        if (!isOld()) await showPlan(pane, { run: run.handle, node: node === tree.root ? undefined : node.id, hasEnded: Boolean(node.outcome), signal });
+      } else {
+        const page = node === tree.root ? run.pages[wanted === 'log' ? 'main' : wanted] : node.page_id;
+        const text = await get(`/pages/${page}.md`, { as: 'text', signal });
+        put(text, () => markdown(text));
+      }
+    } catch (error) {
+      if (isOld() || error instanceof TypeError) return;
+      put(error.message, () => [error.status === 404 ? empty(node.started_at ? 'Nothing is written here yet.' : 'It has not begun.') : trouble(told(error))]);
+    }
+  }
+  const laterPane = soon(() => { if (!signal.aborted) drawPane(); }, 400);
+
+  // ---- what happens
+  const charge = (node, spent) => {
+    if (!node || !spent) return;
+    const before = node.spent ?? {};
+    for (const key of new Set([...Object.keys(before), ...Object.keys(spent)])) {
+      const more = (spent[key] ?? 0) - (before[key] ?? 0);
+      if (more > 0) for (let one = node; one; one = one.above) { one.spent = { ...one.spent, [key]: (one.spent?.[key] ?? 0) + more }; tree.touch(one); }
+    }
+  };
+  const laterQuestions = soon(() => { if (!signal.aborted) (tree.root.outcome ? asked.none() : asked.look().catch(() => {})); }, 150);
+  const apply = {
+    run_started: ({ nodes }) => nodes.forEach((node) => tree.add(node)),
+    expanded: ({ at, nodes }, node) => { nodes.forEach((made) => tree.add(made)); Object.assign(node, { state: 'running_children', started_at: node.started_at ?? at }); },
+    started: ({ at, attempt, call }, node) => Object.assign(node, { state: 'executing', attempt, call, started_at: node.started_at ?? at }),
+    attempt_failed: (_, node) => Object.assign(node, { state: 'parked' }),
+    finished: ({ at, outcome, notes, stop_reason }, node) => Object.assign(node, { state: 'terminal', outcome, notes, stop_reason, finished_at: at }),
+    cancel_requested(_, node) {
+      const stop = [node ?? tree.root];
+      for (const each of stop) if (!each.outcome) { each.state = 'cancelling'; tree.touch(each); stop.push(...each.children); }
+    },
+    told({ at, text, state: stands, what, nodes = [] }, node) {
+      nodes.forEach((made) => tree.add(made));
+      const one = node ?? tree.root;
+      if (what === 'paused' || what === 'continued') one.paused = what === 'paused';
+      else if (node) Object.assign(node, { state: stands ?? node.state, call: text || node.call, started_at: node.started_at ?? at, plan_version: node.plan_version || Number(what === 'planned') });
+      tree.touch(one);
+      laterQuestions();
+    },
+    resumed() { run.driven = true; },
+  };
+  const laterSummary = soon(() => { if (!signal.aborted) { summary(); drawControls(); } }, 60);
+  const hear = (event, data) => {
+    if (event === 'end') { atTheEnd(); return false; }
+    if (event === 'gap') { go(location.pathname + location.search, { replace: true }); return false; }
+    if (event === 'problem') { note.replaceChildren(trouble(new Error(data.detail))); return false; }
+    const node = tree.nodes.get(data.node);
+    apply[data.event]?.(data, node);
+    if (node) { tree.touch(node); charge(node, data.spent); }
+    if (data.event !== 'cancel_requested' && data.event !== 'told') run.driven = true;
+    // The result of a run says what its parts came to, so that every change may be one of it.
+    if (node === tree.selected || tree.selected === tree.root) laterPane();
+    laterSummary();
+    return undefined;
+  };
+  async function atTheEnd() {
+    asked.none();
+    announce(`The run has ended: ${stateOf(tree.root)}.`);
+    run = await get(at, { signal });
+    summary();
+    drawControls();
+    if (tree.selected === tree.root && tab === 'result' && run.pages.report) tab = 'report';
+    drawPane();
+  }
+
+  known.nodes.forEach((node) => tree.add(node));
+  seek.hidden = tree.nodes.size < SEARCHED;
+  const wanted = tree.nodes.get(query.get('node'));
+  if (known.status !== 'running' && run.pages.report) tab = 'report';
+  tree.draw();
+  summary();
+  tree.select(wanted ?? tree.root, Boolean(wanted));
+  if (wanted) tree.focus(wanted);
+  const timer = setInterval(() => { if (!tree.root.outcome && !document.hidden) { tree.tick(); summary(); } }, 1000);
+  signal.addEventListener('abort', () => clearInterval(timer));
+  $('view').dataset.ready = 'yes';
+  if (known.status === 'running') {
+    laterQuestions();
+    follow(`${at}/events`, { after: known.last_event_id, signal, hear }).catch((error) => note.replaceChildren(trouble(told(error))));
+  }
+}

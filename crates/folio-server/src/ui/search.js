@@ -1,0 +1,57 @@
+// Search in everything that was written down.
+
+import { get, query as addressOf, told } from './ask.js';
+import { element, empty, keep, soon, trouble } from './dom.js';
+import { moment, number } from './format.js';
+import { kindOf } from './observations.js';
+
+const KINDS = ['observation', 'note', 'todo', 'task', 'goal', 'pending_action', 'summary'];
+const MANY = 30;
+
+export async function showSearch(view, { query, signal, title }) {
+  title('Search');
+  view.className = 'narrow';
+  const wanted = Object.fromEntries(query);
+  let limit = MANY;
+  const list = element('ul', { class: 'cards' }), count = element('p', { class: 'meta', role: 'status' }), note = element('div');
+  const change = (name, value) => {
+    value ? (wanted[name] = value) : delete wanted[name];
+    limit = MANY;
+    history.replaceState(null, '', addressOf('/search', wanted));
+    later();
+  };
+  const field = element('input', { type: 'search', 'aria-label': 'Words', placeholder: 'Words, in any form', class: 'large', value: wanted.q ?? '', autocomplete: 'off', oninput: (event) => change('q', event.currentTarget.value.trim()) });
+  view.append(element('h1', {}, 'Search'),
+    element('form', { class: 'filters', role: 'search', onsubmit: (event) => { event.preventDefault(); later(); } }, field,
+      element('select', { 'aria-label': 'Kind', onchange: (event) => change('kind', event.currentTarget.value) }, element('option', { value: '' }, 'everything'),
+        ...KINDS.map((kind) => element('option', { value: kind, selected: wanted.kind === kind }, `${kind.replaceAll('_', ' ')}s`))),
+      element('label', {}, element('input', { type: 'checkbox', checked: wanted.all === 'true', onchange: (event) => change('all', event.currentTarget.checked ? 'true' : '') }), ' what is put away, too')),
+    count, list, note);
+  field.focus();
+  let turn = 0;
+  const draw = async () => {
+    const mine = ++turn;
+    if (!wanted.q) { count.textContent = ''; list.replaceChildren(); note.replaceChildren(empty('Titles, texts and tags of observations, notes, todos, tasks and summaries are searched.')); return; }
+    try {
+      const found = await get(addressOf('/search', { ...wanted, limit }), { signal });
+      if (mine !== turn) return;
+      count.textContent = found.total === 0 ? '' : `${found.at_least ? 'at least ' : ''}${number(found.total)} found`;
+      keep(list, found.items, (one) => one.entry_id, card);
+      const more = element('button', { type: 'button', onclick: () => { limit = Math.min(1000, limit * 2); draw(); } }, 'More');
+      note.replaceChildren(...(found.returned === 0 ? [empty('Nothing has these words.')] : []), ...(found.next && limit < 1000 ? [more] : []));
+    } catch (error) {
+      if (!signal.aborted) note.replaceChildren(trouble(told(error)));
+    }
+  };
+  const later = soon(draw, 200);
+  await draw();
+}
+
+function card(one) {
+  const to = one.kind === 'observation' ? `/observations/${one.handle}` : `/pages/${one.page_id}`;
+  return element('li', { class: 'card stack' },
+    element('p', { class: 'line' }, one.kind === 'observation' ? kindOf(one) : element('span', { class: 'kind' }, one.kind.replaceAll('_', ' ')),
+      one.state === 'live' ? null : element('span', { class: 'badge calm' }, one.state), element('a', { class: 'handle', href: to }, one.handle)),
+    element('a', { class: 'content', href: to }, one.title ? element('strong', {}, `${one.title} `) : null, ...one.snippet.map((piece) => (piece.hit ? element('mark', {}, piece.text) : piece.text))),
+    element('p', { class: 'line meta' }, element('span', {}, moment(one.updated_at)), ...one.tags.map((tag) => element('span', { class: 'tag' }, `#${tag}`))));
+}

@@ -1,0 +1,100 @@
+// Scratchbooks: of which threads there are, and of one the exact text that a model reads, with its receipt.
+
+import { get, live, query as addressOf, told } from './ask.js';
+import { element, empty, keep, soon, trouble } from './dom.js';
+import { meter, moment, number } from './format.js';
+import { tagsOf } from './observations.js';
+
+export async function showThreads(view, { signal, title }) {
+  title('Scratchbooks');
+  view.className = 'narrow';
+  const list = element('ul', { class: 'cards' }), note = element('div');
+  view.append(element('h1', {}, 'Scratchbooks'), element('p', { class: 'quiet lead' }, 'One for each thread: what an agent works from, and what it is shown of that.'), list, note);
+  await live(async () => {
+    const books = [];
+    let cursor;
+    do {
+      const part = await get(addressOf('/pages', { role: 'scratchbook', limit: 1000, cursor }), { signal });
+      books.push(...part.items);
+      cursor = part.next;
+    } while (cursor && books.length < 10_000);
+    books.sort((a, b) => b.updated_at.localeCompare(a.updated_at));
+    keep(list, books.map(({ thread, handle, created_at }) => ({ thread, handle, created_at })), (book) => book.thread, (book) =>
+      element('li', {}, element('a', { class: 'card', href: `/threads/${encodeURIComponent(book.thread)}` }, element('span', { class: 'mark', 'aria-hidden': 'true' }, '≡'),
+        element('span', { class: 'title' }, book.thread), element('span', { class: 'meta' }, `${book.handle} · begun `, moment(book.created_at)))));
+    note.replaceChildren(...(books.length === 0 ? [empty('None yet. Try', 'folio book add task "Write the tests"')] : []));
+  }, signal);
+}
+
+export async function showThread(view, { name, query, signal, title }) {
+  title(`Scratchbook of ${name}`);
+  const wanted = Object.fromEntries(query);
+  const at = `/threads/${encodeURIComponent(name)}/scratchbook`;
+  const text = element('pre', { class: 'view', tabindex: '0', 'aria-label': 'What a model reads' });
+  const sum = element('p', { class: 'line meta' }), receipt = element('div', { class: 'wide' }), note = element('div');
+  const items = element('ul', { class: 'cards' });
+  const change = (field, value) => {
+    value ? (wanted[field] = value) : delete wanted[field];
+    history.replaceState(null, '', addressOf(location.pathname, wanted));
+    later();
+  };
+  const field = (name, type, label, hint) => element('label', {}, `${label} `, element('input', { type, min: 0, placeholder: hint, class: 'short', value: wanted[name] ?? '', oninput: (event) => change(name, event.currentTarget.value.trim()) }));
+  view.append(
+    element('p', { class: 'up' }, element('a', { href: '/threads' }, '← Scratchbooks')), element('h1', {}, `Scratchbook of ${name}`),
+    element('form', { class: 'filters', 'aria-label': 'For which model', onsubmit: (event) => event.preventDefault() },
+      field('view_token_limit', 'number', 'Tokens', '800'), field('max_rendered_items', 'number', 'lines of a section', '40'), field('model', 'text', 'model', 'any')),
+    note,
+    element('div', { class: 'columns even' },
+      element('section', { class: 'panel' }, element('h2', {}, 'What a model reads'), sum, text),
+      element('section', { class: 'panel' }, element('h2', {}, 'Receipt'), receipt)),
+    element('h2', {}, 'Items'), items);
+  const draw = async () => {
+    try {
+      const [shown, all] = await Promise.all([get(addressOf(at, wanted), { signal }), get(`${at}/items?all=true&limit=200`, { signal })]);
+      note.replaceChildren();
+      const { receipt: kept } = shown;
+      sum.replaceChildren(meter(kept.budget ? shown.tokens / kept.budget : 0, `${shown.tokens} of ${kept.budget} tokens`),
+        ` ${number(shown.tokens)} of ${number(kept.budget)} tokens, ${kept.counted}; stands in the ${shown.placement}`, element('code', { class: 'hash', title: `hash of the text: ${kept.hash}` }, kept.hash.slice(0, 12)));
+      if (text.textContent !== shown.view) text.textContent = shown.view;
+      if (shown.view === '') text.replaceChildren(empty('Nothing: the scratchbook is empty.'));
+      receipt.replaceChildren(receiptTable(kept));
+      keep(items, all.items, (item) => item.item_id, itemCard);
+      if (all.items.length === 0) items.replaceChildren(element('li', { 'data-key': '' }, empty('No items yet. Try', `folio --thread ${name} book add todo "Ask for a review"`)));
+    } catch (error) {
+      if (signal.aborted || error instanceof TypeError) throw error;
+      note.replaceChildren(trouble(told(error)));
+    }
+  };
+  const later = soon(() => draw().catch(() => {}), 200);
+  await live(draw, signal);
+}
+
+const names = (handles, section) => handles.flatMap((handle, at) => [at ? ' ' : '', linkTo(handle, section)]);
+/** The sections that hold observations and nothing else. */
+const OBSERVED = ['alerts', 'observations'];
+function linkTo(handle, section) {
+  const at = /^p\d+$/.test(handle) ? '/pages' : OBSERVED.includes(section) ? '/observations' : null;
+  return at ? element('a', { class: 'handle', href: `${at}/${handle}` }, handle) : element('span', { class: 'handle' }, handle);
+}
+
+/** What was shown, shortened and left out, and why. */
+export function receiptTable(receipt) {
+  const rows = receipt.sections.map((section) => {
+    const why = new Map();
+    for (const { name, reason } of section.omitted ?? []) why.set(reason, [...(why.get(reason) ?? []), name]);
+    const left = [...why].flatMap(([reason, omitted]) => [element('span', { class: 'reason' }, `${reason.replaceAll('_', ' ')}: `), ...names(omitted, section.section), element('br')]);
+    return element('tr', {}, element('th', { scope: 'row' }, section.section.replaceAll('_', ' ')), element('td', { class: 'figure' }, `${number(section.tokens)} of ${number(section.reserved)}`),
+      element('td', {}, ...names(section.shown ?? [], section.section)), element('td', {}, ...names(section.shortened ?? [], section.section)), element('td', {}, ...left));
+  });
+  const heads = ['Section', 'Tokens', 'Shown', 'Shortened', 'Left out'].map((text) => element('th', { scope: 'col' }, text));
+  return element('table', { class: 'receipt' }, element('thead', {}, element('tr', {}, ...heads)), element('tbody', {}, ...rows));
+}
+
+const ITEM_MARKS = { completed: '✓', done: '✓', in_progress: '▸', blocked: '‖', archived: '⊘' };
+function itemCard(item) {
+  return element('li', { class: 'card stack' },
+    element('p', { class: 'line' }, element('span', { class: 'kind' }, item.kind), element('span', { class: 'badge calm' }, `${ITEM_MARKS[item.status] ?? '·'} ${item.status.replaceAll('_', ' ')}`),
+      item.pinned && element('span', { class: 'badge calm' }, 'pinned'), element('span', { class: 'handle' }, item.handle)),
+    element('p', { class: 'content' }, element('strong', {}, item.title), item.body ? ` ${item.body}` : ''),
+    element('p', { class: 'line meta' }, item.phase && element('span', {}, item.phase), typeof item.progress === 'number' && meter(item.progress, `${Math.round(item.progress * 100)} % done`), ...tagsOf(item)));
+}

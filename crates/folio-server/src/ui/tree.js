@@ -1,0 +1,208 @@
+// The tree of a run, of which only the rows in sight are elements: ten thousand nodes cost as much as fifty.
+
+import { element } from './dom.js';
+import { cost, mark, meter, span, words } from './format.js';
+
+/** Groups with more members begin closed. */
+const LARGE = 100;
+/** Levels that begin open. */
+const LEVELS = 5;
+/** Rows beyond the edges that are there, too. */
+const BEYOND = 8;
+
+export const stateOf = (node) => node.outcome ?? (node.paused && node.state !== 'executing' ? 'paused' : node.state);
+
+export class Tree {
+  /** `onselect(node, isByPerson)` is called when another node is chosen. */
+  constructor({ onselect, onopen = () => {}, signal }) {
+    Object.assign(this, { onselect, onopen, nodes: new Map(), root: null, selected: null, focused: null, rows: new Map(), flat: [], changed: new Set(), sought: '', frame: 0 });
+    this.list = element('div', { role: 'tree', 'aria-label': 'Tree of the run', class: 'rows', onkeydown: (event) => this.key(event), onclick: (event) => this.click(event) });
+    this.scroller = element('div', { class: 'tree', onscroll: () => this.later() }, this.list);
+    this.narrow = matchMedia('(max-width: 760px)');
+    this.narrow.addEventListener('change', () => this.restructure(), { signal });
+    const seen = new ResizeObserver(() => this.later());
+    seen.observe(this.scroller);
+    signal.addEventListener('abort', () => { seen.disconnect(); cancelAnimationFrame(this.frame); });
+  }
+
+  get height() { return this.narrow.matches ? 40 : 28; }
+
+  /** Adds a node below those that are there. */
+  add(raw) {
+    if (this.nodes.has(raw.id)) return;
+    const node = { state: 'created', attempt: 0, call: '', notes: '', outcome: null, started_at: null, finished_at: null, spent: {}, ...raw, children: [] };
+    node.above = this.nodes.get(node.parent);
+    node.level = node.above ? node.above.level + 1 : 1;
+    node.above?.children.push(node);
+    this.nodes.set(node.id, node);
+    if (!node.above) this.root = node;
+    this.isStale = true;
+    this.touch(node.above ?? node);
+  }
+
+  isOpen(node) { return node.open ?? (node.children.length > 0 && node.children.length <= LARGE && node.level < LEVELS); }
+
+  touch(node) {
+    this.changed.add(node);
+    this.later();
+  }
+
+  later() { this.frame ||= requestAnimationFrame(() => { this.frame = 0; this.draw(); }); }
+
+  restructure() {
+    this.isStale = true;
+    this.later();
+  }
+
+  /** Shows only what has `text` in its title, and what that is in. */
+  seek(text) {
+    this.sought = text.toLowerCase();
+    this.restructure();
+  }
+
+  flatten() {
+    this.isStale = false;
+    this.flat = [];
+    if (!this.root) return;
+    let isIn = null;
+    if (this.sought) {
+      isIn = new Set();
+      for (const node of this.nodes.values()) {
+        const has = node.title.toLowerCase().includes(this.sought) || words(stateOf(node)) === this.sought;
+        for (let at = has ? node : null; at && !isIn.has(at); at = at.above) isIn.add(at);
+      }
+    }
+    const stack = [this.root];
+    while (stack.length > 0) {
+      const node = stack.pop();
+      if (isIn && !isIn.has(node)) continue;
+      node.at = this.flat.push(node) - 1;
+      if (isIn || this.isOpen(node)) for (let i = node.children.length - 1; i >= 0; i--) stack.push(node.children[i]);
+    }
+    const isShown = (node) => node && this.flat[node.at] === node;
+    while (this.focused && !isShown(this.focused)) this.focused = this.focused.above;
+    this.focused ??= this.flat[0] ?? null;
+  }
+
+  draw() {
+    if (this.isStale) this.flatten();
+    const { height, flat } = this;
+    this.list.style.height = `${flat.length * height}px`;
+    const room = this.scroller.clientHeight || 600;
+    const from = Math.max(0, Math.floor(this.scroller.scrollTop / height) - BEYOND);
+    const to = Math.min(flat.length, Math.ceil((this.scroller.scrollTop + room) / height) + BEYOND);
+    const wanted = new Set(flat.slice(from, to));
+    // The row that has the focus stays, wherever it is.
+    if (this.focused && flat[this.focused.at] === this.focused) wanted.add(this.focused);
+    for (const [node, row] of this.rows) if (!wanted.has(node)) { row.remove(); this.rows.delete(node); }
+    let before = null;
+    for (const node of [...wanted].sort((a, b) => a.at - b.at)) {
+      let row = this.rows.get(node);
+      if (!row) {
+        row = element('div', { role: 'treeitem', id: `node-${node.id}` });
+        row.node = node;
+        this.rows.set(node, row);
+        this.fill(node, row);
+      } else if (this.changed.has(node)) this.fill(node, row);
+      this.place(node, row);
+      const next = before ? before.nextSibling : this.list.firstChild;
+      if (next !== row) this.list.insertBefore(row, next);
+      before = row;
+    }
+    this.changed.clear();
+  }
+
+  place(node, row) {
+    const { above } = node;
+    row.style.transform = `translateY(${node.at * this.height}px)`;
+    row.setAttribute('aria-level', node.level);
+    row.setAttribute('aria-setsize', above ? above.children.length : 1);
+    row.setAttribute('aria-posinset', above ? (node.place ??= above.children.indexOf(node) + 1) : 1);
+    row.setAttribute('aria-selected', String(node === this.selected));
+    row.tabIndex = node === this.focused ? 0 : -1;
+    if (node.children.length > 0) row.setAttribute('aria-expanded', String(this.sought !== '' || this.isOpen(node)));
+    row.querySelector('.twist').textContent = node.children.length === 0 ? '' : this.sought || this.isOpen(node) ? '▾' : '▸';
+  }
+
+  fill(node, row) {
+    const state = stateOf(node);
+    const used = cost(node.spent);
+    const share = node.limits?.length ? Math.max(...node.limits.map((one) => (one.limit ? one.used / one.limit : 1))) : null;
+    const parts = [element('span', { class: 'twist' }), mark(state), element('span', { class: 'title', title: node.title }, node.title), element('span', { class: 'call' }, node.call)];
+    if (node.attempt > 1) parts.push(element('span', { class: 'time' }, `attempt ${node.attempt}`));
+    if (share !== null && node.level > 1) parts.push(meter(share, `${Math.round(share * 100)} % of its budget`));
+    if (used) parts.push(element('span', { class: 'cost' }, used));
+    node.time = element('span', { class: 'time' });
+    row.style.setProperty('--level', node.level - 1);
+    row.setAttribute('aria-label', `${node.title}, ${words(state)}${used ? `, ${used}` : ''}`);
+    row.replaceChildren(...parts, node.time);
+    this.clock(node);
+  }
+
+  clock(node) {
+    if (!node.started_at || !node.time) return;
+    const text = span((node.finished_at ? Date.parse(node.finished_at) : Date.now()) - Date.parse(node.started_at));
+    if (node.time.textContent !== text) node.time.textContent = text;
+  }
+
+  /** Brings the times of what goes on up to now. */
+  tick() { for (const node of this.rows.keys()) if (!node.outcome) this.clock(node); }
+
+  reveal(node) {
+    for (let above = node.above; above; above = above.above) if (!this.isOpen(above)) { above.open = true; this.isStale = true; }
+    if (this.isStale) this.flatten();
+    const top = node.at * this.height, { scroller } = this;
+    if (top < scroller.scrollTop) scroller.scrollTop = top;
+    else if (top + this.height > scroller.scrollTop + scroller.clientHeight) scroller.scrollTop = top + this.height - scroller.clientHeight;
+  }
+
+  focus(node) {
+    if (!node) return;
+    this.focused = node;
+    this.reveal(node);
+    this.draw();
+    this.rows.get(node)?.focus({ preventScroll: true });
+  }
+
+  select(node, isByPerson = true) {
+    this.selected = node;
+    if (node) this.reveal(node);
+    this.later();
+    this.onselect(node, isByPerson);
+  }
+
+  toggle(node, open) {
+    node.open = open;
+    this.isStale = true;
+    this.focus(node);
+  }
+
+  key(event) {
+    const { node } = event.target;
+    if (!node || event.ctrlKey || event.metaKey || event.altKey) return;
+    const page = Math.max(1, Math.floor(this.scroller.clientHeight / this.height) - 1);
+    const moves = {
+      ArrowDown: () => this.focus(this.flat[node.at + 1]),
+      ArrowUp: () => this.focus(this.flat[node.at - 1]),
+      PageDown: () => this.focus(this.flat[Math.min(this.flat.length - 1, node.at + page)]),
+      PageUp: () => this.focus(this.flat[Math.max(0, node.at - page)]),
+      Home: () => this.focus(this.flat[0]),
+      End: () => this.focus(this.flat.at(-1)),
+      ArrowRight: () => { if (node.children.length > 0) this.isOpen(node) ? this.focus(node.children[0]) : this.toggle(node, true); },
+      ArrowLeft: () => (this.isOpen(node) ? this.toggle(node, false) : this.focus(node.above)),
+      Enter: () => { this.select(node); this.onopen(); },
+      ' ': () => this.select(node),
+    };
+    if (!moves[event.key]) return;
+    event.preventDefault();
+    moves[event.key]();
+  }
+
+  click(event) {
+    const node = event.target.closest('[role=treeitem]')?.node;
+    if (!node) return;
+    if (event.target.closest('.twist') && node.children.length > 0) { this.toggle(node, !this.isOpen(node)); return; }
+    this.focus(node);
+    this.select(node);
+  }
+}

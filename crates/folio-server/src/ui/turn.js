@@ -1,0 +1,79 @@
+// One turn: what was decided, and its trace as a timeline.
+
+import { get, live, query as addressOf } from './ask.js';
+import { element, empty, keep } from './dom.js';
+import { absolute, moment, span } from './format.js';
+import { receiptTable } from './threads.js';
+
+const MANY = 500;
+/** Lines of a trace that are shown at most. */
+const MOST = 20_000;
+
+export async function showTurn(view, { name, signal, title }) {
+  title(`Turn ${name}`);
+  const at = `/turns/${encodeURIComponent(name)}`;
+  const head = element('h1', {}, `Turn ${name}`), about = element('p', { class: 'meta' });
+  const decided = element('ul', { class: 'decisions' });
+  const chips = element('div', { class: 'filters', role: 'group', 'aria-label': 'Which parts of the program' });
+  const line = element('ol', { class: 'timeline', 'aria-label': 'What happened, in order' }), note = element('div');
+  const receipts = element('div');
+  view.append(element('p', { class: 'up' }, element('a', { href: '/turns' }, '← Turns')), head, about, element('h2', {}, 'Decisions'), decided,
+    element('h2', {}, 'What happened'), chips, line, note, element('h2', {}, 'What models were shown'), receipts);
+  let limit = MANY, only = null;
+  const draw = async () => {
+    const [turn, trace, shown] = await Promise.all([get(at, { signal }), get(addressOf(`${at}/trace`, { limit }), { signal }), get(`${at}/receipts`, { signal })]);
+    head.textContent = turn.input || `Turn ${turn.handle}`;
+    title(turn.input || turn.handle);
+    const end = turn.ended_at ? `took ${span(Date.parse(turn.ended_at) - Date.parse(turn.started_at))}${turn.complete === false ? ', something is left' : ''}` : 'goes on';
+    about.replaceChildren(`${turn.handle} · thread `, element('a', { href: `/threads/${encodeURIComponent(turn.thread)}` }, turn.thread), ` · ${end} · `, moment(turn.started_at),
+      ...(turn.run_id ? [' · of ', element('a', { href: `/runs/${turn.run_id}` }, 'a run')] : []));
+    keep(decided, turn.decisions, (one) => JSON.stringify(one), decision);
+    if (turn.decisions.length === 0) decided.replaceChildren(element('li', { 'data-key': '' }, empty('None.')));
+    const parts = [...new Set(trace.items.map((entry) => entry.component))].sort();
+    chips.replaceChildren(...(parts.length < 2 ? [] : parts.map((part) => element('button', {
+      type: 'button', class: 'chip', 'aria-pressed': String(only === part), onclick: () => { only = only === part ? null : part; draw(); },
+    }, part.replaceAll('_', ' ')))));
+    const begin = Date.parse(turn.started_at);
+    const last = Math.max(begin + 1, ...trace.items.map((entry) => Date.parse(entry.timestamp)));
+    const entries = trace.items.filter((entry) => !only || entry.component === only);
+    keep(line, entries.map((entry, at) => ({ ...entry, at })), (entry) => `${entry.seq}.${entry.at}`, (entry) => entryRow(entry, begin, last));
+    const more = element('button', { type: 'button', onclick: () => { limit = Math.min(MOST, limit * 4); draw(); } }, 'What came after that');
+    note.replaceChildren(...(trace.items.length === 0 ? [empty('Nothing yet.')] : []), ...(trace.items.length === limit && limit < MOST ? [more] : []));
+    receipts.replaceChildren(...(shown.items.length === 0 ? [empty('Nothing was shown to a model in this turn.')] : shown.items.map((one) => element('details', { class: 'panel' },
+      element('summary', {}, `${one.of}${one.thread ? ` of ${one.thread}` : ''}: ${one.receipt.tokens} of ${one.receipt.budget} tokens, `, moment(one.timestamp)), element('div', { class: 'wide' }, receiptTable(one.receipt))))));
+  };
+  await live(draw, signal);
+}
+
+function decision(one) {
+  const used = (one.used ?? []).flatMap((entry) => [' ', element('a', { class: 'handle', href: `/observations/${entry.handle}` }, entry.handle)]);
+  return element('li', {}, element('span', { class: 'kind' }, one.stage), element('strong', {}, one.verdict), ...(one.reasons ?? []).map((reason) => element('p', { class: 'quiet' }, reason)),
+    used.length ? element('p', { class: 'meta' }, 'because of', ...used) : '');
+}
+
+/** What is said of a step: a text, or of its parts those that are one value; the others for whoever opens them. */
+function said(detail) {
+  if (detail === null || detail === undefined) return [];
+  if (typeof detail !== 'object') return [element('span', { class: 'detail' }, String(detail))];
+  const parts = Object.entries(detail);
+  const plain = parts.filter(([, value]) => typeof value !== 'object');
+  const shown = plain.length ? [element('span', { class: 'detail' }, plain.map(([name, value]) => `${name.replaceAll('_', ' ')} ${value}`).join(', '))] : [];
+  if (plain.length === parts.length) return shown;
+  return [...shown, element('details', {}, element('summary', {}, 'all of it'), element('pre', {}, JSON.stringify(detail, null, 2)))];
+}
+
+function entryRow(entry, begin, last) {
+  const from = Date.parse(entry.timestamp) - begin;
+  const took = (entry.duration_us ?? 0) / 1000;
+  const bar = element('span', { class: 'bar' });
+  bar.style.left = `${Math.min(98.5, Math.max(0, ((from - took) / (last - begin)) * 100))}%`;
+  bar.style.width = `${Math.max(1.5, Math.min(100, (took / (last - begin)) * 100))}%`;
+  const what = entry.observation_id && entry.component === 'scratch_page' ? element('a', { href: `/observations/${entry.observation_id}` }, entry.observation_type?.replaceAll('_', ' ') ?? 'observation')
+    : entry.observation_type ? element('span', { class: 'quiet' }, entry.observation_type) : null;
+  return element('li', { class: `entry part-${entry.component}` },
+    element('span', { class: 'at', title: absolute(entry.timestamp) }, `+${span(Math.max(0, from))}`),
+    element('span', { class: 'lane', 'aria-hidden': 'true' }, bar),
+    element('span', { class: 'what' }, element('span', { class: 'kind' }, entry.component.replaceAll('_', ' ')), element('strong', {}, entry.operation.replaceAll('_', ' ')), what,
+      entry.status === 'success' ? null : element('span', { class: `badge ${/fail|denied|reject/.test(entry.status) ? '' : 'calm'}` }, entry.status),
+      element('span', { class: 'meta' }, entry.source, took > 0 ? ` · took ${span(took)}` : '', entry.node_id && entry.run_id ? [' · ', element('a', { href: `/runs/${entry.run_id}?node=${entry.node_id}` }, 'its node')] : ''), ...said(entry.detail)));
+}

@@ -1,0 +1,187 @@
+// Memory in the browser: the scratch page, scratchbooks, turns, search.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { House, fits, hindrances, until } from './house.mjs';
+
+describe('memory', () => {
+  let house;
+  before(async () => {
+    house = await House.open();
+    await house.serve();
+  });
+  after(() => house?.close());
+
+  const card = (page, text) => page.getByRole('listitem').filter({ hasText: text });
+
+  it('says what to do where nothing is yet', async () => {
+    for (const [path, command] of [['/observations', 'folio observe add'], ['/threads', 'folio book add'], ['/turns', 'folio turn begin'], ['/', 'folio run']]) {
+      const page = await house.page(path);
+      await page.locator('.empty').filter({ hasText: command }).waitFor();
+      await page.done();
+    }
+  });
+
+  it('shows what is noticed while it is looked at, with how sure it is and when it ends', async () => {
+    const page = await house.page('/observations');
+    await page.locator('.empty').waitFor();
+    await house.ask('POST', '/observations', { type: 'risk_alert', content: 'The key is checked in', confidence: 0.9, tags: ['key'], ttl_minutes: 90 });
+    const one = card(page, 'The key is checked in');
+    await one.getByText('90 % sure').first().waitFor();
+    await one.getByText('ends').waitFor();
+    assert.match(await one.locator('.expiry time').getAttribute('title'), /\d{4}/);
+    await house.ask('POST', '/observations', { type: 'dependency', content: 'The tests need a database', confidence: 0.4, tags: ['tests', 'key'] });
+    await card(page, 'The tests need a database').waitFor();
+    await page.done();
+  });
+
+  it('sifts what was noticed, and the address says how', async () => {
+    const page = await house.page('/observations');
+    const [key, tests] = [card(page, 'The key is checked in'), card(page, 'The tests need a database')];
+    await tests.waitFor();
+    await page.getByRole('spinbutton', { name: 'At least this sure, 0 to 1' }).fill('0.8');
+    await tests.waitFor({ state: 'detached' });
+    assert.equal(await key.count(), 1);
+    await page.reload();
+    await key.waitFor();
+    assert.equal(await tests.count(), 0);
+    await page.getByRole('spinbutton').fill('');
+    await tests.waitFor();
+    await page.getByRole('searchbox', { name: 'Words' }).fill('database');
+    await key.waitFor({ state: 'detached' });
+    await page.getByRole('searchbox', { name: 'Words' }).fill('');
+    await page.getByRole('link', { name: '#tests' }).click();
+    await key.waitFor({ state: 'detached' });
+    await tests.waitFor();
+    assert.match(page.url(), /\?tags=tests$/);
+    await page.getByRole('textbox', { name: 'Tags, all of them' }).fill('no such tag');
+    await page.getByText('Nothing is like that').waitFor();
+    await page.done();
+  });
+
+  it('shows one with its versions and how they differ, and puts it away', async () => {
+    const { handle } = await house.ask('POST', '/observations', { content: 'The door is red\nand open', confidence: 0.5 });
+    await house.ask('PATCH', `/observations/${handle}`, { content: 'The door is blue\nand open', confidence: 0.7 });
+    const page = await house.page(`/observations/${handle}`);
+    await page.getByRole('heading', { name: 'History' }).waitFor();
+    await page.locator('.diff del', { hasText: 'The door is red' }).waitFor();
+    await page.locator('.diff ins', { hasText: 'The door is blue' }).waitFor();
+    assert.equal(await page.locator('.diff ins, .diff del').filter({ hasText: 'and open' }).count(), 0);
+    await house.ask('PATCH', `/observations/${handle}`, { tags: ['seen'] });
+    await page.getByText('Version 3').waitFor();
+    await page.getByRole('button', { name: 'Put away' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Put it away' }).click();
+    await page.getByText('archived, archived').waitFor();
+    await page.done();
+    const gone = await house.page('/observations/e99999', { quiet: true });
+    await gone.getByRole('alert').getByText('e99999').first().waitFor();
+    await gone.done();
+  });
+
+  it('shows exactly what a model reads of a scratchbook, and the receipt of it', async () => {
+    house.folio('book', 'add', 'task', 'Write the tests', '--phase', 'draft', '--progress', '0.2');
+    house.folio('book', 'add', 'note', 'Long words', '--body', 'are '.repeat(60));
+    const page = await house.page('/threads');
+    await page.getByRole('link', { name: 'main' }).click();
+    const view = page.getByLabel('What a model reads', { exact: true });
+    await view.getByText('Write the tests').waitFor();
+    const shown = await house.ask('GET', '/threads/main/scratchbook');
+    assert.equal(await view.textContent(), shown.view);
+    await page.getByText(`${shown.tokens} of ${shown.receipt.budget} tokens`).first().waitFor();
+    await page.getByRole('row', { name: /^tasks/ }).getByText(/e\d+/).waitFor();
+    await page.getByRole('spinbutton', { name: 'Tokens' }).fill('60');
+    const small = await house.ask('GET', '/threads/main/scratchbook?view_token_limit=60');
+    await until(async () => (await view.textContent()) === small.view, 'the view within 60 tokens');
+    await page.getByRole('cell', { name: /budget/ }).first().waitFor();
+    house.folio('book', 'add', 'todo', 'Seen at once');
+    await card(page, 'Seen at once').waitFor();
+    await page.done();
+  });
+
+  it('shows a turn as a timeline with what was decided and what a model was shown', async () => {
+    house.folio('turn', 'begin', '--input', 'Rotate the key before the release');
+    const page = await house.page('/turns');
+    await page.getByRole('link', { name: /Rotate the key before the release/ }).click();
+    await page.getByRole('heading', { name: 'Rotate the key before the release' }).waitFor();
+    const entries = page.getByRole('list', { name: 'What happened, in order' }).getByRole('listitem');
+    await entries.filter({ hasText: 'begin turn' }).waitFor();
+    house.folio('--turn', 't1', 'book', 'view');
+    house.folio('--turn', 't1', 'observe', 'add', 'The key is rotated');
+    await entries.filter({ hasText: 'render view' }).waitFor();
+    await entries.filter({ hasText: 'scratch page' }).first().waitFor();
+    await page.locator('summary', { hasText: 'view of main' }).click();
+    await page.getByRole('table').getByText('alerts').waitFor();
+    house.folio('turn', 'end', 't1');
+    await page.getByText('took').first().waitFor();
+    await page.getByRole('button', { name: 'scratchbook', exact: true }).click();
+    await entries.filter({ hasText: 'begin turn' }).waitFor({ state: 'detached' });
+    await page.done();
+  });
+
+  it('finds everything by its words while they are written', async () => {
+    const page = await house.page('/');
+    await page.getByRole('link', { name: 'Search' }).click();
+    await page.getByRole('searchbox', { name: 'Words' }).pressSequentially('database');
+    await page.locator('mark', { hasText: 'database' }).waitFor();
+    await page.getByRole('searchbox', { name: 'Words' }).fill('tests');
+    const task = card(page, 'Write the tests');
+    await task.waitFor();
+    await page.getByRole('combobox', { name: 'Kind' }).selectOption('observation');
+    await task.waitFor({ state: 'detached' });
+    await page.getByRole('combobox', { name: 'Kind' }).selectOption('task');
+    await task.getByRole('link').first().click();
+    await page.getByRole('heading', { name: 'Scratchbook of main', level: 1 }).waitFor();
+    await page.goBack();
+    await page.getByRole('searchbox', { name: 'Words' }).fill('nothing has these words');
+    await page.getByText('Nothing has these words').waitFor();
+    await page.done();
+  });
+
+  it('is readable at 400 pixels, light and dark, by the rules for those who see little', async () => {
+    await house.ask('POST', '/observations', { content: `A word without an end: ${'x'.repeat(300)}`, tags: ['a-tag-that-is-rather-long-for-a-tag'] });
+    for (const path of ['/observations', '/observations/e1', '/threads', '/threads/main', '/turns', '/turns/t1', '/search?q=key', '/pages/p1']) {
+      for (const look of [{ width: 400 }, { width: 400, dark: true }]) {
+        const page = await house.page(path, look);
+        await page.getByRole('main').locator('h1').waitFor();
+        await page.getByRole('main').locator('li, .panel, td').first().waitFor();
+        assert.ok(await fits(page), `${path} is wider than ${look.width}`);
+        assert.deepEqual(await hindrances(page), [], `${path} ${JSON.stringify(look)}`);
+        await page.done();
+      }
+    }
+  });
+});
+
+describe('where a token is demanded', () => {
+  let house;
+  before(async () => {
+    house = await House.open();
+    house.token = house.folio('token', 'new', '--role', 'human', '--name', 'tester').trim().split('\n').pop();
+    house.listen = '0.0.0.0:0';
+    await house.serve();
+  });
+  after(() => house?.close());
+
+  it('asks for one, says that a wrong one is, and then shows everything as it happens', async () => {
+    const page = await house.page('/observations', { quiet: true });
+    const field = page.getByRole('textbox', { name: 'Token' });
+    await field.fill('wrong');
+    await field.press('Enter');
+    await page.getByText('opens nothing').waitFor();
+    await field.fill(house.token);
+    await page.getByRole('button', { name: 'Open' }).click();
+    await page.locator('.empty').waitFor();
+    await house.ask('POST', '/observations', { content: 'Between us' });
+    await page.getByText('Between us').waitFor();
+    await page.reload();
+    await page.getByText('Between us').waitFor();
+    const run = await house.run({ plan: { title: 'Behind a token', steps: [{ id: 'a', do: { tool: 'wait', args: { ms: 60_000 } } }] } });
+    await page.getByRole('link', { name: 'Runs' }).click();
+    await page.getByRole('link', { name: 'Behind a token' }).click();
+    await page.getByRole('treeitem', { name: /at work/ }).first().waitFor();
+    await house.ask('POST', `/runs/${run}/cancel`, {});
+    await page.getByRole('treeitem', { name: 'Behind a token, cancelled' }).waitFor();
+    assert.equal(await page.evaluate(() => localStorage.length + document.cookie.length), 0);
+    await page.done();
+  });
+});
