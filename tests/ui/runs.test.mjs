@@ -66,6 +66,7 @@ describe('runs', () => {
     await page.getByRole('button', { name: 'Pause' }).click();
     const paused = async () => JSON.stringify(await house.ask('GET', `/trace?run=${run}&limit=1000`)).includes('paused');
     await until(paused, 'the run is paused');
+    await page.getByRole('banner').or(page.getByRole('main')).getByText('paused').first().waitFor();
     await page.getByRole('button', { name: 'Go on' }).click();
     await until(async () => JSON.stringify(await house.ask('GET', `/trace?run=${run}&limit=1000`)).includes('continued'), 'the run goes on');
     await house.ask('POST', `/runs/${run}/cancel`, {});

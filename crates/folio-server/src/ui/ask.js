@@ -159,7 +159,7 @@ export async function follow(path, { after, signal, hear, fresh = () => {} }) {
   }
 }
 
-/** Calls `again` now and after every commit to the space, not more often than twice in a second. */
+/** Calls `again` now and after every commit to the space, not more often than twice in a second. What goes wrong later is said above. */
 export function live(again, signal) {
   let timer = null, isBusy = false, isOwed = false;
   const now = async () => {
@@ -169,8 +169,9 @@ export function live(again, signal) {
     try { await again(); connection(true); } catch (error) { if (isGone(error)) connection(false); else if (!signal.aborted) throw error; } finally { isBusy = false; }
     if (isOwed) { isOwed = false; later(); }
   };
-  const later = () => { if (!signal.aborted) timer ??= setTimeout(now, 400); };
+  const say = (error) => { if (!signal.aborted) $('connection').textContent = error.message; };
+  const later = () => { if (!signal.aborted) timer ??= setTimeout(() => now().catch(say), 400); };
   signal.addEventListener('abort', () => clearTimeout(timer));
-  follow('/events', { signal, hear: later, fresh: later }).catch(() => {});
+  follow('/events', { signal, hear: later, fresh: later }).catch(say);
   return now();
 }

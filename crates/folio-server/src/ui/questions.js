@@ -31,7 +31,7 @@ function question(item, note, say) {
   return element('form', {
     class: 'question',
     onsubmit: (event) => { event.preventDefault(); say(`/questions/${item.id}/answer`, { answer: hasChoices ? event.submitter.value : field.value }); },
-  }, element('p', {}, element('span', { class: 'quiet' }, `${item.title} asks: `), item.question), ...parts, note);
+  }, element('p', {}, element('span', { class: 'quiet' }, `${item.path === '' ? 'The run' : item.title} asks: `), item.question), ...parts, note);
 }
 
 function approval(item, note, say) {
@@ -45,7 +45,7 @@ function approval(item, note, say) {
       const { value, dataset } = event.submitter ?? { value: 'no', dataset: {} };
       say(`/approvals/${item.id}`, value === 'yes' ? { approve: true, ...(dataset.always ? { always: dataset.always } : {}) } : { approve: false, reason: reason.value });
     },
-  }, element('p', {}, element('span', { class: 'quiet' }, `${item.title} waits for a yes: `), element(isCall ? 'code' : 'span', {}, item.question)),
+  }, element('p', {}, element('span', { class: 'quiet' }, `${item.path === '' ? 'The run' : item.title} waits for a yes: `), element(isCall ? 'code' : 'span', {}, item.question)),
   element('button', { type: 'submit', value: 'yes', class: 'main' }, 'Approve'),
   ...(isCall ? [yes('arguments', 'Yes, always to this call'), yes('tool', `Yes, always to ${item.call.tool}`)] : []),
   reason, element('button', { type: 'submit', value: 'no' }, 'Reject'), note);

@@ -61,7 +61,8 @@ export async function showRun(view, { name, query, signal, title, go }) {
     const button = (text, onclick) => element('button', { type: 'button', onclick }, text);
     const made = [];
     if (!tree.root.outcome && !(node ?? tree.root).outcome) {
-      made.push(button('Pause', () => doing(post(`${at}/pause`, body))), button('Go on', () => doing(post(`${at}/continue`, body))),
+      const isPaused = (node ?? tree.root).paused;
+      made.push(isPaused ? button('Go on', () => doing(post(`${at}/continue`, body))) : button('Pause', () => doing(post(`${at}/pause`, body))),
         button('Cancel', async () => { if (await sure(`Stop ${what}?`, 'What is under way is stopped; what was done stays.', 'Stop it')) doing(post(`${at}/cancel`, body)); }));
     }
     if (node?.started_at) {
