@@ -5,6 +5,7 @@ mod words;
 use std::collections::BTreeMap;
 
 use folio_memory::Timestamp;
+use folio_memory::view::Placement;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,9 +16,9 @@ use crate::talk::{Purpose, Reply, Wanted};
 
 /// The version of the event format that this build writes. A journal with a higher one is refused (E9.9).
 ///
-/// Version 2 has the events of tasks that a model does, version 3 those by which people steer. Older journals are read as
-/// they are.
-pub const FORMAT: u32 = 3;
+/// Version 2 has the events of tasks that a model does, version 3 those by which people steer, version 4 conversations that
+/// are put away. Older journals are read as they are.
+pub const FORMAT: u32 = 4;
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -83,6 +84,22 @@ pub enum Event {
         /// What the model reads of memory; may be empty.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         memory: String,
+        /// The view of the scratchbook; none if there is nothing in it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        book: Option<Box<BookView>>,
+    },
+    /// The conversation of a task outgrew its share of the model's window: the beginning of it is kept elsewhere, and no longer
+    /// said (M7.8 V8, E9.16). Recorded, because which window it was is said by who drives the run and not by the journal.
+    Compacted {
+        /// Which node.
+        node: NodeId,
+        /// How many pieces of what was said in its stage are put away, from the first.
+        pieces: u32,
+        /// What stands for them, and for all that was put away before.
+        text: String,
+        /// The view of the scratchbook as it is now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        book: Option<Box<BookView>>,
     },
     /// A model is about to be asked. Durable before it is, together with what is set aside for it (E9.10).
     Asked {
@@ -340,6 +357,7 @@ impl Event {
             Self::AttemptFailed { .. } => "attempt_failed",
             Self::Finished { .. } => "finished",
             Self::Briefed { .. } => "briefed",
+            Self::Compacted { .. } => "compacted",
             Self::Asked { .. } => "asked",
             Self::Replied { .. } => "replied",
             Self::AskFailed { .. } => "ask_failed",
@@ -376,6 +394,7 @@ impl Event {
             | Self::AttemptFailed { node, .. }
             | Self::Finished { node, .. }
             | Self::Briefed { node, .. }
+            | Self::Compacted { node, .. }
             | Self::Asked { node, .. }
             | Self::Replied { node, .. }
             | Self::AskFailed { node, .. }
@@ -407,6 +426,15 @@ impl Event {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field by reference")]
 fn is_zero(n: &u64) -> bool {
     *n == 0
+}
+
+/// What a model reads of its scratchbook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BookView {
+    /// The view.
+    pub text: String,
+    /// Where it stands. It was made for that place: in the system prompt nobody's words but ours are quoted (M7.8 V6, V11).
+    pub placement: Placement,
 }
 
 /// Seed 001's three tests of whether a task is done directly: all of them have to hold.

@@ -83,6 +83,8 @@ pub enum StopReason {
     BudgetModelCalls,
     /// A limit on calls of tools was reached.
     BudgetToolCalls,
+    /// What was said does not fit into the model's window, and may not be put away.
+    WindowFull,
     /// A model's key was refused.
     Auth,
     /// A model would not do it.
@@ -129,6 +131,7 @@ impl StopReason {
             Self::BudgetUsd => "budget_usd",
             Self::BudgetModelCalls => "budget_model_calls",
             Self::BudgetToolCalls => "budget_tool_calls",
+            Self::WindowFull => "window_full",
             Self::Auth => "auth",
             Self::Refused => "refused",
             Self::Unparseable => "unparseable",

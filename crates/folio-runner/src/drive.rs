@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use folio_engine::run::{AskAction, CheckFinding};
+use folio_engine::run::{AskAction, CheckFinding, CompactAction, Equipment};
 use folio_engine::{CallAction, CallOutcome, Event, NodeId, NodeResult, Run};
 use folio_memory::id::Ref;
 use folio_memory::{Actor, Role, RunId, Seq, ThreadKey};
 use folio_store::commit::RECORD_FORMAT;
-use folio_store::workspace::{Workspace, WorkspaceError};
+use folio_store::workspace::{PolicyInForce, Workspace, WorkspaceError};
 use folio_store::{BlobHash, Commit, Committed, Expected, Record, RunAppend, StoreError};
 use folio_tools::{Effect, PageTarget, ShellPolicy, ToolContext};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -21,7 +21,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ahead::{Ahead, Writing};
 use crate::book::RunBook;
-use crate::brief::brief;
+use crate::brief::Reader;
+use crate::compact::put_away;
 use crate::error::RunnerError;
 use crate::grants;
 use crate::memory::{MemoryWriter, ruled, turn_of};
@@ -86,10 +87,9 @@ impl Drive {
         if shared.options.has_person {
             run.ask_first(Some(grants::asks_first(&shared.registry, &run)));
         }
-        if let Some(models) = &shared.options.models {
-            let shell = grants::shell_of(&run);
-            let (has_person, plan) = (shared.options.has_person, grants::plan_mode_of(&run));
-            run.equip(Arc::new(models.equipment(&shared.registry, &shell, has_person, plan)));
+        let policy = shared.workspace.policy().await?;
+        if let Some(equipment) = equipment(&shared, &run, &policy) {
+            run.equip(equipment);
         } else if let Some(tasks) = needed_model(&run) {
             // Whoever has a model goes on with it; here it would only fail.
             return Err(RunnerError::NeedsModel { tasks });
@@ -115,7 +115,7 @@ impl Drive {
             ids: Arc::clone(shared.workspace.ids()),
             turn: turn_of(&run),
             thread: ThreadKey::main(),
-            policy: shared.workspace.policy().await?,
+            policy,
         };
         if let Some(turn) = memory.turn {
             memory.thread = match shared.workspace.turn(Ref::Id(turn)).await {
@@ -222,7 +222,7 @@ impl Drive {
                     Done::NodeChecked(node, perform::checks(registry, context, id, node, calls).await)
                 }));
             }
-            if outside.load.is_empty() && outside.brief.is_empty() {
+            if outside.load.is_empty() && outside.brief.is_empty() && outside.compact.is_empty() {
                 return Ok(());
             }
             for hash in outside.load {
@@ -230,6 +230,9 @@ impl Drive {
             }
             for node in outside.brief {
                 self.brief(node).await?;
+            }
+            for action in outside.compact {
+                self.compact(action).await?;
             }
         }
     }
@@ -452,13 +455,12 @@ impl Drive {
                     self.memory.policy = self.shared.workspace.policy().await?;
                 }
                 let (run, head) = self.shared.fold(self.run.id()).await?;
-                let equipment = self.run.equipment().cloned();
                 self.run = run;
                 if self.shared.options.has_person {
                     let asks = grants::asks_first(&self.shared.registry, &self.run);
                     self.run.ask_first(Some(asks));
                 }
-                if let Some(equipment) = equipment {
+                if let Some(equipment) = equipment(&self.shared, &self.run, &self.memory.policy) {
                     self.run.equip(equipment);
                 }
                 self.head.store(head.0, Ordering::Release);
@@ -560,17 +562,29 @@ impl Drive {
         let Some(models) = &self.shared.options.models else {
             return Ok(());
         };
-        let (workspace, thread) = (&self.shared.workspace, &self.memory.thread);
-        let memory = brief(
-            workspace,
-            &self.run,
-            node,
-            thread,
-            self.memory.turn,
-            &models.planner.name,
-        )
-        .await?;
-        let mut event = Event::Briefed { node, memory };
+        let workspace = &self.shared.workspace;
+        let reader = Reader::of(models, &self.memory);
+        let memory = reader.memory(workspace, &self.run, node).await?;
+        let book = reader.book(workspace).await?;
+        let mut event = Event::Briefed { node, memory, book };
+        let _said_in_the_event = workspace.clean_event(&mut event);
+        self.record(event)
+    }
+
+    /// Puts away what was said of a task, and says what stands for it.
+    async fn compact(&mut self, action: CompactAction) -> Result<(), RunnerError> {
+        let Some(models) = &self.shared.options.models else {
+            return Ok(());
+        };
+        let workspace = &self.shared.workspace;
+        let reader = Reader::of(models, &self.memory);
+        let text = put_away(workspace, &self.actor(), &self.run, &reader, &action).await?;
+        let mut event = Event::Compacted {
+            node: action.node,
+            pieces: action.pieces,
+            text,
+            book: reader.book(workspace).await?,
+        };
         let _said_in_the_event = workspace.clean_event(&mut event);
         self.record(event)
     }
@@ -623,6 +637,15 @@ impl Drive {
             source,
         }
     }
+}
+
+/// What models of `run` may be asked for; nothing if there are none.
+fn equipment(shared: &Shared, run: &Run, policy: &PolicyInForce) -> Option<Arc<Equipment>> {
+    let models = shared.options.models.as_ref()?;
+    let shell = grants::shell_of(run);
+    let (has_person, plan) = (shared.options.has_person, grants::plan_mode_of(run));
+    let equipment = models.equipment(&shared.registry, &shell, has_person, plan, &policy.scratchbook);
+    Some(Arc::new(equipment))
 }
 
 /// Replaces handles of pages by their ids. A page that is not there stays a handle, and is rejected later.

@@ -16,6 +16,7 @@ mod again;
 mod ahead;
 mod book;
 mod brief;
+mod compact;
 mod drive;
 pub mod error;
 mod grants;

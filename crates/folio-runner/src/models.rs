@@ -8,6 +8,7 @@ use folio_engine::run::{
 };
 use folio_engine::spend::Spend;
 use folio_engine::talk::{self, ModelRole, Stop, ToolOffer};
+use folio_memory::policy::ScratchbookPolicy;
 use folio_memory::tokens::for_model;
 use folio_model::{
     Message, Model, ModelErrorKind, Reply, Request, Role, Speaker, StopCause, ToolCall, ToolDescription,
@@ -112,9 +113,14 @@ impl RunnerModels {
         shell: &ShellPolicy,
         has_person: bool,
         plan: PlanMode,
+        book: &ScratchbookPolicy,
     ) -> Equipment {
         // Where somebody is there to say yes, models may ask for commands.
-        let may_call = |name: &str| has_person || name != "shell" || *shell != ShellPolicy::AskDenied;
+        let may_call = |name: &str| match name {
+            "shell" => has_person || *shell != ShellPolicy::AskDenied,
+            // Without scratchbooks there are no tools for them (seed 003, A4).
+            _ => book.enabled || !name.starts_with("scratch_"),
+        };
         let offers = registry
             .specs()
             .filter(|spec| may_call(&spec.name))
@@ -130,6 +136,7 @@ impl RunnerModels {
             judge: self.judge.spec(),
             tools: offers.collect(),
             known: known_tools(registry),
+            book: book.clone(),
             has_person,
             plan,
             timeout: TIMEOUT,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use folio_engine::run::{AskAction, CheckCall, JournalError};
+use folio_engine::run::{AskAction, CheckCall, CompactAction, JournalError};
 use folio_engine::{Action, CallAction, Event, NodeId, Run, projection};
 use folio_memory::{Change, Timestamp, TraceNote};
 use folio_store::Blob;
@@ -54,6 +54,8 @@ pub(crate) struct Outside {
     pub(crate) load: Vec<String>,
     /// Tasks that are to be told what memory holds.
     pub(crate) brief: Vec<NodeId>,
+    /// What was said that is to be put away.
+    pub(crate) compact: Vec<CompactAction>,
     pub(crate) verify: Vec<(NodeId, Vec<CheckCall>)>,
 }
 
@@ -130,6 +132,7 @@ pub(crate) fn derive(
                     Err(_) => {}
                 },
                 Action::Brief(node) => outside.brief.push(node),
+                Action::Compact(compact) => outside.compact.push(*compact),
                 Action::Verify { node, calls } => outside.verify.push((node, calls)),
                 Action::Load(hash) => outside.load.push(hash),
                 Action::Stop(node) => {

@@ -26,6 +26,8 @@ struct Scenario {
     cues: fn() -> Vec<Cue>,
     /// What somebody does from outside once it has begun.
     outside: Outside,
+    /// Tokens of the model's window.
+    window: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -146,6 +148,7 @@ fn scenarios() -> Vec<Scenario> {
         extra,
         cues,
         outside,
+        window: 128_000,
     };
     vec![
         of(
@@ -193,6 +196,10 @@ fn scenarios() -> Vec<Scenario> {
             counting,
             Outside::Nothing,
         ),
+        Scenario {
+            window: LETTERS_WINDOW,
+            ..of("put away", "sort the letters", json!({}), letters, Outside::Nothing)
+        },
     ]
 }
 
@@ -288,7 +295,13 @@ async fn every_commit_may_be_the_last_e9_9() {
         let folder = tempfile::tempdir().unwrap();
         let store = Arc::new(FaultyStore::new(sqlite(&folder.path().join("whole.db"))));
         let (model, effects) = (Arc::new(ScriptedModel::new((scenario.cues)())), Effects::default());
-        let whole = runner(Arc::clone(&store) as Arc<dyn Store>, &model, &effects, true);
+        let whole = runner_within(
+            scenario.window,
+            Arc::clone(&store) as Arc<dyn Store>,
+            &model,
+            &effects,
+            true,
+        );
         let run = submit(&whole, of_goal(scenario.goal, scenario.extra.clone())).await;
         let before = store.commits();
         drive(&whole, run, scenario.outside).await.unwrap();
@@ -306,7 +319,13 @@ async fn every_commit_may_be_the_last_e9_9() {
             let path = folder.path().join(format!("{last}-{fault:?}.db"));
             let store = Arc::new(FaultyStore::new(sqlite(&path)));
             let (model, effects) = (Arc::new(ScriptedModel::new((scenario.cues)())), Effects::default());
-            let first = runner(Arc::clone(&store) as Arc<dyn Store>, &model, &effects, true);
+            let first = runner_within(
+                scenario.window,
+                Arc::clone(&store) as Arc<dyn Store>,
+                &model,
+                &effects,
+                true,
+            );
             let run = submit(&first, of_goal(scenario.goal, scenario.extra.clone())).await;
             store.fail(last, fault);
             // What comes after the run's end (its turn) may fail without the run failing.
@@ -314,7 +333,7 @@ async fn every_commit_may_be_the_last_e9_9() {
             // The process is gone, with everything that it held.
             drop((first, store));
             let second_model = Arc::new(ScriptedModel::new((scenario.cues)()));
-            let second = runner(sqlite(&path), &second_model, &effects, true);
+            let second = runner_within(scenario.window, sqlite(&path), &second_model, &effects, true);
             let answered = answered_calls(&second, run).await;
             taken_up(&second, run, scenario.outside, &told).await;
 

@@ -97,6 +97,7 @@ pub(crate) async fn offload(context: &Context<'_>, offload: Offload) -> Result<E
         summary_tokens: offload.summary,
         force: offload.force,
         tokens: Arc::new(offload.model.counter(context)),
+        open_work: None,
         compactor: None,
     };
     let workspace = context.workspace().await?;

@@ -68,6 +68,7 @@ impl Event {
                 });
                 words.collect::<Vec<_>>().join("; ")
             }
+            Self::Compacted { pieces, .. } => format!("{pieces} messages are put away"),
             Self::Spent { reason, .. } => format!("{reason}: hands back what there is"),
             Self::Questioned { question, .. } => question.text.clone(),
             Self::Answered { answer, by, .. } => format!("{by}: {answer}"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Status};
-use folio_memory::{Change, NewEntry, PageRole, Trust};
+use folio_memory::{Change, EntryId, NewEntry, PageRole, Trust};
 use serde_json::json;
 
 use super::{Projection, branch_page, cut, entry_of, main_page, plan_page, summary_of};
@@ -22,6 +22,16 @@ impl Projection<'_> {
                     self.branch(&view);
                     self.patch_step(&view, Status::InProgress, None);
                 }
+            }
+            Event::Compacted { node, pieces, text, .. } => {
+                // It may be put away more than once between two calls; what stands for it is never the same.
+                let id = format!(
+                    "compacted/{}/{}",
+                    self.calls(*node),
+                    EntryId::derived(&["compacted", text])
+                );
+                let title = format!("{pieces} messages were put away");
+                self.note(*node, &id, &title, text.clone(), &[], Owner::executor());
             }
             Event::AskFailed {
                 node,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use folio_memory::Timestamp;
 use serde_json::Value;
 
-use super::agent::AskAction;
+use super::agent::{AskAction, CompactAction};
 use super::aggregate::Aggregation;
 use super::criteria::CheckCall;
 use super::scope::BodyNeeded;
@@ -29,6 +29,8 @@ pub enum Action {
     Ask(Box<AskAction>),
     /// Look up what memory holds for this task, and record it as [`Event::Briefed`].
     Brief(NodeId),
+    /// Keep what was said elsewhere, and record what stands for it as [`Event::Compacted`].
+    Compact(Box<CompactAction>),
     /// Make these checks, then record what [`Run::verified`] gives.
     Verify {
         /// Whose criteria they are.

@@ -31,7 +31,9 @@ mod versions;
 #[cfg(test)]
 mod tests;
 
-pub use agent::{AskAction, Equipment, ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec, PlanMode, Price};
+pub use agent::{
+    AskAction, CompactAction, Equipment, ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec, PlanMode, Price,
+};
 pub use approval::{AsksFirst, PlanGate, Waiting, micro_usd};
 pub use conclude::{CallAnswer, CallOutcome};
 pub use criteria::{CheckCall, CheckFinding};

@@ -9,13 +9,14 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::event::{Event, FORMAT};
+use crate::event::{BookView, Event, FORMAT};
 use crate::node::{NodeId, NodeState};
 use crate::plan::{self, Known};
 use crate::result::{Failure, Outcome, Severity, StopReason};
 use crate::template::Templates;
 
 mod cancel;
+mod compact;
 mod edits;
 mod groups;
 mod models;
@@ -35,6 +36,8 @@ struct Sim {
     asks: Vec<AskAction>,
     asking: Vec<AskAction>,
     model: Script,
+    /// What stands in the scratchbook whenever somebody looks.
+    book: Option<BookView>,
     concurrency: usize,
     now: Timestamp,
     seed: u64,
@@ -101,6 +104,7 @@ impl Sim {
             asks: Vec::new(),
             asking: Vec::new(),
             model: no_model(),
+            book: None,
             concurrency: 4,
             now: Timestamp::from_millis(1_000),
             seed: 0,
@@ -156,6 +160,13 @@ impl Sim {
                 Action::Brief(node) => self.record(Event::Briefed {
                     node,
                     memory: "nothing yet".to_owned(),
+                    book: self.book.clone().map(Box::new),
+                }),
+                Action::Compact(compact) => self.record(Event::Compacted {
+                    node: compact.node,
+                    pieces: compact.pieces,
+                    text: format!("{} messages came to something", compact.messages.len()),
+                    book: self.book.clone().map(Box::new),
                 }),
                 Action::Load(hash) => panic!("nothing is kept beside this journal, but {hash} is asked for"),
                 Action::Stop(_) => unreachable!("filtered above"),
@@ -218,6 +229,7 @@ impl Sim {
             asks: Vec::new(),
             asking: Vec::new(),
             model: no_model(),
+            book: None,
             concurrency: 4,
             now: Timestamp::from_millis(2_000),
             seed: 7,

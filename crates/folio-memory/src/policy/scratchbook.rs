@@ -41,7 +41,7 @@ pub struct ScratchbookPolicy {
     /// Lines of one section of a view.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rendered_items: Option<u32>,
-    /// Whether history that is put away leaves a summary in the scratchbook.
+    /// Whether the conversation of a run's task that outgrows the window is put away, with a summary in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_compact: Option<bool>,
     /// Whether the system prompt lists the tools, though their definitions are sent beside it.
@@ -91,7 +91,7 @@ impl ScratchbookPolicy {
         })
     }
 
-    /// Whether history that is put away leaves a summary in the scratchbook; it does unless it is said.
+    /// Whether the conversation of a run's task that outgrows the window is put away; it is unless it is said.
     #[must_use]
     pub fn auto_compact(&self) -> bool {
         self.auto_compact.unwrap_or(true)

@@ -175,6 +175,15 @@ pub struct Cue {
 }
 
 impl Cue {
+    /// Says this besides the calls that it wants.
+    #[must_use]
+    pub fn saying(mut self, said: impl Into<String>) -> Self {
+        if let Answer::Reply { text, .. } = &mut self.answer {
+            *text = said.into();
+        }
+        self
+    }
+
     /// Answers `times` times. 0 never answers.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {

@@ -75,8 +75,22 @@ pub(crate) fn workspace(store: Arc<dyn Store>) -> Workspace {
 }
 
 pub(crate) fn runner(store: Arc<dyn Store>, model: &Arc<ScriptedModel>, effects: &Effects, has_person: bool) -> Runner {
+    runner_within(128_000, store, model, effects, has_person)
+}
+
+/// A runner whose model has a window of so many tokens.
+pub(crate) fn runner_within(
+    window: u32,
+    store: Arc<dyn Store>,
+    model: &Arc<ScriptedModel>,
+    effects: &Effects,
+    has_person: bool,
+) -> Runner {
+    let mut asked = RunnerModel::new("scripted", Arc::clone(model) as _);
+    asked.window = window;
+    asked.answer_tokens = asked.answer_tokens.min(window / 8);
     let options = RunnerOptions {
-        models: Some(RunnerModels::one(RunnerModel::new("scripted", Arc::clone(model) as _))),
+        models: Some(RunnerModels::one(asked)),
         has_person,
         ..RunnerOptions::default()
     };
@@ -215,6 +229,39 @@ pub(crate) fn nested() -> Vec<Cue> {
     for title in ["walk through", "check cellar beams", "north side", "south side"] {
         cues.extend(leaf(title));
     }
+    cues
+}
+
+/// A window that holds what `letters` begins with, and not what it comes to.
+pub(crate) const LETTERS_WINDOW: u32 = 20_000;
+
+/// Mends one letter after the other, each a long one, and names what it must not forget.
+pub(crate) fn letters() -> Vec<Cue> {
+    let letter = |n: u32| {
+        format!(
+            "letter {n}: {}",
+            "dear reader, all is well here and the garden grows; ".repeat(30)
+        )
+    };
+    // What was said last is looked for first: earlier letters may stand in the conversation, too.
+    let mut cues = vec![calling(
+        "sort the letters",
+        "letter 9:",
+        "finish",
+        json!({"status": "ok", "notes": "all are sorted", "criteria": [{"id": "c1", "met": true}]}),
+    )];
+    for n in (2..=9).rev() {
+        let seen = format!("letter {}:", n - 1);
+        cues.push(
+            When::role(ModelRole::Executor)
+                .contains(task("sort the letters"))
+                .contains(seen)
+                .calls([("mend", json!({"what": letter(n)}))])
+                .saying(format!("I must not forget letter {n}."))
+                .always(),
+        );
+    }
+    cues.push(doing("sort the letters", "mend", json!({"what": letter(1)})));
     cues
 }
 

@@ -48,6 +48,9 @@ pub struct Offload {
     pub summary_tokens: u32,
     /// Whether to do so however little there is.
     pub force: bool,
+    /// The thread whose open work is named among what is next, for a conversation that has no scratchbook of its own; whoever
+    /// says so shows that scratchbook. If none is said, it is the conversation's, and its view stands behind the summary.
+    pub open_work: Option<ThreadKey>,
     /// Who counts.
     pub tokens: Arc<dyn Tokens>,
     /// Who puts the summary better than it is without a model; and for how long he may take.
@@ -62,6 +65,7 @@ impl Default for Offload {
             keep_last: 8,
             summary_tokens: 1_200,
             force: false,
+            open_work: None,
             tokens: Arc::new(Estimate),
             compactor: None,
         }
@@ -154,7 +158,13 @@ impl Workspace {
                 warnings: Vec::new(),
             });
         }
-        let (mut block, warnings) = self.keep_block(actor, thread, &messages[from..to]).await?;
+        let (mut block, warnings) = self
+            .keep_block(
+                actor,
+                (thread, how.open_work.as_ref().unwrap_or(thread)),
+                &messages[from..to],
+            )
+            .await?;
         if let Some((compactor, time)) = &how.compactor
             && !block.is_compacted
         {
@@ -178,7 +188,7 @@ impl Workspace {
     async fn keep_block(
         &self,
         actor: &Actor,
-        thread: &ThreadKey,
+        (thread, work): (&ThreadKey, &ThreadKey),
         messages: &[Message],
     ) -> Result<(Block, Vec<Warning>), WorkspaceError> {
         let mode = self.policy().await?.redaction;
@@ -201,7 +211,7 @@ impl Workspace {
             }
             let number = kept.len();
             let changes = self
-                .changes_for(actor, thread, messages, &kept, (body.clone(), &fingerprint))
+                .changes_for(actor, (thread, work), messages, &kept, (body.clone(), &fingerprint))
                 .await?;
             let write = Write {
                 idempotency_key: Some(format!("offload:{}:{fingerprint}", thread.0)),
@@ -228,7 +238,7 @@ impl Workspace {
     async fn changes_for(
         &self,
         actor: &Actor,
-        thread: &ThreadKey,
+        (thread, work): (&ThreadKey, &ThreadKey),
         messages: &[Message],
         kept: &[Kept],
         (body, fingerprint): (String, &str),
@@ -255,7 +265,7 @@ impl Workspace {
             })),
         ];
         let found: Extract = extract(messages);
-        let open = self.open_items(thread).await?;
+        let open = self.open_items(work).await?;
         let texts = [found.summary(), found.next_actions(&open).join("\n")];
         let before = match kept.len().checked_sub(1) {
             Some(number) => self.in_force(thread, number).await?,
@@ -395,7 +405,10 @@ impl Workspace {
             view_token_limit: Some(how.summary_tokens / 2),
             ..ViewRequest::of(thread.clone())
         };
-        let view = self.view(request, &*how.tokens).await?;
+        let view = match &how.open_work {
+            None => self.view(request, &*how.tokens).await?.rendered.text.clone(),
+            Some(_) => String::new(),
+        };
         let mut texts = Vec::new();
         for handle in [block.summary, block.next_actions] {
             let entry = self.read_entry(Ref::Handle(handle)).await?;
@@ -405,7 +418,7 @@ impl Workspace {
                 entry.fields.body.trim_end()
             ));
         }
-        let view = view.rendered.text.trim_end();
+        let view = view.trim_end();
         let mut room = BODY_BYTES;
         while room > 64 {
             let parts: Vec<&str> = texts
@@ -413,6 +426,7 @@ impl Workspace {
                 .map(|text| &text[..text.floor_char_boundary(room)])
                 .collect();
             let text = format!("{head}\n\n{}\n\n{view}", parts.join("\n\n"));
+            let text = text.trim_end().to_owned();
             if how.tokens.count(&text) <= how.summary_tokens {
                 return Ok(text);
             }

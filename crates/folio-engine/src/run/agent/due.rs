@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::compact::{CompactAction, Compaction};
 use super::{Agent, REJECTIONS_MAX, SENT_BACK_MAX, Stage, prompt, schema};
 use crate::event::{Event, Proposal};
 use crate::node::NodeId;
@@ -52,6 +53,16 @@ pub struct AskAction {
     pub timeout: Duration,
     /// The same for the same call, however often it is made.
     pub idempotency_key: String,
+}
+
+/// What a model that is to be asked for something comes to.
+enum Asking {
+    /// It is asked.
+    Ask(Box<AskAction>),
+    /// Some of what was said is put away first.
+    Compact(Box<CompactAction>),
+    /// It is not, because of this limit.
+    Over(StopReason),
 }
 
 impl AskAction {
@@ -200,16 +211,17 @@ impl Run {
             }
         }
         match self.asking_for(index, purpose) {
-            Ok(Ok(ask)) => Some(Action::Ask(Box::new(ask))),
-            Ok(Err(reason)) => Some(Action::Record(self.over_budget(index, purpose, reason))),
+            Ok(Asking::Ask(ask)) => Some(Action::Ask(ask)),
+            Ok(Asking::Compact(compact)) => Some(Action::Compact(compact)),
+            Ok(Asking::Over(reason)) => Some(Action::Record(self.over_budget(index, purpose, reason))),
             Err(BodyNeeded(hash)) => Some(Action::Load(hash)),
         }
     }
 
-    /// The call, or the limit that it does not fit into.
-    fn asking_for(&self, index: usize, purpose: Purpose) -> Result<Result<AskAction, StopReason>, BodyNeeded> {
+    /// The call, or what has to come before it, or the limit that it does not fit into.
+    fn asking_for(&self, index: usize, purpose: Purpose) -> Result<Asking, BodyNeeded> {
         let (Some(agent), Some(equipment)) = (self.agent(index), self.equipment.as_ref()) else {
-            return Ok(Err(StopReason::Unsatisfiable));
+            return Ok(Asking::Over(StopReason::Unsatisfiable));
         };
         let role = purpose.role();
         let model = equipment.model(role);
@@ -220,7 +232,15 @@ impl Run {
         };
         let answer_schema = schema::of(purpose);
         let tokens_in = prompt::cost(&messages, &tools, answer_schema.as_ref(), &*model.tokens);
+        match self.compaction(index, purpose, tokens_in)? {
+            Compaction::Needless => {}
+            Compaction::Due(compact) => return Ok(Asking::Compact(compact)),
+            Compaction::Forbidden => return Ok(Asking::Over(StopReason::WindowFull)),
+        }
         let room = u64::from(model.window).saturating_sub(tokens_in);
+        if room < u64::from(ANSWER_TOKENS_MIN) {
+            return Ok(Asking::Over(StopReason::WindowFull));
+        }
         let mut answer_tokens = model.answer_tokens.min(u32::try_from(room).unwrap_or(u32::MAX));
         // What was cut off gets more room once.
         if agent.rejections == 0 && purpose != Purpose::HandBack {
@@ -247,17 +267,17 @@ impl Run {
         }
         let reserved = set_aside(answer_tokens);
         if model.price.is_none() && self.purses(index).any(|purse| purse.limit.micro_usd.is_some()) {
-            return Ok(Err(StopReason::BudgetUsd));
+            return Ok(Asking::Over(StopReason::BudgetUsd));
         }
         if let Some(reason) = self.refused_by_budget(index, &reserved, is_last) {
-            return Ok(Err(reason));
+            return Ok(Asking::Over(reason));
         }
         if answer_tokens < ANSWER_TOKENS_MIN {
-            return Ok(Err(StopReason::BudgetTokens));
+            return Ok(Asking::Over(StopReason::BudgetTokens));
         }
         let call = agent.calls + 1;
         let node = self.nodes[index].id;
-        Ok(Ok(AskAction {
+        Ok(Asking::Ask(Box::new(AskAction {
             node,
             call,
             purpose,
@@ -269,7 +289,7 @@ impl Run {
             reserved,
             timeout: equipment.timeout,
             idempotency_key: format!("{}/{node}/{call}", self.id),
-        }))
+        })))
     }
 
     /// What follows when a call does not fit into the budget.

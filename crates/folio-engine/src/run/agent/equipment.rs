@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use folio_memory::policy::ScratchbookPolicy;
 use folio_memory::tokens::Tokens;
 use serde::{Deserialize, Serialize};
 
@@ -88,6 +89,8 @@ pub struct Equipment {
     pub tools: Vec<ToolOffer>,
     /// What plans are checked against.
     pub known: Known,
+    /// What holds for scratchbooks: where the view stands, whether tools are listed, whether conversations are put away.
+    pub book: ScratchbookPolicy,
     /// Whether a person is there to answer questions.
     pub has_person: bool,
     /// Whether tasks may be taken apart.

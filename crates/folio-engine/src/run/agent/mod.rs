@@ -2,12 +2,14 @@
 //!
 //! - `equipment`: what a run may ask models for
 //! - `due`: what such a task is owed, by its stage
+//! - `compact`: which part of what was said goes when it outgrows the model's window
 //! - `prompt`: what a model reads; `schema`: the form that it answers in
 //! - `read`: from a reply to the event that it comes to; `repair`: from a text to the JSON that was meant
 //! - `plan`: which plans of a model are carried out, `similar` and `evidence` are two of its tests
 //! - `answer`: from what came of a call to the event that records it
 
 mod answer;
+mod compact;
 mod due;
 mod equipment;
 mod evidence;
@@ -25,12 +27,13 @@ use folio_memory::canonical::canonical;
 use serde_json::Value;
 
 pub use answer::{ModelAnswer, ModelFailure, ModelFailureKind};
+pub use compact::CompactAction;
 pub use due::AskAction;
 pub use equipment::{Equipment, ModelSpec, PlanMode, Price};
 
 use super::state::{JournalError, Run};
 use super::tree::NodeKind;
-use crate::event::{Event, Proposal, Question};
+use crate::event::{BookView, Event, Proposal, Question};
 use crate::node::{Move, NodeId, NodeState};
 use crate::plan::{Call, Criterion, Slug, Step, Task, Work};
 use crate::result::{Failure, Finding, StopReason, Verdict};
@@ -94,6 +97,12 @@ pub(super) struct Agent {
     pub(super) stage: Stage,
     /// What memory holds for it.
     pub(super) memory: String,
+    /// What stands in its scratchbook.
+    pub(super) book: Option<Box<BookView>>,
+    /// What stands for what was said before `talk` and is put away.
+    pub(super) before: String,
+    /// The calls of tools whose answers are put away.
+    pub(super) done_before: Vec<usize>,
     /// Calls of models so far.
     pub(super) calls: u32,
     pub(super) pending: Option<Pending>,
@@ -133,11 +142,14 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    fn new(task: Arc<Task>, memory: &str) -> Self {
+    fn new(task: Arc<Task>, memory: &str, book: Option<Box<BookView>>) -> Self {
         Self {
             task,
             stage: Stage::Deciding,
             memory: memory.to_owned(),
+            book,
+            before: String::new(),
+            done_before: Vec::new(),
             calls: 0,
             pending: None,
             unread: None,
@@ -239,6 +251,12 @@ impl Agent {
         self.enter(Stage::Replanning);
     }
 
+    fn forget_talk(&mut self) {
+        self.talk.clear();
+        self.before.clear();
+        self.done_before.clear();
+    }
+
     fn enter(&mut self, stage: Stage) {
         if self.stage != stage {
             self.stage = stage;
@@ -248,7 +266,7 @@ impl Agent {
             // Nothing of what was said while deciding is needed for working; what was done while working is needed for
             // handing back.
             if !matches!(stage, Stage::Working | Stage::HandingBack | Stage::Verifying) {
-                self.talk.clear();
+                self.forget_talk();
             }
         }
     }
@@ -293,11 +311,21 @@ impl Run {
     /// Folds in one of the events of tasks that models do.
     pub(super) fn apply_to_agent(&mut self, at: Timestamp, event: &Event) -> Result<(), JournalError> {
         match event {
-            Event::Briefed { node, memory } => {
+            Event::Briefed { node, memory, book } => {
                 let index = self.step_to(*node, Move::Decide)?;
-                let agent = Agent::new(self.task_of_model(index), memory);
+                let agent = Agent::new(self.task_of_model(index), memory, book.clone());
                 self.nodes[index].agent = Some(Box::new(agent));
                 self.nodes[index].started_at = Some(at);
+                Ok(())
+            }
+            Event::Compacted {
+                node,
+                pieces,
+                text,
+                book,
+            } => {
+                let (_, agent) = self.agent_at(*node, "compacted")?;
+                agent.put_away(*pieces as usize, text, book.clone());
                 Ok(())
             }
             Event::Asked {
@@ -550,7 +578,7 @@ impl Run {
         let _decision = agent.unread.take();
         agent.unanswered = None;
         agent.enter(Stage::Working);
-        agent.talk.clear();
+        agent.forget_talk();
         if let Some(first) = first {
             let reply = Reply {
                 text: String::new(),
@@ -688,7 +716,10 @@ impl Run {
         self.asking.remove(&index);
         if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
             agent.talk = Vec::new();
+            agent.before = String::new();
+            agent.done_before = Vec::new();
             agent.memory = String::new();
+            agent.book = None;
             agent.unread = None;
             agent.proposal = None;
         }

@@ -7,9 +7,11 @@ use std::fmt::Write as _;
 
 use folio_memory::canonical::canonical;
 use folio_memory::tokens::Tokens;
+use folio_memory::view;
 use serde_json::Value;
 
 use super::{Said, Stage};
+use crate::event::BookView;
 use crate::plan::{Check, Step};
 use crate::result::{NodeResult, Output};
 use crate::run::scope::BodyNeeded;
@@ -18,12 +20,29 @@ use crate::run::tree::NodeKind;
 use crate::talk::{Message, Purpose, ToolOffer};
 use crate::template;
 
-/// Characters of one result's notes and output that a later step is shown; the rest is there for `result_read`.
-const DIGEST_CHARS: usize = 1_200;
-/// Characters of all results together.
-const DIGESTS_CHARS: usize = 24_000;
-/// Characters of a tool's answer that a model is shown.
-const ANSWER_CHARS: usize = 8_000;
+/// Characters of texts that a model is shown at most, by the tokens of its window: what is longer is cut, with the way to the
+/// rest. A small window has no place for what a large one has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    /// Of one result's notes and output, for a later step; the rest is there for `result_read`.
+    digest: usize,
+    /// Of all results together.
+    digests: usize,
+    /// Of a tool's answer.
+    answer: usize,
+}
+
+impl Sizes {
+    pub(super) fn of(window: u32) -> Self {
+        let window = window as usize;
+        Self {
+            digest: (window / 12).clamp(200, 1_200),
+            digests: (window * 3 / 4).clamp(1_000, 24_000),
+            answer: (window * 3 / 8).clamp(400, 8_000),
+        }
+    }
+}
+
 /// Tokens that a message costs besides its text.
 const PER_MESSAGE: u64 = 6;
 /// Per cent of a budget at which a model is told (E9.10).
@@ -94,7 +113,16 @@ pub(super) fn cost(messages: &[Message], tools: &[ToolOffer], schema: Option<&Va
 impl Run {
     /// Everything that a model reads when node `index` asks it for `purpose`.
     pub(super) fn messages(&self, index: usize, purpose: Purpose) -> Result<Vec<Message>, BodyNeeded> {
-        let system = format!("{}\n\n{COMMON}", rules(purpose));
+        let mut system = format!("{}\n\n{COMMON}", rules(purpose));
+        if purpose == Purpose::Work && self.equipment.as_ref().is_some_and(|e| e.book.includes_tool_list()) {
+            system.push_str("\n\n");
+            self.put_tools(&mut system);
+        }
+        let book = self.agent(index).and_then(|agent| agent.book.as_deref());
+        let (system, tail) = match book.filter(|_| matches!(purpose, Purpose::Decide | Purpose::Work)) {
+            Some(book) => placed(system, book),
+            None => (system, None),
+        };
         let mut messages = vec![Message::system(system), Message::user(self.task_block(index, purpose)?)];
         let Some(agent) = self.agent(index) else {
             return Ok(messages);
@@ -107,12 +135,10 @@ impl Run {
             Purpose::Judge | Purpose::HandBack => false,
         };
         if is_talking {
-            for said in &agent.talk {
-                messages.push(match said {
-                    Said::Message(message) => message.clone(),
-                    Said::Result { id, node } => Message::tool(id, self.answer_of(*node)?),
-                });
+            if !agent.before.is_empty() {
+                messages.push(Message::user(self.before_block(index)));
             }
+            messages.extend(self.talk(index)?);
         }
         if matches!(purpose, Purpose::Judge | Purpose::HandBack) {
             messages.extend(agent.aside.iter().filter_map(|said| match said {
@@ -120,10 +146,59 @@ impl Run {
                 Said::Result { .. } => None,
             }));
         }
+        messages.extend(tail.map(Message::user));
         if let Some(warning) = self.warning(index).filter(|_| purpose == Purpose::Work) {
             messages.push(Message::user(warning));
         }
         Ok(messages)
+    }
+
+    /// What was said in the stage that node `index` is in, as a model reads it: without what is put away.
+    pub(super) fn talk(&self, index: usize) -> Result<Vec<Message>, BodyNeeded> {
+        let talk = self.agent(index).map_or(&[][..], |agent| &agent.talk);
+        let read = talk.iter().map(|said| match said {
+            Said::Message(message) => Ok(message.clone()),
+            Said::Result { id, node } => Ok(Message::tool(id, self.answer_of(*node)?)),
+        });
+        read.collect()
+    }
+
+    /// What stands for what was said before and is put away: a summary, and a line for each call, the last ones if there are
+    /// many. With its id a call's whole result can be read.
+    fn before_block(&self, index: usize) -> String {
+        let mut text = String::from("# What was said before\n");
+        let Some(agent) = self.agent(index) else { return text };
+        let tag = self.data_tag(index);
+        let _ = write!(text, "<{tag}>\n{}\n</{tag}>\n", agent.before.trim_end());
+        let mut left = self.sizes(Purpose::Work).digest * 3;
+        let mut lines = Vec::new();
+        for (more, action) in agent.done_before.iter().rev().enumerate() {
+            let node = &self.nodes[*action];
+            let Some(result) = &node.result else { continue };
+            let words = one_line(&format!("{} -> {} {}", node.call, result.status, result.notes), 200);
+            let line = format!("{words} [tool_call {}]", node.id);
+            let Some(rest) = left.checked_sub(line.chars().count()) else {
+                lines.push(format!("and {} earlier calls", agent.done_before.len() - more));
+                break;
+            };
+            left = rest;
+            lines.push(line);
+        }
+        if !lines.is_empty() {
+            lines.reverse();
+            text.push_str("# Calls that were made then; result_read gives their results\n");
+            self.put_data(&mut text, index, &lines);
+        }
+        text
+    }
+
+    /// How long texts may be for the model that is asked for `purpose`.
+    fn sizes(&self, purpose: Purpose) -> Sizes {
+        let window = self
+            .equipment
+            .as_ref()
+            .map_or(u32::MAX, |equipment| equipment.model(purpose.role()).window);
+        Sizes::of(window)
     }
 
     /// The warning that is due, in per cent of the fullest budget.
@@ -186,7 +261,7 @@ impl Run {
         }
         match purpose {
             Purpose::Decide | Purpose::Work => {
-                let results = self.results_before(index)?;
+                let results = self.results_before(index, self.sizes(purpose))?;
                 if !results.is_empty() {
                     text.push_str("# Results that it can build on\n");
                     self.put_data(&mut text, index, &results);
@@ -203,7 +278,7 @@ impl Run {
             }
             Purpose::Aggregate | Purpose::Replan => {
                 text.push_str("# Results of the steps\n");
-                self.put_data(&mut text, index, &self.results_of_members(index)?);
+                self.put_data(&mut text, index, &self.results_of_members(index, self.sizes(purpose))?);
                 if purpose == Purpose::Replan {
                     let gaps = self.gaps(index);
                     if !gaps.is_empty() {
@@ -217,7 +292,7 @@ impl Run {
             Purpose::Judge => self.put_proposal(&mut text, index)?,
             Purpose::HandBack => {
                 text.push_str("# What was done\n");
-                self.put_data(&mut text, index, &self.done_so_far(index)?);
+                self.put_data(&mut text, index, &self.done_so_far(index, self.sizes(purpose))?);
             }
         }
         Ok(text)
@@ -281,7 +356,7 @@ impl Run {
     }
 
     /// A line for each result that node `index` may build on: those that it waits for, in plan order, nearest plan last.
-    fn results_before(&self, index: usize) -> Result<Vec<String>, BodyNeeded> {
+    fn results_before(&self, index: usize, sizes: Sizes) -> Result<Vec<String>, BodyNeeded> {
         let mut before = Vec::new();
         let mut at = index;
         while let Some(frame) = self.nodes[at].frame {
@@ -296,7 +371,7 @@ impl Run {
             before.splice(0..0, seen);
             at = frame.owner;
         }
-        self.digests(&before)
+        self.digests(&before, sizes)
     }
 
     /// The step of `frame` that `index` is, or is inside of.
@@ -305,15 +380,15 @@ impl Run {
             .find_map(|at| frame.nodes.iter().position(|node| *node == at))
     }
 
-    fn results_of_members(&self, index: usize) -> Result<Vec<String>, BodyNeeded> {
+    fn results_of_members(&self, index: usize, sizes: Sizes) -> Result<Vec<String>, BodyNeeded> {
         let members: Vec<usize> = self.members(index).collect();
-        self.digests(&members)
+        self.digests(&members, sizes)
     }
 
     /// A digest of each result: status, notes, the beginning of its output, its id.
-    fn digests(&self, nodes: &[usize]) -> Result<Vec<String>, BodyNeeded> {
+    fn digests(&self, nodes: &[usize], sizes: Sizes) -> Result<Vec<String>, BodyNeeded> {
         let mut lines = Vec::with_capacity(nodes.len());
-        let mut left = DIGESTS_CHARS;
+        let mut left = sizes.digests;
         for (position, index) in nodes.iter().enumerate() {
             let node = &self.nodes[*index];
             let Some(result) = &node.result else { continue };
@@ -324,7 +399,7 @@ impl Run {
                 ));
                 break;
             }
-            let line = self.digest(*index, result, DIGEST_CHARS.min(left))?;
+            let line = self.digest(*index, result, sizes.digest.min(left))?;
             left = left.saturating_sub(line.chars().count());
             lines.push(line);
         }
@@ -371,14 +446,14 @@ impl Run {
             if !text.is_empty() {
                 text.push('\n');
             }
-            text.push_str(&shown(&output, ANSWER_CHARS, node.id));
+            text.push_str(&shown(&output, self.sizes(Purpose::Work).answer, node.id));
         }
         let _ = write!(text, "\n[tool_call {}]", node.id);
         Ok(text)
     }
 
     /// What a task did and came to, for whoever judges it or takes it over.
-    fn done_so_far(&self, index: usize) -> Result<Vec<String>, BodyNeeded> {
+    fn done_so_far(&self, index: usize, sizes: Sizes) -> Result<Vec<String>, BodyNeeded> {
         let actions: Vec<usize> = self.nodes[index]
             .children
             .iter()
@@ -386,7 +461,7 @@ impl Run {
             .filter(|child| self.nodes[*child].kind == NodeKind::Action)
             .collect();
         let mut lines = Vec::new();
-        let mut left = DIGESTS_CHARS;
+        let mut left = sizes.digests;
         // The last matter most; what does not fit is counted.
         for (more, action) in actions.iter().rev().enumerate() {
             let node = &self.nodes[*action];
@@ -401,7 +476,7 @@ impl Run {
                 node.call,
                 result.status,
                 one_line(&result.notes, 300),
-                shown(&output, DIGEST_CHARS, node.id),
+                shown(&output, sizes.digest, node.id),
                 node.id
             );
             left = left.saturating_sub(line.chars().count());
@@ -409,7 +484,7 @@ impl Run {
         }
         lines.reverse();
         lines.extend(
-            self.results_of_members(index)?
+            self.results_of_members(index, sizes)?
                 .into_iter()
                 .filter(|_| self.agent(index).is_some_and(super::Agent::has_plan)),
         );
@@ -426,17 +501,18 @@ impl Run {
                 .output_value(&proposal.output)
                 .ok_or_else(|| BodyNeeded(hash.clone()))?,
         };
+        let sizes = self.sizes(Purpose::Judge);
         let mut lines = vec![format!("{}: {}", proposal.status, proposal.notes)];
         if !output.is_null() {
             lines.push(format!(
                 "output: {}",
-                shown(&output, ANSWER_CHARS, self.nodes[index].id)
+                shown(&output, sizes.answer, self.nodes[index].id)
             ));
         }
         text.push_str("# The result\n");
         self.put_data(text, index, &lines);
         text.push_str("# What was done\n");
-        self.put_data(text, index, &self.done_so_far(index)?);
+        self.put_data(text, index, &self.done_so_far(index, sizes)?);
         Ok(())
     }
 
@@ -482,6 +558,16 @@ impl Run {
             );
         }
     }
+}
+
+/// `system` with a view of the scratchbook in it, or the message that holds the view behind all others (M7.8 V6).
+fn placed(system: String, book: &BookView) -> (String, Option<String>) {
+    let request = view::Request {
+        system,
+        messages: Vec::new(),
+    };
+    let mut placed = view::place(request, &book.text, book.placement);
+    (placed.system, placed.messages.pop().map(|message| message.content))
 }
 
 /// A value as a model reads it: text as text, everything else as JSON; what is too long has a beginning and an end, and says

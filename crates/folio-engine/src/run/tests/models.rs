@@ -1,5 +1,6 @@
 //! Tasks that a model does: decisions, plans, criteria, budgets, questions, and answers that are none (E9.3 to E9.14).
 
+use folio_memory::policy::ScratchbookPolicy;
 use folio_memory::tokens::Estimate;
 
 use super::*;
@@ -99,6 +100,10 @@ pub(super) fn equipment() -> Equipment {
             offer("fail", false),
         ],
         known: Known::default(),
+        book: ScratchbookPolicy {
+            include_tool_list_in_system_prompt: Some(false),
+            ..ScratchbookPolicy::default()
+        },
         has_person: false,
         plan: PlanMode::Auto,
         timeout: Duration::from_secs(60),

@@ -317,6 +317,7 @@ async fn offload(caller: Caller, _: Asked<Nothing>, Raw(given, _): Raw<Talk>) ->
         summary_tokens: talk.summary,
         force: talk.force,
         tokens: Arc::new(for_model(talk.model.as_deref().unwrap_or_default())),
+        open_work: None,
         compactor: None,
     };
     let offloaded = caller

@@ -183,7 +183,10 @@ pub(super) fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed
         Event::Finished { result, .. } => clean_result(cleaner, result, renamed),
         Event::CancelRequested { by, .. } => cleaner.text(by, "by"),
         Event::Started { call, .. } => cleaner.text(call, "call"),
-        Event::Briefed { memory, .. } => cleaner.text(memory, "memory"),
+        Event::Briefed { memory: text, book, .. } | Event::Compacted { text, book, .. } => {
+            cleaner.text(text, "memory");
+            book.iter_mut().for_each(|book| cleaner.text(&mut book.text, "memory"));
+        }
         Event::Replied { reply, model, .. } => {
             cleaner.text(&mut reply.text, "reply");
             reply.calls.iter_mut().for_each(|call| clean_wanted(cleaner, call));

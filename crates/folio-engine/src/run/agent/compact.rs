@@ -1,0 +1,112 @@
+//! A conversation that outgrows its share of the model's window: which part of it goes (M7.8 V8, E9.16).
+//!
+//! What goes is said by the driver's models, whose windows no journal knows; so it is recorded what went, and the fold does the
+//! same whoever drives the run later.
+
+use super::prompt::cost;
+use super::{Agent, Said};
+use crate::event::BookView;
+use crate::node::NodeId;
+use crate::run::scope::BodyNeeded;
+use crate::run::state::Run;
+use crate::talk::{Message, Purpose};
+
+/// Per cent of a window from which on a conversation is put away.
+const SHARE: u64 = 80;
+/// Tokens of what stands for what was put away.
+const SUMMARY_TOKENS: u64 = 1_200;
+/// Which part of a window that has at most.
+const SUMMARY_PART: u64 = 10;
+
+/// A part of a task's conversation that is to be put away.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompactAction {
+    /// Of which node.
+    pub node: NodeId,
+    /// How many pieces of what was said, from the first.
+    pub pieces: u32,
+    /// What they say, in order; what stands for earlier ones first. A call and its answer are never parted.
+    pub messages: Vec<Message>,
+    /// Tokens that what stands for them may cost.
+    pub summary_tokens: u32,
+    /// Tokens of the window.
+    pub window: u32,
+}
+
+/// Whether a conversation is put away before the model is asked.
+pub(super) enum Compaction {
+    /// There is room, or nothing that could go.
+    Needless,
+    /// This part goes.
+    Due(Box<CompactAction>),
+    /// It would have to, and the policy does not allow it.
+    Forbidden,
+}
+
+impl Run {
+    /// Whether the conversation of node `index` is to be put away before it is asked for `purpose`, which would cost `tokens_in`,
+    /// and what of it.
+    ///
+    /// The last exchange always stays; of what is before it, as much as fits into half of the room that is left.
+    pub(super) fn compaction(&self, index: usize, purpose: Purpose, tokens_in: u64) -> Result<Compaction, BodyNeeded> {
+        let (Some(agent), Some(equipment)) = (self.agent(index), self.equipment.as_ref()) else {
+            return Ok(Compaction::Needless);
+        };
+        // What was asked by a driver that died is asked again word for word (E9.9).
+        if purpose != Purpose::Work || agent.talk.len() < 2 || agent.is_repeating {
+            return Ok(Compaction::Needless);
+        }
+        let model = equipment.model(purpose.role());
+        let tokens = &*model.tokens;
+        let limit = u64::from(model.window) * SHARE / 100;
+        if tokens_in <= limit {
+            return Ok(Compaction::Needless);
+        }
+        let talk = self.talk(index)?;
+        let costs: Vec<u64> = talk
+            .iter()
+            .map(|message| cost(std::slice::from_ref(message), &[], None, tokens))
+            .collect();
+        let summary = SUMMARY_TOKENS.min(u64::from(model.window) / SUMMARY_PART);
+        let around = tokens_in.saturating_sub(costs.iter().sum());
+        let room = limit.saturating_sub(around + summary) / 2;
+        // Behind which pieces the conversation may begin: not between a call and its answer.
+        let starts = (1..talk.len()).rev().filter(|at| talk[*at].answers.is_none());
+        let mut cut = 0;
+        for at in starts {
+            let stays: u64 = costs[at..].iter().sum();
+            if cut != 0 && stays > room {
+                break;
+            }
+            cut = at;
+        }
+        if cut == 0 {
+            return Ok(Compaction::Needless);
+        }
+        if !equipment.book.auto_compact() {
+            return Ok(Compaction::Forbidden);
+        }
+        let earlier = (!agent.before.is_empty()).then(|| Message::assistant(agent.before.clone(), Vec::new()));
+        let messages = earlier.into_iter().chain(talk.into_iter().take(cut)).collect();
+        Ok(Compaction::Due(Box::new(CompactAction {
+            node: self.nodes[index].id,
+            pieces: u32::try_from(cut).unwrap_or(u32::MAX),
+            messages,
+            summary_tokens: u32::try_from(summary).unwrap_or(u32::MAX),
+            window: model.window,
+        })))
+    }
+}
+
+impl Agent {
+    /// Puts the first `pieces` of what was said away; `text` stands for them.
+    pub(super) fn put_away(&mut self, pieces: usize, text: &str, book: Option<Box<BookView>>) {
+        let gone = self.talk.drain(..pieces.min(self.talk.len()));
+        self.done_before.extend(gone.filter_map(|said| match said {
+            Said::Result { node, .. } => Some(node),
+            Said::Message(_) => None,
+        }));
+        text.clone_into(&mut self.before);
+        self.book = book;
+    }
+}

@@ -1,0 +1,176 @@
+//! Conversations of tasks that outgrow the window, in a real store (M7.8 V6, V8; seed 003 A5, A6).
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod models_support;
+
+use std::sync::Arc;
+
+use folio_engine::{Event, Outcome, StopReason};
+use folio_memory::scratchbook::ItemInput;
+use folio_memory::tokens::{Estimate, Tokens as _};
+use folio_memory::{Actor, Role, RunId, Seq, ThreadKey};
+use folio_model::{Request, ScriptedModel, Speaker};
+use folio_runner::Runner;
+use folio_store::workspace::BookFilter;
+use models_support::*;
+use serde_json::{Value, json};
+
+struct House {
+    runner: Runner,
+    model: Arc<ScriptedModel>,
+    _folder: tempfile::TempDir,
+}
+
+async fn house(policy: Value, window: u32) -> House {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Arc::new(ScriptedModel::new(letters()));
+    let store = sqlite(&folder.path().join("folio.db"));
+    let runner = runner_within(window, store, &model, &Effects::default(), false);
+    let policy = serde_json::from_value(json!({ "scratchbook": policy })).unwrap();
+    let ada = Actor::new(Role::Human, "ada");
+    runner.workspace().set_policy(&ada, policy, None, None).await.unwrap();
+    let item: ItemInput = serde_json::from_value(json!({"kind": "todo", "title": "ask the postman"})).unwrap();
+    let added = runner.workspace().add_item(&ada, &ThreadKey::main(), item, None).await;
+    added.unwrap();
+    House {
+        runner,
+        model,
+        _folder: folder,
+    }
+}
+
+fn cost(request: &Request) -> u32 {
+    let messages = request.messages.iter().map(|message| {
+        let calls = message
+            .tool_calls
+            .iter()
+            .map(|call| Estimate.count(&call.args.to_string()));
+        Estimate.count(&message.text) + calls.sum::<u32>()
+    });
+    let tools = request
+        .tools
+        .iter()
+        .map(|tool| Estimate.count(&tool.description) + Estimate.count(&tool.args_schema.to_string()));
+    messages.sum::<u32>() + tools.sum::<u32>()
+}
+
+async fn put_away(house: &House, run: RunId) -> Vec<(u32, String)> {
+    let journal = house.runner.workspace().journal(run, Seq(0)).await.unwrap();
+    let told = journal.events.into_iter().filter_map(|(_, event)| match event {
+        Event::Compacted { pieces, text, .. } => Some((pieces, text)),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[tokio::test]
+async fn what_no_longer_fits_is_history_with_a_summary_and_the_run_goes_on_m7_8_v8() {
+    let house = house(json!({}), LETTERS_WINDOW).await;
+    let run = submit(&house.runner, of_goal("sort the letters", json!({}))).await;
+    let result = house.runner.drive(run).await.unwrap();
+    assert_eq!((result.status, result.notes.as_str()), (Outcome::Ok, "all are sorted"));
+    let told = put_away(&house, run).await;
+    assert!(!told.is_empty());
+    for request in house.model.asked() {
+        assert!(cost(&request) < LETTERS_WINDOW * 8 / 10, "{} tokens", cost(&request));
+    }
+
+    // What was said is all there, numbered through, in a thread of the task's own; the last of it was never put away.
+    let thread = ThreadKey(format!("main/{run}/goal"));
+    let said = house.runner.workspace().said(&thread, 1, u64::MAX).await.unwrap();
+    assert!(
+        said.messages[0].1.to_string().contains("letter 1:"),
+        "{}",
+        said.messages[0].1
+    );
+    let (_, last) = told.last().unwrap();
+    assert!(
+        last.contains(&format!("[Messages 1 to {} of this conversation are kept", said.total)),
+        "{last}"
+    );
+    assert!(
+        last.contains("- I must not forget letter 2."),
+        "obligations of earlier blocks stay: {last}"
+    );
+    assert!(
+        last.contains("ask the postman"),
+        "open work of the run's thread: {last}"
+    );
+    // The model reads it, and its scratchbook once.
+    let asked = house.model.asked();
+    let read: Vec<&str> = asked
+        .last()
+        .unwrap()
+        .messages
+        .iter()
+        .map(|message| message.text.as_str())
+        .collect();
+    let read = read.join("\n");
+    assert!(read.contains(last.as_str()), "{read}");
+    assert_eq!(read.matches("<scratchbook>").count(), 1);
+    // The book of the run's thread holds what people put there; the summary is pinned beside the history.
+    let book = |thread: ThreadKey| {
+        let workspace = house.runner.workspace().clone();
+        async move {
+            workspace
+                .book_items(&thread, BookFilter::beside_a_view())
+                .await
+                .unwrap()
+                .items
+                .len()
+        }
+    };
+    assert_eq!((book(ThreadKey::main()).await, book(thread).await), (1, 2));
+}
+
+#[tokio::test]
+async fn a_policy_against_it_ends_the_task_with_what_it_has_m7_8_v8() {
+    let house = house(json!({"auto_compact": false}), LETTERS_WINDOW).await;
+    let run = submit(&house.runner, of_goal("sort the letters", json!({}))).await;
+    let result = house.runner.drive(run).await.unwrap();
+    assert_eq!(result.stop_reason, Some(StopReason::WindowFull));
+    assert!(put_away(&house, run).await.is_empty());
+    let thread = ThreadKey(format!("main/{run}/goal"));
+    assert_eq!(house.runner.workspace().said(&thread, 1, 9).await.unwrap().total, 0);
+}
+
+/// The first request of the executor, in which its tools are offered.
+async fn working(policy: Value, window: u32) -> Request {
+    let house = house(policy, window).await;
+    let run = submit(&house.runner, of_goal("sort the letters", json!({}))).await;
+    let _ended = house.runner.drive(run).await.unwrap();
+    let is_work = |request: &Request| !request.tools.is_empty();
+    house.model.asked().into_iter().find(is_work).unwrap()
+}
+
+#[tokio::test]
+async fn the_policy_says_what_of_the_scratchbook_a_model_reads_and_where_m7_8_v6() {
+    let item = "ask the postman";
+    let cloud = working(json!({}), 128_000).await;
+    let system = &cloud.messages[0];
+    assert_eq!(system.speaker, Speaker::System);
+    assert!(system.text.contains("\n\n# Tools\n- ") && !system.text.contains(item));
+    let last = cloud.messages.last().unwrap();
+    assert!(
+        last.text.starts_with("<scratchbook>\n") && last.text.contains(item),
+        "{}",
+        last.text
+    );
+    assert!(cloud.tools.iter().any(|tool| tool.name == "scratch_add"));
+
+    let device = working(json!({"profile": "on_device", "placement": "system"}), 128_000).await;
+    let system = &device.messages[0].text;
+    assert!(!system.contains("# Tools") && system.contains(item), "{system}");
+    assert!(
+        device
+            .messages
+            .iter()
+            .all(|message| !message.text.contains("<scratchbook>"))
+    );
+
+    let without = working(json!({"enabled": false}), 128_000).await;
+    assert!(without.messages.iter().all(|message| !message.text.contains(item)));
+    assert!(without.tools.iter().all(|tool| !tool.name.starts_with("scratch_")));
+    assert!(!without.messages[0].text.contains("scratch_"));
+}
