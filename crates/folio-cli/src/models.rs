@@ -49,7 +49,26 @@ pub(crate) fn open(flag: Option<&str>, settings: &Settings) -> Result<Option<Run
     if let Some(judge) = section.of(Role::Judge).filter(|own| *own != executor) {
         models.judge = open(judge)?;
     }
+    // Nobody pays for summaries without having said so.
+    if let Some(compactor) = &section.compactor {
+        models.compactor = Some(open(compactor)?);
+    }
     Ok(Some(models))
+}
+
+/// The model that puts summaries: the one that `flag` names, or that of the settings' role `compactor`; none if neither says.
+///
+/// # Errors
+///
+/// As [`open`].
+pub(crate) fn compactor(flag: Option<&str>, settings: &Settings) -> Result<Option<RunnerModel>, Failure> {
+    let section = &settings.models;
+    let named = flag.map(address).transpose()?.map(ModelSettings::of);
+    let Some(chosen) = named.as_ref().or(section.compactor.as_ref()) else {
+        return Ok(None);
+    };
+    let prices = prices(section.prices.as_deref())?;
+    one(chosen, settings, &prices, section.proxy.as_deref()).map(Some)
 }
 
 fn address(name: &str) -> Result<ModelAddress, Failure> {

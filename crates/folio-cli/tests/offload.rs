@@ -81,3 +81,62 @@ fn a_conversation_goes_on_with_a_summary_and_its_history_is_read_m7_8_v8() {
     assert_eq!(again["receipt"]["offloaded"], 3);
     assert_eq!(again["messages"][2], messages[4]);
 }
+
+/// A conversation, a settings file, and a script for the compactor.
+fn with_compactor(script: &serde_json::Value) -> Folio {
+    let folio = Folio::new();
+    let messages = json!([
+        {"role": "user", "content": "Repair the build. You must not touch main."},
+        {"role": "assistant", "content": "It is the field."},
+    ]);
+    folio.file("said.json", messages.to_string());
+    folio.file("compactor.json", script.to_string());
+    folio.file("folio.toml", "[models]\ncompactor = \"scripted:compactor.json\"\n");
+    folio
+}
+
+#[test]
+fn the_compactor_of_the_settings_puts_the_summary_m7_8_v8() {
+    let script = json!({"version": 1, "cues": [{"role": "compactor", "json": {"summary": "It was the field.", "next_actions": ["build again"]}}]});
+    let folio = with_compactor(&script);
+    let answer = folio.json(&[
+        "offload",
+        "said.json",
+        "--force",
+        "--keep",
+        "0",
+        "--config",
+        "folio.toml",
+    ]);
+    let text = answer["messages"][0]["content"].as_str().unwrap();
+    assert!(
+        text.contains("It was the field.") && text.contains("build again"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_compactor_that_answers_badly_is_told_of_and_the_conversation_goes_on_m7_8_v8() {
+    let script = json!({"version": 1, "cues": [{"role": "compactor", "text": "Certainly!"}]});
+    let folio = with_compactor(&script);
+    let called = folio.call(&[
+        "offload",
+        "said.json",
+        "--force",
+        "--keep",
+        "0",
+        "--compactor",
+        "scripted:compactor.json",
+    ]);
+    assert_eq!(called.code, 0, "{}", called.stderr);
+    assert!(
+        called.stdout.contains("Last request: Repair the build."),
+        "{}",
+        called.stdout
+    );
+    assert!(
+        called.stderr.contains("the compactor did not put the summary"),
+        "{}",
+        called.stderr
+    );
+}

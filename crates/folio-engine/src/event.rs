@@ -100,6 +100,9 @@ pub enum Event {
         /// The view of the scratchbook as it is now.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         book: Option<Box<BookView>>,
+        /// What a compactor cost.
+        #[serde(default, skip_serializing_if = "Spend::is_nothing")]
+        spent: Spend,
     },
     /// A model is about to be asked. Durable before it is, together with what is set aside for it (E9.10).
     Asked {

@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use folio_engine::Run;
 use folio_engine::run::CompactAction;
+use folio_engine::spend::Spend;
 use folio_engine::talk::{Message, Speaker};
 use folio_memory::tokens::for_model;
 use folio_memory::{Actor, ThreadKey};
-use folio_store::workspace::{Offload, Workspace, WorkspaceError};
+use folio_store::workspace::{Compactor, Offload, Workspace, WorkspaceError};
 use serde_json::{Value, json};
 
 use crate::brief::Reader;
+use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
+use crate::models::RunnerModel;
 
-/// Puts the messages of `action` away and gives what stands for them. The same messages again are put away once, so a crash
+/// Puts the messages of `action` away and gives what stands for them, and what a compactor cost, if one was asked. The same messages again are put away once, so a crash
 /// before this is recorded leaves nothing twice.
 pub(crate) async fn put_away(
     workspace: &Workspace,
@@ -20,8 +23,12 @@ pub(crate) async fn put_away(
     run: &Run,
     reader: &Reader<'_>,
     action: &CompactAction,
-) -> Result<String, WorkspaceError> {
+    compactor: Option<&RunnerModel>,
+) -> Result<(String, Spend), WorkspaceError> {
     let thread = thread_of(run, reader.thread, action);
+    let compactor = compactor
+        .filter(|_| action.may_ask)
+        .map(|model| Arc::new(ModelCompactor::new(model.clone())));
     let how = Offload {
         window_tokens: action.window,
         keep_last: 0,
@@ -29,6 +36,9 @@ pub(crate) async fn put_away(
         force: true,
         tokens: Arc::new(for_model(reader.model)),
         open_work: Some(reader.thread.clone()),
+        compactor: compactor
+            .clone()
+            .map(|compactor| (compactor as Arc<dyn Compactor>, COMPACTOR_TIME)),
         ..Offload::default()
     };
     let list: Vec<Value> = action.messages.iter().map(in_common_form).collect();
@@ -38,7 +48,8 @@ pub(crate) async fn put_away(
         .first()
         .and_then(|message| message.get("content"))
         .and_then(Value::as_str);
-    Ok(stands_for.unwrap_or_default().to_owned())
+    let spent = compactor.map(|compactor| compactor.spent()).unwrap_or_default();
+    Ok((stands_for.unwrap_or_default().to_owned(), spent))
 }
 
 /// The thread of a task's conversation: the run may hold many at a time, and each has a history and a summary of its own.

@@ -578,12 +578,14 @@ impl Drive {
         };
         let workspace = &self.shared.workspace;
         let reader = Reader::of(models, &self.memory);
-        let text = put_away(workspace, &self.actor(), &self.run, &reader, &action).await?;
+        let compactor = models.compactor.as_ref();
+        let (text, spent) = put_away(workspace, &self.actor(), &self.run, &reader, &action, compactor).await?;
         let mut event = Event::Compacted {
             node: action.node,
             pieces: action.pieces,
             text,
             book: reader.book(workspace).await?,
+            spent,
         };
         let _said_in_the_event = workspace.clean_event(&mut event);
         self.record(event)

@@ -17,6 +17,7 @@ mod ahead;
 mod book;
 mod brief;
 mod compact;
+mod compactor;
 mod drive;
 pub mod error;
 mod grants;
@@ -31,6 +32,7 @@ mod steps;
 pub mod watch;
 
 pub use again::Replayed;
+pub use compactor::{COMPACTOR_TIME, ModelCompactor};
 pub use error::RunnerError;
 pub use models::{RunnerModel, RunnerModels};
 pub use reads::row_as_of;

@@ -85,16 +85,19 @@ pub struct RunnerModels {
     pub executor: RunnerModel,
     /// Judges.
     pub judge: RunnerModel,
+    /// Puts summaries of what is put away. Without one they are found without a model.
+    pub compactor: Option<RunnerModel>,
 }
 
 impl RunnerModels {
-    /// The same model for every role.
+    /// The same model for every role but that of the compactor, which nobody has.
     #[must_use]
     pub fn one(model: RunnerModel) -> Self {
         Self {
             planner: model.clone(),
             executor: model.clone(),
             judge: model,
+            compactor: None,
         }
     }
 
@@ -134,6 +137,7 @@ impl RunnerModels {
             planner: self.planner.spec(),
             executor: self.executor.spec(),
             judge: self.judge.spec(),
+            compactor: self.compactor.as_ref().map(RunnerModel::spec),
             tools: offers.collect(),
             known: known_tools(registry),
             book: book.clone(),

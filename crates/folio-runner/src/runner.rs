@@ -13,11 +13,12 @@ use folio_memory::id::{Ref, RunHandle};
 use folio_memory::trace::FAILED;
 use folio_memory::{Actor, Change, Role, RunId, Seq, ThreadKey, Timestamp, TraceNote, TurnId, TurnQuery};
 use folio_store::commit::RECORD_FORMAT;
-use folio_store::workspace::{TurnInput, Workspace, WorkspaceError};
+use folio_store::workspace::{Compactor, TurnInput, Workspace, WorkspaceError};
 use folio_store::{Commit, Committed, Expected, Journal, OwnerId, Record, RunAppend, RunRow, StoreError};
 use folio_tools::{Registry, ShellPolicy};
 use serde_json::{Value, json};
 
+use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
 use crate::drive::Drive;
 use crate::error::RunnerError;
 use crate::models::RunnerModels;
@@ -161,6 +162,13 @@ impl Runner {
     #[must_use]
     pub fn workspace(&self) -> &Workspace {
         &self.shared.workspace
+    }
+
+    /// Who puts summaries for whoever offloads a conversation here, and how long it may take; nobody if no model was named for it.
+    #[must_use]
+    pub fn compactor(&self) -> Option<(Arc<dyn Compactor>, std::time::Duration)> {
+        let model = self.shared.options.models.as_ref()?.compactor.clone()?;
+        Some((Arc::new(ModelCompactor::new(model)), COMPACTOR_TIME))
     }
 
     /// What a plan is checked against: the tools that there are.

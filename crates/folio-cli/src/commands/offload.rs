@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use folio::store::workspace::Offload as How;
+use folio::runner::{COMPACTOR_TIME, ModelCompactor};
+use folio::store::workspace::{Compactor, Offload as How};
 use folio_server::wire::long::Numbered;
 use folio_server::wire::{Conversation, SaidShape};
 use serde_json::Value;
@@ -14,6 +15,7 @@ use serde_json::Value;
 use super::context::ModelArgument;
 use super::{Context, MAX_INPUT_BYTES, evict::source};
 use crate::error::{Exit, Failure};
+use crate::models;
 use crate::output::{Report, Style};
 
 /// `folio offload`.
@@ -37,6 +39,9 @@ pub(crate) struct Offload {
     /// Put away whatever need not stay, however little there is
     #[arg(long)]
     force: bool,
+    /// The model that puts the summary [default: the compactor of the settings, or nobody]
+    #[arg(long, value_name = "MODEL")]
+    compactor: Option<String>,
     #[command(flatten)]
     model: ModelArgument,
 }
@@ -90,6 +95,7 @@ pub(crate) async fn offload(context: &Context<'_>, offload: Offload) -> Result<E
         let message = format!("{} is not JSON: {error}", offload.file.display());
         Failure::usage("input_not_json", message)
     })?;
+    let compactor = models::compactor(offload.compactor.as_deref(), &context.settings)?;
     let how = How {
         window_tokens: offload.window,
         share: offload.share,
@@ -98,7 +104,12 @@ pub(crate) async fn offload(context: &Context<'_>, offload: Offload) -> Result<E
         force: offload.force,
         tokens: Arc::new(offload.model.counter(context)),
         open_work: None,
-        compactor: None,
+        compactor: compactor.map(|model| {
+            (
+                Arc::new(ModelCompactor::new(model)) as Arc<dyn Compactor>,
+                COMPACTOR_TIME,
+            )
+        }),
     };
     let workspace = context.workspace().await?;
     let thread = &context.settings.thread;

@@ -167,6 +167,7 @@ impl Sim {
                     pieces: compact.pieces,
                     text: format!("{} messages came to something", compact.messages.len()),
                     book: self.book.clone().map(Box::new),
+                    spent: crate::spend::Spend::default(),
                 }),
                 Action::Load(hash) => panic!("nothing is kept beside this journal, but {hash} is asked for"),
                 Action::Stop(_) => unreachable!("filtered above"),

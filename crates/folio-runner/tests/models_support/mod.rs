@@ -86,11 +86,26 @@ pub(crate) fn runner_within(
     effects: &Effects,
     has_person: bool,
 ) -> Runner {
+    runner_of(window, store, model, None, effects, has_person)
+}
+
+/// The same, with somebody who puts summaries.
+pub(crate) fn runner_of(
+    window: u32,
+    store: Arc<dyn Store>,
+    model: &Arc<ScriptedModel>,
+    compactor: Option<RunnerModel>,
+    effects: &Effects,
+    has_person: bool,
+) -> Runner {
     let mut asked = RunnerModel::new("scripted", Arc::clone(model) as _);
     asked.window = window;
     asked.answer_tokens = asked.answer_tokens.min(window / 8);
     let options = RunnerOptions {
-        models: Some(RunnerModels::one(asked)),
+        models: Some(RunnerModels {
+            compactor,
+            ..RunnerModels::one(asked)
+        }),
         has_person,
         ..RunnerOptions::default()
     };

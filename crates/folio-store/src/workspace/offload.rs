@@ -158,7 +158,7 @@ impl Workspace {
                 warnings: Vec::new(),
             });
         }
-        let (mut block, warnings) = self
+        let (mut block, mut warnings) = self
             .keep_block(
                 actor,
                 (thread, how.open_work.as_ref().unwrap_or(thread)),
@@ -168,7 +168,8 @@ impl Workspace {
         if let Some((compactor, time)) = &how.compactor
             && !block.is_compacted
         {
-            self.put_better(actor, thread, &mut block, compactor, *time).await?;
+            let failed = self.put_better(actor, thread, &mut block, compactor, *time).await?;
+            warnings.extend(failed);
         }
         let stands_for = self.standing_for(thread, &block, how).await?;
         let mut goes_on: Vec<Value> = given().take(from).collect();
@@ -327,7 +328,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Lets the compactor put the summary of `block` better. That he fails changes nothing, and is noted.
+    /// Lets the compactor put the summary of `block` better. That he fails changes nothing; it is noted, and told as a warning.
     async fn put_better(
         &self,
         actor: &Actor,
@@ -335,7 +336,7 @@ impl Workspace {
         block: &mut Block,
         compactor: &Arc<dyn Compactor>,
         time: Duration,
-    ) -> Result<(), WorkspaceError> {
+    ) -> Result<Option<Warning>, WorkspaceError> {
         // It reads what its role may: the pages of this thread.
         let sight = self.asked_by(&compactor_for(actor)).in_thread(thread);
         let desk = Desk::new(sight, thread.clone(), block.clone());
@@ -355,12 +356,18 @@ impl Workspace {
                 let mut note = self.noted("history", "compact").with_detail(json!({"error": why}));
                 FAILED.clone_into(&mut note.status);
                 self.note(note);
-                return Ok(());
+                let message = format!("the compactor did not put the summary: {why}; what was found without it stands");
+                return Ok(Some(Warning::new(
+                    "compactor_failed",
+                    message,
+                    "a compactor",
+                    "what was found without it",
+                )));
             }
         };
         let kept = self.blocks(thread).await?;
         let Some(number) = kept.iter().position(|known| known.entry.handle == block.handle) else {
-            return Ok(());
+            return Ok(None);
         };
         let ids = BlockIds::of(self.space(), thread, number);
         let before = self.in_force(thread, number).await?;
@@ -369,7 +376,7 @@ impl Workspace {
             .is_some_and(|before| before[0].fields.superseded_by.is_some())
         {
             // A later offload has taken its place already.
-            return Ok(());
+            return Ok(None);
         }
         let mut changes = Vec::new();
         let texts = [compacted.summary, compacted.next_actions.join("\n")];
@@ -390,7 +397,7 @@ impl Workspace {
         };
         self.in_thread(thread).record(&compactor_for(actor), write).await?;
         *block = self.block(thread, number, &kept[number], block.replayed).await?;
-        Ok(())
+        Ok(None)
     }
 
     /// The text of the message that stands for what was put away: which messages those are, the summary, what is to be done

@@ -9,6 +9,7 @@ use crate::event::BookView;
 use crate::node::NodeId;
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
+use crate::spend::Spend;
 use crate::talk::{Message, Purpose};
 
 /// Per cent of a window from which on a conversation is put away.
@@ -17,6 +18,11 @@ const SHARE: u64 = 80;
 const SUMMARY_TOKENS: u64 = 1_200;
 /// Which part of a window that has at most.
 const SUMMARY_PART: u64 = 10;
+
+/// Requests that a compactor makes at most.
+pub const COMPACTOR_CALLS: u64 = 4;
+/// Tokens that it reads besides the messages, in each.
+const READING: u64 = 8_000;
 
 /// A part of a task's conversation that is to be put away.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +37,8 @@ pub struct CompactAction {
     pub summary_tokens: u32,
     /// Tokens of the window.
     pub window: u32,
+    /// Whether the budget has room for a compactor.
+    pub may_ask: bool,
 }
 
 /// Whether a conversation is put away before the model is asked.
@@ -86,6 +94,21 @@ impl Run {
         if !equipment.book.auto_compact() {
             return Ok(Compaction::Forbidden);
         }
+        let may_ask = equipment.compactor.as_ref().is_some_and(|compactor| {
+            let once = costs[..cut].iter().sum::<u64>().min(u64::from(compactor.window) / 2) + READING;
+            let spend = Spend {
+                tokens_in: once * COMPACTOR_CALLS,
+                tokens_out: u64::from(compactor.answer_tokens) * COMPACTOR_CALLS,
+                model_calls: COMPACTOR_CALLS,
+                ..Spend::default()
+            };
+            let priced = Spend {
+                micro_usd: compactor.price.map_or(0, |price| price.of(&spend)),
+                ..spend
+            };
+            let is_paid_for = compactor.price.is_some() || !self.has_cost_limit(index);
+            is_paid_for && self.refused_by_budget(index, &priced, false).is_none()
+        });
         let earlier = (!agent.before.is_empty()).then(|| Message::assistant(agent.before.clone(), Vec::new()));
         let messages = earlier.into_iter().chain(talk.into_iter().take(cut)).collect();
         Ok(Compaction::Due(Box::new(CompactAction {
@@ -94,6 +117,7 @@ impl Run {
             messages,
             summary_tokens: u32::try_from(summary).unwrap_or(u32::MAX),
             window: model.window,
+            may_ask,
         })))
     }
 }

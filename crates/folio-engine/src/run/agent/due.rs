@@ -178,6 +178,11 @@ impl Run {
         std::iter::successors(Some(index), |at| self.nodes[*at].parent).filter_map(|at| self.nodes[at].purse.as_deref())
     }
 
+    /// Whether what node `index` costs is limited in money.
+    pub(super) fn has_cost_limit(&self, index: usize) -> bool {
+        self.purses(index).any(|purse| purse.limit.micro_usd.is_some())
+    }
+
     /// The first limit, from node `index` up, that `more` does not fit into.
     pub(in crate::run) fn refused_by_budget(&self, index: usize, more: &Spend, is_last: bool) -> Option<StopReason> {
         let dimension = self.purses(index).find_map(|purse| purse.refuses(more, is_last))?;
@@ -266,7 +271,7 @@ impl Run {
             }
         }
         let reserved = set_aside(answer_tokens);
-        if model.price.is_none() && self.purses(index).any(|purse| purse.limit.micro_usd.is_some()) {
+        if model.price.is_none() && self.has_cost_limit(index) {
             return Ok(Asking::Over(StopReason::BudgetUsd));
         }
         if let Some(reason) = self.refused_by_budget(index, &reserved, is_last) {

@@ -85,6 +85,8 @@ pub struct Equipment {
     pub executor: ModelSpec,
     /// The model that judges.
     pub judge: ModelSpec,
+    /// The model that puts summaries, if there is one.
+    pub compactor: Option<ModelSpec>,
     /// The tools that executors may call.
     pub tools: Vec<ToolOffer>,
     /// What plans are checked against.

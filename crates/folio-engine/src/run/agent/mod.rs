@@ -27,7 +27,7 @@ use folio_memory::canonical::canonical;
 use serde_json::Value;
 
 pub use answer::{ModelAnswer, ModelFailure, ModelFailureKind};
-pub use compact::CompactAction;
+pub use compact::{COMPACTOR_CALLS, CompactAction};
 pub use due::AskAction;
 pub use equipment::{Equipment, ModelSpec, PlanMode, Price};
 
@@ -323,9 +323,11 @@ impl Run {
                 pieces,
                 text,
                 book,
+                spent,
             } => {
-                let (_, agent) = self.agent_at(*node, "compacted")?;
+                let (index, agent) = self.agent_at(*node, "compacted")?;
                 agent.put_away(*pieces as usize, text, book.clone());
+                self.charge(index, |purse| purse.spent = purse.spent.plus(spent));
                 Ok(())
             }
             Event::Asked {

@@ -93,6 +93,7 @@ pub(super) fn equipment() -> Equipment {
         planner: spec(),
         executor: spec(),
         judge: spec(),
+        compactor: None,
         tools: vec![
             offer("echo", false),
             offer("write", true),

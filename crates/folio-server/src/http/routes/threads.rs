@@ -318,7 +318,7 @@ async fn offload(caller: Caller, _: Asked<Nothing>, Raw(given, _): Raw<Talk>) ->
         force: talk.force,
         tokens: Arc::new(for_model(talk.model.as_deref().unwrap_or_default())),
         open_work: None,
-        compactor: None,
+        compactor: caller.runner.compactor(),
     };
     let offloaded = caller
         .workspace

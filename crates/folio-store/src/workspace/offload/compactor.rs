@@ -5,6 +5,8 @@ use std::fmt;
 use async_trait::async_trait;
 use folio_memory::ThreadKey;
 use folio_memory::id::Ref;
+use folio_memory::passage::{Part, PartRead};
+use folio_memory::scratchbook::colony::name_of;
 
 use super::{Block, Said, Workspace};
 use crate::workspace::WorkspaceError;
@@ -61,6 +63,29 @@ impl Desk {
     /// As [`Workspace::said`].
     pub async fn said(&self, from: u64, to: u64) -> Result<Said, WorkspaceError> {
         self.workspace.said(&self.thread, from, to).await
+    }
+
+    /// The paths of what was put away just now, and of the thread's scratchbook, for [`Desk::read`].
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn paths(&self) -> Result<[String; 2], WorkspaceError> {
+        let name = name_of(&self.thread).unwrap_or_else(|| self.thread.0.clone());
+        let policy = self.workspace.policy().await?;
+        let prefix = &policy.scratchbook.path_prefix;
+        let block = format!("/conversation_history/{name}/{}-{}", self.block.from, self.block.to);
+        Ok([block, format!("{prefix}/{name}.md")])
+    }
+
+    /// A part of one of the files of the space that a compactor may read: histories, scratchbooks, results, pages. At most
+    /// `max_bytes` of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::read_file`].
+    pub async fn read(&self, path: &str, part: &Part, max_bytes: usize) -> Result<PartRead, WorkspaceError> {
+        self.workspace.read_file(path, part, max_bytes).await
     }
 
     /// The summary and the next actions that were found without a compactor.

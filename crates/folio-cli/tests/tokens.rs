@@ -1,0 +1,60 @@
+//! What memory costs a model, and what pages below a page have come to, as a person and as a program see it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod support;
+
+use support::Folio;
+
+#[test]
+fn tokens_says_what_each_section_costs_and_which_entries_are_the_dearest_m7_8_v3() {
+    let folio = Folio::new();
+    folio.ok(&["book", "add", "note", "short"]);
+    let long = "the whole story of the roof and of everybody who ever stood on it ".repeat(8);
+    folio.ok(&["book", "add", "todo", "long", "--body", &long]);
+    let told = folio.json(&["tokens"]);
+    let entries = told["entries"].as_array().unwrap();
+    assert_eq!(entries.len(), 2);
+    assert_eq!(entries[0]["handle"], "e2", "the dearest first: {told}");
+    assert!(entries[0]["tokens"].as_u64() > entries[1]["tokens"].as_u64());
+    assert_eq!(
+        folio.json(&["tokens", "--limit", "1"])["entries"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    let text = folio.ok(&["tokens"]);
+    assert!(text.contains("e2") && text.contains("e1"), "{text}");
+}
+
+#[test]
+fn a_rollup_says_what_the_pages_below_a_page_have_come_to_within_its_budget_m7_8_v10() {
+    let folio = Folio::new();
+    folio.ok(&["page", "new", "House"]);
+    for (title, text) in [("Roof", "three tiles are broken"), ("Cellar", "the beams are dry")] {
+        folio.ok(&["page", "new", title, "--parent", "p1"]);
+        let handle = if title == "Roof" { "p2" } else { "p3" };
+        folio.ok(&["page", "append", handle, text]);
+    }
+    let whole = folio.ok(&["page", "rollup", "p1", "--budget", "400"]);
+    for part in [
+        "p2 [note/open] Roof",
+        "e1 three tiles are broken",
+        "p3 [note/open] Cellar",
+        "e2 the beams are dry",
+    ] {
+        assert!(whole.contains(part), "{part} is not in {whole}");
+    }
+    let small = folio.json(&["page", "rollup", "p1", "--budget", "60"]);
+    assert!(small["tokens"].as_u64().unwrap() <= 60, "{small}");
+    assert!(
+        !small["receipt"]["sections"][0]["omitted"]
+            .as_array()
+            .unwrap()
+            .is_empty(),
+        "{small}"
+    );
+    let missing = folio.call(&["page", "rollup", "p999"]);
+    assert_eq!(missing.code, 3, "{}", missing.stderr);
+}
