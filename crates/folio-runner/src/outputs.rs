@@ -27,10 +27,10 @@ pub(crate) fn move_large_output(run: &mut Run, event: &mut Event, blobs: &mut Ve
         return;
     }
     let blob = Blob::new(value.to_string().into_bytes());
-    run.supply(&blob.hash.0, Arc::clone(value));
+    run.supply(&blob.hash().0, Arc::clone(value));
     *output = Output::Blob {
-        hash: blob.hash.0.clone(),
-        bytes: blob.bytes.len() as u64,
+        hash: blob.hash().0.clone(),
+        bytes: blob.bytes().len() as u64,
     };
     blobs.push(blob);
 }

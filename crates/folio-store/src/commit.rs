@@ -128,10 +128,8 @@ impl fmt::Debug for BlobHash {
 /// A body that is kept under the hash of its content.
 #[derive(Clone)]
 pub struct Blob {
-    /// Its name.
-    pub hash: BlobHash,
-    /// Its bytes, as they were given.
-    pub bytes: Vec<u8>,
+    hash: BlobHash,
+    bytes: Vec<u8>,
 }
 
 impl Blob {
@@ -141,6 +139,24 @@ impl Blob {
         let digest = Sha256::digest(&bytes);
         let hash = BlobHash(digest.iter().map(|byte| format!("{byte:02x}")).collect());
         Self { hash, bytes }
+    }
+
+    /// Its name, which is always that of its bytes.
+    #[must_use]
+    pub fn hash(&self) -> &BlobHash {
+        &self.hash
+    }
+
+    /// Its bytes, as they were given.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The bytes alone.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
     }
 }
 

@@ -332,7 +332,7 @@ async fn what_is_named_of_another_space_is_not_there_m7_6_51() {
     };
     not_found("child", ours.new_page(&person, input).await);
     assert_eq!(ours.children(h.page.id).await.unwrap(), []);
-    not_found("blob", ours.blob(&h.blob.hash).await);
+    not_found("blob", ours.blob(h.blob.hash()).await);
     not_found("run", ours.run(Ref::Id(h.run)).await);
     not_found("journal", ours.journal(h.run, Seq(0)).await);
     let turn = Ref::Id(h.turn.begun.id);
@@ -469,7 +469,7 @@ async fn a_write_that_names_what_is_of_another_space_changes_nothing_there_m7_6_
     }
     // A hash that is known is no key to the body.
     let body = FieldChange::BodyRef(Some(BodyRef {
-        hash: h.blob.hash.0.clone(),
+        hash: h.blob.hash().0.clone(),
         bytes: 7,
         pieces: Vec::new(),
     }));
@@ -486,7 +486,7 @@ async fn a_write_that_names_what_is_of_another_space_changes_nothing_there_m7_6_
             .await
             .map(|done| done.committed),
     );
-    not_found("blob", ours.blob(&h.blob.hash).await);
+    not_found("blob", ours.blob(h.blob.hash()).await);
     let journal = Write {
         run: Some(RunAppend {
             run: h.run,

@@ -165,7 +165,7 @@ async fn answers(space: &Workspace, entries: &[Entry]) -> Vec<(String, String)> 
         say("trace by entry", &lines);
     }
     for word in ["bordeaux", "zarquon"] {
-        let hash = Blob::new(word.as_bytes().to_vec()).hash;
+        let hash = Blob::new(word.as_bytes().to_vec()).hash().clone();
         let found = space.blob(&hash).await.map_err(|error| error.kind());
         say(&format!("body of {word}"), &found);
     }

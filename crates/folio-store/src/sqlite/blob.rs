@@ -36,30 +36,26 @@ impl std::fmt::Debug for Packed {
 }
 
 impl Packed {
-    /// Checks the name of `blob` and makes it small if that helps.
+    /// Makes `blob` small if that helps.
     ///
     /// # Errors
     ///
-    /// `Invalid` if its name is not the hash of its bytes, or it is too large.
+    /// `Invalid` if it is too large.
     pub(super) fn of(blob: Blob) -> Result<Self, StoreError> {
-        let hash: [u8; 32] = Sha256::digest(&blob.bytes).into();
-        if parse_hash(&blob.hash) != Some(hash) {
+        let size = blob.bytes().len() as u64;
+        if blob.bytes().len() > BYTES_MAX {
             return Err(StoreError::Invalid(format!(
-                "the body named {} has another hash",
-                blob.hash
+                "a body of {size} bytes is larger than {BYTES_MAX}"
             )));
         }
-        if blob.bytes.len() > BYTES_MAX {
-            return Err(StoreError::Invalid(format!(
-                "a body of {} bytes is larger than {BYTES_MAX}",
-                blob.bytes.len()
-            )));
-        }
-        let size = blob.bytes.len() as u64;
-        let smaller = (blob.bytes.len() >= COMPRESSED_FROM)
-            .then(|| zstd::bulk::compress(&blob.bytes, LEVEL).ok())
+        let hash = parse_hash(blob.hash()).ok_or_else(|| {
+            let hash = blob.hash();
+            StoreError::Invalid(format!("{hash} is not the name of a body"))
+        })?;
+        let smaller = (blob.bytes().len() >= COMPRESSED_FROM)
+            .then(|| zstd::bulk::compress(blob.bytes(), LEVEL).ok())
             .flatten()
-            .filter(|compressed| compressed.len() < blob.bytes.len() / 10 * 9);
+            .filter(|compressed| compressed.len() < blob.bytes().len() / 10 * 9);
         Ok(match smaller {
             Some(bytes) => Self {
                 hash,
@@ -71,7 +67,7 @@ impl Packed {
                 hash,
                 size,
                 encoding: "raw",
-                bytes: blob.bytes,
+                bytes: blob.into_bytes(),
             },
         })
     }

@@ -264,7 +264,7 @@ impl Store for SqliteStore {
     }
 
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
-        let prepared = if commit.blobs.iter().map(|blob| blob.bytes.len()).sum::<usize>() < LARGE {
+        let prepared = if commit.blobs.iter().map(|blob| blob.bytes().len()).sum::<usize>() < LARGE {
             Prepared::of(commit)?
         } else {
             let prepared = tokio::task::spawn_blocking(move || Prepared::of(commit)).await;

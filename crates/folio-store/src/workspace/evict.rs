@@ -24,9 +24,11 @@ use crate::commit::{Blob, BlobHash};
 use crate::error::StoreError;
 
 /// Bytes that one commit takes while a result goes by.
-const BATCH_BYTES: usize = 4 * 1024 * 1024;
+const BATCH_BYTES: usize = 2 * 1024 * 1024;
 /// Commits that may wait for the disk while the next is read.
 const BATCHES_AHEAD: usize = 1;
+/// Pieces that are clean and wait for being named and packed.
+const PIECES_AHEAD: usize = 2;
 /// Bytes of a result that is handed back as it is.
 const UNCHANGED_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Bytes of the beginning that the entry itself shows.
@@ -390,7 +392,7 @@ async fn unchanged(result: impl Read + Send + 'static, how: Eviction) -> Result<
 
 /// Reads `source`, and hands on what is to be written before the last pieces.
 fn take_pieces(
-    mut source: impl Read,
+    mut source: impl Read + Send,
     mode: Redaction,
     limit: u32,
     tokens: Option<&dyn Tokens>,
@@ -410,7 +412,6 @@ fn take_pieces(
         }
     }
     let mut sampler = Sampler::new(limit);
-    let mut pieces = CleanPieces::new(Cursor::new(start).chain(source), mode);
     let mut body = BodyRef {
         hash: String::new(),
         bytes: 0,
@@ -418,7 +419,8 @@ fn take_pieces(
     };
     let mut batch: Vec<Blob> = Vec::new();
     let mut waiting = 0;
-    while let Some(piece) = pieces.next()? {
+    let source = Cursor::new(start).chain(source);
+    let (warnings, pii) = while_cleaning(source, mode, |piece| {
         sampler.feed(&piece);
         if waiting + piece.len() > BATCH_BYTES {
             waiting = 0;
@@ -430,25 +432,26 @@ fn take_pieces(
         let newlines = newlines(&piece);
         let blob = Blob::new(piece);
         body.pieces.push(BodyPiece {
-            hash: blob.hash.0.clone(),
-            bytes: blob.bytes.len() as u64,
+            hash: blob.hash().0.clone(),
+            bytes: blob.bytes().len() as u64,
             newlines,
         });
         batch.push(blob);
-    }
+        Ok(())
+    })?;
     if batch.is_empty() && body.pieces.is_empty() {
         batch.push(Blob::new(Vec::new()));
     }
     if let [one] = batch.as_slice()
         && body.pieces.len() <= 1
     {
-        body.hash.clone_from(&one.hash.0);
+        body.hash.clone_from(&one.hash().0);
         body.pieces.clear();
     } else {
         let hashes: Vec<&str> = body.pieces.iter().map(|piece| piece.hash.as_str()).collect();
-        body.hash = Blob::new(hashes.join("\n").into_bytes()).hash.0;
+        body.hash
+            .clone_from(&Blob::new(hashes.join("\n").into_bytes()).hash().0);
     }
-    let (warnings, pii): (Vec<Warning>, Vec<Pii>) = pieces.finish();
     Ok(Taken::Stored(Stored {
         body,
         sample: sampler.finish(),
@@ -456,4 +459,42 @@ fn take_pieces(
         warnings,
         drafted_under: None,
     }))
+}
+
+/// Reads `source` piece by piece without what `mode` says, and hands each to `take` while the next is looked at in another
+/// thread. What was taken out, and what is said of persons.
+fn while_cleaning(
+    source: impl Read + Send,
+    mode: Redaction,
+    mut take: impl FnMut(Vec<u8>) -> io::Result<()>,
+) -> io::Result<(Vec<Warning>, Vec<Pii>)> {
+    let mut pieces = CleanPieces::new(source, mode);
+    // A short text is over before another thread has begun.
+    let Some(first) = pieces.next()? else {
+        return Ok(pieces.finish());
+    };
+    if pieces.is_over() {
+        take(first)?;
+        return Ok(pieces.finish());
+    }
+    let (cleaned, read) = std::sync::mpsc::sync_channel(PIECES_AHEAD);
+    std::thread::scope(|scope| {
+        let cleaning = scope.spawn(move || {
+            let mut next = Some(first);
+            while let Some(piece) = next {
+                // Nobody reads on after a failure.
+                if cleaned.send(piece).is_err() {
+                    break;
+                }
+                next = pieces.next()?;
+            }
+            Ok(pieces.finish())
+        });
+        let taken = read.iter().try_for_each(&mut take);
+        drop(read);
+        let finished = cleaning
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("looking for what has to go has failed")));
+        taken.and(finished)
+    })
 }

@@ -47,8 +47,8 @@ fn split(text: &str, blobs: &mut Vec<Blob>) -> Option<(String, BodyRef)> {
     let preview = preview_of(text)?.to_owned();
     let blob = Blob::new(text.as_bytes().to_vec());
     let body = BodyRef {
-        hash: blob.hash.0.clone(),
-        bytes: blob.bytes.len() as u64,
+        hash: blob.hash().0.clone(),
+        bytes: blob.bytes().len() as u64,
         pieces: Vec::new(),
     };
     blobs.push(blob);

@@ -171,7 +171,6 @@ macro_rules! store_contract {
             a_body_reads_back,
             a_body_is_kept_once,
             a_body_belongs_to_its_space,
-            a_body_under_a_wrong_name_is_refused,
         ]);
         $crate::store_contract!(@cases $home, trace: [
             notes_come_back_as_they_were_and_in_order,

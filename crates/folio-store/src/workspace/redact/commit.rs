@@ -42,10 +42,10 @@ pub(super) type Renamed = BTreeMap<String, (String, u64)>;
 fn clean_blobs(cleaner: &mut Cleaner, blobs: &mut [Blob]) -> Renamed {
     let mut renamed = Renamed::new();
     for blob in blobs {
-        if let Some(clean) = cleaner.bytes(&blob.bytes, "body") {
+        if let Some(clean) = cleaner.bytes(blob.bytes(), "body") {
             let clean = Blob::new(clean);
-            let bytes = clean.bytes.len() as u64;
-            renamed.insert(blob.hash.0.clone(), (clean.hash.0.clone(), bytes));
+            let bytes = clean.bytes().len() as u64;
+            renamed.insert(blob.hash().0.clone(), (clean.hash().0.clone(), bytes));
             *blob = clean;
         }
     }

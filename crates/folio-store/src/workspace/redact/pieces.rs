@@ -77,6 +77,11 @@ impl<R: Read> CleanPieces<R> {
         Ok(Some(piece))
     }
 
+    /// Whether there is no piece any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_at_end && self.buffer.len() == self.behind
+    }
+
     /// What was taken out, and what the pieces say of persons.
     pub(crate) fn finish(mut self) -> (Vec<Warning>, Vec<Pii>) {
         let pii = self.cleaner.take_pii();
@@ -87,8 +92,17 @@ impl<R: Read> CleanPieces<R> {
     fn spans(&mut self) -> Vec<(usize, usize, String)> {
         let mut spans = Vec::new();
         let mut at = 0;
-        for chunk in self.buffer.utf8_chunks() {
-            for span in self.cleaner.spans(chunk.valid()) {
+        // Most are text, and to find that out at once is ten times as fast as to look where one is not.
+        let chunks: Vec<(&str, usize)> = match std::str::from_utf8(&self.buffer) {
+            Ok(text) => vec![(text, 0)],
+            Err(_) => self
+                .buffer
+                .utf8_chunks()
+                .map(|chunk| (chunk.valid(), chunk.invalid().len()))
+                .collect(),
+        };
+        for (text, others) in chunks {
+            for span in self.cleaner.spans(text) {
                 let placeholder = placeholder_of(&span);
                 if at + span.end > self.behind {
                     let what = if super::personal::kind_of(&span).is_some() {
@@ -100,7 +114,7 @@ impl<R: Read> CleanPieces<R> {
                 }
                 spans.push((at + span.start, at + span.end, placeholder));
             }
-            at += chunk.valid().len() + chunk.invalid().len();
+            at += text.len() + others;
         }
         spans
     }

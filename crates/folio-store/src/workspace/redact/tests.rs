@@ -191,7 +191,7 @@ fn events_follow_a_body_to_its_new_hash() {
     let body = Blob::new(format!("\"{token}\"").into_bytes());
     let mut result = NodeResult::new(Outcome::Ok, &token);
     result.output = Output::Blob {
-        hash: body.hash.0.clone(),
+        hash: body.hash().0.clone(),
         bytes: 42,
     };
     let run = RunId::derived(&["r"]);
@@ -224,14 +224,14 @@ fn events_follow_a_body_to_its_new_hash() {
     clean_commit(&mut commit, Redaction::Secrets);
 
     let clean = Blob::new(b"\"[redacted:github_token]\"".to_vec());
-    assert_eq!(commit.blobs[0].hash, clean.hash);
+    assert_eq!(commit.blobs[0].hash(), clean.hash());
     let Event::Finished { result, .. } = &commit.record.run.as_ref().unwrap().events[0] else {
         panic!()
     };
     assert_eq!(
         result.output,
         Output::Blob {
-            hash: clean.hash.0,
+            hash: clean.hash().0.clone(),
             bytes: 25
         }
     );

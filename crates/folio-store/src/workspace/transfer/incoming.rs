@@ -410,11 +410,11 @@ impl Workspace {
             let policy = self.policy().await?;
             let blob = Blob::new(recall::bytes(bytes, policy.redaction));
             let kept = BodyRef {
-                hash: blob.hash.0.clone(),
-                bytes: blob.bytes.len() as u64,
+                hash: blob.hash().0.clone(),
+                bytes: blob.bytes().len() as u64,
                 pieces: Vec::new(),
             };
-            let start = blob.bytes[..blob.bytes.len().min(SHOWN_BYTES)].to_vec();
+            let start = blob.bytes()[..blob.bytes().len().min(SHOWN_BYTES)].to_vec();
             let pii = new.fields.pii.clone();
             let rest = Cleaned { blobs: vec![blob], pii };
             (kept, rest, Some(policy.version()), start)

@@ -165,7 +165,7 @@ impl Workspace {
         let end = TurnEnd {
             complete: evaluation.complete,
             decisions: vec![evaluation.decision(), reflection.decision()],
-            export: blobs.first().map(|blob| blob.hash.0.clone()).unwrap_or_default(),
+            export: blobs.first().map(|blob| blob.hash().0.clone()).unwrap_or_default(),
             touched: export.touched.len() as u64,
             as_of,
         };

@@ -168,7 +168,7 @@ impl Workspace {
             listed.extend(of_part.map(|entry| (entry.handle, Listed::of(entry))));
             let listed: Vec<_> = listed.into_values().collect();
             let blob = Blob::new(part_to_jsonl(&listed).into_bytes());
-            let (entries, body) = (listed.len() as u64, blob.hash.0.clone());
+            let (entries, body) = (listed.len() as u64, blob.hash().0.clone());
             parts.insert(part, PartRef { part, entries, body });
             blobs.push(blob);
         }
