@@ -137,6 +137,20 @@ describe('memory', () => {
     await page.done();
   });
 
+  it('has one stream open, whichever way somebody goes through the parts', async () => {
+    const streams = async () => Number(/folio_event_streams (\d+)/.exec(await (await fetch(`${house.base}/metrics`)).text())[1]);
+    await until(async () => (await streams()) === 0, 'pages that were closed leave no stream');
+    const page = await house.page('/');
+    for (const part of ['Scratch page', 'Scratchbooks', 'Turns', 'Search', 'Runs', 'Scratch page']) {
+      await page.getByRole('navigation').getByRole('link', { name: part, exact: true }).click();
+      await page.getByRole('heading', { level: 1, name: part }).waitFor();
+      await until(async () => (await streams()) === 1, `one stream at ${part}`);
+    }
+    await house.ask('POST', '/observations', { content: 'Seen through the one that is left' });
+    await card(page, 'Seen through the one that is left').waitFor();
+    await page.done();
+  });
+
   it('is readable at 400 pixels, light and dark, by the rules for those who see little', async () => {
     await house.ask('POST', '/observations', { content: `A word without an end: ${'x'.repeat(300)}`, tags: ['a-tag-that-is-rather-long-for-a-tag'] });
     for (const path of ['/observations', '/observations/e1', '/threads', '/threads/main', '/turns', '/turns/t1', '/search?q=key', '/pages/p1']) {

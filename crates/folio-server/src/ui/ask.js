@@ -131,6 +131,7 @@ export async function follow(path, { after, signal, hear, fresh = () => {} }) {
   let last = after, failures = 0;
   while (!signal.aborted) {
     await seen(signal);
+    if (signal.aborted) return;
     const rest = new AbortController();
     const stop = () => { if (document.hidden || signal.aborted) rest.abort(); };
     document.addEventListener('visibilitychange', stop);

@@ -58,8 +58,8 @@ export const empty = (text, command) => element('p', { class: 'empty' }, text, c
 export const trouble = (error) => element('div', { class: 'trouble', role: 'alert' }, element('p', {}, error.message),
   ...(error.hints ?? []).map((hint) => element('p', { class: 'quiet' }, hint)));
 
-/** Calls `then` once, a little after the last of many calls. */
+/** Calls `then` once, a little after the first of many calls. `ms` may be a function, where it depends on how things stand. */
 export function soon(then, ms = 250) {
   let timer = null;
-  return () => { timer ??= setTimeout(() => { timer = null; then(); }, ms); };
+  return () => { timer ??= setTimeout(() => { timer = null; then(); }, typeof ms === 'function' ? ms() : ms); };
 }

@@ -118,7 +118,9 @@ export async function showRun(view, { name, query, signal, title, go }) {
       put(error.message, () => [error.status === 404 ? empty(node.started_at ? 'Nothing is written here yet.' : 'It has not begun.') : trouble(told(error))]);
     }
   }
-  const laterPane = soon(() => { if (!signal.aborted) drawPane(); }, 400);
+  // What is asked of a large run costs its server more, so it is asked less often.
+  const pause = (least) => () => Math.max(least, tree.nodes.size / 2);
+  const laterPane = soon(() => { if (!signal.aborted) drawPane(); }, pause(400));
 
   // ---- what happens
   const charge = (node, spent) => {
@@ -129,7 +131,7 @@ export async function showRun(view, { name, query, signal, title, go }) {
       if (more > 0) for (let one = node; one; one = one.above) { one.spent = { ...one.spent, [key]: (one.spent?.[key] ?? 0) + more }; tree.touch(one); }
     }
   };
-  const laterQuestions = soon(() => { if (!signal.aborted) (tree.root.outcome ? asked.none() : asked.look().catch(() => {})); }, 150);
+  const laterQuestions = soon(() => { if (!signal.aborted) (tree.root.outcome ? asked.none() : asked.look().catch(() => {})); }, pause(150));
   const apply = {
     run_started: ({ nodes }) => nodes.forEach((node) => tree.add(node)),
     expanded: ({ at, nodes }, node) => { nodes.forEach((made) => tree.add(made)); Object.assign(node, { state: 'running_children', started_at: node.started_at ?? at }); },

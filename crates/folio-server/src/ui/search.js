@@ -1,6 +1,6 @@
 // Search in everything that was written down.
 
-import { get, query as addressOf, told } from './ask.js';
+import { get, live, query as addressOf, told } from './ask.js';
 import { element, empty, keep, soon, trouble } from './dom.js';
 import { moment, number } from './format.js';
 import { kindOf } from './observations.js';
@@ -40,11 +40,13 @@ export async function showSearch(view, { query, signal, title }) {
       const more = element('button', { type: 'button', onclick: () => { limit = Math.min(1000, limit * 2); draw(); } }, 'More');
       note.replaceChildren(...(found.returned === 0 ? [empty('Nothing has these words.')] : []), ...(found.next && limit < 1000 ? [more] : []));
     } catch (error) {
-      if (!signal.aborted) note.replaceChildren(trouble(told(error)));
+      if (signal.aborted || error instanceof TypeError) throw error;
+      list.replaceChildren();
+      note.replaceChildren(trouble(told(error)));
     }
   };
-  const later = soon(draw, 200);
-  await draw();
+  const later = soon(() => draw().catch(() => {}), 200);
+  await live(draw, signal);
 }
 
 function card(one) {

@@ -54,7 +54,7 @@ pub(crate) struct PlanVersionShape {
     /// The person who changed the one before; empty if it is what the plan file says, or a model.
     by: String,
     /// Why a model took the task apart like this.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     reason: String,
     /// How it differs from the one before, if a person made it: steps by name.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -251,7 +251,7 @@ pub(crate) struct NodeShape {
     /// What it and everything below used up.
     spent: SpendShape,
     /// The limits that it has of its own.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     limits: Vec<LimitShape>,
     /// The page that its work is written on, once it is there.
     page: Option<String>,
