@@ -91,6 +91,7 @@ fn one(
         schema: chosen.schema,
         patience: chosen.patience,
         proxy: proxy.map(str::to_owned),
+        agent: settings.agents.get(&chosen.model.name).cloned(),
     };
     let opened = model::open(&chosen.model, &options).map_err(|error| refused(&error))?;
     let mut model = RunnerModel::new(chosen.model.to_string(), opened);
@@ -134,6 +135,7 @@ fn refused(error: &OpenError) -> Failure {
     let words = error.to_string();
     let failure = match error {
         OpenError::Address(_) => Failure::usage("model_unknown", words),
+        OpenError::Agent { .. } => Failure::usage("agent_unusable", words),
         OpenError::Script(_) => Failure::usage("script_unusable", words),
         OpenError::KeyMissing { .. } => Failure::usage("model_key_missing", words),
         _ => Failure::new(Exit::Unavailable, "model_unusable", words),

@@ -1,12 +1,13 @@
 //! What holds for this call: a flag wins over the environment, that over `folio.toml`, and that over the
 //! defaults. The only place where the environment is read.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
 use folio::memory::id::TurnRef;
-use folio::model::{ModelKeys, ModelsSection, Secret};
+use folio::model::{AgentSettings, AgentsSection, ModelKeys, ModelsSection, Secret};
 use folio::{Role, SpaceName, ThreadKey};
 use serde::Deserialize;
 
@@ -41,6 +42,8 @@ pub(crate) struct Settings {
     pub(crate) model: Option<String>,
     /// The models of each role, as the settings file names them.
     pub(crate) models: ModelsSection,
+    /// Programs that do tasks by themselves, by name, each with the whole environment that it gets.
+    pub(crate) agents: BTreeMap<String, (AgentSettings, Vec<(String, String)>)>,
     /// The keys of providers that the environment holds.
     pub(crate) keys: ModelKeys,
     /// When to use colour.
@@ -74,6 +77,7 @@ struct FromFile {
     thread: Option<String>,
     model: Option<String>,
     models: Option<ModelsSection>,
+    agents: Option<AgentsSection>,
     color: Option<Color>,
 }
 
@@ -156,11 +160,18 @@ impl Settings {
             around.text("LOGNAME")?,
         ];
         let for_tools = |name: &&str| Some(((*name).to_owned(), (around.variable)(name)?.into_string().ok()?));
+        let tool_environment: Vec<(String, String)> = FOR_TOOLS.iter().filter_map(for_tools).collect();
+        let agents = from_file.agents.unwrap_or_default().into_iter().map(|(name, agent)| {
+            let of_its_own = agent.environment.iter().filter_map(|name| for_tools(&name.as_str()));
+            let environment = tool_environment.iter().cloned().chain(of_its_own).collect();
+            (name, (agent, environment))
+        });
         let role = role(flags, around)?;
         Ok(Self {
+            agents: agents.collect(),
             current: around.current.clone(),
             run_folders: around.run_folders(&store),
-            tool_environment: FOR_TOOLS.iter().filter_map(for_tools).collect(),
+            tool_environment,
             repeated: repeated(flags),
             store,
             space,
@@ -316,7 +327,7 @@ fn read_file(asked: Option<&Path>, around: &Surroundings<'_>) -> Result<(Option<
                 "settings_invalid",
                 format!("{}{place}: {}", path.display(), error.message()),
             )
-            .hint("a settings file may name store, space, thread, model, models and color")
+            .hint("a settings file may name store, space, thread, model, models, agents and color")
         })?;
         return Ok((Some(path), settings));
     }

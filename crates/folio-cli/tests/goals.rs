@@ -130,7 +130,7 @@ fn a_goal_without_a_model_says_how_to_name_one_and_a_wrong_name_what_is_wrong() 
     !   hint: without a model: folio run --plan examples/repo-review.yaml --input repo=.
     = 2
     ----
-    ! error: "claude" does not name a model: it has no ':'; write PROVIDER:NAME or PROVIDER+http://HOST/PATH:NAME with a provider of anthropic, openai, openai-responses, gemini, ollama; or scripted:FILE
+    ! error: "claude" does not name a model: it has no ':'; write PROVIDER:NAME or PROVIDER+http://HOST/PATH:NAME with a provider of anthropic, openai, openai-responses, gemini, ollama; or scripted:FILE, or agent:NAME
     = 2
     ----
     ! error: anthropic:some needs a key and none is set; set ANTHROPIC_API_KEY, or name a file that holds it in folio.toml

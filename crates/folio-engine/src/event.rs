@@ -114,6 +114,9 @@ pub enum Event {
         purpose: Purpose,
         /// What the call may come to at most.
         reserved: Spend,
+        /// Whether a program is started that works by itself: after a crash it is not started again (E9.12).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_opaque: bool,
     },
     /// A model answered. What was set aside for the call is free again, and what it cost is spent.
     Replied {

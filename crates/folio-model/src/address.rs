@@ -18,16 +18,19 @@ pub enum Provider {
     Ollama,
     /// Nobody: a file that says what is answered.
     Scripted,
+    /// A program that works by itself, by the name that the settings give it.
+    Agent,
 }
 
 impl Provider {
-    const ALL: [(&'static str, Self); 6] = [
+    const ALL: [(&'static str, Self); 7] = [
         ("anthropic", Self::Anthropic),
         ("openai", Self::OpenAi),
         ("openai-responses", Self::OpenAiResponses),
         ("gemini", Self::Gemini),
         ("ollama", Self::Ollama),
         ("scripted", Self::Scripted),
+        ("agent", Self::Agent),
     ];
 
     /// The name as it is written.
@@ -41,7 +44,8 @@ impl Provider {
 }
 
 /// A model: `anthropic:NAME`, `openai:NAME`, `openai-responses:NAME`, `gemini:NAME`, `ollama:NAME`, or one at an address of its own,
-/// `openai+http://HOST/v1:NAME`, or `scripted:PATH`, a file with a script.
+/// `openai+http://HOST/v1:NAME`, `scripted:PATH`, a file with a script, or
+/// `agent:NAME`, a program that the settings name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ModelAddress {
     /// How it is spoken to.
@@ -55,7 +59,7 @@ pub struct ModelAddress {
 /// Text that does not name a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{given:?} does not name a model: {reason}; write PROVIDER:NAME or PROVIDER+http://HOST/PATH:NAME with a provider of anthropic, openai, openai-responses, gemini, ollama; or scripted:FILE"
+    "{given:?} does not name a model: {reason}; write PROVIDER:NAME or PROVIDER+http://HOST/PATH:NAME with a provider of anthropic, openai, openai-responses, gemini, ollama; or scripted:FILE, or agent:NAME"
 )]
 pub struct AddressError {
     given: String,
@@ -88,6 +92,7 @@ impl FromStr for ModelAddress {
         }
         let (base_url, name) = match rest.strip_prefix('+') {
             None => (None, &rest[1..]),
+            Some(_) if provider == Provider::Agent => return Err(error("a program has no address")),
             Some(address) => {
                 let (url, name) = address
                     .rsplit_once(':')
@@ -164,6 +169,7 @@ mod tests {
             "my tests/a:b.json",
         );
         check("openai+https://host:m", Provider::OpenAi, Some("https://host"), "m");
+        check("agent:mender", Provider::Agent, None, "mender");
     }
 
     #[test]
@@ -185,6 +191,8 @@ mod tests {
             "openai+http://",
             "scripted:",
             "scripted+http://h/v1:x",
+            "agent:",
+            "agent+http://h/v1:x",
         ] {
             assert!(text.parse::<ModelAddress>().is_err(), "{text:?} was taken");
         }

@@ -21,7 +21,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::{ModelError, ModelErrorKind};
-use crate::model::{Delta, Model, Reply, Request};
+use crate::model::{Delta, Model, Place, Reply, Request};
 
 /// The version of the form.
 const VERSION: u32 = 1;
@@ -173,6 +173,25 @@ impl RecordingModel {
 impl Model for RecordingModel {
     async fn reply(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
         let reply = self.inner.reply(request, pieces).await?;
+        locked(&self.cassette).add(request, reply.clone());
+        Ok(reply)
+    }
+
+    fn command(&self) -> Option<&[String]> {
+        self.inner.command()
+    }
+
+    fn folder(&self) -> Option<&str> {
+        self.inner.folder()
+    }
+
+    async fn reply_in(
+        &self,
+        request: &Request,
+        place: &Place,
+        pieces: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Reply, ModelError> {
+        let reply = self.inner.reply_in(request, place, pieces).await?;
         locked(&self.cassette).add(request, reply.clone());
         Ok(reply)
     }

@@ -23,6 +23,10 @@ pub enum ModelErrorKind {
     Malformed,
     /// Put the request or the settings right: there is no such model, or it does not take what was asked.
     Invalid,
+    /// Look at what it did: a program that works by itself ended without an answer.
+    Failed,
+    /// Look at what it did: a program that works by itself was ended before it was done, and nobody knows how far it came.
+    Unknown,
 }
 
 /// Why a model did not answer. Never holds a key, nor a prompt that anybody was asked: only what stands in for a model

@@ -4,13 +4,14 @@
 //! - [`model`]: what a model is asked and what it answers
 //! - [`error`]: why it did not, sorted by what the caller does next
 //! - [`open`](mod@open), [`secret`]: from an address and keys to a model of a provider
-//! - [`provider`]: how providers are asked
+//! - [`provider`]: how providers are asked; [`agent`]: programs that do a task by themselves
 //! - [`models`]: which model is asked for what
 //! - [`price`]: what it costs
 //! - [`cassette`]: replies of a real model, kept and given again
 //! - [`scripted`]: a model for tests, which answers what its script says
 
 pub mod address;
+pub mod agent;
 pub mod cassette;
 pub mod error;
 pub mod model;
@@ -22,9 +23,12 @@ pub mod scripted;
 pub mod secret;
 
 pub use address::{AddressError, ModelAddress, Provider};
+pub use agent::{AgentForm, AgentProgram, AgentPrompt, AgentSettings, AgentsSection};
 pub use cassette::{Cassette, CassetteError, RecordingModel, ReplayingModel};
 pub use error::{ModelError, ModelErrorKind};
-pub use model::{Delta, Message, Model, Reply, Request, Role, Speaker, StopCause, ToolCall, ToolDescription, Usage};
+pub use model::{
+    Delta, Message, Model, Place, Reply, Request, Role, Speaker, StopCause, ToolCall, ToolDescription, Usage,
+};
 pub use models::{ModelSettings, Models, ModelsSection};
 pub use open::{ModelOptions, OpenError, open};
 pub use price::{MicroUsd, Price, Prices, PricesError};

@@ -1,10 +1,12 @@
 //! What a model is asked and what it answers.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::error::ModelError;
 
@@ -161,6 +163,9 @@ pub struct Usage {
     /// Of these, thought; 0 if the provider does not tell.
     #[serde(default)]
     pub tokens_reasoning: u64,
+    /// What it cost in millionths of a US dollar, if it says so itself. Programs do, providers do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub micro_usd: Option<u64>,
 }
 
 /// What a model answered.
@@ -176,7 +181,16 @@ pub struct Reply {
     pub usage: Option<Usage>,
 }
 
-/// A language model.
+/// Where a program that works by itself does so, and for how long.
+#[derive(Debug, Clone, Default)]
+pub struct Place {
+    /// The folder that it works in; without one it is not started.
+    pub folder: Option<PathBuf>,
+    /// Ends it when nobody wants its answer any more.
+    pub stop: CancellationToken,
+}
+
+/// A language model, or a program that stands in for one.
 #[async_trait]
 pub trait Model: Send + Sync + fmt::Debug {
     /// Asks, hands on pieces of the answer as they come, and returns the whole.
@@ -185,4 +199,31 @@ pub trait Model: Send + Sync + fmt::Debug {
     ///
     /// By what the caller does next. Retries are the caller's.
     async fn reply(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError>;
+
+    /// The command that is started, if it is a program which does more than answer: whoever asks it makes sure that such a command
+    /// may be started, as for any other. `None` for a model.
+    fn command(&self) -> Option<&[String]> {
+        None
+    }
+
+    /// The folder inside of the granted one that such a program wants to work in.
+    fn folder(&self) -> Option<&str> {
+        None
+    }
+
+    /// As [`Model::reply`], in `place`. A program is ended with all that it started before this returns; a model that only answers
+    /// works nowhere, and is not asked any further when the call is dropped.
+    ///
+    /// # Errors
+    ///
+    /// As [`Model::reply`].
+    async fn reply_in(
+        &self,
+        request: &Request,
+        place: &Place,
+        pieces: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Reply, ModelError> {
+        let _works_nowhere = place;
+        self.reply(request, pieces).await
+    }
 }

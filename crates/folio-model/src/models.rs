@@ -141,7 +141,7 @@ impl ModelSettings {
     pub fn options(&self, mut keys: ModelKeys, key: Option<Secret>, proxy: Option<String>) -> ModelOptions {
         if key.is_some() {
             let place = match (&self.model.base_url, self.model.provider) {
-                (Some(_), _) | (None, Provider::Ollama | Provider::Scripted) => &mut keys.own,
+                (Some(_), _) | (None, Provider::Ollama | Provider::Scripted | Provider::Agent) => &mut keys.own,
                 (None, Provider::Anthropic) => &mut keys.anthropic,
                 (None, Provider::OpenAi | Provider::OpenAiResponses) => &mut keys.openai,
                 (None, Provider::Gemini) => &mut keys.gemini,
@@ -153,6 +153,7 @@ impl ModelSettings {
             schema: self.schema,
             patience: self.patience,
             proxy,
+            agent: None,
         }
     }
 }

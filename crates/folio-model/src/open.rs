@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::address::{AddressError, ModelAddress, Provider};
+use crate::agent::{AgentProgram, AgentSettings};
 use crate::model::Model;
 use crate::provider::{Patience, ProviderModel, SchemaForm};
 use crate::scripted::{ScriptError, ScriptedModel};
@@ -20,6 +21,8 @@ pub struct ModelOptions {
     pub patience: Patience,
     /// The proxy that requests go through, as `http://HOST:PORT`; none if it is not set, whatever the environment says.
     pub proxy: Option<String>,
+    /// For `agent:NAME`: the program of that name, and the whole environment that it gets.
+    pub agent: Option<(AgentSettings, Vec<(String, String)>)>,
 }
 
 /// Why there is no model. Never holds a key.
@@ -40,6 +43,14 @@ pub enum OpenError {
         /// The variable that the program takes it from.
         variable: &'static str,
     },
+    /// The settings name no such program, or not as they should.
+    #[error("{model} cannot be started: {reason}")]
+    Agent {
+        /// The program, as people write it.
+        model: String,
+        /// Why.
+        reason: &'static str,
+    },
     /// There can be no connection on this machine.
     #[error("{model} cannot be asked: {reason}")]
     Unusable {
@@ -56,11 +67,14 @@ pub enum OpenError {
 ///
 /// If the script cannot be read, the provider's own address needs a key and there is none, or there can be no connection.
 pub fn open(address: &ModelAddress, options: &ModelOptions) -> Result<Arc<dyn Model>, OpenError> {
+    if address.provider == Provider::Agent {
+        return agent(address, options);
+    }
     let needed = match address.provider {
         Provider::Anthropic => Some((&options.keys.anthropic, "ANTHROPIC_API_KEY")),
         Provider::OpenAi | Provider::OpenAiResponses => Some((&options.keys.openai, "OPENAI_API_KEY")),
         Provider::Gemini => Some((&options.keys.gemini, "GEMINI_API_KEY")),
-        Provider::Ollama | Provider::Scripted => None,
+        Provider::Ollama | Provider::Scripted | Provider::Agent => None,
     };
     if let Some((None, variable)) = needed
         && address.base_url.is_none()
@@ -79,6 +93,24 @@ pub fn open(address: &ModelAddress, options: &ModelOptions) -> Result<Arc<dyn Mo
             model: address.to_string(),
             reason,
         }),
+    }
+}
+
+fn agent(address: &ModelAddress, options: &ModelOptions) -> Result<Arc<dyn Model>, OpenError> {
+    let refused = |reason| OpenError::Agent {
+        model: address.to_string(),
+        reason,
+    };
+    let Some((settings, environment)) = &options.agent else {
+        return Err(refused("there is no program of that name in the section [agents]"));
+    };
+    match settings.problem() {
+        Some(reason) => Err(refused(reason)),
+        None => Ok(Arc::new(AgentProgram::new(
+            &address.name,
+            settings.clone(),
+            environment,
+        ))),
     }
 }
 

@@ -143,7 +143,7 @@ impl Prices {
         let provider = match address.provider {
             Provider::OpenAi | Provider::OpenAiResponses => Provider::OpenAi,
             Provider::Anthropic | Provider::Gemini | Provider::Ollama => address.provider,
-            Provider::Scripted => return None,
+            Provider::Scripted | Provider::Agent => return None,
         };
         let named = |name: &str| self.named.get(&(provider.as_str().to_owned(), name.to_owned()));
         named(&address.name).or_else(|| named(without_date(&address.name)?))
@@ -184,6 +184,7 @@ mod tests {
             tokens_cache_written: 300,
             tokens_out: 10,
             tokens_reasoning: 4,
+            micro_usd: None,
         };
         // 100 at 3, 600 at 0.3, 300 at 3.75, 10 at 15.
         assert_eq!(PRICE.of(&usage), Some(MicroUsd(300 + 180 + 1_125 + 150)));

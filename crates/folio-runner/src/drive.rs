@@ -552,8 +552,12 @@ impl Drive {
             batch,
         };
         self.under_way.calls.insert(ask.node, begun);
+        let context = ToolContext {
+            cancel,
+            ..self.context.clone()
+        };
         self.pending.push(Box::pin(async move {
-            Done::Asked(Box::new(models::ask(model, ask, cancel).await), batch)
+            Done::Asked(Box::new(models::ask(model, ask, context).await), batch)
         }));
     }
 

@@ -11,6 +11,7 @@ use folio_tools::{Access, Registry, Root, Roots, RunFolder, ShellPolicy};
 use serde_json::Value;
 
 use crate::error::RunnerError;
+use crate::models::AGENT;
 
 /// Opens the folders that `run` was given. The first one is meant by a path without a name: the first input of kind
 /// `path`, in the order of their names; without one, the folder that the run was submitted from.
@@ -66,7 +67,9 @@ pub(crate) fn asks_first(registry: &Registry, run: &Run) -> AsksFirst {
         let asks = registry
             .get(tool)
             .is_some_and(|tool| tool.spec().approval == Approval::UnlessAllowed);
-        asks && !(tool == "shell" && shell.allows(args))
+        // A program that does tasks by itself may do what commands may, so what allows a command allows it.
+        let is_program = tool.starts_with(AGENT);
+        (asks || is_program) && !((is_program || tool == "shell") && shell.allows(args))
     })
 }
 

@@ -4,20 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use folio_engine::run::{
-    AskAction, Equipment, ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec, PlanMode, Price,
+    AgentProgram, AskAction, Equipment, ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec, PlanMode, Price,
 };
 use folio_engine::spend::Spend;
 use folio_engine::talk::{self, ModelRole, Stop, ToolOffer};
 use folio_memory::policy::ScratchbookPolicy;
 use folio_memory::tokens::for_model;
 use folio_model::{
-    Message, Model, ModelErrorKind, Reply, Request, Role, Speaker, StopCause, ToolCall, ToolDescription,
+    Message, Model, ModelError, ModelErrorKind, Place, Reply, Request, Role, Speaker, StopCause, ToolCall,
+    ToolDescription,
 };
-use folio_tools::{Effect, Registry, ShellPolicy};
+use folio_tools::{Effect, Registry, ShellPolicy, ToolContext};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
+use crate::perform::GRACE;
 use crate::runner::known_tools;
 
 /// How long one call of a model may take.
@@ -28,6 +29,9 @@ const AT_A_TIME: usize = 16;
 const WINDOW: u32 = 128_000;
 /// Tokens of one answer, if nobody says.
 const ANSWER_TOKENS: u32 = 4_096;
+
+/// What the names of programs that do tasks by themselves begin with.
+pub(crate) const AGENT: &str = "agent:";
 
 /// One model that a runner may ask. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -72,6 +76,13 @@ impl RunnerModel {
             window: self.window,
             answer_tokens: self.answer_tokens,
             price: self.price,
+            program: self.model.command().map(|argv| AgentProgram {
+                name: match self.name.strip_prefix(AGENT) {
+                    Some(_) => self.name.clone(),
+                    None => format!("{AGENT}{}", self.name),
+                },
+                argv: argv.to_vec(),
+            }),
         }
     }
 }
@@ -157,11 +168,23 @@ pub(crate) struct AskEnded {
     pub(crate) duration: Duration,
 }
 
-/// Asks `model`, and waits for its answer, its time limit, or `cancel`.
-pub(crate) async fn ask(model: RunnerModel, action: AskAction, cancel: CancellationToken) -> AskEnded {
+/// Asks `model`, and waits for its answer, its time limit, or that `context` is cancelled.
+pub(crate) async fn ask(model: RunnerModel, action: AskAction, context: ToolContext) -> AskEnded {
     let id = (action.node, action.call);
     let began = Instant::now();
+    if let Some(argv) = model.model.command() {
+        let answer = match place_of(&model, argv, &action, &context) {
+            Ok(place) => work(&model, action, place).await,
+            Err(failure) => ModelAnswer::Failed(failure),
+        };
+        return AskEnded {
+            ask: id,
+            answer,
+            duration: began.elapsed(),
+        };
+    }
     let timeout = action.timeout;
+    let cancel = context.cancel;
     let request = request_of(action);
     let asking = async {
         // A place is waited for no longer than the call itself.
@@ -173,11 +196,7 @@ pub(crate) async fn ask(model: RunnerModel, action: AskAction, cancel: Cancellat
         () = cancel.cancelled() => ModelAnswer::Stopped,
         answered = tokio::time::timeout(timeout, asking) => match answered {
             Ok(Ok(reply)) => answer_of(reply, &model.name),
-            Ok(Err(error)) => ModelAnswer::Failed(ModelFailure {
-                kind: kind_of(error.kind),
-                message: error.to_string(),
-                retry_after: error.retry_after,
-            }),
+            Ok(Err(error)) => failed(&error),
             Err(_) => ModelAnswer::Failed(ModelFailure {
                 kind: ModelFailureKind::Unavailable,
                 message: format!("{} did not answer within {timeout:?}", model.name),
@@ -190,6 +209,76 @@ pub(crate) async fn ask(model: RunnerModel, action: AskAction, cancel: Cancellat
         answer,
         duration: began.elapsed(),
     }
+}
+
+/// Where a program works, if the run allows that it is started: as any command is, or by a person's yes (E9.14, E9.17).
+fn place_of(
+    model: &RunnerModel,
+    argv: &[String],
+    action: &AskAction,
+    context: &ToolContext,
+) -> Result<Place, ModelFailure> {
+    let refused = |kind, message| ModelFailure {
+        kind,
+        message,
+        retry_after: None,
+    };
+    if !action.allowed && !context.shell.allows_command(argv) {
+        let message = format!(
+            "{} was not started: it is a program, and this run allows no such command; start the run with --allow-shell, or where \
+             somebody can say yes",
+            model.name
+        );
+        return Err(refused(ModelFailureKind::Denied, message));
+    }
+    let folder = context.folder_of_programs(model.model.folder()).map_err(|error| {
+        let message = format!("{} was not started: {}", model.name, error.message);
+        refused(ModelFailureKind::Invalid, message)
+    })?;
+    Ok(Place {
+        folder: Some(folder),
+        stop: context.cancel.clone(),
+    })
+}
+
+/// Has a program do what `action` asks for. It keeps its own limit of time, and has the grace to end when it is told to (E9.11).
+async fn work(model: &RunnerModel, action: AskAction, place: Place) -> ModelAnswer {
+    let request = request_of(action);
+    let stop = place.stop.clone();
+    let slot = tokio::select! {
+        biased;
+        () = stop.cancelled() => return ModelAnswer::Stopped,
+        slot = model.slots.acquire() => slot,
+    };
+    let mut unheard = |_| {};
+    let mut working = model.model.reply_in(&request, &place, &mut unheard);
+    let answered = tokio::select! {
+        biased;
+        answered = &mut working => Some(answered),
+        () = stop.cancelled() => None,
+    };
+    let answer = match answered {
+        Some(Ok(reply)) => answer_of(reply, &model.name),
+        // It was told to stop, and has.
+        Some(Err(_)) if stop.is_cancelled() => ModelAnswer::Stopped,
+        Some(Err(error)) => failed(&error),
+        // What is still there when the grace is over is dropped, which kills it.
+        None => match tokio::time::timeout(GRACE * 2, working).await {
+            // It was quicker than the request to stop it: what it did counts.
+            Ok(Ok(reply)) => answer_of(reply, &model.name),
+            Ok(Err(_)) | Err(_) => ModelAnswer::Stopped,
+        },
+    };
+    drop(slot);
+    answer
+}
+
+fn failed(error: &ModelError) -> ModelAnswer {
+    ModelAnswer::Failed(ModelFailure {
+        kind: kind_of(error.kind),
+        message: error.to_string(),
+        retry_after: error.retry_after,
+    })
 }
 
 fn request_of(action: AskAction) -> Request {
@@ -254,6 +343,7 @@ fn answer_of(reply: Reply, model: &str) -> ModelAnswer {
             tokens_in: usage.tokens_in,
             tokens_cached: usage.tokens_cached,
             tokens_out: usage.tokens_out,
+            micro_usd: usage.micro_usd.unwrap_or(0),
             ..Spend::default()
         }),
         model: model.to_owned(),
@@ -268,6 +358,8 @@ fn kind_of(kind: ModelErrorKind) -> ModelFailureKind {
         ModelErrorKind::TooLong => ModelFailureKind::TooLong,
         ModelErrorKind::Malformed => ModelFailureKind::Malformed,
         ModelErrorKind::Invalid => ModelFailureKind::Invalid,
+        ModelErrorKind::Failed => ModelFailureKind::Failed,
+        ModelErrorKind::Unknown => ModelFailureKind::Unknown,
         _ => ModelFailureKind::Unavailable,
     }
 }

@@ -1,6 +1,7 @@
 //! What a call may touch, and its limits.
 
 use std::fmt::Debug;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -186,6 +187,20 @@ pub struct ToolContext {
 }
 
 impl ToolContext {
+    /// The folder that a program works in: `folder` inside of what was granted, or the granted one; where nothing was granted, the
+    /// run's own.
+    ///
+    /// # Errors
+    ///
+    /// If it is not there, leads out of what was granted, or is no folder.
+    pub fn folder_of_programs(&self, folder: Option<&str>) -> Result<PathBuf, ToolError> {
+        let located = match folder {
+            None if self.roots.iter().next().is_none() => self.roots.find_to_write("", &self.run_folder)?,
+            folder => self.roots.find(folder.unwrap_or_default(), &self.run_folder)?,
+        };
+        located.real_folder()
+    }
+
     /// A context with the default limits that grants `roots` and `run_folder` and nothing else: no
     /// commands, no environment, no earlier results.
     pub fn new(roots: Roots, run_folder: RunFolder) -> Self {

@@ -8,11 +8,13 @@ use folio_memory::canonical::canonical;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::agent::AskAction;
 use super::due::CallAction;
 use super::state::{JournalError, Run};
 use crate::event::{Always, Approval, Event};
 use crate::node::{Move, NodeId, NodeState};
 use crate::result::{NodeResult, StopReason};
+use crate::talk::Purpose;
 
 /// Calls of models that a step of a plan is reckoned with: a decision, some work, the end.
 const CALLS_A_STEP: u64 = 3;
@@ -165,28 +167,43 @@ impl Run {
 
     /// What becomes of a call that is due: whether it was allowed, or the event that asks, or that says no.
     pub(super) fn permitted(&self, index: usize, call: CallAction) -> Result<CallAction, Box<Event>> {
+        let allowed = self.permission(index, &call.tool, &call.args, !call.again)?;
+        Ok(CallAction { allowed, ..call })
+    }
+
+    /// The same for a program that is to do a task by itself: it may do whatever a command may, so it waits for the same yes
+    /// (E9.17). Only a task that is to be worked on waits; whoever else would start it there goes without.
+    pub(super) fn permitted_program(&self, index: usize, ask: AskAction) -> Result<AskAction, Box<Event>> {
+        let equipment = self.equipment.as_ref();
+        let program = equipment.and_then(|equipment| equipment.model(ask.purpose.role()).program.as_ref());
+        let Some(program) = program else { return Ok(ask) };
+        let may_ask = ask.purpose == Purpose::Work && self.nodes[index].state == NodeState::Executing;
+        let args = json!({"argv": program.argv});
+        let allowed = self.permission(index, &program.name, &args, may_ask)?;
+        Ok(AskAction { allowed, ..ask })
+    }
+
+    /// Whether a person allowed what node `index` is to do, or the event that asks, or that says no.
+    fn permission(&self, index: usize, tool: &str, args: &Value, may_ask: bool) -> Result<bool, Box<Event>> {
         // The journal is asked first: what was allowed once stays allowed, whoever drives the run.
         match self.asked_about.get(&index).and_then(|asked| asked.said.as_ref()) {
-            Some(Said::Yes) => return Ok(CallAction { allowed: true, ..call }),
+            Some(Said::Yes) => return Ok(true),
             Some(Said::No(by, reason)) => return Err(Box::new(self.said_no(index, by, reason))),
             None => {}
         }
-        let asks = self
-            .asks_first
-            .as_ref()
-            .is_some_and(|AskFirst(asks)| asks(&call.tool, &call.args));
+        let asks = self.asks_first.as_ref().is_some_and(|AskFirst(asks)| asks(tool, args));
         if !asks && self.rules.is_empty() {
-            return Ok(call);
+            return Ok(false);
         }
-        let approval = approval_of(&call.tool, &call.args);
+        let approval = approval_of(tool, args);
         if self.rules.iter().any(|rule| rule.covers(&approval)) {
-            return Ok(CallAction { allowed: true, ..call });
+            return Ok(true);
         }
-        if !asks || call.again {
-            return Ok(call);
+        if !asks || !may_ask {
+            return Ok(false);
         }
         Err(Box::new(Event::ApprovalAsked {
-            node: call.node,
+            node: self.nodes[index].id,
             approval: Box::new(approval),
         }))
     }

@@ -32,7 +32,8 @@ mod versions;
 mod tests;
 
 pub use agent::{
-    AskAction, CompactAction, Equipment, ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec, PlanMode, Price,
+    AgentProgram, AskAction, CompactAction, Equipment, ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec,
+    PlanMode, Price,
 };
 pub use approval::{AsksFirst, PlanGate, Waiting, micro_usd};
 pub use conclude::{CallAnswer, CallOutcome};

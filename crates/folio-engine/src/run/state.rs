@@ -434,12 +434,12 @@ impl Run {
             Event::Resumed { in_flight } => {
                 for id in in_flight {
                     let index = self.index(*id)?;
-                    let was_asking = self.nodes[index]
-                        .agent
-                        .as_ref()
-                        .is_some_and(|agent| agent.pending.is_some());
-                    if was_asking {
-                        self.repeat_call(index);
+                    if let Some(pending) = self.nodes[index].agent.as_ref().and_then(|agent| agent.pending) {
+                        if pending.is_opaque {
+                            self.lose_call(index, pending.purpose);
+                        } else {
+                            self.repeat_call(index);
+                        }
                         self.executing.remove(&index);
                         self.stopping.remove(&index);
                         match self.nodes[index].cancel {

@@ -21,6 +21,7 @@ mod edits;
 mod groups;
 mod models;
 mod models_limits;
+mod programs;
 mod properties;
 mod retry;
 mod steering;

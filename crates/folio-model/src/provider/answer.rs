@@ -163,6 +163,7 @@ fn usage_of(usage: &genai::chat::Usage) -> Option<Usage> {
         tokens_cache_written: count(prompt.and_then(|details| details.cache_creation_tokens)),
         tokens_out: count(usage.completion_tokens),
         tokens_reasoning: count(completion.and_then(|details| details.reasoning_tokens)),
+        micro_usd: None,
     };
     (usage.tokens_in + usage.tokens_out > 0).then_some(usage)
 }

@@ -40,7 +40,7 @@ impl Wire {
             Provider::OpenAiResponses => Some(Self::Responses),
             Provider::Anthropic => Some(Self::Messages),
             Provider::Gemini => Some(Self::Gemini),
-            Provider::Scripted => None,
+            Provider::Scripted | Provider::Agent => None,
         }
     }
 
@@ -70,7 +70,7 @@ impl Target {
             Provider::Anthropic => &keys.anthropic,
             Provider::OpenAi | Provider::OpenAiResponses => &keys.openai,
             Provider::Gemini => &keys.gemini,
-            Provider::Ollama | Provider::Scripted => &None,
+            Provider::Ollama | Provider::Scripted | Provider::Agent => &None,
         };
         let key = match &address.base_url {
             None => of_provider.clone(),
@@ -115,7 +115,7 @@ fn base_url(address: &ModelAddress) -> Option<String> {
         (None, Provider::OpenAi | Provider::OpenAiResponses) => "https://api.openai.com/v1".to_owned(),
         (None, Provider::Gemini) => "https://generativelanguage.googleapis.com/v1beta".to_owned(),
         (None, Provider::Ollama) => "http://localhost:11434/v1".to_owned(),
-        (None, Provider::Scripted) => return None,
+        (None, Provider::Scripted | Provider::Agent) => return None,
     };
     Some(format!("{}/", own.trim_end_matches('/')))
 }

@@ -16,6 +16,7 @@ async fn text_comes_in_pieces_and_whole_and_with_what_it_cost() {
             tokens_in: 20,
             tokens_cached: 8,
             tokens_cache_written: 0,
+            micro_usd: None,
             tokens_out: 5,
             tokens_reasoning: if wire == "anthropic" {
                 reply.usage.unwrap().tokens_reasoning

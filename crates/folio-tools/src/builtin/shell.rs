@@ -1,7 +1,6 @@
 //! `shell`: runs a command.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -98,7 +97,7 @@ async fn shell(request: &ToolRequest, context: &ToolContext) -> Result<ToolRespo
     let program = Program {
         name: argv[0].clone(),
         args: argv[1..].iter().map(Into::into).collect(),
-        folder: folder(args.cwd.as_deref(), context)?,
+        folder: context.folder_of_programs(args.cwd.as_deref())?,
         environment,
         timeout: timeout(args.timeout_s, context)?,
         grace: context.limits.kill_grace,
@@ -112,6 +111,12 @@ async fn shell(request: &ToolRequest, context: &ToolContext) -> Result<ToolRespo
 }
 
 impl ShellPolicy {
+    /// Whether a program with these arguments is started without anybody being asked.
+    #[must_use]
+    pub fn allows_command(&self, argv: &[String]) -> bool {
+        allowed(self, argv, false, "").is_ok()
+    }
+
     /// Whether a call of `shell` with these arguments is run without anybody being asked.
     #[must_use]
     pub fn allows(&self, args: &Value) -> bool {
@@ -183,15 +188,6 @@ fn variable(name: &str, value: &Value) -> Result<String, ToolError> {
             "shell: the environment variable `{name}` is a string"
         ))),
     }
-}
-
-fn folder(cwd: Option<&str>, context: &ToolContext) -> Result<PathBuf, ToolError> {
-    let located = match cwd {
-        None if context.roots.iter().next().is_none() => context.roots.find_to_write("", &context.run_folder)?,
-        cwd => context.roots.find(cwd.unwrap_or_default(), &context.run_folder)?,
-    };
-    let folder = located.real_folder()?;
-    Ok(folder)
 }
 
 fn timeout(seconds: Option<f64>, context: &ToolContext) -> Result<Duration, ToolError> {

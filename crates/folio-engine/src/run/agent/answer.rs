@@ -20,6 +20,20 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// The longest pause that a provider is believed to want.
 const PAUSE_WANTED_MAX: Duration = Duration::from_secs(15 * 60);
 
+/// The code of a program that was ended, or whose end nobody saw.
+const OUTCOME_UNKNOWN: &str = "agent_outcome_unknown";
+
+/// The failure of a program that was at work when its driver died (E9.12, E9.17).
+pub(super) fn lost() -> Failure {
+    Failure {
+        code: OUTCOME_UNKNOWN.to_owned(),
+        message: "the program was at work when its driver died, and nobody knows what it did; it was not started again"
+            .to_owned(),
+        reason: StopReason::OutcomeUnknown,
+        may_retry: false,
+    }
+}
+
 /// What came of a call of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelAnswer {
@@ -66,6 +80,12 @@ pub enum ModelFailureKind {
     Malformed,
     /// There is no such model, or it does not take what was asked: asking again cannot help.
     Invalid,
+    /// It is a program, and the run does not allow it to be started.
+    Denied,
+    /// It worked by itself, and ended without an answer. It is not asked again: what it did stays done.
+    Failed,
+    /// It worked by itself, and was ended before it was done: nobody knows what it did.
+    Unknown,
 }
 
 impl Run {
@@ -92,7 +112,8 @@ impl Run {
             ModelAnswer::Replied { reply, used, model } => {
                 let spent = match used {
                     Some(used) => Spend {
-                        micro_usd: price.map_or(0, |price| price.of(&used)),
+                        // A program that knows what it cost says so.
+                        micro_usd: price.map_or(used.micro_usd, |price| price.of(&used)),
                         model_calls: 1,
                         ..used
                     },
@@ -111,7 +132,10 @@ impl Run {
             ModelAnswer::Failed(failure) => {
                 use ModelFailureKind as Kind;
                 let may_retry = matches!(failure.kind, Kind::RateLimited | Kind::Unavailable | Kind::Malformed);
-                let has_begun = matches!(failure.kind, Kind::Unavailable | Kind::Malformed);
+                let has_begun = matches!(
+                    failure.kind,
+                    Kind::Unavailable | Kind::Malformed | Kind::Failed | Kind::Unknown
+                );
                 let retry_at = (may_retry && agent.failures + 1 < ATTEMPTS_MAX).then(|| {
                     let wanted = failure.retry_after.map(|wanted| wanted.min(PAUSE_WANTED_MAX));
                     now.plus(wanted.unwrap_or_else(|| pause_after(agent.failures)))
@@ -121,7 +145,11 @@ impl Run {
                     Kind::Refused => StopReason::Refused,
                     Kind::TooLong => StopReason::BudgetTokens,
                     Kind::Invalid => StopReason::InvalidInput,
-                    Kind::RateLimited | Kind::Unavailable | Kind::Malformed => StopReason::RetriesExhausted,
+                    Kind::Denied => StopReason::PolicyDenied,
+                    Kind::Unknown => StopReason::OutcomeUnknown,
+                    Kind::RateLimited | Kind::Unavailable | Kind::Malformed | Kind::Failed => {
+                        StopReason::RetriesExhausted
+                    }
                 };
                 Some(Event::AskFailed {
                     node,
@@ -153,6 +181,9 @@ fn code_of(kind: ModelFailureKind) -> &'static str {
         ModelFailureKind::Unavailable => "model_unavailable",
         ModelFailureKind::Malformed => "model_malformed",
         ModelFailureKind::Invalid => "model_invalid",
+        ModelFailureKind::Denied => "agent_not_allowed",
+        ModelFailureKind::Failed => "agent_failed",
+        ModelFailureKind::Unknown => OUTCOME_UNKNOWN,
     }
 }
 

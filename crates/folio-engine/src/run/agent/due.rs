@@ -49,6 +49,10 @@ pub struct AskAction {
     pub temperature: Option<f32>,
     /// What the call may come to.
     pub reserved: Spend,
+    /// Whether a program is started that works by itself: if nobody sees its end, nobody knows what it did.
+    pub is_opaque: bool,
+    /// Whether a person, or a rule that a person made, allowed that program to be started here.
+    pub allowed: bool,
     /// How long it may take.
     pub timeout: Duration,
     /// The same for the same call, however often it is made.
@@ -74,6 +78,7 @@ impl AskAction {
             call: self.call,
             purpose: self.purpose,
             reserved: self.reserved,
+            is_opaque: self.is_opaque,
         }
     }
 }
@@ -109,6 +114,10 @@ impl Run {
                 Some(Action::Record(self.without_approved_plan(index)))
             }
             Stage::Replanning => self.ask(index, Purpose::Replan, has_room),
+            // A program is not started once more only to say what it did.
+            Stage::HandingBack if self.works_alone(ModelRole::Executor) => {
+                Some(Action::Record(self.rolled_up(index, None)))
+            }
             Stage::HandingBack => self.ask(index, Purpose::HandBack, has_room),
         }
     }
@@ -150,7 +159,21 @@ impl Run {
                 format!("{left} tokens are left, which is not enough for a plan and a step"),
             ));
         }
+        // Plans are made all the same if somebody wants them and there is a model that makes them.
+        let may_plan = mode == PlanMode::Always && !self.works_alone(ModelRole::Planner);
+        if self.works_alone(ModelRole::Executor) && !may_plan {
+            return Some((
+                "opaque",
+                "a program does it, which takes work apart by itself".to_owned(),
+            ));
+        }
         None
+    }
+
+    /// Whether a program that works by itself stands behind `role`.
+    pub(super) fn works_alone(&self, role: ModelRole) -> bool {
+        let equipment = self.equipment.as_ref();
+        equipment.is_some_and(|equipment| equipment.model(role).program.is_some())
     }
 
     /// How many plans node `index` is inside of: those of models, and those that were written.
@@ -216,7 +239,10 @@ impl Run {
             }
         }
         match self.asking_for(index, purpose) {
-            Ok(Asking::Ask(ask)) => Some(Action::Ask(ask)),
+            Ok(Asking::Ask(ask)) => Some(match self.permitted_program(index, *ask) {
+                Ok(ask) => Action::Ask(Box::new(ask)),
+                Err(event) => Action::Record(*event),
+            }),
             Ok(Asking::Compact(compact)) => Some(Action::Compact(compact)),
             Ok(Asking::Over(reason)) => Some(Action::Record(self.over_budget(index, purpose, reason))),
             Err(BodyNeeded(hash)) => Some(Action::Load(hash)),
@@ -231,11 +257,12 @@ impl Run {
         let role = purpose.role();
         let model = equipment.model(role);
         let messages = self.messages(index, purpose)?;
+        let is_opaque = model.program.is_some();
         let tools = match purpose {
-            Purpose::Work => schema::tools_of_executor(equipment),
+            Purpose::Work if !is_opaque => schema::tools_of_executor(equipment),
             _ => Vec::new(),
         };
-        let answer_schema = schema::of(purpose);
+        let answer_schema = schema::of(purpose, is_opaque);
         let tokens_in = prompt::cost(&messages, &tools, answer_schema.as_ref(), &*model.tokens);
         match self.compaction(index, purpose, tokens_in)? {
             Compaction::Needless => {}
@@ -292,6 +319,8 @@ impl Run {
             answer_tokens,
             temperature: (agent.rejections > 0 || role == ModelRole::Judge).then_some(0.0),
             reserved,
+            is_opaque,
+            allowed: false,
             timeout: equipment.timeout,
             idempotency_key: format!("{}/{node}/{call}", self.id),
         })))

@@ -63,6 +63,15 @@ impl Price {
     }
 }
 
+/// A program that does a task by itself. What it did when nobody saw its end is not known (E9.17: `opaque`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentProgram {
+    /// Its name, as people write it.
+    pub name: String,
+    /// The command that starts it, for whoever is asked whether it may be started.
+    pub argv: Vec<String>,
+}
+
 /// One model, as far as the engine has to know it.
 #[derive(Debug, Clone)]
 pub struct ModelSpec {
@@ -74,6 +83,8 @@ pub struct ModelSpec {
     pub answer_tokens: u32,
     /// What it costs; `None` if nobody knows.
     pub price: Option<Price>,
+    /// The program that answers, if it is one that works by itself; `None` for a model that only answers.
+    pub program: Option<AgentProgram>,
 }
 
 /// What a run may ask models for, and who else is there.

@@ -6,9 +6,10 @@
 //! - `prompt`: what a model reads; `schema`: the form that it answers in
 //! - `read`: from a reply to the event that it comes to; `repair`: from a text to the JSON that was meant
 //! - `plan`: which plans of a model are carried out, `similar` and `evidence` are two of its tests
-//! - `answer`: from what came of a call to the event that records it
+//! - `answer`: from what came of a call to the event that records it; `calls`: one that ended, or whose end nobody saw
 
 mod answer;
+mod calls;
 mod compact;
 mod due;
 mod equipment;
@@ -29,7 +30,7 @@ use serde_json::Value;
 pub use answer::{ModelAnswer, ModelFailure, ModelFailureKind};
 pub use compact::{COMPACTOR_CALLS, CompactAction};
 pub use due::AskAction;
-pub use equipment::{Equipment, ModelSpec, PlanMode, Price};
+pub use equipment::{AgentProgram, Equipment, ModelSpec, PlanMode, Price};
 
 use super::state::{JournalError, Run};
 use super::tree::NodeKind;
@@ -70,6 +71,8 @@ pub(super) struct Pending {
     pub(super) call: u32,
     pub(super) purpose: Purpose,
     pub(super) reserved: Spend,
+    /// Whether it is a program that works by itself.
+    pub(super) is_opaque: bool,
 }
 
 /// One piece of a task's conversation.
@@ -335,7 +338,16 @@ impl Run {
                 call,
                 purpose,
                 reserved,
-            } => self.asked(*node, *call, *purpose, *reserved),
+                is_opaque,
+            } => {
+                let pending = Pending {
+                    call: *call,
+                    purpose: *purpose,
+                    reserved: *reserved,
+                    is_opaque: *is_opaque,
+                };
+                self.asked(*node, pending)
+            }
             Event::Replied { node, reply, spent, .. } => self.replied(*node, reply, spent),
             Event::AskFailed {
                 node,
@@ -420,7 +432,8 @@ impl Run {
         }
     }
 
-    fn asked(&mut self, node: NodeId, call: u32, purpose: Purpose, reserved: Spend) -> Result<(), JournalError> {
+    fn asked(&mut self, node: NodeId, pending: Pending) -> Result<(), JournalError> {
+        let Pending { purpose, reserved, .. } = pending;
         let by = match purpose {
             Purpose::Decide => Move::Decide,
             Purpose::Work => Move::Start,
@@ -438,15 +451,11 @@ impl Run {
         let warned = self.warning_step(index);
         self.nodes[index].call = format!("model, to {}", purpose.as_str().replace('_', " "));
         let (_, agent) = self.agent_at(node, "asked")?;
-        agent.calls = call;
+        agent.calls = pending.call;
         if !std::mem::take(&mut agent.is_repeating) {
             agent.warned = warned;
         }
-        agent.pending = Some(Pending {
-            call,
-            purpose,
-            reserved,
-        });
+        agent.pending = Some(pending);
         match purpose {
             Purpose::Aggregate => agent.enter(Stage::Aggregating),
             Purpose::Replan => agent.replan(),
@@ -454,34 +463,6 @@ impl Run {
         }
         self.charge(index, |purse| purse.reserved = purse.reserved.plus(&reserved));
         Ok(())
-    }
-
-    /// Frees what was set aside for the call under way, and spends what it cost.
-    fn settle_call(&mut self, index: usize, spent: &Spend) {
-        let Some(agent) = self.nodes[index].agent.as_deref_mut() else {
-            return;
-        };
-        let Some(pending) = agent.pending.take() else { return };
-        self.charge(index, |purse| {
-            purse.reserved = purse.reserved.minus(&pending.reserved);
-        });
-        self.spend(index, spent);
-    }
-
-    /// A call whose end nobody saw: what was set aside for it counts as spent until somebody knows better (E9.9).
-    pub(super) fn orphan_call(&mut self, index: usize) {
-        if let Some(pending) = self.nodes[index].agent.as_deref().and_then(|agent| agent.pending) {
-            self.settle_call(index, &pending.reserved);
-        }
-    }
-
-    /// The call under way is owed again: the same, with the same key, and what was set aside for it counts as spent (E9.9).
-    pub(super) fn repeat_call(&mut self, index: usize) {
-        self.orphan_call(index);
-        if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
-            agent.calls = agent.calls.saturating_sub(1);
-            agent.is_repeating = true;
-        }
     }
 
     /// Does `change` to the purse of `index` and to all above it.

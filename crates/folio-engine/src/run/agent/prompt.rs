@@ -69,6 +69,10 @@ const WORK: &str = "You do a task with tools. Look before you change anything, c
 they do not depend on one another, and call finish when the task is done or when it cannot be done: status ok only if every \
 criterion is met. Do not repeat identical actions. What you find out is written to your scratchpad, which others read; give \
 evidence for what you claim. An answer that was cut can be read on with the tool that it names.";
+const WORK_ALONE: &str = "You do a task by yourself, with the means that you have, in the folder that you were started in. Look before you \
+change anything, change nothing that the task does not need, and do not ask back: nobody answers. When the task is done, or when it \
+cannot be done, end with one JSON object and nothing after it: {\"status\": \"ok\"|\"partial\"|\"failed\", \"notes\": …, \"output\": …, \
+\"evidence\": [{\"kind\": \"file\", \"id\": …}]}. Status ok only if every criterion is met; give evidence for what you claim.";
 const AGGREGATE: &str = "You put the results of a task's steps together into the result of the task. Say what came out, what \
 failed and what is missing, as whoever gave the task wants to know it; do not claim more than the results show. Answer with one \
 JSON object: {\"status\": \"ok\"|\"partial\"|\"failed\", \"notes\": …, \"output\": …, \"evidence\": [{\"kind\": \"node\", \"id\": …}]}.";
@@ -83,9 +87,10 @@ const HAND_BACK: &str = "A limit is reached, and this is the last call for the t
 there is, so that whoever gave the task can use it: what was done, what was found, what is missing. Answer with one JSON object: \
 {\"notes\": …, \"output\": …, \"evidence\": […]}.";
 
-fn rules(purpose: Purpose) -> &'static str {
+fn rules(purpose: Purpose, works_alone: bool) -> &'static str {
     match purpose {
         Purpose::Decide => DECIDE,
+        Purpose::Work if works_alone => WORK_ALONE,
         Purpose::Work => WORK,
         Purpose::Aggregate => AGGREGATE,
         Purpose::Judge => JUDGE,
@@ -113,8 +118,10 @@ pub(super) fn cost(messages: &[Message], tools: &[ToolOffer], schema: Option<&Va
 impl Run {
     /// Everything that a model reads when node `index` asks it for `purpose`.
     pub(super) fn messages(&self, index: usize, purpose: Purpose) -> Result<Vec<Message>, BodyNeeded> {
-        let mut system = format!("{}\n\n{COMMON}", rules(purpose));
-        if purpose == Purpose::Work && self.equipment.as_ref().is_some_and(|e| e.book.includes_tool_list()) {
+        let works_alone = self.works_alone(purpose.role());
+        let mut system = format!("{}\n\n{COMMON}", rules(purpose, works_alone));
+        let has_list = self.equipment.as_ref().is_some_and(|e| e.book.includes_tool_list());
+        if purpose == Purpose::Work && has_list && !works_alone {
             system.push_str("\n\n");
             self.put_tools(&mut system);
         }

@@ -15,7 +15,7 @@ use crate::plan::{Check, Criterion};
 use crate::result::{Finding, NodeResult, Outcome, Output, Severity, StopReason, Verdict};
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
-use crate::talk::{Purpose, Reply, Stop, Wanted};
+use crate::talk::{ModelRole, Purpose, Reply, Stop, Wanted};
 
 /// Calls of tools that one reply may want.
 const CALLS_MAX: usize = 16;
@@ -158,6 +158,9 @@ impl Run {
 
     fn read_work(&self, index: usize, reply: &Reply) -> Event {
         let node = self.nodes[index].id;
+        if reply.calls.is_empty() && self.works_alone(ModelRole::Executor) {
+            return self.read_alone(index, reply);
+        }
         if let Some(finish) = reply.calls.iter().find(|call| call.tool == FINISH) {
             return self.read_finish(index, finish, reply);
         }
@@ -194,6 +197,20 @@ impl Run {
             return Event::Spent { node, reason };
         }
         Event::Wants { node, calls, refused }
+    }
+
+    /// What a program that worked by itself says of its task, which is checked as every answer is (E9.13, E9.17).
+    fn read_alone(&self, index: usize, reply: &Reply) -> Event {
+        match self.object_of(reply, &["notes"]) {
+            Ok(answer) => {
+                let status = status_of(&answer).unwrap_or(Outcome::Ok);
+                self.proposed(index, (status, None), &text_of(&answer, "notes"), &answer)
+            }
+            Err(problems) => self.rejected_for(index, problems).unwrap_or_else(|| {
+                let reason = Some(StopReason::Unparseable);
+                self.proposed(index, (Outcome::Partial, reason), &reply.text, &Value::Null)
+            }),
+        }
     }
 
     /// Why a call is not made, in words for the model.

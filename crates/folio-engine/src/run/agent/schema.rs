@@ -10,10 +10,11 @@ pub(super) const FINISH: &str = "finish";
 /// The tool by which an executor asks a person.
 pub(super) const ASK_PERSON: &str = "ask_person";
 
-/// The JSON Schema of the answer to `purpose`; `None` if the answer is calls of tools.
-pub(super) fn of(purpose: Purpose) -> Option<Value> {
+/// The JSON Schema of the answer to `purpose`; `None` if the answer is calls of tools, which a program that works alone does
+/// not make.
+pub(super) fn of(purpose: Purpose, works_alone: bool) -> Option<Value> {
     match purpose {
-        Purpose::Work => None,
+        Purpose::Work => works_alone.then(result),
         Purpose::Decide => Some(json!({
             "type": "object",
             "required": ["decision", "reason", "low_complexity", "resources_available", "criteria_testable"],

@@ -79,6 +79,7 @@ fn spec() -> ModelSpec {
             tokens_cached: 100_000,
             tokens_out: 5_000_000,
         }),
+        program: None,
     }
 }
 

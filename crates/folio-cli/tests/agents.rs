@@ -1,0 +1,159 @@
+//! Agent programs as executors, from outside: a script that stands for one (E9.17).
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod support;
+
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use support::Folio;
+
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// A house with a program `mender` that is `script`, which may be told of a ticket.
+fn folio_with(script: &str) -> Folio {
+    let folio = Folio::new();
+    folio.file("mender.sh", script);
+    let command = format!("[\"sh\", \"{}/mender.sh\"]", folio.path().display());
+    folio.file(
+        "folio.toml",
+        format!(
+            "[models]\nexecutor = \"agent:mender\"\n\n[agents.mender]\ncommand = {command}\nform = \"claude\"\nenvironment = [\"TICKET\"]\ngrace_s = 1\n"
+        ),
+    );
+    folio
+}
+
+/// What `claude -p --output-format json` would print of an answer.
+fn printed(answer: &Value) -> String {
+    let event = json!({"type": "result", "is_error": false, "result": answer.to_string(), "total_cost_usd": 0.05,
+                       "usage": {"input_tokens": 1_200, "output_tokens": 34}});
+    event.to_string()
+}
+
+/// A script that does something, and then answers.
+fn answering(answer: &Value) -> String {
+    format!(
+        "cat > task\necho \"$TICKET\" > ticket\necho begun >> begun\ncat <<'END'\n{}\nEND\n",
+        printed(answer)
+    )
+}
+
+/// A script that begins and does not end.
+const HANGING: &str = "cat > task\necho begun >> begun\nsleep 1000 &\necho $! > child\necho $$ > pid\nwait\n";
+
+/// What a file holds, as soon as there is a whole line in it.
+fn line_of(folio: &Folio, file: &str) -> String {
+    for _ in 0..2_000 {
+        match std::fs::read_to_string(folio.path().join(file)) {
+            Ok(text) if text.ends_with('\n') => return text.trim().to_owned(),
+            _ => std::thread::park_timeout(Duration::from_millis(5)),
+        }
+    }
+    panic!("{file} was not written");
+}
+
+/// Waits until there is no process `pid` any more.
+fn is_gone(pid: &str) {
+    for _ in 0..2_000 {
+        match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+            Ok(text) if !text.contains(") Z ") => std::thread::park_timeout(Duration::from_millis(5)),
+            _ => return,
+        }
+    }
+    panic!("process {pid} is still there");
+}
+
+#[test]
+fn a_program_does_a_goal_in_the_folder_of_the_run() {
+    let folio = folio_with(&answering(
+        &json!({"status": "ok", "notes": "It ticks.", "output": {"wheels": 4}}),
+    ));
+    let ran = folio
+        .command(&["run", "Mend the clock", "--allow-shell", "--json"])
+        .env("PATH", PATH)
+        .env("TICKET", "7")
+        .env("OTHER", "not passed on")
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let run = folio.json(&["show", "r1"]);
+    assert_eq!(run["status"], "ok", "{run}");
+    assert_eq!(line_of(&folio, "ticket"), "7");
+    let task = std::fs::read_to_string(folio.path().join("task")).unwrap();
+    assert!(task.contains("# The task\nMend the clock\n"), "{task}");
+    let budget = folio.json(&["budget", "r1"]);
+    assert!(budget.to_string().contains("1234"), "{budget}");
+    assert!(budget.to_string().contains("50000"), "{budget}");
+}
+
+#[test]
+fn a_run_that_allows_no_commands_starts_no_program_e9_14() {
+    let folio = folio_with(&answering(&json!({"notes": "It ticks."})));
+    let called = folio.call(&["run", "Mend the clock"]);
+    assert_eq!(called.code, 1, "{}", called.stderr);
+    assert!(called.stdout.contains("--allow-shell"), "{called}");
+    assert!(!folio.path().join("begun").exists());
+    assert_eq!(folio.json(&["show", "r1"])["stop_reason"], "policy_denied");
+}
+
+#[test]
+fn a_program_waits_for_a_persons_yes_e9_14() {
+    let folio = folio_with(&answering(&json!({"notes": "It ticks."})));
+    let mut running = folio.process(&["run", "Mend the clock", "--attended", "--quiet"]);
+    let mut running = running.env("PATH", PATH).spawn().unwrap();
+    folio.until(&["questions"], |asked| asked["items"][0]["kind"] == "call");
+    let asked = folio.json(&["questions", "r1"]);
+    assert_eq!(asked["items"][0]["call"]["tool"], "agent:mender", "{asked}");
+    assert!(!folio.path().join("begun").exists());
+    folio.ok(&["approve", "r1"]);
+    assert!(running.wait().unwrap().success());
+    assert_eq!(line_of(&folio, "begun"), "begun");
+}
+
+#[test]
+fn what_is_wrong_with_a_program_is_said_before_anything_runs() {
+    let folio = folio_with("");
+    assert_snapshot!(folio.seen(&["run", "Mend the clock", "--model", "agent:painter"]), @r"
+    ! error: agent:painter cannot be started: there is no program of that name in the section [agents]
+    = 2
+    ");
+    folio.file("folio.toml", "model = \"agent:m\"\n[agents.m]\ncommand = []\n");
+    assert_snapshot!(folio.seen(&["run", "Mend the clock"]), @r"
+    ! error: agent:m cannot be started: `command` is a list with a program and its arguments
+    = 2
+    ");
+}
+
+#[test]
+fn a_run_that_is_cancelled_ends_its_program_and_what_that_started_e9_11() {
+    let folio = folio_with(HANGING);
+    let mut running = folio.process(&["run", "Mend the clock", "--allow-shell", "--quiet"]);
+    let mut running = running.env("PATH", PATH).spawn().unwrap();
+    let (pid, child) = (line_of(&folio, "pid"), line_of(&folio, "child"));
+    folio.ok(&["cancel", "r1"]);
+    running.wait().unwrap();
+    is_gone(&pid);
+    is_gone(&child);
+    assert_eq!(folio.json(&["show", "r1"])["status"], "cancelled");
+}
+
+#[test]
+fn a_kill_of_folio_ends_the_program_too_and_it_is_not_started_again_e9_12() {
+    let folio = folio_with(HANGING);
+    let mut running = folio.process(&["run", "Mend the clock", "--allow-shell", "--quiet"]);
+    let mut running = running.env("PATH", PATH).spawn().unwrap();
+    let (pid, child) = (line_of(&folio, "pid"), line_of(&folio, "child"));
+    running.kill().unwrap();
+    running.wait().unwrap();
+    is_gone(&pid);
+    is_gone(&child);
+    let resumed = folio.call(&["resume", "r1"]);
+    assert_eq!(resumed.code, 1, "{resumed}");
+    let run = folio.json(&["show", "r1"]);
+    assert_eq!(run["stop_reason"], "outcome_unknown", "{run}");
+    let begun = std::fs::read_to_string(folio.path().join("begun")).unwrap();
+    assert_eq!(begun, "begun\n", "it was started once");
+}

@@ -1,0 +1,239 @@
+//! Tasks that a program does by itself (E9.3, E9.12, E9.14, E9.17).
+
+use super::models::{equipment, finish, goal_with, house, judged, nested, purposes, read_by, root, said};
+use super::*;
+use crate::spend::Spend;
+use crate::talk::Purpose;
+
+fn with_program() -> Equipment {
+    let mut equipment = equipment();
+    equipment.executor.program = Some(AgentProgram {
+        name: "agent:mender".to_owned(),
+        argv: vec!["mender".to_owned(), "--quiet".to_owned()],
+    });
+    equipment
+}
+
+fn asking() -> Option<AsksFirst> {
+    Some(Arc::new(|tool: &str, _: &Value| tool.starts_with("agent:")))
+}
+
+fn done(notes: &str) -> ModelAnswer {
+    said(&format!(
+        "I had a look.\n```json\n{}\n```\n",
+        json!({"status": "ok", "notes": notes, "output": {"said": notes}})
+    ))
+}
+
+fn failed(kind: ModelFailureKind) -> ModelAnswer {
+    ModelAnswer::Failed(ModelFailure {
+        kind,
+        message: "mender said no more".to_owned(),
+        retry_after: None,
+    })
+}
+
+fn mending(model: impl Fn(&AskAction) -> ModelAnswer + 'static) -> Sim {
+    goal_with("mend the clock", &json!({}), with_program(), model)
+}
+
+#[test]
+fn a_program_is_given_the_whole_task_and_answers_once_e9_3() {
+    let sim = mending(|_| done("it ticks")).driven_on();
+    assert_eq!(purposes(&sim), [Purpose::Work]);
+    assert_eq!(
+        (root(&sim).status, root(&sim).notes.as_str()),
+        (Outcome::Ok, "it ticks")
+    );
+    let ask = &sim.asks[0];
+    assert!(ask.is_opaque && ask.tools.is_empty());
+    assert_eq!(ask.answer_schema.as_ref().unwrap()["required"], json!(["notes"]));
+    assert!(read_by(&sim, 0).contains("# The task\nmend the clock\n"));
+    let decided = sim.journal.iter().find_map(|(_, event)| match event {
+        Event::Decided { by, .. } => Some(by.as_str()),
+        _ => None,
+    });
+    assert_eq!(decided, Some("opaque"));
+}
+
+#[test]
+fn a_planner_takes_work_apart_for_a_program_if_somebody_wants_plans_e9_3() {
+    let equipment = Equipment {
+        plan: PlanMode::Always,
+        ..with_program()
+    };
+    let sim = goal_with("survey the house", &house(), equipment, |ask| match ask.purpose {
+        Purpose::Work => said(&json!({"notes": "seen", "criteria": [{"id": "c1", "met": true}]}).to_string()),
+        _ => nested(ask),
+    })
+    .driven_on();
+    assert_eq!(root(&sim).notes, "all of survey the house");
+    let of_executor = sim.asks.iter().filter(|ask| ask.purpose == Purpose::Work);
+    assert!(of_executor.count() > 2 && purposes(&sim).contains(&Purpose::Decide));
+}
+
+#[test]
+fn an_answer_that_is_none_is_asked_for_again_with_what_is_wrong_and_then_taken_as_it_is_e9_13() {
+    let sim = mending(|ask| match ask.call {
+        1 => said("{\"status\": \"ok\"}"),
+        _ => done("it ticks"),
+    })
+    .driven_on();
+    assert_eq!(root(&sim).notes, "it ticks");
+    assert!(read_by(&sim, 1).contains("`notes` is missing"));
+
+    let sim = mending(|_| said("It ticks now.")).driven_on();
+    assert_eq!(sim.asks.len(), 3);
+    let result = root(&sim);
+    assert_eq!(
+        (result.status, result.stop_reason, result.notes.as_str()),
+        (Outcome::Partial, Some(StopReason::Unparseable), "It ticks now.")
+    );
+}
+
+#[test]
+fn what_a_program_claims_is_judged_as_what_a_model_claims_e9_6() {
+    let criteria = json!({"criteria": ["it ticks"]});
+    let sim = goal_with("mend the clock", &criteria, with_program(), |ask| match ask.purpose {
+        Purpose::Judge => judged("unmet"),
+        _ => done("it ticks"),
+    })
+    .driven_on();
+    assert_eq!(
+        purposes(&sim),
+        [Purpose::Work, Purpose::Judge, Purpose::Work, Purpose::Judge],
+        "it is done once more with what is missing"
+    );
+    assert_eq!(root(&sim).stop_reason, Some(StopReason::CriteriaUnmet));
+}
+
+#[test]
+fn a_program_is_not_started_again_whatever_became_of_it_e9_12() {
+    for (kind, reason, severity) in [
+        (ModelFailureKind::Unknown, StopReason::OutcomeUnknown, Severity::Hard),
+        (ModelFailureKind::Denied, StopReason::PolicyDenied, Severity::Hard),
+        (ModelFailureKind::Failed, StopReason::RetriesExhausted, Severity::Soft),
+    ] {
+        let sim = mending(move |_| failed(kind)).driven_on();
+        let result = root(&sim);
+        assert_eq!(sim.asks.len(), 1, "{kind:?}");
+        assert_eq!((result.stop_reason, result.severity), (Some(reason), Some(severity)));
+        assert!(result.notes.contains("mender said no more"));
+    }
+}
+
+#[test]
+fn a_program_that_was_at_work_when_its_driver_died_is_not_started_again_e9_12() {
+    let whole = mending(|_| done("it ticks")).driven_on();
+    let asked = whole
+        .journal
+        .iter()
+        .position(|(_, event)| matches!(event, Event::Asked { .. }));
+    let model: Script = Arc::new(|ask| panic!("{:?} was started again", ask.purpose));
+    let sim = Sim::resumed_with(&whole.journal[..=asked.unwrap()], with_program(), model).driven_on();
+    let result = root(&sim);
+    assert_eq!(
+        (result.status, result.severity, result.stop_reason),
+        (Outcome::Failed, Some(Severity::Hard), Some(StopReason::OutcomeUnknown))
+    );
+    // What was set aside for it counts as spent, since nobody knows better.
+    let Event::Asked { reserved, .. } = &whole.journal[asked.unwrap()].1 else {
+        unreachable!("found as one")
+    };
+    assert_eq!(sim.run.purse().unwrap().spent, *reserved);
+}
+
+#[test]
+fn before_a_program_was_started_a_crash_is_of_no_consequence_e9_9() {
+    let whole = mending(|_| done("it ticks")).driven_on();
+    let asked = whole
+        .journal
+        .iter()
+        .position(|(_, event)| matches!(event, Event::Asked { .. }));
+    for cut in (1..=whole.journal.len()).filter(|cut| *cut != asked.unwrap() + 1) {
+        let sim = Sim::resumed_with(&whole.journal[..cut], with_program(), Arc::new(|_| done("it ticks")));
+        assert_eq!(sim.driven_on().outcome(), whole.outcome(), "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_program_waits_for_a_yes_as_a_command_does_e9_14() {
+    let begun = || {
+        let mut sim = mending(|ask| {
+            assert!(ask.allowed, "started without a yes");
+            done("it ticks")
+        });
+        sim.run.ask_first(asking());
+        sim.derive();
+        assert!(sim.asks.is_empty());
+        sim
+    };
+    let node = NodeId::root(RunId::derived(&["test"]));
+    let mut sim = begun();
+    let Some((_, Waiting::Call(approval))) = sim.run.waiting().first().copied() else {
+        panic!("nothing waits: {:?}", sim.run.waiting());
+    };
+    assert_eq!(
+        (approval.tool.as_str(), &approval.args),
+        ("agent:mender", &json!({"argv": ["mender", "--quiet"]}))
+    );
+    sim.record(Event::CallApproved {
+        node,
+        always: None,
+        by: "ada".to_owned(),
+    });
+    assert_eq!(root(&sim.driven_on()).notes, "it ticks");
+
+    let mut sim = begun();
+    sim.record(Event::CallRejected {
+        node,
+        reason: "not today".to_owned(),
+        by: "ada".to_owned(),
+    });
+    let sim = sim.driven_on();
+    assert!(sim.asks.is_empty());
+    assert_eq!(root(&sim).stop_reason, Some(StopReason::PolicyDenied));
+}
+
+#[test]
+fn where_nobody_can_say_yes_whoever_starts_programs_is_told_that_nobody_did_e9_14() {
+    let sim = mending(|ask| {
+        assert!(!ask.allowed);
+        failed(ModelFailureKind::Denied)
+    });
+    assert_eq!(root(&sim.driven_on()).stop_reason, Some(StopReason::PolicyDenied));
+}
+
+#[test]
+fn a_program_that_does_not_fit_into_the_budget_is_not_started_to_hand_back_e9_10() {
+    let budget = json!({"budget": {"tokens": 1_000}});
+    let sim = goal_with("mend the clock", &budget, with_program(), |_| finish("unasked")).driven_on();
+    assert!(sim.asks.is_empty(), "{:?}", purposes(&sim));
+    let result = root(&sim);
+    assert_eq!(
+        (result.status, result.stop_reason),
+        (Outcome::Partial, Some(StopReason::BudgetTokens))
+    );
+}
+
+#[test]
+fn what_a_program_says_that_it_cost_is_what_it_cost_e9_10() {
+    let mut equipment = with_program();
+    equipment.executor.price = None;
+    let sim = goal_with("mend the clock", &json!({}), equipment, |_| match done("it ticks") {
+        ModelAnswer::Replied { reply, model, .. } => ModelAnswer::Replied {
+            reply,
+            model,
+            used: Some(Spend {
+                tokens_in: 9_000,
+                tokens_out: 700,
+                micro_usd: 41_000,
+                ..Spend::default()
+            }),
+        },
+        other => other,
+    })
+    .driven_on();
+    let spent = sim.run.purse().unwrap().spent;
+    assert_eq!((spent.tokens_in, spent.micro_usd), (9_000, 41_000));
+}

@@ -1,0 +1,292 @@
+//! From what an agent program prints to its answer. Each form is read by what its program documents, and whatever else stands in
+//! it is passed over: programs add events with every version.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::error::ModelErrorKind;
+use crate::model::Usage;
+
+/// Characters of a program's own words on why it failed.
+const PROBLEM_CHARS: usize = 400;
+
+/// What a program prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentForm {
+    /// Its answer, as text.
+    #[default]
+    Text,
+    /// What `claude -p` prints with `--output-format json` or `stream-json`.
+    Claude,
+    /// What `codex exec --json` prints.
+    Codex,
+    /// What `gemini` prints with `--output-format json` or `stream-json`.
+    Gemini,
+    /// What `opencode run --format json` prints.
+    Opencode,
+}
+
+/// What was understood of it.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Heard {
+    /// The answer.
+    pub(super) text: Option<String>,
+    pub(super) usage: Option<Usage>,
+    /// Why there is none, in the words of the program.
+    pub(super) problem: Option<String>,
+    /// Whether it said by a code of its own that nobody is logged in.
+    pub(super) is_unauthorised: bool,
+}
+
+impl AgentForm {
+    /// The name as it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Opencode => "opencode",
+        }
+    }
+
+    /// Reads all that a program printed.
+    pub(super) fn read(self, output: &[u8]) -> Heard {
+        let text = String::from_utf8_lossy(output);
+        if self == Self::Text {
+            let text = text.trim();
+            return Heard {
+                text: (!text.is_empty()).then(|| text.to_owned()),
+                ..Heard::default()
+            };
+        }
+        let mut heard = Heard::default();
+        for event in events_in(&text) {
+            match self {
+                Self::Text => {}
+                Self::Claude => heard.claude(&event),
+                Self::Codex => heard.codex(&event),
+                Self::Gemini => heard.gemini(&event),
+                Self::Opencode => heard.opencode(&event),
+            }
+        }
+        heard
+    }
+
+    /// What follows from a failure: by codes, never by words (E9.4).
+    pub(super) fn kind_of(self, exit_code: i32, is_unauthorised: bool) -> ModelErrorKind {
+        match (self, exit_code) {
+            _ if is_unauthorised => ModelErrorKind::Unauthorised,
+            (Self::Gemini, 41) => ModelErrorKind::Unauthorised,
+            (Self::Gemini, 42 | 52) => ModelErrorKind::Invalid,
+            _ => ModelErrorKind::Failed,
+        }
+    }
+}
+
+/// The objects of an output: one for each line, or one over several lines, or a list of them. What is neither is passed over.
+fn events_in(text: &str) -> Vec<Value> {
+    let each = |value| match value {
+        Value::Array(values) => values,
+        value => vec![value],
+    };
+    if let Ok(whole) = serde_json::from_str::<Value>(text.trim()) {
+        return each(whole);
+    }
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let events: Vec<Value> = lines.flat_map(each).filter(Value::is_object).collect();
+    if !events.is_empty() {
+        return events;
+    }
+    // A warning may stand before an object over several lines.
+    let begin = text.find("\n{").map_or(0, |at| at + 1);
+    let mut values = serde_json::Deserializer::from_str(&text[begin..]).into_iter::<Value>();
+    values.next().and_then(Result::ok).into_iter().collect()
+}
+
+impl Heard {
+    fn claude(&mut self, event: &Value) {
+        if event["type"] != "result" {
+            return;
+        }
+        let said = text_at(event, "/result");
+        if event["is_error"] == true || said.is_none() {
+            self.fail(said.or_else(|| text_at(event, "/subtype")));
+        } else {
+            self.text = said;
+        }
+        let usage = &event["usage"];
+        let (cached, written) = (
+            count(usage, "/cache_read_input_tokens"),
+            count(usage, "/cache_creation_input_tokens"),
+        );
+        self.add(Usage {
+            tokens_in: count(usage, "/input_tokens") + cached + written,
+            tokens_cached: cached,
+            tokens_cache_written: written,
+            tokens_out: count(usage, "/output_tokens"),
+            micro_usd: micro_usd(event, "/total_cost_usd"),
+            ..Usage::default()
+        });
+    }
+
+    fn codex(&mut self, event: &Value) {
+        match event["type"].as_str() {
+            Some("item.completed") if event.pointer("/item/type").is_some_and(|kind| kind == "agent_message") => {
+                self.text = text_at(event, "/item/text").or(self.text.take());
+            }
+            Some("turn.completed") => {
+                let usage = &event["usage"];
+                self.add(Usage {
+                    tokens_in: count(usage, "/input_tokens"),
+                    tokens_cached: count(usage, "/cached_input_tokens"),
+                    tokens_out: count(usage, "/output_tokens"),
+                    tokens_reasoning: count(usage, "/reasoning_output_tokens"),
+                    ..Usage::default()
+                });
+                // An error that it got over is none.
+                self.problem = None;
+            }
+            Some("turn.failed") => self.fail(text_at(event, "/error/message")),
+            Some("error") => self.fail(text_at(event, "/message")),
+            _ => {}
+        }
+    }
+
+    fn gemini(&mut self, event: &Value) {
+        match event["type"].as_str() {
+            Some("message") if event["role"] == "assistant" => {
+                let Some(content) = event["content"].as_str() else {
+                    return;
+                };
+                match &mut self.text {
+                    Some(text) if event["delta"] == true => text.push_str(content),
+                    text => *text = Some(content.to_owned()),
+                }
+            }
+            // What it calls a tool for is not its answer.
+            Some("tool_use") => self.text = None,
+            Some("result") => {
+                let stats = &event["stats"];
+                self.add(Usage {
+                    tokens_in: count(stats, "/input_tokens"),
+                    tokens_cached: count(stats, "/cached"),
+                    tokens_out: count(stats, "/output_tokens"),
+                    ..Usage::default()
+                });
+                if event["status"] == "error" {
+                    self.fail(text_at(event, "/error/message"));
+                } else {
+                    self.problem = None;
+                }
+            }
+            Some("error") => self.fail(text_at(event, "/message")),
+            Some(_) => {}
+            // The whole of it is one object.
+            None => {
+                self.text = text_at(event, "/response").or(self.text.take());
+                if !event["error"].is_null() {
+                    self.fail(text_at(event, "/error/message"));
+                }
+                let models = event.pointer("/stats/models").and_then(Value::as_object);
+                for model in models.into_iter().flatten().map(|(_, model)| model) {
+                    let thought = count(model, "/tokens/thoughts");
+                    self.add(Usage {
+                        tokens_in: count(model, "/tokens/prompt"),
+                        tokens_cached: count(model, "/tokens/cached"),
+                        tokens_out: count(model, "/tokens/candidates") + thought,
+                        tokens_reasoning: thought,
+                        ..Usage::default()
+                    });
+                }
+            }
+        }
+    }
+
+    fn opencode(&mut self, event: &Value) {
+        let part = &event["part"];
+        match event["type"].as_str() {
+            // What it said before it used a tool is not its answer.
+            Some("step_start") => self.text = None,
+            Some("text") => {
+                if let Some(more) = part["text"].as_str() {
+                    let text = self.text.get_or_insert_default();
+                    if !text.is_empty() {
+                        text.push('\n');
+                    }
+                    text.push_str(more);
+                }
+            }
+            Some("step_finish") => {
+                let (cached, written) = (count(part, "/tokens/cache/read"), count(part, "/tokens/cache/write"));
+                let thought = count(part, "/tokens/reasoning");
+                self.add(Usage {
+                    tokens_in: count(part, "/tokens/input") + cached + written,
+                    tokens_cached: cached,
+                    tokens_cache_written: written,
+                    tokens_out: count(part, "/tokens/output") + thought,
+                    tokens_reasoning: thought,
+                    micro_usd: micro_usd(part, "/cost"),
+                });
+            }
+            Some("error") => {
+                self.is_unauthorised |= event
+                    .pointer("/error/name")
+                    .is_some_and(|name| name == "ProviderAuthError");
+                self.fail(text_at(event, "/error/data/message").or_else(|| text_at(event, "/error/name")));
+            }
+            _ => {}
+        }
+    }
+
+    fn fail(&mut self, why: Option<String>) {
+        let why = why.unwrap_or_else(|| "it did not say why".to_owned());
+        self.problem = Some(format!(
+            "it failed: {}",
+            why.chars().take(PROBLEM_CHARS).collect::<String>()
+        ));
+    }
+
+    /// Adds what one of its steps cost. A step that says nothing is not one that cost nothing.
+    fn add(&mut self, more: Usage) {
+        if more.tokens_in + more.tokens_out == 0 {
+            return;
+        }
+        let so_far = self.usage.unwrap_or_default();
+        self.usage = Some(Usage {
+            tokens_in: so_far.tokens_in + more.tokens_in,
+            tokens_cached: so_far.tokens_cached + more.tokens_cached,
+            tokens_cache_written: so_far.tokens_cache_written + more.tokens_cache_written,
+            tokens_out: so_far.tokens_out + more.tokens_out,
+            tokens_reasoning: so_far.tokens_reasoning + more.tokens_reasoning,
+            micro_usd: match (so_far.micro_usd, more.micro_usd) {
+                (None, None) => None,
+                (before, more) => Some(before.unwrap_or(0) + more.unwrap_or(0)),
+            },
+        });
+    }
+}
+
+fn text_at(value: &Value, pointer: &str) -> Option<String> {
+    let text = value.pointer(pointer)?.as_str()?;
+    (!text.trim().is_empty()).then(|| text.to_owned())
+}
+
+/// A number of tokens. One that is too large to be true counts as 0.
+fn count(value: &Value, pointer: &str) -> u64 {
+    let tokens = value.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
+    if tokens > u64::from(u32::MAX) { 0 } else { tokens }
+}
+
+/// Dollars, in millionths.
+fn micro_usd(value: &Value, pointer: &str) -> Option<u64> {
+    let usd = value.pointer(pointer)?.as_f64()?;
+    let micro = (usd * 1_000_000.0).ceil();
+    if !(0.0..=1e12).contains(&micro) {
+        return None;
+    }
+    // A whole number within the range that was just checked.
+    format!("{micro:.0}").parse().ok()
+}

@@ -1,0 +1,25 @@
+//! What an agent program is told: one text, for it has no conversation with anybody.
+
+use std::fmt::Write as _;
+
+use crate::model::{Request, Speaker};
+
+/// All of `request` as one text, and the form of the answer at its end, where it is not forgotten.
+pub(super) fn of(request: &Request) -> String {
+    let mut text = String::new();
+    for message in &request.messages {
+        let heading = match message.speaker {
+            Speaker::System | Speaker::User => "",
+            Speaker::Assistant => "# What you answered before\n",
+            Speaker::Tool => "# What a tool answered\n",
+        };
+        let _ = write!(text, "{heading}{}\n\n", message.text.trim_end());
+    }
+    if let Some(schema) = &request.answer_schema {
+        let _ = write!(
+            text,
+            "# Your answer\nThe last thing that you say is one JSON object, with nothing after it, that satisfies this JSON Schema:\n{schema}\n"
+        );
+    }
+    text
+}

@@ -1,0 +1,394 @@
+//! Programs that are scripts: what they answer, what they cost, how they end, and that nothing of them stays.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::model::{Message, Role, Speaker, Usage};
+
+struct Bench {
+    folder: TempDir,
+    environment: Vec<(String, String)>,
+}
+
+fn bench() -> Bench {
+    Bench {
+        folder: tempfile::tempdir().unwrap(),
+        environment: vec![("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())],
+    }
+}
+
+fn request() -> Request {
+    Request {
+        role: Role::Executor,
+        messages: vec![
+            Message {
+                speaker: Speaker::System,
+                text: "Work.".to_owned(),
+                tool_calls: Vec::new(),
+                answers: None,
+            },
+            Message {
+                speaker: Speaker::User,
+                text: "Mend the clock.".to_owned(),
+                tool_calls: Vec::new(),
+                answers: None,
+            },
+        ],
+        tools: Vec::new(),
+        answer_schema: Some(serde_json::json!({"required": ["notes"]})),
+        tokens_max: 100,
+        temperature: None,
+        idempotency_key: "k".to_owned(),
+    }
+}
+
+impl Bench {
+    fn settings(script: &str, form: AgentForm) -> AgentSettings {
+        let command = ["sh", "-c", script].map(str::to_owned).to_vec();
+        AgentSettings {
+            grace_s: Some(1),
+            ..AgentSettings::new(command, form)
+        }
+    }
+
+    async fn asked(&self, settings: AgentSettings, stop: CancellationToken) -> Result<Reply, ModelError> {
+        assert_eq!(settings.problem(), None);
+        let program = AgentProgram::new("mender", settings, &self.environment);
+        let place = Place {
+            folder: Some(self.folder.path().to_owned()),
+            stop,
+        };
+        program.reply_in(&request(), &place, &mut |_| {}).await
+    }
+
+    async fn run(&self, script: &str, form: AgentForm) -> Result<Reply, ModelError> {
+        self.asked(Self::settings(script, form), CancellationToken::new()).await
+    }
+
+    /// What a script wrote to `file`, as soon as there is a whole line.
+    async fn line_of(&self, file: &str) -> String {
+        let path = self.folder.path().join(file);
+        for _ in 0..2_000 {
+            match std::fs::read_to_string(&path) {
+                Ok(text) if text.ends_with('\n') => return text.trim().to_owned(),
+                _ => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+        panic!("{file} was not written");
+    }
+}
+
+/// Waits until there is no process `pid` any more; one that nobody waited for yet counts as gone.
+async fn is_gone(pid: &str) {
+    let stat = format!("/proc/{pid}/stat");
+    for _ in 0..2_000 {
+        match std::fs::read_to_string(Path::new(&stat)) {
+            Ok(text) if !text.contains(") Z ") => tokio::time::sleep(Duration::from_millis(5)).await,
+            _ => return,
+        }
+    }
+    panic!("process {pid} is still there");
+}
+
+#[tokio::test]
+async fn a_program_reads_the_task_works_in_its_folder_and_answers() {
+    let bench = bench();
+    let reply = bench.run("cat > task; echo done", AgentForm::Text).await.unwrap();
+    assert_eq!((reply.text.as_str(), reply.usage), ("done", None));
+    let task = std::fs::read_to_string(bench.folder.path().join("task")).unwrap();
+    assert!(
+        task.starts_with("Work.\n\nMend the clock.\n\n# Your answer\n"),
+        "{task}"
+    );
+    assert!(task.trim_end().ends_with(r#"{"required":["notes"]}"#), "{task}");
+
+    let settings = AgentSettings {
+        prompt: AgentPrompt::Argument,
+        command: ["sh", "-c", "printf %s \"$1\" | head -n 1", "mender"]
+            .map(str::to_owned)
+            .to_vec(),
+        ..Bench::settings("", AgentForm::Text)
+    };
+    let reply = bench.asked(settings, CancellationToken::new()).await.unwrap();
+    assert_eq!(reply.text, "Work.");
+}
+
+#[tokio::test]
+async fn a_program_sees_of_the_environment_what_it_was_given() {
+    let mut bench = bench();
+    bench.environment.push(("TICKET".to_owned(), "7".to_owned()));
+    let reply = bench.run("env | cut -d= -f1", AgentForm::Text).await.unwrap();
+    let mut names: Vec<&str> = reply.text.lines().collect();
+    // What a shell sets for itself.
+    names.retain(|name| !["PWD", "SHLVL", "_", "OLDPWD"].contains(name));
+    names.sort_unstable();
+    assert_eq!(names, ["PATH", "TICKET"]);
+}
+
+#[tokio::test]
+async fn events_of_each_program_are_read() {
+    let bench = bench();
+    let usage = |tokens_in, tokens_cached, tokens_out| Usage {
+        tokens_in,
+        tokens_cached,
+        tokens_out,
+        ..Usage::default()
+    };
+    let cases = [
+        (
+            AgentForm::Claude,
+            r#"{"type":"system","subtype":"init"}
+{"type":"assistant","message":{"content":[{"type":"text","text":"hm"}]}}
+{"type":"result","subtype":"success","is_error":false,"result":"ticks","total_cost_usd":0.0412,"usage":{"input_tokens":10,"cache_creation_input_tokens":5,"cache_read_input_tokens":100,"output_tokens":7}}"#,
+            Usage {
+                tokens_cache_written: 5,
+                micro_usd: Some(41_200),
+                ..usage(115, 100, 7)
+            },
+        ),
+        (
+            AgentForm::Codex,
+            r#"{"type":"thread.started","thread_id":"t"}
+a warning that is no JSON
+{"type":"item.completed","item":{"id":"1","type":"reasoning","text":"hm"}}
+{"type":"item.completed","item":{"id":"2","type":"agent_message","text":"ticks"}}
+{"type":"turn.completed","usage":{"input_tokens":90,"cached_input_tokens":60,"output_tokens":8}}"#,
+            usage(90, 60, 8),
+        ),
+        (
+            AgentForm::Gemini,
+            "{\n \"response\": \"ticks\",\n \"stats\": {\"models\": {\"a\": {\"tokens\": {\"prompt\": 40, \"candidates\": 3, \"thoughts\": 2, \"cached\": 1}}, \"b\": {\"tokens\": {\"prompt\": 2, \"candidates\": 1}}}}\n}",
+            Usage {
+                tokens_reasoning: 2,
+                ..usage(42, 1, 6)
+            },
+        ),
+        (
+            AgentForm::Gemini,
+            r#"{"type":"init"}
+{"type":"message","role":"assistant","content":"let me see","delta":true}
+{"type":"tool_use","tool_name":"look"}
+{"type":"message","role":"assistant","content":"tic","delta":true}
+{"type":"message","role":"assistant","content":"ks","delta":true}
+{"type":"result","status":"success","stats":{"input_tokens":50,"output_tokens":4,"cached":0}}"#,
+            usage(50, 0, 4),
+        ),
+        (
+            AgentForm::Opencode,
+            r#"{"type":"step_start","part":{}}
+{"type":"text","part":{"text":"let me see"}}
+{"type":"step_finish","part":{"cost":0.01,"tokens":{"input":10,"output":2,"reasoning":0,"cache":{"read":30,"write":0}}}}
+{"type":"step_start","part":{}}
+{"type":"text","part":{"text":"ticks"}}
+{"type":"step_finish","part":{"cost":0.02,"tokens":{"input":20,"output":3,"reasoning":1,"cache":{"read":30,"write":0}}}}"#,
+            Usage {
+                tokens_reasoning: 1,
+                micro_usd: Some(30_000),
+                ..usage(90, 60, 6)
+            },
+        ),
+    ];
+    for (form, printed, usage) in cases {
+        std::fs::write(bench.folder.path().join("printed"), printed).unwrap();
+        let reply = bench.run("cat printed", form).await;
+        let reply = reply.unwrap_or_else(|error| panic!("{form:?}: {error}"));
+        assert_eq!((reply.text.as_str(), reply.usage), ("ticks", Some(usage)), "{form:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_says_that_it_failed_has_failed_whatever_its_exit_code() {
+    let bench = bench();
+    let failed = ModelErrorKind::Failed;
+    for (form, printed, code, kind, words) in [
+        (
+            AgentForm::Claude,
+            r#"{"type":"result","subtype":"success","is_error":true,"result":"Overloaded"}"#,
+            0,
+            failed,
+            "it failed: Overloaded",
+        ),
+        (
+            AgentForm::Claude,
+            r#"{"type":"result","subtype":"error_max_turns","is_error":false}"#,
+            0,
+            failed,
+            "error_max_turns",
+        ),
+        (
+            AgentForm::Codex,
+            r#"{"type":"turn.failed","error":{"message":"no quota"}}"#,
+            1,
+            failed,
+            "no quota",
+        ),
+        (
+            AgentForm::Opencode,
+            r#"{"type":"error","error":{"name":"ProviderAuthError","data":{"message":"log in"}}}"#,
+            1,
+            ModelErrorKind::Unauthorised,
+            "log in",
+        ),
+        (AgentForm::Gemini, "", 41, ModelErrorKind::Unauthorised, "exit code 41"),
+        (
+            AgentForm::Text,
+            "half an answer",
+            3,
+            failed,
+            "its last line: half an answer",
+        ),
+        (AgentForm::Text, "", 0, failed, "no answer in the form text"),
+        (
+            AgentForm::Claude,
+            "{\"type\": \"resu",
+            0,
+            failed,
+            "no answer in the form claude",
+        ),
+        (
+            AgentForm::Codex,
+            "[1, 2, \"x\"]",
+            0,
+            failed,
+            "no answer in the form codex",
+        ),
+    ] {
+        std::fs::write(bench.folder.path().join("printed"), printed).unwrap();
+        let error = bench.run(&format!("cat printed; exit {code}"), form).await.unwrap_err();
+        assert_eq!(error.kind, kind, "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    let mut missing = Bench::settings("", AgentForm::Text);
+    missing.command = vec!["no-such-program-anywhere".to_owned()];
+    let error = bench.asked(missing, CancellationToken::new()).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Invalid, "{error}");
+}
+
+#[tokio::test]
+async fn of_a_program_that_was_ended_nobody_knows_what_it_did_e9_12() {
+    let bench = bench();
+    let error = bench.run("kill -s SEGV $$", AgentForm::Text).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Unknown, "{error}");
+    let late = AgentSettings {
+        time_s: Some(1),
+        ..Bench::settings("echo begun >&2; exec sleep 1000", AgentForm::Text)
+    };
+    let error = bench.asked(late, CancellationToken::new()).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Unknown, "{error}");
+    assert!(
+        error.message.contains("longer than 1 s") && error.message.contains("begun"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_program_that_prints_without_end_is_ended() {
+    let bench = bench();
+    let loud = AgentSettings {
+        output_bytes: Some(100_000),
+        ..Bench::settings("echo $$ > pid; exec yes", AgentForm::Text)
+    };
+    let error = bench.asked(loud, CancellationToken::new()).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Unknown, "{error}");
+    assert!(error.message.contains("100000 bytes"), "{error}");
+    is_gone(&bench.line_of("pid").await).await;
+}
+
+#[tokio::test]
+async fn a_program_that_is_stopped_ends_with_all_that_it_started_even_if_it_will_not_e9_11() {
+    let bench = bench();
+    let stop = CancellationToken::new();
+    // It hears nothing of being asked to end, and neither does what it started.
+    let script = "trap '' TERM; sleep 1000 & echo $! > child; echo $$ > pid; while :; do sleep 1000; done";
+    let asked = bench.asked(Bench::settings(script, AgentForm::Text), stop.clone());
+    let stopping = async {
+        let pids = (bench.line_of("pid").await, bench.line_of("child").await);
+        stop.cancel();
+        pids
+    };
+    let (reply, (pid, child)) = tokio::join!(asked, stopping);
+    assert_eq!(reply.unwrap_err().kind, ModelErrorKind::Unknown);
+    is_gone(&pid).await;
+    is_gone(&child).await;
+}
+
+#[tokio::test]
+async fn a_program_that_is_asked_to_end_may_put_things_in_order() {
+    let bench = bench();
+    let stop = CancellationToken::new();
+    let script = "trap 'echo tidy > order; exit 0' TERM; echo $$ > pid; while :; do sleep 0.05; done";
+    let asked = bench.asked(Bench::settings(script, AgentForm::Text), stop.clone());
+    let stopping = async {
+        bench.line_of("pid").await;
+        stop.cancel();
+    };
+    let (reply, ()) = tokio::join!(asked, stopping);
+    assert!(reply.is_err());
+    assert_eq!(bench.line_of("order").await, "tidy");
+}
+
+#[tokio::test]
+async fn what_a_program_leaves_behind_is_ended_with_it() {
+    let bench = bench();
+    let reply = bench
+        .run("sleep 1000 & echo $! > child; echo done", AgentForm::Text)
+        .await;
+    assert_eq!(reply.unwrap().text, "done");
+    is_gone(&bench.line_of("child").await).await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_ends_its_program() {
+    let bench = bench();
+    let settings = Bench::settings("echo $$ > pid; exec sleep 1000", AgentForm::Text);
+    let pid = tokio::select! {
+        reply = bench.asked(settings, CancellationToken::new()) => panic!("{reply:?}"),
+        pid = bench.line_of("pid") => pid,
+    };
+    is_gone(&pid).await;
+}
+
+#[tokio::test]
+async fn a_program_that_reads_nothing_of_a_long_task_answers_as_well() {
+    let bench = bench();
+    let mut request = request();
+    request.messages[1].text = "x".repeat(1_000_000);
+    let settings = Bench::settings("echo done", AgentForm::Text);
+    let program = AgentProgram::new("mender", settings, &bench.environment);
+    let place = Place {
+        folder: Some(bench.folder.path().to_owned()),
+        ..Place::default()
+    };
+    let reply = program.reply_in(&request, &place, &mut |_| {}).await;
+    assert_eq!(reply.unwrap().text, "done");
+    let nowhere = program.reply(&request, &mut |_| {}).await.unwrap_err();
+    assert_eq!(nowhere.kind, ModelErrorKind::Invalid);
+}
+
+#[test]
+fn settings_say_what_is_wrong_with_them() {
+    let read = |text: &str| toml::from_str::<AgentsSection>(text);
+    let good =
+        "[mender]\ncommand = [\"mender\", \"-p\"]\nform = \"codex\"\nprompt = \"argument\"\nenvironment = [\"KEY\"]";
+    let mender = &read(good).unwrap()["mender"];
+    assert_eq!((mender.form, mender.prompt), (AgentForm::Codex, AgentPrompt::Argument));
+    assert_eq!(mender.problem(), None);
+    for (text, part) in [
+        ("command = []", "`command`"),
+        ("command = [\"m\"]\nenvironment = [\"KEY=1\"]", "`environment`"),
+        ("command = [\"m\"]\ntime_s = 0", "`time_s`"),
+        ("command = [\"m\"]\noutput_bytes = 0", "`output_bytes`"),
+        ("command = [\"m\"]\ngrace_s = 16", "`grace_s`"),
+    ] {
+        let problem = read(&format!("[mender]\n{text}")).unwrap()["mender"].problem();
+        assert!(
+            problem.is_some_and(|problem| problem.contains(part)),
+            "{text}: {problem:?}"
+        );
+    }
+    assert!(read("[mender]\ncommand = [\"m\"]\nform = \"other\"").is_err());
+}
