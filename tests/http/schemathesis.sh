@@ -28,13 +28,13 @@ folio run --plan "$folder/plan.json"
 
 (cd "$folder" && exec "$folio" --store "$store" serve --listen 127.0.0.1:0 >"$folder/url") &
 server=$!
-for _ in $(seq 100); do
+for _ in $(seq 600); do
     [ -s "$folder/url" ] && break
     sleep 0.1
 done
 
 # Streams do not end by themselves.
 cd "$folder" && timeout 600 "$tool" --config-file "$here/schemathesis.toml" run "$(cat "$folder/url")openapi.json" \
-    --seed 41 --max-examples 25 --workers 1 --request-timeout 10 --suppress-health-check all --no-color \
+    --seed 41 --max-examples 25 --workers 1 --request-timeout 60 --suppress-health-check all --no-color \
     --checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance \
     --exclude-path-regex '/events$'
