@@ -8,51 +8,56 @@ use serde_json::Value;
 use crate::client::{get, send};
 use crate::house::House;
 
-/// Paths that others rely on, below the space.
-const PATHS: [&str; 43] = [
-    "/observations",
-    "/observations/active",
-    "/observations/{observation}",
-    "/observations/{observation}/archive",
-    "/observations/{observation}/history",
-    "/tool-responses",
-    "/tool-requests/context",
-    "/threads/{thread}/scratchbook",
-    "/threads/{thread}/scratchbook/items",
-    "/threads/{thread}/scratchbook/items/{item}",
-    "/threads/{thread}/scratchbook/items/{item}/complete",
-    "/threads/{thread}/scratchbook/items/{item}/pin",
-    "/threads/{thread}/scratchbook/items/{item}/unpin",
-    "/threads/{thread}/history",
-    "/threads/{thread}/evict",
-    "/blobs/{reference}",
-    "/pages",
-    "/pages/{page}",
-    "/pages/{page}/entries",
-    "/pages/{page}/children",
-    "/pages/{page}/rollup",
-    "/runs",
-    "/runs/{run}",
-    "/runs/{run}/tree",
-    "/runs/{run}/events",
-    "/runs/{run}/plan",
-    "/runs/{run}/cancel",
-    "/runs/{run}/fork",
-    "/runs/{run}/pause",
-    "/runs/{run}/continue",
-    "/runs/{run}/questions",
-    "/questions/{question}/answer",
-    "/approvals/{approval}",
-    "/turns",
-    "/turns/{turn}/end",
-    "/turns/{turn}/trace",
-    "/turns/{turn}/export",
-    "/turns/{turn}/receipts",
-    "/context",
-    "/search",
-    "/goals",
-    "/trace",
-    "/events",
+/// Paths that others rely on, below the space, with what may be done there.
+const PATHS: [(&str, &str); 48] = [
+    ("/observations", "get post"),
+    ("/observations/active", "get"),
+    ("/observations/{observation}", "get patch"),
+    ("/observations/{observation}/archive", "post"),
+    ("/observations/{observation}/history", "get"),
+    ("/tool-responses", "post"),
+    ("/tool-requests/context", "post"),
+    ("/threads/{thread}/scratchbook", "get"),
+    ("/threads/{thread}/scratchbook/items", "get post"),
+    ("/threads/{thread}/scratchbook/items/{item}", "get patch"),
+    ("/threads/{thread}/scratchbook/items/{item}/complete", "post"),
+    ("/threads/{thread}/scratchbook/items/{item}/pin", "post"),
+    ("/threads/{thread}/scratchbook/items/{item}/unpin", "post"),
+    ("/threads/{thread}/history", "get post"),
+    ("/threads/{thread}/evict", "post"),
+    ("/blobs/{reference}", "get"),
+    ("/pages", "get post"),
+    ("/pages/{page}", "get"),
+    ("/pages/{page}/entries", "get post"),
+    ("/pages/{page}/children", "get"),
+    ("/pages/{page}/rollup", "get"),
+    ("/runs", "get post"),
+    ("/runs/{run}", "get"),
+    ("/runs/{run}/tree", "get"),
+    ("/runs/{run}/events", "get"),
+    ("/runs/{run}/plan", "get put"),
+    ("/runs/{run}/cancel", "post"),
+    ("/runs/{run}/fork", "post"),
+    ("/runs/{run}/pause", "post"),
+    ("/runs/{run}/continue", "post"),
+    ("/runs/{run}/questions", "get"),
+    ("/questions/{question}/answer", "post"),
+    ("/approvals/{approval}", "post"),
+    ("/turns", "post"),
+    ("/turns/{turn}/end", "post"),
+    ("/turns/{turn}/trace", "get"),
+    ("/turns/{turn}/export", "get"),
+    ("/turns/{turn}/receipts", "get"),
+    ("/context", "post"),
+    ("/search", "get"),
+    ("/goals", "get"),
+    ("/patterns", "get"),
+    ("/calibration", "get"),
+    ("/trace", "get"),
+    ("/events", "get"),
+    ("/export", "get"),
+    ("/import", "post"),
+    ("/forget", "post"),
 ];
 
 #[test]
@@ -82,11 +87,11 @@ async fn what_is_described_is_there_and_what_others_rely_on_is_described() {
         document["openapi"]
     );
     let paths = document["paths"].as_object().unwrap();
-    for path in PATHS {
-        assert!(
-            paths.contains_key(&format!("/v1/spaces/{{space}}{path}")),
-            "{path} is not described"
-        );
+    for (path, methods) in PATHS {
+        let described = &paths[&format!("/v1/spaces/{{space}}{path}")];
+        for method in methods.split(' ') {
+            assert!(described[method].is_object(), "{method} {path} is not described");
+        }
     }
     for (path, item) in paths {
         let at = path.replace("{space}", "main").replace(['{', '}'], "");

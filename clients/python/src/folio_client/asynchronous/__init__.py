@@ -1,0 +1,7 @@
+"""The client for programs with `asyncio`."""
+
+from .folio import AsyncFolio
+from .run import AsyncRun
+from .scratchbook import AsyncScratchbook
+
+__all__ = ["AsyncFolio", "AsyncRun", "AsyncScratchbook"]

@@ -1,0 +1,139 @@
+"""The scratchbook of one thread: what a model reads before it goes on, and what it writes down meanwhile."""
+
+from typing import Any, Literal, cast
+
+from ..filters import Some, body_of
+from ..shapes import (
+    Conversation,
+    EvictedShape,
+    ListOfScratchItem,
+    SaidShape,
+    ScratchItem,
+    ViewShape,
+    WrittenScratchItem,
+)
+from .wire import AsyncWire, part
+
+
+class AsyncScratchbook:
+    """The scratchbook of one thread. Items are named by their handle (`e4`) or id."""
+
+    def __init__(self, wire: AsyncWire, thread: str) -> None:
+        self.thread = thread
+        self._wire = wire
+        self._path = f"/threads/{part(thread)}"
+
+    async def view(
+        self,
+        *,
+        limit: int | None = None,
+        items: int | None = None,
+        window: int | None = None,
+        model: str | None = None,
+    ) -> ViewShape:
+        """What a model reads of it: `view`, within `limit` tokens, with the receipt of what is shown and left out."""
+        query = {"view_token_limit": limit, "max_rendered_items": items, "window": window, "model": model}
+        return cast(ViewShape, await self._wire.get(f"{self._path}/scratchbook", query))
+
+    async def items(
+        self,
+        *,
+        kind: Some | None = None,
+        status: Some | None = None,
+        tags: Some | None = None,
+        all: bool = False,
+        limit: int | None = None,
+    ) -> ListOfScratchItem:
+        """Its items; archived ones with `all`."""
+        query = {"kind": kind, "status": status, "tags": tags, "all": all or None, "limit": limit}
+        return cast(ListOfScratchItem, await self._wire.get(f"{self._path}/scratchbook/items", query))
+
+    async def item(self, item: str) -> ScratchItem:
+        """One item."""
+        return cast(ScratchItem, await self._wire.get(self._item(item)))
+
+    async def add(
+        self,
+        kind: Literal["note", "todo", "task"],
+        title: str | None = None,
+        *,
+        body: str = "",
+        tags: list[str] | None = None,
+        phase: str | None = None,
+        progress: float | None = None,
+        key: str | None = None,
+    ) -> WrittenScratchItem:
+        """Adds an item: once, however often it is tried. `key` is for who may ask again after a restart of its own."""
+        said = {"kind": kind, "title": title, "body": body, "tags": tags, "phase": phase, "progress": progress}
+        return cast(
+            WrittenScratchItem, await self._wire.post(f"{self._path}/scratchbook/items", body_of(said), key=key)
+        )
+
+    async def update(
+        self,
+        item: str,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+        status: str | None = None,
+        tags: list[str] | None = None,
+        phase: str | None = None,
+        progress: float | None = None,
+        version: int | None = None,
+    ) -> WrittenScratchItem:
+        """Changes what is said. With `version`, only an item that is still at that version (else `Conflict`)."""
+        said = {"title": title, "body": body, "status": status, "tags": tags, "phase": phase, "progress": progress}
+        return cast(
+            WrittenScratchItem, await self._wire.change("PATCH", self._item(item), body_of(said), version=version)
+        )
+
+    async def complete(self, item: str) -> WrittenScratchItem:
+        """It is done."""
+        return cast(WrittenScratchItem, await self._wire.post(f"{self._item(item)}/complete"))
+
+    async def pin(self, item: str) -> WrittenScratchItem:
+        """It stands first in every view."""
+        return cast(WrittenScratchItem, await self._wire.post(f"{self._item(item)}/pin"))
+
+    async def unpin(self, item: str) -> WrittenScratchItem:
+        """It stands where it belongs again."""
+        return cast(WrittenScratchItem, await self._wire.post(f"{self._item(item)}/unpin"))
+
+    async def offload(
+        self,
+        messages: list[Any],
+        *,
+        window: int | None = None,
+        share: float | None = None,
+        keep: int | None = None,
+        summary: int | None = None,
+        model: str | None = None,
+        force: bool = False,
+    ) -> Conversation:
+        """Puts the older ones of `messages` away if they fill too much of the window: `messages` of the answer is what to go
+        on with, and what went is in `history`."""
+        said = {
+            "messages": messages,
+            "window": window,
+            "share": share,
+            "keep": keep,
+            "summary": summary,
+            "model": model,
+        }
+        body = {**body_of(said), "force": force}
+        return cast(Conversation, await self._wire.post(f"{self._path}/history", body))
+
+    async def history(self, first: int | None = None, last: int | None = None) -> SaidShape:
+        """The messages that were put away, by their numbers from 1."""
+        return cast(SaidShape, await self._wire.get(f"{self._path}/history", {"from": first, "to": last}))
+
+    async def evict(
+        self, result: Any, *, limit: int | None = None, tool: str | None = None, model: str | None = None
+    ) -> EvictedShape:
+        """What stands in a prompt for `result`: itself, or if it costs more than `limit` tokens a notice with its beginning and
+        a reference that `blob` reads."""
+        said = body_of({"limit": limit, "tool": tool, "model": model})
+        return cast(EvictedShape, await self._wire.post(f"{self._path}/evict", {**said, "result": result}))
+
+    def _item(self, item: str) -> str:
+        return f"{self._path}/scratchbook/items/{part(item)}"

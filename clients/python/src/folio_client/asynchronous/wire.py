@@ -1,0 +1,139 @@
+"""One request and its answer; one stream and what it tells."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from ..errors import FolioError, Unreachable, error_of
+from ..events import Event, Messages
+from ..filters import query_of
+
+WAIT_FIRST, WAIT_MOST = 0.2, 5.0
+"""Seconds before the second try, and before any."""
+SILENCE_MOST = 45.0
+"""Seconds after which a stream without a sign of life is dead; the server gives one every 15."""
+
+
+class AsyncWire:
+    """Asks a server, and asks again where that is safe."""
+
+    def __init__(self, http: httpx.AsyncClient, base: str, headers: Mapping[str, str], retries: int) -> None:
+        self.http = http
+        self.base = base
+        self.headers = dict(headers)
+        self.retries = retries
+
+    def with_header(self, name: str, value: str) -> "AsyncWire":
+        """The same, saying something more with each request."""
+        return AsyncWire(self.http, self.base, {**self.headers, name: value}, self.retries)
+
+    async def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
+        return (await self.ask("GET", path, query=query)).json()
+
+    async def post(
+        self, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None, key: str | None = None
+    ) -> Any:
+        """Does it once, however often it has to be asked: `key` names the request, a new one if it is not said."""
+        headers = {"Idempotency-Key": key or uuid.uuid4().hex}
+        return (await self.ask("POST", path, query=query, json=body, headers=headers)).json()
+
+    async def change(
+        self, method: str, path: str, body: Any, *, version: int | None, query: Mapping[str, Any] | None = None
+    ) -> Any:
+        headers = {} if version is None else {"If-Match": f'"{version}"'}
+        return (await self.ask(method, path, query=query, json=body, headers=headers)).json()
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        json: Any = None,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """The answer, if it is a success.
+
+        What reads, and what has a key, is asked again after a broken connection and when the server is busy; any other
+        change only if there were too many requests, for then nothing was done.
+        """
+        said = {**self.headers, **(headers or {})}
+        params = httpx.QueryParams(tuple(query_of(query or {})))
+        again = method == "GET" or "Idempotency-Key" in said
+        for tried in range(self.retries + 1):
+            is_last = tried == self.retries
+            try:
+                response = await self.http.request(
+                    method, self.base + path, params=params, json=json, content=content, headers=said
+                )
+            except httpx.TransportError as error:
+                if is_last or not again:
+                    raise unreachable(error) from error
+                await asyncio.sleep(wait_before(tried, None))
+                continue
+            if response.is_success:
+                return response
+            failed = failure_of(response)
+            if is_last or not (response.status_code == 429 or (again and response.status_code == 503)):
+                raise failed
+            await asyncio.sleep(wait_before(tried, getattr(failed, "retry_after", None)))
+        raise AssertionError("the last try returns or raises")
+
+    async def events(self, path: str, after: int | None) -> AsyncIterator[Event]:
+        """What happens, each thing once, over as many connections as it takes, until the server says that nothing follows."""
+        failures = 0
+        while True:
+            try:
+                headers = self.headers if after is None else {**self.headers, "Last-Event-ID": str(after)}
+                timeout = httpx.Timeout(self.http.timeout.connect, read=SILENCE_MOST)
+                async with self.http.stream("GET", self.base + path, headers=headers, timeout=timeout) as response:
+                    if not response.is_success:
+                        await response.aread()
+                        raise failure_of(response)
+                    messages = Messages()
+                    async for piece in response.aiter_bytes():
+                        for event in messages.push(piece):
+                            failures = 0
+                            if event.name == "problem":
+                                raise error_of(int(event.data.get("status", 0)), event.data)
+                            if event.id is not None:
+                                after = event.id
+                            yield event
+                            if event.name == "end":
+                                return
+            except httpx.TransportError as error:
+                if failures >= self.retries:
+                    raise unreachable(error) from error
+            if failures >= self.retries:
+                raise Unreachable("unreachable", "the stream ends again and again")
+            await asyncio.sleep(wait_before(failures, None))
+            failures += 1
+
+
+def wait_before(tried: int, told: float | None) -> float:
+    """Seconds to wait after `tried` tries more than one: what the server says, or twice as long each time."""
+    return min(WAIT_MOST, WAIT_FIRST * 2.0**tried if told is None else told)
+
+
+def failure_of(response: httpx.Response) -> FolioError:
+    """The error that `response` stands for; its body has been read."""
+    try:
+        problem = response.json()
+    except ValueError:
+        problem = None
+    told = response.headers.get("Retry-After", "")
+    return error_of(response.status_code, problem, float(told) if told.isdigit() else None)
+
+
+def unreachable(error: httpx.TransportError) -> Unreachable:
+    return Unreachable("unreachable", f"{type(error).__name__}: {error}")
+
+
+def part(name: str) -> str:
+    """`name` as one part of a path."""
+    return quote(name, safe="")

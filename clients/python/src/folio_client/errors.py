@@ -1,0 +1,83 @@
+"""What can go wrong, sorted by what to do next."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class FolioError(Exception):
+    """A request that was not done. `code` has a page in Folio's `docs/errors`."""
+
+    def __init__(self, code: str, detail: str, *, status: int = 0, problem: Mapping[str, Any] | None = None) -> None:
+        super().__init__(f"{code}: {detail}")
+        self.code = code
+        self.detail = detail
+        self.status = status
+        """The status of the answer; 0 if there was none."""
+        self.problem: dict[str, Any] = dict(problem or {})
+        """All that the server said (RFC 9457)."""
+
+    @property
+    def hints(self) -> list[str]:
+        """What can be done about it."""
+        return list(self.problem.get("hints", []))
+
+
+class Unreachable(FolioError):
+    """Nobody answered, or the connection broke, however often it was tried: code `unreachable`."""
+
+
+class Invalid(FolioError):
+    """The request says what it cannot say (400, 405, 413, 415, 421, 422)."""
+
+
+class Refused(FolioError):
+    """The token is missing, opens nothing, or its role may not (401, 403)."""
+
+
+class NotFound(FolioError):
+    """What was named is not there (404)."""
+
+
+class Conflict(FolioError):
+    """Somebody was quicker, or it is final (409)."""
+
+    @property
+    def current(self) -> dict[str, Any] | None:
+        """What is there now, where the server says so."""
+        return self.problem.get("current")
+
+
+class Busy(FolioError):
+    """Too much is asked, or the store cannot be reached now (429, 503)."""
+
+    def __init__(
+        self,
+        code: str,
+        detail: str,
+        *,
+        status: int = 0,
+        problem: Mapping[str, Any] | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(code, detail, status=status, problem=problem)
+        self.retry_after = retry_after
+        """Seconds after which to try again, where the server says so."""
+
+
+def error_of(status: int, problem: Any, retry_after: float | None = None) -> FolioError:
+    """The error that an answer with `status` and the body `problem` stands for."""
+    said: dict[str, Any] = problem if isinstance(problem, dict) else {}
+    code = str(said.get("code") or f"status_{status}")
+    detail = str(said.get("detail") or said.get("title") or f"the server answered with {status}")
+    if status in (429, 503):
+        return Busy(code, detail, status=status, problem=said, retry_after=retry_after)
+    kind: type[FolioError] = FolioError
+    if status in (401, 403):
+        kind = Refused
+    elif status == 404:
+        kind = NotFound
+    elif status == 409:
+        kind = Conflict
+    elif 400 <= status < 500:
+        kind = Invalid
+    return kind(code, detail, status=status, problem=said)

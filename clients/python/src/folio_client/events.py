@@ -1,0 +1,66 @@
+"""Server-sent events, from bytes."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+MESSAGE_BYTES_MAX = 64 * 1024 * 1024
+"""Bytes of one message, beyond which the stream is not one of Folio's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened."""
+
+    name: str
+    """What: of a run `started`, `finished`, …; `gap` says that the event to go on after is not known, `end` that nothing follows."""
+    data: dict[str, Any] = field(default_factory=dict)
+    """What is new."""
+    id: int | None = None
+    """Its number, to go on after."""
+
+
+class Messages:
+    """Takes a stream apart, however it is cut into pieces."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._name = ""
+        self._id: int | None = None
+        self._data: list[bytes] = []
+        self._bytes = 0
+
+    def push(self, piece: bytes) -> Iterator[Event]:
+        """The events that `piece` completes. Lines end at line feeds alone: other separators may stand within the data.
+
+        :raises ValueError: if it is no stream of Folio's.
+        """
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        if self._bytes + len(self._rest) > MESSAGE_BYTES_MAX:
+            raise ValueError(f"a message of more than {MESSAGE_BYTES_MAX} bytes")
+        for line in lines:
+            event = self._take(line.removesuffix(b"\r"))
+            if event is not None:
+                yield event
+
+    def _take(self, line: bytes) -> Event | None:
+        if not line:
+            return self._complete()
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            self._data.append(value)
+            self._bytes += len(value)
+        elif name == b"event":
+            self._name = value.decode()
+        elif name == b"id":
+            self._id = int(value)
+        return None
+
+    def _complete(self) -> Event | None:
+        data, name, number = self._data, self._name, self._id
+        self._data, self._name, self._id, self._bytes = [], "", None, 0
+        if not data:
+            return None
+        return Event(name=name or "message", data=json.loads(b"\n".join(data)), id=number)

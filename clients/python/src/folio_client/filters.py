@@ -1,0 +1,61 @@
+"""What lists can be asked for, and how it is written in an address."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypedDict
+
+Some: TypeAlias = str | Sequence[str]
+"""One word or several."""
+
+
+class Filters(TypedDict, total=False):
+    """Which observations. All that is said must hold."""
+
+    type: Some
+    status: Some
+    owner: Some
+    tags: Some
+    """All of them."""
+    tags_any: Some
+    """At least one of them."""
+    tags_none: Some
+    """None of them."""
+    context: Mapping[str, str | int | float | bool]
+    """Values in the context by their paths: `{"trip.city": "Paris"}`."""
+    min_confidence: float
+    text: str
+    match: Literal["all", "any"]
+    since: int
+    """Added or changed after this commit: `as_of` of an earlier answer."""
+    order: Literal["newest", "oldest", "priority", "relevance"]
+    limit: int
+    """From 1 to 1000; 10 if it is not said."""
+    cursor: str
+    """`next` of an earlier answer."""
+    include_expired: bool
+    include_superseded: bool
+
+
+def query_of(said: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The query that says `said`: what is None is not said, several values stand one by one."""
+    query: list[tuple[str, str]] = []
+    for name, value in said.items():
+        if value is None:
+            continue
+        if isinstance(value, Mapping):
+            query += [(f"{name}.{path}", _word(one)) for path, one in value.items()]
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            query += [(name, _word(one)) for one in value]
+        else:
+            query.append((name, _word(value)))
+    return query
+
+
+def body_of(said: Mapping[str, Any]) -> dict[str, Any]:
+    """A body of what is said in `said`: what is None is left out."""
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

@@ -1,0 +1,364 @@
+# Made by tools/unasync.py of asynchronous; changed there and nowhere else.
+"""A space of a server: what everybody in it knows, its threads, its runs."""
+
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, Literal, Self, Unpack, cast
+
+import httpx
+
+from .. import shapes
+from ..events import Event
+from ..filters import Filters, Some, body_of
+from .run import Run
+from .scratchbook import Scratchbook
+from .wire import Wire, part
+
+PAGE = 200
+"""Observations that are fetched at once by `each_observation`."""
+
+
+class Folio:
+    """A space of a Folio server (`folio serve`).
+
+    `token` is one of `folio token new`, and needed only where the server listens for others. What is done in a turn says so
+    with `turn` (or `in_turn`). A request that got no answer is tried `retries` times more; nothing is done twice by that.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:7717",
+        *,
+        space: str = "main",
+        token: str | None = None,
+        turn: str | None = None,
+        timeout: float = 30.0,
+        retries: int = 2,
+        http: httpx.Client | None = None,
+    ) -> None:
+        self.space = space
+        headers = body_of({"Authorization": f"Bearer {token}" if token else None, "Folio-Turn": turn})
+        self._http = http or httpx.Client(timeout=timeout)
+        self._root = Wire(self._http, url.rstrip("/"), headers, retries)
+        self._wire = Wire(self._http, f"{url.rstrip('/')}/v1/spaces/{part(space)}", headers, retries)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._http.close()
+
+    def in_turn(self, turn: str) -> "Folio":
+        """The same space over the same connections, from within the turn `t3` or `turn_…`."""
+        other = Folio.__new__(Folio)
+        other.space, other._http = self.space, self._http
+        other._root = self._root.with_header("Folio-Turn", turn)
+        other._wire = self._wire.with_header("Folio-Turn", turn)
+        return other
+
+    def thread(self, thread: str = "main") -> Scratchbook:
+        """The scratchbook of a thread."""
+        return Scratchbook(self._wire, thread)
+
+    def spaces(self) -> shapes.ListOfSpaceShape:
+        """Which space is open to who asks, and in which role."""
+        return cast(shapes.ListOfSpaceShape, self._root.get("/v1/spaces"))
+
+    # ---- the scratch page: observations --------------------------------------------------------------------------
+
+    def observe(
+        self,
+        content: str,
+        *,
+        type: str | None = None,
+        confidence: float | Literal["low", "medium", "high"] | None = None,
+        tags: list[str] | None = None,
+        context: Mapping[str, Any] | None = None,
+        title: str | None = None,
+        ttl_minutes: float | None = None,
+        owner: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        key: str | None = None,
+    ) -> shapes.WrittenObservation:
+        """Notes something that was noticed: once, however often it is tried."""
+        said = {
+            "content": content,
+            "type": type,
+            "confidence": confidence,
+            "tags": tags,
+            "context": context,
+            "title": title,
+            "ttl_minutes": ttl_minutes,
+            "owner": owner,
+            "metadata": metadata,
+        }
+        return cast(shapes.WrittenObservation, self._wire.post("/observations", body_of(said), key=key))
+
+    def observations(self, **filters: Unpack[Filters]) -> shapes.ListOfObservation:
+        """Observations; `next` of the answer is the `cursor` of the next one."""
+        return cast(shapes.ListOfObservation, self._wire.get("/observations", filters))
+
+    def each_observation(self, **filters: Unpack[Filters]) -> Iterator[shapes.Observation]:
+        """Every observation, as memory was at the first."""
+        asked = Filters(**{"limit": PAGE, **filters})
+        while True:
+            page = self.observations(**asked)
+            for observation in page["items"]:
+                yield observation
+            following = page.get("next")
+            if not following:
+                return
+            asked["cursor"] = following
+
+    def active(self, *, limit: int | None = None) -> shapes.ListOfObservation:
+        """Those that matter most now."""
+        return cast(shapes.ListOfObservation, self._wire.get("/observations/active", {"limit": limit}))
+
+    def observation(self, observation: str, *, whole: bool = False) -> shapes.Observation:
+        """One, by its handle (`e42`) or id; with all of a long text if `whole`."""
+        query = {"whole": whole or None}
+        return cast(shapes.Observation, self._wire.get(f"/observations/{part(observation)}", query))
+
+    def update_observation(
+        self, observation: str, *, version: int | None = None, **fields: Unpack[shapes.ObservationPatch]
+    ) -> shapes.WrittenObservation:
+        """Changes what is said. With `version`, only one that is still at that version (else `Conflict`)."""
+        path = f"/observations/{part(observation)}"
+        return cast(shapes.WrittenObservation, self._wire.change("PATCH", path, fields, version=version))
+
+    def archive_observation(self, observation: str, *, reason: str | None = None) -> shapes.WrittenObservation:
+        """It is of no use any more."""
+        path = f"/observations/{part(observation)}/archive"
+        return cast(shapes.WrittenObservation, self._wire.post(path, body_of({"reason": reason})))
+
+    def observation_history(self, observation: str) -> shapes.ListOfVersionShape:
+        """What became of it."""
+        return cast(shapes.ListOfVersionShape, self._wire.get(f"/observations/{part(observation)}/history"))
+
+    # ---- tools --------------------------------------------------------------------------------------------------------
+
+    def ingest(
+        self,
+        response: Mapping[str, Any],
+        *,
+        tool: str | None = None,
+        call: str | None = None,
+        thread: str | None = None,
+    ) -> shapes.TakenIn:
+        """Takes in what a tool answered, item by item: `stored`, `rejected` and `warnings`."""
+        query = {"tool": tool, "call": call, "thread": thread}
+        return cast(shapes.TakenIn, self._wire.post("/tool-responses", dict(response), query=query))
+
+    def tool_context(
+        self, request: Mapping[str, Any], *, tool: str | None = None, thread: str | None = None
+    ) -> shapes.Seen:
+        """What of the scratch page a tool asks to see."""
+        query = {"tool": tool, "thread": thread}
+        return cast(shapes.Seen, self._wire.post("/tool-requests/context", dict(request), query=query))
+
+    def blob(
+        self,
+        ref: str,
+        *,
+        first: int | None = None,
+        to: int | None = None,
+        lines: str | None = None,
+        search: str | None = None,
+    ) -> shapes.PassageShape:
+        """A part of a large result, by bytes, by lines (`10:20`), or the lines with some text."""
+        query = {"from": first, "to": to, "lines": lines, "search": search}
+        return cast(shapes.PassageShape, self._wire.get(f"/blobs/{part(ref)}", query))
+
+    # ---- prompts and turns --------------------------------------------------------------------------------------------
+
+    def context(
+        self,
+        *,
+        prompt: str = "",
+        thread: str | None = None,
+        budget: int | None = None,
+        turn: str | None = None,
+        model: str | None = None,
+        sections: list[str] | Mapping[str, int] | None = None,
+    ) -> shapes.ContextShape:
+        """What of memory goes into a prompt, within `budget` tokens, with its receipt."""
+        said = {"thread": thread, "budget": budget, "turn": turn, "model": model, "sections": sections}
+        return cast(shapes.ContextShape, self._wire.post("/context", {"prompt": prompt, **body_of(said)}))
+
+    def begin_turn(
+        self, input: str = "", *, thread: str | None = None, budget: int | None = None, background: bool = False
+    ) -> shapes.BegunShape:
+        """Begins a turn: `question` says what to ask first, `order` what comes first, `context` what goes into the prompt."""
+        said = body_of({"thread": thread, "budget": budget})
+        body = {"input": input, "background": background, **said}
+        return cast(shapes.BegunShape, self._wire.post("/turns", body))
+
+    def end_turn(self, turn: str) -> shapes.EndedShape:
+        """Ends it: goals are settled, patterns learned, what is resolved is archived."""
+        return cast(shapes.EndedShape, self._wire.post(f"/turns/{part(turn)}/end", {}))
+
+    def turns(
+        self, *, thread: str | None = None, open: bool = False, limit: int | None = None
+    ) -> shapes.ListOfTurnShape:
+        """The turns, the newest first."""
+        query = {"thread": thread, "open": open or None, "limit": limit}
+        return cast(shapes.ListOfTurnShape, self._wire.get("/turns", query))
+
+    def trace(
+        self,
+        *,
+        turn: str | None = None,
+        run: str | None = None,
+        entry: str | None = None,
+        component: str | None = None,
+        since: int | None = None,
+        limit: int | None = None,
+    ) -> shapes.ListOfTraceLine:
+        """What was done, by whom, and which entries it used."""
+        query = {"turn": turn, "run": run, "entry": entry, "component": component, "since": since, "limit": limit}
+        return cast(shapes.ListOfTraceLine, self._wire.get("/trace", query))
+
+    # ---- all of memory ------------------------------------------------------------------------------------------------
+
+    def search(
+        self,
+        text: str,
+        *,
+        match: Literal["all", "any"] | None = None,
+        kind: Some | None = None,
+        tags: Some | None = None,
+        thread: str | None = None,
+        all: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> shapes.ListOfFound:
+        """What has these words, the best match first."""
+        query = {
+            "text": text,
+            "match": match,
+            "kind": kind,
+            "tags": tags,
+            "thread": thread,
+            "all": all or None,
+            "limit": limit,
+            "cursor": cursor,
+        }
+        return cast(shapes.ListOfFound, self._wire.get("/search", query))
+
+    def goals(self, *, thread: str | None = None, all: bool = False) -> shapes.ListOfGoalShape:
+        """Goals and pending actions."""
+        return cast(shapes.ListOfGoalShape, self._wire.get("/goals", {"thread": thread, "all": all or None}))
+
+    def patterns(self, *, limit: int | None = None) -> shapes.ListOfObservation:
+        """What was learned from many turns."""
+        return cast(shapes.ListOfObservation, self._wire.get("/patterns", {"limit": limit}))
+
+    def pages(
+        self, *, run: str | None = None, role: Some | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> shapes.ListOfPageShape:
+        """The pages."""
+        query = {"run": run, "role": role, "limit": limit, "cursor": cursor}
+        return cast(shapes.ListOfPageShape, self._wire.get("/pages", query))
+
+    def page(self, page: str) -> shapes.PageShape:
+        """One page, by its handle (`p7`) or id."""
+        return cast(shapes.PageShape, self._wire.get(f"/pages/{part(page)}"))
+
+    def page_markdown(self, page: str) -> str:
+        """A page as people read it."""
+        return (self._wire.ask("GET", f"/pages/{part(page)}.md")).text
+
+    def add_page(
+        self, title: str, *, parent: str | None = None, role: str | None = None, tags: list[str] | None = None
+    ) -> shapes.PageShape:
+        """Makes a page."""
+        body = body_of({"title": title, "parent": parent, "role": role, "tags": tags})
+        return cast(shapes.PageShape, self._wire.post("/pages", body))
+
+    def entries(
+        self, page: str, *, tail: int | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> shapes.ListOfEntryShape:
+        """What stands on a page; the last `tail` of it."""
+        query = {"tail": tail, "limit": limit, "cursor": cursor}
+        return cast(shapes.ListOfEntryShape, self._wire.get(f"/pages/{part(page)}/entries", query))
+
+    def append(
+        self, page: str, body: str, *, title: str | None = None, tags: list[str] | None = None, key: str | None = None
+    ) -> shapes.WrittenEntryShape:
+        """Adds to a page."""
+        said = body_of({"body": body, "title": title, "tags": tags})
+        return cast(shapes.WrittenEntryShape, self._wire.post(f"/pages/{part(page)}/entries", said, key=key))
+
+    def rollup(self, page: str, *, budget: int | None = None, model: str | None = None) -> shapes.RollupShape:
+        """What the pages below a page have come to, within `budget` tokens."""
+        query = {"budget": budget, "model": model}
+        return cast(shapes.RollupShape, self._wire.get(f"/pages/{part(page)}/rollup", query))
+
+    def events(self, *, after: int | None = None) -> Iterator[Event]:
+        """What is committed to the space, each commit once: after the commit `after`, or from now on. Has no end."""
+        if after is None:
+            after = (self.observations(limit=1))["as_of"]
+        for event in self._wire.events("/events", after):
+            yield event
+
+    def export(self) -> bytes:
+        """The whole space as lines of JSON."""
+        return (self._wire.ask("GET", "/export")).content
+
+    def import_(
+        self,
+        lines: bytes,
+        *,
+        form: Literal["folio", "colony"] = "folio",
+        thread: str | None = None,
+        dry_run: bool = False,
+    ) -> shapes.Received:
+        """Brings in what an export gave, or the file of a scratchbook: once, however often."""
+        kind = "application/x-ndjson" if form == "folio" else "application/json"
+        query = {"from": form, "thread": thread, "dry_run": dry_run or None}
+        response = self._wire.ask("POST", "/import", query=query, content=lines, headers={"Content-Type": kind})
+        return cast(shapes.Received, response.json())
+
+    # ---- runs ---------------------------------------------------------------------------------------------------------
+
+    def start(
+        self,
+        plan: Mapping[str, Any] | str | None = None,
+        *,
+        goal: str | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        thread: str | None = None,
+        key: str | None = None,
+    ) -> Run:
+        """Has a plan carried out (a document, or YAML or JSON as text), or a goal by the server's model: once, however often it
+        is tried. It goes on whether anybody watches or not."""
+        said = body_of({"plan": plan, "goal": goal, "inputs": inputs, "thread": thread})
+        made = cast(shapes.RunInFull, self._wire.post("/runs", said, key=key))
+        return self.run(made["handle"])
+
+    def run(self, run: str) -> Run:
+        """A run, by its handle (`r3`) or id."""
+        return Run(self._wire, run)
+
+    def runs(
+        self, *, status: Some | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> shapes.ListOfRunShape:
+        """The runs, the newest first."""
+        query = {"status": status, "limit": limit, "cursor": cursor}
+        return cast(shapes.ListOfRunShape, self._wire.get("/runs", query))
+
+    def answer(self, question: str, answer: str) -> shapes.RunInFull:
+        """Answers what a run asks."""
+        path = f"/questions/{part(question)}/answer"
+        return cast(shapes.RunInFull, self._wire.post(path, {"answer": answer}))
+
+    def decide(self, approval: str, *, approve: bool, reason: str = "") -> shapes.RunInFull:
+        """Says yes or no to what a run may not do by itself."""
+        body = {"approve": approve, "reason": reason}
+        return cast(shapes.RunInFull, self._wire.post(f"/approvals/{part(approval)}", body))

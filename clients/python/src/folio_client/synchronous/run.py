@@ -1,0 +1,95 @@
+# Made by tools/unasync.py of asynchronous; changed there and nowhere else.
+"""One run: a plan or a goal that the server carries out."""
+
+import time
+from collections.abc import Iterator
+from typing import Any, cast
+
+from ..events import Event
+from ..filters import body_of
+from ..shapes import (
+    EditedShape,
+    ListOfQuestionShape,
+    NodeInFull,
+    PlanShape,
+    RunInFull,
+    TreeShape,
+)
+from .wire import Wire, part
+
+LOOK_FIRST, LOOK_MOST = 0.02, 1.0
+"""Seconds between two looks at a run that is waited for."""
+
+
+class Run:
+    """A run, by its handle (`r3`) or id."""
+
+    def __init__(self, wire: Wire, run: str) -> None:
+        self.run = run
+        self._wire = wire
+        self._path = f"/runs/{part(run)}"
+
+    def get(self) -> RunInFull:
+        """How it stands, and its result once it has ended."""
+        return cast(RunInFull, self._wire.get(self._path))
+
+    def tree(self) -> TreeShape:
+        """All its nodes."""
+        return cast(TreeShape, self._wire.get(f"{self._path}/tree"))
+
+    def node(self, node: str) -> NodeInFull:
+        """One node with its result and evidence."""
+        return cast(NodeInFull, self._wire.get(f"{self._path}/nodes/{part(node)}"))
+
+    def events(self, *, after: int = 0) -> Iterator[Event]:
+        """What happens in it, from the event `after` on, each event once, to the last one, which is called `end`."""
+        return self._wire.events(f"{self._path}/events", after)
+
+    def wait(self, *, timeout: float | None = None) -> RunInFull:
+        """How it stands when it has ended.
+
+        :raises TimeoutError: after `timeout` seconds.
+        """
+        until = None if timeout is None else time.monotonic() + timeout
+        pause = LOOK_FIRST
+        while True:
+            run = self.get()
+            if run.get("finished_at"):
+                return run
+            if until is not None and time.monotonic() >= until:
+                raise TimeoutError(f"{self.run} has not ended after {timeout} s")
+            time.sleep(pause)
+            pause = min(LOOK_MOST, pause * 1.5)
+
+    def cancel(self, node: str | None = None) -> RunInFull:
+        """Ends it, or one node of it."""
+        return cast(RunInFull, self._wire.post(f"{self._path}/cancel", body_of({"node": node})))
+
+    def pause(self, node: str | None = None) -> RunInFull:
+        """Nothing new begins until `go_on`."""
+        return cast(RunInFull, self._wire.post(f"{self._path}/pause", body_of({"node": node})))
+
+    def go_on(self, node: str | None = None) -> RunInFull:
+        """What was paused goes on."""
+        return cast(RunInFull, self._wire.post(f"{self._path}/continue", body_of({"node": node})))
+
+    def fork(self, at: str, *, paused: bool = False) -> RunInFull:
+        """Begins another run from where this one stood when `at` was about to begin."""
+        return cast(RunInFull, self._wire.post(f"{self._path}/fork", {"at": at, "paused": paused}))
+
+    def plan(self, *, node: str | None = None) -> PlanShape:
+        """Its plan as it stands, as markdown and as steps."""
+        return cast(PlanShape, self._wire.get(f"{self._path}/plan", {"node": node}))
+
+    def edit_plan(
+        self, plan: dict[str, Any] | list[Any], *, version: int, node: str | None = None
+    ) -> EditedShape:
+        """Puts `plan` in the place of the one at `version`; steps that have begun stay as they are."""
+        query = {"node": node}
+        return cast(
+            EditedShape, self._wire.change("PUT", f"{self._path}/plan", plan, version=version, query=query)
+        )
+
+    def questions(self) -> ListOfQuestionShape:
+        """What it waits for people to answer."""
+        return cast(ListOfQuestionShape, self._wire.get(f"{self._path}/questions"))

@@ -1,0 +1,64 @@
+"""The examples, against a real server."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folio_client import Folio
+
+
+def test_the_plain_agent_goes_on_where_it_was(url: str, folio: Folio, examples: Path, tmp_path: Path) -> None:
+    for number in range(4):
+        (tmp_path / f"m{number}.py").write_text("x = 1\n" + "y" * (130 if number == 2 else 1) + "\n")
+
+    def start(steps: int) -> str:
+        command = [sys.executable, str(examples / "plain_agent.py"), "--url", url, "--folder", str(tmp_path)]
+        return subprocess.run([*command, "--steps", str(steps)], check=True, capture_output=True, text=True).stderr
+
+    assert start(3) == "2 tasks left\n"
+    assert start(1) == "1 tasks left\n"
+    assert start(9) == "0 tasks left\n"
+    tasks = folio.thread("review").items(kind="task")["items"]
+    assert {(task["title"], task["status"]) for task in tasks} == {(f"Review m{n}.py", "done") for n in range(4)}
+    found = folio.observations(tags="review")["items"]
+    assert [one["content"] for one in found] == ["m2.py has 1 lines of more than 120 characters"]
+
+
+def test_the_langgraph_agent_keeps_what_it_writes_down(folio: Folio, examples: Path) -> None:
+    pytest.importorskip("langgraph")
+    import langgraph_agent
+    from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
+    from langchain_core.messages import AIMessage, BaseMessage
+    from langchain_core.outputs import ChatResult
+
+    read: list[str] = []
+
+    class Scripted(FakeMessagesListChatModel):
+        def bind_tools(self, tools: Any, **_: Any) -> Any:
+            assert [one.name for one in tools] == ["scratch_add", "scratch_complete", "scratch_read"]
+            return self
+
+        def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+            read.append(messages[0].text)
+            return super()._generate(messages, *args, **kwargs)
+
+    def calls(name: str, **args: Any) -> AIMessage:
+        return AIMessage("", tool_calls=[{"name": name, "args": args, "id": f"c{len(read)}{name}"}])
+
+    def says(thread: str, *replies: AIMessage) -> str:
+        model = Scripted(responses=list(replies))
+        graph = langgraph_agent.agent(folio, thread, model)
+        return str(graph.invoke({"messages": [("user", "Go on")]})["messages"][-1].text)
+
+    added = calls("scratch_add", kind="task", title="Measure the office")
+    assert says("move", added, AIMessage("Noted.")) == "Noted."
+    assert "Measure the office" not in read[0]
+    assert "Measure the office" in read[1]
+    handle = folio.thread("move").items()["items"][0]["handle"]
+    wrong = calls("scratch_complete", handle="e99999")
+    assert says("move", wrong, calls("scratch_complete", handle=handle), AIMessage("Done.")) == "Done."
+    assert "Measure the office" in read[2], "what an earlier conversation wrote down"
+    assert folio.thread("move").item(handle)["status"] == "done"

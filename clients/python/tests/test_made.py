@@ -1,0 +1,14 @@
+"""What is made of something else is as that says."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOLS = Path(__file__).parent.parent / "tools"
+
+
+@pytest.mark.parametrize("tool", ["shapes.py", "unasync.py"])
+def test_what_is_made_is_up_to_date(tool: str) -> None:
+    subprocess.run([sys.executable, str(TOOLS / tool), "--check"], check=True)

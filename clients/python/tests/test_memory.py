@@ -1,0 +1,137 @@
+"""Observations, scratchbooks, turns and pages, against a real server."""
+
+import asyncio
+
+import pytest
+
+from folio_client import AsyncFolio, Conflict, Folio, Invalid, NotFound
+
+
+def test_what_is_noticed_is_found_by_all_that_was_said(folio: Folio) -> None:
+    made = folio.observe(
+        "Prefers aisle seats",
+        type="contextual_insight",
+        confidence=0.8,
+        tags=["travel"],
+        context={"trip": {"city": "Paris"}},
+    )
+    found = folio.observations(
+        tags="travel", context={"trip.city": "Paris"}, min_confidence=0.5, type=["contextual_insight"]
+    )
+    assert [one["handle"] for one in found["items"]] == [made["handle"]]
+    assert found["total"] == 1
+    assert folio.observations(tags=["travel", "none"])["items"] == []
+    assert folio.observation(made["observation_id"])["content"] == "Prefers aisle seats"
+    assert folio.search("AISLE")["items"][0]["handle"] == made["handle"]
+
+
+def test_all_pages_of_a_list_are_read(folio: Folio) -> None:
+    for number in range(7):
+        folio.observe(f"number {number}", tags=["many"])
+    all_of_them = [one["content"] for one in folio.each_observation(tags="many", order="oldest", limit=3)]
+    assert all_of_them == [f"number {number}" for number in range(7)]
+
+
+def test_a_change_with_an_old_version_is_a_conflict_that_says_what_is_there(folio: Folio) -> None:
+    made = folio.observe("first")
+    changed = folio.update_observation(made["handle"], version=made["version"], content="second")
+    assert changed["version"] == made["version"] + 1
+    with pytest.raises(Conflict) as caught:
+        folio.update_observation(made["handle"], version=made["version"], content="third")
+    assert caught.value.code == "stale_version"
+    assert caught.value.current is not None
+    assert caught.value.current["content"] == "second"
+
+
+def test_errors_have_their_code_and_hints(folio: Folio, url: str) -> None:
+    with pytest.raises(NotFound, match="e99999") as missing:
+        folio.observation("e99999")
+    assert (missing.value.code, missing.value.status) == ("not_found", 404)
+    with pytest.raises(Invalid) as wrong:
+        folio.start({"steps": [{"id": "A b", "do": {"tool": "none"}}]})
+    assert wrong.value.code == "plan_invalid"
+    assert len(wrong.value.problem["errors"]) >= 2
+    with Folio(url, space="other") as other, pytest.raises(NotFound) as elsewhere:
+        other.observations()
+    assert elsewhere.value.code == "space_not_served"
+
+
+def test_a_key_makes_the_second_time_harmless(folio: Folio) -> None:
+    first = folio.observe("once", key="k1", tags=["once"])
+    second = folio.observe("once", key="k1", tags=["once"])
+    assert second["observation_id"] == first["observation_id"]
+    assert second.get("replayed") is True
+    assert folio.observations(tags="once")["total"] == 1
+
+
+def test_a_scratchbook_is_read_within_its_limit_and_changed(folio: Folio) -> None:
+    book = folio.thread("a trip/2026")
+    flight = book.add("task", "Book the flight", tags=["urgent"])
+    book.add("note", "Aisle", body="prefers aisle seats")
+    pinned = book.pin(book.add("todo", "Pack")["handle"])
+    assert pinned["pinned"]
+    seen = book.view(limit=200)
+    assert seen["tokens"] <= 200
+    assert seen["view"].index("Pack") < seen["view"].index("Book the flight")
+    book.update(flight["handle"], progress=0.5, phase="search", version=flight["version"])
+    assert book.complete(flight["handle"])["status"] == "done"
+    book.unpin(pinned["handle"])
+    left = book.items(status="open")["items"]
+    assert [(item["title"], item["pinned"]) for item in left] == [("Pack", False)]
+    assert folio.thread("another").items()["items"] == []
+
+
+def test_conversations_and_large_results_are_put_away_and_read_again(folio: Folio) -> None:
+    book = folio.thread("talk")
+    messages = [{"role": "user" if n % 2 == 0 else "assistant", "content": f"message {n}"} for n in range(20)]
+    kept = book.offload(messages, keep=4, force=True)
+    assert kept["receipt"]["offloaded"] == 16
+    assert len(kept["messages"]) < len(messages)
+    assert book.history(3, 4)["messages"][0]["message"]["content"] == "message 2"
+    large = book.evict("\n".join(f"line {n}" for n in range(5000)), limit=100, tool="list")
+    assert large["tokens"] <= 100
+    ref = large.get("ref")
+    assert ref is not None
+    assert folio.blob(ref, lines="10:11").get("text") == "line 9\nline 10\n"
+
+
+def test_what_is_done_in_a_turn_belongs_to_it(folio: Folio) -> None:
+    turn = folio.begin_turn("Look at the seats", thread="trip", budget=300)
+    made = folio.in_turn(turn["handle"]).observe("seen in a turn")
+    assert made["source"].get("turn_id") == turn["turn_id"]
+    assert folio.context(prompt="seats", thread="trip", budget=400)["tokens"] <= 400
+    assert folio.end_turn(turn["handle"]).get("ended_at")
+    assert any(line["operation"] for line in folio.trace(turn=turn["handle"])["items"])
+
+
+def test_what_a_tool_answers_is_taken_in_item_by_item(folio: Folio) -> None:
+    answer = {"tool_id": "scan", "status": "ok", "observations": [{"content": "one"}, {"content": ""}]}
+    taken = folio.ingest(answer, tool="scan", call="c1")
+    assert ([one["content"] for one in taken["stored"]], len(taken["rejected"])) == (["one"], 1)
+
+
+def test_pages_have_entries_and_markdown(folio: Folio) -> None:
+    page = folio.add_page("Notes of the house")
+    folio.append(page["handle"], "The first line", title="One")
+    assert [entry["body"] for entry in folio.entries(page["handle"])["items"]] == ["The first line"]
+    assert "# Notes of the house" in folio.page_markdown(page["handle"])
+
+
+def test_an_export_brought_in_again_adds_nothing(folio: Folio) -> None:
+    folio.observe("kept")
+    received = folio.import_(folio.export())
+    assert (received["entries"], received["refused"]) == (0, 0)
+    assert received["present"] > 0
+
+
+def test_the_same_without_waiting(url: str) -> None:
+    async def many() -> tuple[int, str]:
+        async with AsyncFolio(url) as folio:
+            await asyncio.gather(*(folio.observe(f"at once {n}", tags=["at-once"]) for n in range(20)))
+            seen = [one async for one in folio.each_observation(tags="at-once", limit=6)]
+            book = folio.thread("async")
+            item = await book.add("todo", "Call back")
+            await book.complete(item["handle"])
+            return len({one["handle"] for one in seen}), (await book.item(item["handle"]))["status"]
+
+    assert asyncio.run(many()) == (20, "done")

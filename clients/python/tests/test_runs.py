@@ -1,0 +1,68 @@
+"""Runs and what they tell, against a real server."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from folio_client import AsyncFolio, Folio
+
+PLAN: dict[str, Any] = {
+    "title": "Three",
+    "inputs": {"n": {"type": "integer"}},
+    "steps": [
+        {"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": "{{ inputs.n }}"}}},
+        {"id": "b", "do": {"tool": "text", "args": {"op": "echo", "value": "{{ results.a }}"}}},
+    ],
+}
+
+
+def test_a_run_tells_each_event_once_and_its_end(folio: Folio) -> None:
+    run = folio.start(PLAN, inputs={"n": 3}, thread="t", key="three")
+    events = list(run.events())
+    assert events[-1].name == "end"
+    assert events[-1].data["status"] == "ok"
+    assert [event.id for event in events[:-1]] == list(range(1, len(events)))
+    assert run.wait(timeout=10)["status"] == "ok"
+    tree = run.tree()
+    assert tree["last_event_id"] == len(events) - 1
+    again = list(run.events(after=3))
+    assert [event.id for event in again[:-1]] == list(range(4, len(events)))
+    assert folio.start(PLAN, inputs={"n": 3}, thread="t", key="three").run == run.run
+
+
+def test_an_event_that_is_not_known_is_a_gap(folio: Folio) -> None:
+    run = folio.start(PLAN, inputs={"n": 1})
+    run.wait(timeout=10)
+    names = [event.name for event in run.events(after=10_000)]
+    assert names[0] == "gap"
+    assert names[-1] == "end"
+
+
+def test_a_run_is_paused_goes_on_and_is_cancelled(folio: Folio) -> None:
+    slow = {"steps": [{"id": "a", "do": {"tool": "wait", "args": {"ms": 30_000}}}]}
+    run = folio.start(slow)
+    run.pause()
+    run.go_on()
+    with pytest.raises(TimeoutError):
+        run.wait(timeout=0.05)
+    run.cancel()
+    assert run.wait(timeout=10)["status"] == "cancelled"
+    assert run.run in [one["handle"] for one in folio.runs(status="cancelled")["items"]]
+    assert "a" in run.plan()["markdown"]
+
+
+def test_what_happens_in_a_space_is_told_as_it_happens(url: str) -> None:
+    async def watch() -> list[int | None]:
+        async with AsyncFolio(url) as folio:
+            before = (await folio.observations(limit=1))["as_of"]
+            writing = asyncio.gather(*(folio.observe(f"news {n}") for n in range(5)))
+            seen: list[int | None] = []
+            async for event in folio.events(after=before):
+                seen.append(event.id)
+                if len(seen) == 5:
+                    break
+            await writing
+            return [id and id - before for id in seen]
+
+    assert asyncio.run(asyncio.wait_for(watch(), 30)) == [1, 2, 3, 4, 5]

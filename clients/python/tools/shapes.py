@@ -1,0 +1,134 @@
+"""Makes `src/folio_client/shapes.py` of `docs/openapi.json`, so that no type of this client is written by hand.
+
+python tools/shapes.py           # writes it
+python tools/shapes.py --check   # fails if it is not what would be written
+"""
+
+import json
+import keyword
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+DESCRIPTION = HERE.parents[2] / "docs" / "openapi.json"
+TARGET = HERE.parent / "src" / "folio_client" / "shapes.py"
+
+HEAD = '''"""The shapes of what Folio takes and gives, as `docs/openapi.json` has them.
+
+Made by `tools/shapes.py`; changed there and nowhere else.
+"""
+
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
+
+'''
+
+Schema = dict[str, Any]
+
+
+def type_of(schema: Schema | bool) -> str:
+    """The type of a value that `schema` describes."""
+    if isinstance(schema, bool):
+        return "Any"
+    if "$ref" in schema:
+        return f'"{schema["$ref"].rsplit("/", 1)[-1]}"'
+    if "enum" in schema:
+        return f"Literal[{', '.join(repr(value) for value in schema['enum'])}]"
+    if "const" in schema:
+        return f"Literal[{schema['const']!r}]"
+    for way in ("anyOf", "oneOf"):
+        if way in schema:
+            return union(type_of(one) for one in schema[way])
+    kinds = schema.get("type")
+    if isinstance(kinds, list):
+        return union(type_of({**schema, "type": kind}) for kind in kinds)
+    match kinds:
+        case "array":
+            return f"list[{type_of(schema.get('items', True))}]"
+        case "object":
+            return f"dict[str, {type_of(schema.get('additionalProperties', True))}]"
+        case "string":
+            return "str"
+        case "integer":
+            return "int"
+        case "number":
+            return "float"
+        case "boolean":
+            return "bool"
+        case "null":
+            return "None"
+    return "Any"
+
+
+def union(types: Any) -> str:
+    """One of `types`. A name stands in quotes as a whole, because it may be defined further down."""
+    names = list(dict.fromkeys(types))
+    joined = " | ".join(name.strip('"') for name in names)
+    return f'"{joined}"' if any(name.startswith('"') for name in names) else joined
+
+
+def is_structure(schema: Schema) -> bool:
+    return bool(schema.get("properties"))
+
+
+def comment(text: str, indent: str) -> list[str]:
+    """`text` as comment lines."""
+    return textwrap.wrap(" ".join(text.split()), 118, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# ")
+
+
+def structure(name: str, schema: Schema) -> list[str]:
+    """A class with the fields of an object."""
+    required = set(schema.get("required", []))
+    lines = [f"class {name}(TypedDict):"]
+    about = schema.get("description", "").strip() or name
+    lines += textwrap.wrap(f'"""{" ".join(about.split())}"""', 116, initial_indent="    ", subsequent_indent="    ")
+    lines.append("")
+    for field, of in schema["properties"].items():
+        if isinstance(of, dict) and of.get("description"):
+            lines += comment(of["description"], "    ")
+        kind = type_of(of)
+        lines.append(f"    {field}: {kind if field in required else f'NotRequired[{kind}]'}")
+    return lines
+
+
+def functional(name: str, schema: Schema) -> list[str]:
+    """The same where a field is called as a word of the language."""
+    required = set(schema.get("required", []))
+    lines = [f"{name} = TypedDict(", f'    "{name}",', "    {"]
+    for field, of in schema["properties"].items():
+        kind = type_of(of)
+        lines.append(f'        "{field}": {kind if field in required else f"NotRequired[{kind}]"},')
+    return [*lines, "    },", ")"]
+
+
+def module(document: Schema) -> str:
+    """The whole module."""
+    parts = []
+    for name, schema in sorted(document["components"]["schemas"].items()):
+        if not is_structure(schema):
+            about = comment(schema.get("description", ""), "")
+            parts.append("\n".join([*about, f"{name}: TypeAlias = {type_of(schema)}"]))
+        elif any(keyword.iskeyword(field) for field in schema["properties"]):
+            parts.append("\n".join([*comment(schema.get("description", ""), ""), *functional(name, schema)]))
+        else:
+            parts.append("\n".join(structure(name, schema)))
+    return HEAD + "\n" + "\n\n\n".join(parts) + "\n"
+
+
+def main() -> int:
+    wanted = module(json.loads(DESCRIPTION.read_text(encoding="utf-8")))
+    if "--check" in sys.argv[1:]:
+        if TARGET.read_text(encoding="utf-8") != wanted:
+            print(
+                f"{TARGET.name} is not what docs/openapi.json says: python clients/python/tools/shapes.py",
+                file=sys.stderr,
+            )
+            return 1
+        return 0
+    TARGET.write_text(wanted, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
