@@ -2,11 +2,9 @@
 //!
 //! - `settings`: how a program is named and started
 //! - `prompt`: what it is told
-//! - `process`: the program at work: in a process group of its own, within limits, and never longer than whoever started it
 //! - `events`: from what it prints to its answer
 
 mod events;
-mod process;
 mod prompt;
 mod settings;
 
@@ -14,16 +12,18 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use async_trait::async_trait;
+use folio_process::{Ended, ProcessError, Program, Tail, Whole};
 
 pub use events::AgentForm;
 pub use settings::{AgentPrompt, AgentSettings, AgentsSection};
 
 use crate::error::{ModelError, ModelErrorKind};
 use crate::model::{Delta, Model, Place, Reply, Request, StopCause};
-use process::{Ended, Started};
 
 /// Characters of the last line that a program printed, in the words of its failure.
 const LAST_LINE_CHARS: usize = 200;
+/// Bytes of what it prints to standard error that are kept, from the end.
+const ERROR_BYTES: usize = 16 * 1024;
 
 /// An agent program that can be asked. Nothing of it is started before.
 #[derive(Debug, Clone)]
@@ -55,8 +55,19 @@ impl AgentProgram {
         }
     }
 
+    /// Why nothing is known of how it ended: what never began did nothing.
+    fn not_run(&self, error: &ProcessError) -> ModelError {
+        match error {
+            ProcessError::NotStarted { .. } => {
+                let message = format!("it was not started: {error}; put `command` right");
+                self.error(ModelErrorKind::Invalid, message)
+            }
+            _ => self.error(ModelErrorKind::Unknown, error.to_string()),
+        }
+    }
+
     /// The command line and the text for standard input.
-    fn start<'s>(&'s self, prompt: String, folder: &'s Path) -> Result<Started<'s>, ModelError> {
+    fn start(&self, prompt: String, folder: &Path) -> Result<(Program, String), ModelError> {
         let Some((program, arguments)) = self.settings.command.split_first() else {
             return Err(self.error(ModelErrorKind::Invalid, "its command is empty"));
         };
@@ -68,14 +79,13 @@ impl AgentProgram {
                 String::new()
             }
         };
-        Ok(Started {
-            program,
-            arguments,
-            environment: &self.environment,
-            folder,
-            input,
-            limits: self.settings.limits(),
-        })
+        let program = Program {
+            name: program.clone(),
+            args: arguments,
+            folder: folder.to_owned(),
+            environment: self.environment.clone(),
+        };
+        Ok((program, input))
     }
 }
 
@@ -102,37 +112,37 @@ impl Model for AgentProgram {
         let Some(folder) = &place.folder else {
             return Err(self.error(ModelErrorKind::Invalid, "there is no folder that it may work in"));
         };
-        let started = self.start(prompt::of(request), folder)?;
-        let printed = process::run(started, &place.stop)
-            .await
-            .map_err(|reason| self.error(ModelErrorKind::Invalid, reason))?;
-        let last = last_line(&printed.errors).or_else(|| last_line(&printed.output));
-        let said = last.map_or_else(String::new, |line| format!("; its last line: {line}"));
+        let (program, input) = self.start(prompt::of(request), folder)?;
         let limits = self.settings.limits();
-        let ended = match printed.ended {
-            Ended::ByItself(0) => None,
-            Ended::ByItself(code) => Some(format!("it ended with exit code {code}")),
-            Ended::BySignal(signal) => {
-                let message = format!("it was ended by signal {signal}{said}");
-                return Err(self.error(ModelErrorKind::Unknown, message));
-            }
-            Ended::Stopped => return Err(self.error(ModelErrorKind::Unknown, "it was stopped")),
+        let (mut output, mut errors) = (Whole::new(self.settings.output_bytes()), Tail::new(ERROR_BYTES));
+        let input = Some(input.into_bytes());
+        let ran = folio_process::run(&program, input, limits, &place.stop, &mut output, &mut errors).await;
+        let finished = ran.map_err(|error| self.not_run(&error))?;
+        let (output, errors) = (output.bytes, errors.bytes());
+        let last = last_line(errors).or_else(|| last_line(&output));
+        let said = last.map_or_else(String::new, |line| format!("; its last line: {line}"));
+        let unknown = |message: String| Err(self.error(ModelErrorKind::Unknown, message));
+        match finished.ended {
+            Ended::ByItself => {}
+            Ended::Cancelled => return unknown("it was stopped".to_owned()),
             Ended::TimedOut => {
-                let message = format!("it took longer than {} s and was ended{said}", limits.time.as_secs());
-                return Err(self.error(ModelErrorKind::Unknown, message));
+                let seconds = limits.time.as_secs();
+                return unknown(format!("it took longer than {seconds} s and was ended{said}"));
             }
-            Ended::TooLoud => {
-                let message = format!("it printed more than {} bytes and was ended", limits.output_bytes);
-                return Err(self.error(ModelErrorKind::Unknown, message));
+            Ended::Stopped => {
+                let bytes = self.settings.output_bytes();
+                return unknown(format!("it printed more than {bytes} bytes and was ended"));
             }
+        }
+        let Some(code) = finished.exit_code() else {
+            let signal = finished.signal().unwrap_or_default();
+            return unknown(format!("it was ended by signal {signal}{said}"));
         };
-        let heard = self.settings.form.read(&printed.output);
+        let heard = self.settings.form.read(&output);
+        let ended = (code != 0).then(|| format!("it ended with exit code {code}{said}"));
         // What it says of itself is worth more than a number.
-        if let Some(problem) = heard.problem.or_else(|| ended.map(|ended| format!("{ended}{said}"))) {
-            let kind = match printed.ended {
-                Ended::ByItself(code) => self.settings.form.kind_of(code, heard.is_unauthorised),
-                _ => ModelErrorKind::Failed,
-            };
+        if let Some(problem) = heard.problem.or(ended) {
+            let kind = self.settings.form.kind_of(code, heard.is_unauthorised);
             return Err(self.error(kind, problem));
         }
         let Some(text) = heard.text else {

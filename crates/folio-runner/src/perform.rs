@@ -121,9 +121,16 @@ async fn within(timeout: Duration, cancel: &CancellationToken, call: impl Future
     match tokio::time::timeout(GRACE, &mut call).await {
         // It was quicker than the request to stop it: what it did counts.
         Ok(response) if response.is_ok() => Ended::Answered(Box::new(response)),
+        // It knows more of what became of the call than that it took too long.
+        Ok(response) if timed_out && is_unknown(&response) => Ended::Answered(Box::new(response)),
         _ if timed_out => Ended::TimedOut,
         _ => Ended::Stopped,
     }
+}
+
+fn is_unknown(response: &ToolResponse) -> bool {
+    let error = response.error.as_ref();
+    error.is_some_and(|error| error.kind == FailureKind::Unknown)
 }
 
 fn timed_out(tool: &str, timeout: Duration) -> Failure {
@@ -212,6 +219,7 @@ fn what_next(kind: FailureKind) -> (StopReason, bool) {
         FailureKind::Denied => (StopReason::PolicyDenied, false),
         FailureKind::TooLarge => (StopReason::BudgetBytes, false),
         FailureKind::Unavailable | FailureKind::TimedOut | FailureKind::Failed => (StopReason::RetriesExhausted, true),
+        FailureKind::Unknown => (StopReason::OutcomeUnknown, false),
         FailureKind::Cancelled => (StopReason::CancelledByUser, false),
     }
 }

@@ -3,12 +3,7 @@
 use std::ops::ControlFlow;
 
 use bstr::ByteSlice as _;
-
-/// Takes what a program prints, piece by piece.
-pub(crate) trait Sink: Send {
-    /// Takes the next piece; `Break` ends the program.
-    fn take(&mut self, piece: &[u8]) -> ControlFlow<()>;
-}
+use folio_process::Sink;
 
 /// Keeps the beginning and the end of an output of any size.
 #[derive(Debug)]

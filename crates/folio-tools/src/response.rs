@@ -33,6 +33,8 @@ pub enum FailureKind {
     TimedOut,
     /// It was tried and went wrong.
     Failed,
+    /// Nobody knows whether it did what it was asked: its answer was lost, and trying again may do it twice.
+    Unknown,
     /// The caller gave up on it.
     Cancelled,
 }

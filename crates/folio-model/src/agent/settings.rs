@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use folio_process::Limits;
 use serde::Deserialize;
 
 use super::events::AgentForm;
-use super::process::Limits;
 
 /// Seconds that a program may work, if nobody says.
 const TIME_S: u64 = 30 * 60;
@@ -100,8 +100,11 @@ impl AgentSettings {
     pub(super) fn limits(&self) -> Limits {
         Limits {
             time: Duration::from_secs(self.time_s.unwrap_or(TIME_S)),
-            output_bytes: self.output_bytes.unwrap_or(OUTPUT_BYTES),
             grace: Duration::from_secs(self.grace_s.unwrap_or(GRACE_S)),
         }
+    }
+
+    pub(super) fn output_bytes(&self) -> usize {
+        self.output_bytes.unwrap_or(OUTPUT_BYTES)
     }
 }

@@ -4,13 +4,14 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use folio_process::{Ended, Finished, Limits, Program};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::parse;
 use crate::capture::{Captured, HeadAndTail};
 use crate::context::{ShellPolicy, ToolContext};
-use crate::process::{Ended, Finished, Program, run};
+use crate::process::run;
 use crate::response::{FailureKind, ToolError, ToolResponse, Truncated};
 use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
 
@@ -99,13 +100,15 @@ async fn shell(request: &ToolRequest, context: &ToolContext) -> Result<ToolRespo
         args: argv[1..].iter().map(Into::into).collect(),
         folder: context.folder_of_programs(args.cwd.as_deref())?,
         environment,
-        timeout: timeout(args.timeout_s, context)?,
+    };
+    let limits = Limits {
+        time: timeout(args.timeout_s, context)?,
         grace: context.limits.kill_grace,
     };
     let kept_max = context.limits.process_output_bytes;
     let mut stdout = HeadAndTail::new(kept_max);
     let mut stderr = HeadAndTail::new(kept_max);
-    let finished = run(&program, &context.cancel, &mut stdout, &mut stderr).await?;
+    let finished = run(&program, limits, &context.cancel, &mut stdout, &mut stderr).await?;
     let brief: String = shown.chars().take(80).collect();
     Ok(response(request, &brief, &finished, stdout.finish(), stderr.finish()))
 }

@@ -7,12 +7,13 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use bstr::ByteSlice as _;
+use folio_process::{Ended, Finished, Limits, Program, Sink};
 
 use self::place::Place;
 use crate::blocking::blocking;
-use crate::capture::{Captured, HeadAndTail, Sink};
+use crate::capture::{Captured, HeadAndTail};
 use crate::context::ToolContext;
-use crate::process::{Ended, Finished, Program, run};
+use crate::process::run;
 use crate::response::{FailureKind, ToolError};
 use crate::roots::Located;
 
@@ -168,11 +169,13 @@ impl<'a> Repository<'a> {
             args: all,
             folder: self.place.folder.clone(),
             environment: self.environment(),
-            timeout: self.context.limits.git_timeout,
+        };
+        let limits = Limits {
+            time: self.context.limits.git_timeout,
             grace: self.context.limits.kill_grace,
         };
         let mut errors = HeadAndTail::new(ERRORS_BYTES);
-        let finished = run(&program, &self.context.cancel, sink, &mut errors)
+        let finished = run(&program, limits, &self.context.cancel, sink, &mut errors)
             .await
             .map_err(|error| match error.code.as_str() {
                 "no_such_program" => ToolError::new(

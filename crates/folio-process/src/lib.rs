@@ -1,0 +1,98 @@
+//! Programs that are started: in a process group of their own, with an environment that holds only what they were given,
+//! within limits, and never longer than whoever started them, even if that was killed (E9.11).
+//!
+//! - [`run()`]: a program from its start to its end; its outputs go to [`Sink`]s as they come
+//! - [`spawn`]: a program that is talked with for as long as it lives
+//!
+//! Nothing is inherited from the environment, and there is no shell in between. A program that leaves its process group is
+//! out of reach.
+
+mod group;
+mod run;
+mod sink;
+mod talk;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use tokio::process::Command;
+
+pub use run::{Ended, Finished, Limits, run};
+pub use sink::{Sink, Tail, Whole};
+pub use talk::{Talking, spawn};
+
+/// What is to be started.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// Its path, or its name on the `PATH` of its environment.
+    pub name: String,
+    /// Its arguments, taken as they are.
+    pub args: Vec<OsString>,
+    /// The folder that it begins in.
+    pub folder: PathBuf,
+    /// Its whole environment.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+impl Program {
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.name);
+        command
+            .args(&self.args)
+            .current_dir(&self.folder)
+            .env_clear()
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .process_group(0)
+            .kill_on_drop(true);
+        command
+    }
+
+    fn not_started(&self, source: io::Error) -> ProcessError {
+        ProcessError::NotStarted {
+            name: self.name.clone(),
+            source,
+        }
+    }
+}
+
+/// Why nothing can be said of how a program ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProcessError {
+    /// It was never there.
+    #[error("cannot run `{name}`: {}", why(source))]
+    NotStarted {
+        /// The program.
+        name: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It was there, and the system does not say how it ended.
+    #[error("nobody knows how `{name}` ended: {source}")]
+    Lost {
+        /// The program.
+        name: String,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl ProcessError {
+    /// What the system said.
+    #[must_use]
+    pub fn kind(&self) -> io::ErrorKind {
+        match self {
+            Self::NotStarted { source, .. } | Self::Lost { source, .. } => source.kind(),
+        }
+    }
+}
+
+/// The same in the words of whoever wrote the name of the program.
+fn why(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such program on the PATH, or no such folder to run it in".to_owned(),
+        io::ErrorKind::PermissionDenied => "the system does not permit it".to_owned(),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,163 @@
+//! A program from its start to its end.
+
+use std::future::pending;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::group::Group;
+use crate::sink::Sink;
+use crate::{ProcessError, Program};
+
+/// How long a program that has ended may leave its outputs open: something that it started still has them. Then that is
+/// killed.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// How long a program may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// From its start to its end.
+    pub time: Duration,
+    /// Between being asked to end and being killed.
+    pub grace: Duration,
+}
+
+/// Why it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Nobody here ended it.
+    ByItself,
+    /// Its time was up.
+    TimedOut,
+    /// Nobody wants it any more.
+    Cancelled,
+    /// A sink had enough.
+    Stopped,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Finished {
+    /// Why.
+    pub ended: Ended,
+    status: Option<ExitStatus>,
+}
+
+impl Finished {
+    /// Its exit code, if it ended with one.
+    #[must_use]
+    pub fn exit_code(&self) -> Option<i32> {
+        self.status.and_then(|status| status.code())
+    }
+
+    /// The signal that ended it, if one did.
+    #[must_use]
+    pub fn signal(&self) -> Option<i32> {
+        self.status.and_then(|status| status.signal())
+    }
+}
+
+/// Runs a program to its end: it reads `input`, or nothing, and what it prints goes to the sinks as it comes.
+///
+/// On a limit, on `cancel` and when a sink has enough, the whole group is asked to end, and killed after the grace. Nothing
+/// that it started in its group goes on afterwards. Dropping the future kills it.
+///
+/// # Errors
+///
+/// If it could not be started, or the system does not say how it ended.
+pub async fn run(
+    program: &Program,
+    input: Option<Vec<u8>>,
+    limits: Limits,
+    cancel: &CancellationToken,
+    stdout_sink: &mut dyn Sink,
+    stderr_sink: &mut dyn Sink,
+) -> Result<Finished, ProcessError> {
+    let mut child = program
+        .command()
+        .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|source| program.not_started(source))?;
+    let group = Group::of(&child, &program.environment);
+    let mut stdin = child.stdin.take();
+    let input = input.unwrap_or_default();
+    let feeding = async {
+        if let Some(mut stdin) = stdin.take() {
+            // One that does not read its input may still answer.
+            stdin.write_all(&input).await.unwrap_or_default();
+            stdin.shutdown().await.unwrap_or_default();
+        }
+    };
+    tokio::pin!(feeding);
+    let mut is_fed = false;
+    let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
+    let (mut piece, mut error_piece) = (vec![0; 64 * 1024], vec![0; 16 * 1024]);
+    let mut status = None;
+    let mut ended = Ended::ByItself;
+    // When to kill: at the end of the grace, or when the outputs stay open for too long.
+    let mut kill_at: Option<Instant> = None;
+    let time_up = Instant::now() + limits.time;
+    while status.is_none() || stdout.is_some() || stderr.is_some() {
+        let goes_on = ended == Ended::ByItself && status.is_none();
+        let mut why = None;
+        tokio::select! {
+            read = read_from(stdout.as_mut(), &mut piece) => match read {
+                0 => stdout = None,
+                read if stdout_sink.take(&piece[..read]).is_break() => why = Some(Ended::Stopped),
+                _ => {}
+            },
+            read = read_from(stderr.as_mut(), &mut error_piece) => match read {
+                0 => stderr = None,
+                read if stderr_sink.take(&error_piece[..read]).is_break() => why = Some(Ended::Stopped),
+                _ => {}
+            },
+            () = &mut feeding, if !is_fed => is_fed = true,
+            waited = child.wait(), if status.is_none() => {
+                let name = || program.name.clone();
+                status = Some(waited.map_err(|source| ProcessError::Lost { name: name(), source })?);
+                kill_at = Some(Instant::now() + DRAIN);
+            }
+            () = cancel.cancelled(), if goes_on => why = Some(Ended::Cancelled),
+            () = sleep_until(time_up), if goes_on => why = Some(Ended::TimedOut),
+            () = at(kill_at) => {
+                group.kill();
+                if status.is_some() {
+                    // Only a program that left the group can still hold them.
+                    break;
+                }
+                kill_at = None;
+            }
+        }
+        if let Some(why) = why
+            && ended == Ended::ByItself
+        {
+            ended = why;
+            group.ask_to_end();
+            kill_at = Some(Instant::now() + limits.grace);
+        }
+    }
+    group.close().await;
+    Ok(Finished { ended, status })
+}
+
+/// Reads a piece; 0 at the end. Waits for ever on an output that is closed.
+async fn read_from<R: AsyncRead + Unpin>(output: Option<&mut R>, piece: &mut [u8]) -> usize {
+    match output {
+        // An output that cannot be read is at its end.
+        Some(output) => output.read(piece).await.unwrap_or(0),
+        None => pending().await,
+    }
+}
+
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => pending().await,
+    }
+}

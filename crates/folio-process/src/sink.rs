@@ -1,0 +1,95 @@
+//! What takes the output of a program.
+
+use std::ops::ControlFlow;
+
+/// Takes what a program prints, piece by piece.
+pub trait Sink: Send {
+    /// Takes the next piece; `Break` ends the program.
+    fn take(&mut self, piece: &[u8]) -> ControlFlow<()>;
+}
+
+/// Keeps an output of at most so many bytes, and ends a program that prints more.
+#[derive(Debug)]
+pub struct Whole {
+    bytes_max: usize,
+    /// What was printed until then.
+    pub bytes: Vec<u8>,
+}
+
+impl Whole {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes_max,
+            bytes: Vec::new(),
+        }
+    }
+}
+
+impl Sink for Whole {
+    fn take(&mut self, piece: &[u8]) -> ControlFlow<()> {
+        if self.bytes.len() + piece.len() > self.bytes_max {
+            return ControlFlow::Break(());
+        }
+        self.bytes.extend_from_slice(piece);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Keeps the end of an output of any size.
+#[derive(Debug)]
+pub struct Tail {
+    bytes_max: usize,
+    bytes: Vec<u8>,
+}
+
+impl Tail {
+    /// Nothing yet; of what comes, the last `bytes_max` bytes are kept.
+    #[must_use]
+    pub fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes_max,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// The end of what came.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[self.bytes.len().saturating_sub(self.bytes_max)..]
+    }
+}
+
+impl Sink for Tail {
+    fn take(&mut self, piece: &[u8]) -> ControlFlow<()> {
+        self.bytes.extend_from_slice(piece);
+        // Cutting off only now and then keeps the cost of a byte the same however long the output is.
+        if self.bytes.len() > 2 * self.bytes_max {
+            self.bytes.drain(..self.bytes.len() - self.bytes_max);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_an_output_is_kept() {
+        let mut tail = Tail::new(4);
+        for piece in ["ab", "cdefgh", "", "ijk"] {
+            assert!(tail.take(piece.as_bytes()).is_continue());
+        }
+        assert_eq!(tail.bytes(), b"hijk");
+    }
+
+    #[test]
+    fn one_byte_too_many_is_too_much() {
+        let mut whole = Whole::new(4);
+        assert!(whole.take(b"abcd").is_continue());
+        assert!(whole.take(b"e").is_break());
+        assert_eq!(whole.bytes, b"abcd");
+    }
+}

@@ -1,0 +1,98 @@
+//! A program that is talked with for as long as it lives.
+
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt as _;
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use tokio::task::JoinHandle;
+
+use crate::group::Group;
+use crate::sink::{Sink as _, Tail};
+use crate::{ProcessError, Program};
+
+/// Bytes of what it prints to standard error that are kept, from the end.
+const ERROR_BYTES: usize = 16 * 1024;
+/// How long it may take until the system says of a program that was killed that it is gone.
+const NOTED: Duration = Duration::from_secs(1);
+
+/// A program that lives. Dropping it kills it with all that it started.
+#[derive(Debug)]
+pub struct Talking {
+    child: Child,
+    group: Option<Group>,
+    errors: Arc<Mutex<Tail>>,
+    /// Reads them; it ends with the program, whose standard error is closed then.
+    reading: Option<JoinHandle<()>>,
+}
+
+/// Starts a program: with its input and its output.
+///
+/// What it prints to standard error is read, so that it is never kept waiting, and the end of it is kept.
+///
+/// # Errors
+///
+/// If it cannot be started.
+pub fn spawn(program: &Program) -> Result<(Talking, ChildStdin, ChildStdout), ProcessError> {
+    let mut child = program
+        .command()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|source| program.not_started(source))?;
+    let group = Group::of(&child, &program.environment);
+    let errors = Arc::new(Mutex::new(Tail::new(ERROR_BYTES)));
+    let stderr = child.stderr.take();
+    let reading = stderr.map(|stderr| tokio::spawn(keep(stderr, Arc::clone(&errors))));
+    let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err(program.not_started(std::io::Error::other("it has no input or no output")));
+    };
+    let talking = Talking {
+        child,
+        group: Some(group),
+        errors,
+        reading,
+    };
+    Ok((talking, stdin, stdout))
+}
+
+async fn keep(mut stderr: ChildStderr, errors: Arc<Mutex<Tail>>) {
+    let mut piece = vec![0; 8 * 1024];
+    // An output that cannot be read is at its end.
+    while let Ok(read @ 1..) = stderr.read(&mut piece).await {
+        let _goes_on = errors
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take(&piece[..read]);
+    }
+}
+
+impl Talking {
+    /// The last line of what it printed to standard error, if there is any.
+    #[must_use]
+    pub fn last_error(&self) -> Option<String> {
+        let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(errors.bytes());
+        let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+        Some(line.trim().to_owned())
+    }
+
+    /// Ends it once whoever talked with it has closed its input: it has the grace to end by itself, then is asked to end, and is
+    /// killed after the same time again, with all that it started. What it printed to standard error is known then.
+    pub async fn end(&mut self, grace: Duration) {
+        let Some(group) = self.group.take() else { return };
+        if tokio::time::timeout(grace, self.child.wait()).await.is_err() {
+            group.ask_to_end();
+            // Whatever is left is killed below.
+            let _waited = tokio::time::timeout(grace, self.child.wait()).await;
+        }
+        group.close().await;
+        // Killed with its group; what remains is to take note of it.
+        let _reaped = tokio::time::timeout(NOTED, self.child.wait()).await;
+        if let Some(reading) = self.reading.take() {
+            let _read = tokio::time::timeout(NOTED, reading).await;
+        }
+    }
+}
