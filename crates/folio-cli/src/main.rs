@@ -11,6 +11,7 @@ mod models;
 mod output;
 mod progress;
 mod report;
+mod servers;
 mod settings;
 
 use std::io::Write as _;

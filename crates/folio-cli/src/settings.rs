@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
+use folio::mcp::{McpSection, McpSettings, ToStart};
 use folio::memory::id::TurnRef;
 use folio::model::{AgentSettings, AgentsSection, ModelKeys, ModelsSection, Secret};
 use folio::{Role, SpaceName, ThreadKey};
@@ -44,6 +45,8 @@ pub(crate) struct Settings {
     pub(crate) models: ModelsSection,
     /// Programs that do tasks by themselves, by name, each with the whole environment that it gets.
     pub(crate) agents: BTreeMap<String, (AgentSettings, Vec<(String, String)>)>,
+    /// MCP servers whose tools runs may call, each with the whole environment that it gets.
+    pub(crate) mcp: Vec<ToStart>,
     /// The keys of providers that the environment holds.
     pub(crate) keys: ModelKeys,
     /// When to use colour.
@@ -78,6 +81,7 @@ struct FromFile {
     model: Option<String>,
     models: Option<ModelsSection>,
     agents: Option<AgentsSection>,
+    mcp: Option<McpSection>,
     color: Option<Color>,
 }
 
@@ -166,8 +170,11 @@ impl Settings {
             let environment = tool_environment.iter().cloned().chain(of_its_own).collect();
             (name, (agent, environment))
         });
+        let servers = from_file.mcp.unwrap_or_default().into_iter();
+        let mcp = servers.map(|(name, server)| around.server(name, server, &tool_environment, file.as_deref()));
         let role = role(flags, around)?;
         Ok(Self {
+            mcp: mcp.collect(),
             agents: agents.collect(),
             current: around.current.clone(),
             run_folders: around.run_folders(&store),
@@ -229,6 +236,48 @@ impl Surroundings<'_> {
                 .map(Some)
                 .map_err(|_| Failure::usage("environment_invalid", format!("{name} is not valid UTF-8"))),
             None => Ok(None),
+        }
+    }
+
+    /// An MCP server with what the environment has for it. Paths in a settings file are beside it.
+    fn server(
+        &self,
+        name: String,
+        mut settings: McpSettings,
+        for_tools: &[(String, String)],
+        file: Option<&Path>,
+    ) -> ToStart {
+        let beside = file.and_then(Path::parent).unwrap_or(&self.current);
+        settings.token_file = settings.token_file.map(|path| beside.join(path));
+        let folder = settings
+            .folder
+            .as_ref()
+            .map_or_else(|| self.current.clone(), |path| beside.join(path));
+        let value = |name: &String| (self.variable)(name)?.into_string().ok();
+        let own = settings.environment.iter();
+        let own = own.filter_map(|name| Some((name.clone(), value(name)?)));
+        let environment = for_tools.iter().cloned().chain(own).collect();
+        let mut unusable = None;
+        let mut secret = |variable: &String| {
+            let secret = value(variable).filter(|value| !value.trim().is_empty());
+            if secret.is_none() {
+                unusable = Some(format!("the variable {variable}, which it needs, is not set"));
+            }
+            Secret::new(secret.unwrap_or_default())
+        };
+        let token = settings.token.as_ref().map(&mut secret);
+        let headers = settings.headers.iter();
+        let headers = headers
+            .map(|(header, variable)| (header.clone(), secret(variable)))
+            .collect();
+        ToStart {
+            name,
+            environment,
+            folder,
+            headers,
+            token,
+            unusable,
+            settings,
         }
     }
 
@@ -327,7 +376,7 @@ fn read_file(asked: Option<&Path>, around: &Surroundings<'_>) -> Result<(Option<
                 "settings_invalid",
                 format!("{}{place}: {}", path.display(), error.message()),
             )
-            .hint("a settings file may name store, space, thread, model, models, agents and color")
+            .hint("a settings file may name store, space, thread, model, models, agents, mcp and color")
         })?;
         return Ok((Some(path), settings));
     }

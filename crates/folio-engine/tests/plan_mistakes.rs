@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use folio_engine::plan::{CODES, Known, KnownTool, Limits, parse};
+use serde_json::json;
 
 fn tools() -> Known {
     let tool = |required: &[&str], optional: &[&str], writes| KnownTool {
         required: required.iter().map(ToString::to_string).collect(),
         optional: optional.iter().map(ToString::to_string).collect(),
+        schema: None,
         writes,
     };
     let tools = BTreeMap::from([
@@ -15,10 +17,27 @@ fn tools() -> Known {
         ("list".to_owned(), tool(&[], &["path"], false)),
         ("write".to_owned(), tool(&["path", "text"], &[], true)),
         ("shell".to_owned(), tool(&["argv"], &[], true)),
+        ("maps.route".to_owned(), of_schema()),
     ]);
     Known {
         tools: Some(tools),
         ..Known::default()
+    }
+}
+
+/// A tool that comes with a JSON Schema, as those of MCP servers do.
+fn of_schema() -> KnownTool {
+    let stop = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+    let schema = json!({
+        "type": "object",
+        "properties": {"to": {"type": "string", "minLength": 2}, "stops": {"type": "array", "items": stop},
+                       "by": {"enum": ["car", "train"]}},
+        "required": ["to"],
+        "additionalProperties": false,
+    });
+    KnownTool {
+        schema: Some(schema),
+        ..KnownTool::default()
     }
 }
 
@@ -441,4 +460,32 @@ fn a_text_that_is_neither_yaml_nor_json_is_refused_with_its_place() {
     assert!(mistakes(&"[".repeat(1_000_000)).contains("nested"));
     assert!(mistakes(&"- ".repeat(500_000)).contains("nested"));
     assert!(mistakes(&"{\"a\":".repeat(100_000)).contains("nested"));
+}
+
+#[test]
+fn arguments_of_a_tool_with_a_schema_are_checked_against_it() {
+    let plan = |args: &str| format!("[{{id: a, do: {{tool: maps.route, args: {args}}}}}]");
+    assert!(parse(&plan("{to: Rome, stops: [{city: Pisa}], by: train}"), &tools()).is_ok());
+    assert_eq!(codes(&plan("{}")), ["P016 1:39 [0].do.args"]);
+    assert_eq!(codes(&plan("{to: Rome, two: x}")), ["P017 1:55 [0].do.args.two"]);
+    assert_eq!(
+        codes(&plan("{to: R, stops: [{city: Pisa}, {town: Bari}], by: sea}")),
+        [
+            "P029 1:44 [0].do.args.to",
+            "P029 1:69 [0].do.args.stops[1]",
+            "P029 1:88 [0].do.args.by"
+        ]
+    );
+}
+
+#[test]
+fn what_a_template_comes_to_is_not_held_against_a_schema() {
+    let plan = "inputs: {by: {default: car}}\nsteps: [{id: a, do: {tool: maps.route, args: {to: '{{ inputs.by }}', by: '{{ inputs.by }}', stops: '{{ [] }}'}}}]";
+    assert!(parse(plan, &tools()).is_ok(), "{}", mistakes(plan));
+    let unknown = "[{id: a, do: {tool: maps.route, args: {x: '{{ 1 }}'}}}]";
+    assert_eq!(
+        codes(unknown).len(),
+        2,
+        "what is missing is missing, whatever the templates come to"
+    );
 }

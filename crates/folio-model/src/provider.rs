@@ -6,6 +6,7 @@
 
 mod answer;
 mod failure;
+mod names;
 mod request;
 mod schema;
 mod wire;
@@ -151,7 +152,8 @@ impl ProviderModel {
             .exec_chat_stream(self.service(request), chat, Some(&options))
             .await
             .map_err(|error| failures.of(&error))?;
-        answer::read(answer.stream, &seen, failures, pieces).await
+        let reply = answer::read(answer.stream, &seen, failures, pieces).await?;
+        Ok(names::understood(reply, request))
     }
 
     fn failures<'a>(&'a self, request: &'a Request) -> Failures<'a> {

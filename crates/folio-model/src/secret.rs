@@ -15,7 +15,8 @@ impl Secret {
     }
 
     /// The value, for the one who sends it.
-    pub(crate) fn reveal(&self) -> &str {
+    #[must_use]
+    pub fn reveal(&self) -> &str {
         &self.0
     }
 

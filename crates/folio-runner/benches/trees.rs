@@ -73,6 +73,7 @@ fn new_run(steps: &Value) -> NewRun {
         inputs: BTreeMap::new(),
         folder: None,
         shell: Default::default(),
+        allow_tools: Vec::new(),
         plan_mode: Default::default(),
         plan_gate: Default::default(),
         thread: folio_memory::ThreadKey::main(),

@@ -13,7 +13,7 @@ use folio_memory::{Actor, Role, RunId, Seq, ThreadKey};
 use folio_store::commit::RECORD_FORMAT;
 use folio_store::workspace::{PolicyInForce, Workspace, WorkspaceError};
 use folio_store::{BlobHash, Commit, Committed, Expected, Record, RunAppend, StoreError};
-use folio_tools::{Effect, PageTarget, ShellPolicy, ToolContext};
+use folio_tools::{Approval, Effect, PageTarget, ShellPolicy, ToolContext, ToolSpec};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -532,6 +532,7 @@ impl Drive {
         if call.allowed {
             context.shell = Arc::new(ShellPolicy::AllowAll);
         }
+        context.allowed = call.allowed || grants::allows_tool(&grants::allowed_tools_of(&self.run), &call.tool);
         let (registry, memory) = (self.shared.registry.clone(), self.shared.workspace.clone());
         let caller = self.actor();
         self.pending.push(Box::pin(async move {
@@ -650,7 +651,13 @@ fn equipment(shared: &Shared, run: &Run, policy: &PolicyInForce) -> Option<Arc<E
     let models = shared.options.models.as_ref()?;
     let shell = grants::shell_of(run);
     let (has_person, plan) = (shared.options.has_person, grants::plan_mode_of(run));
-    let equipment = models.equipment(&shared.registry, &shell, has_person, plan, &policy.scratchbook);
+    let allowed = grants::allowed_tools_of(run);
+    // Where somebody is there to say yes, models may ask for what waits for one.
+    let may_call = |tool: &ToolSpec| match tool.name.as_str() {
+        "shell" => has_person || shell != ShellPolicy::AskDenied,
+        name => has_person || tool.approval == Approval::Never || grants::allows_tool(&allowed, name),
+    };
+    let equipment = models.equipment(&shared.registry, may_call, has_person, plan, &policy.scratchbook);
     Some(Arc::new(equipment))
 }
 

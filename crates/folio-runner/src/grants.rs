@@ -60,16 +60,31 @@ pub(crate) fn shell_of(run: &Run) -> ShellPolicy {
         .unwrap_or_default()
 }
 
+/// The tools that the run's submitter allowed; none if the journal does not say.
+pub(crate) fn allowed_tools_of(run: &Run) -> Vec<String> {
+    let tools = run.variable().get("tools").cloned().unwrap_or_default();
+    serde_json::from_value(tools).unwrap_or_default()
+}
+
+/// Whether one of `allowed` names `tool`, or all of its family.
+pub(crate) fn allows_tool(allowed: &[String], tool: &str) -> bool {
+    allowed.iter().any(|name| match name.strip_suffix('*') {
+        Some(family) => family.ends_with('.') && tool.starts_with(family),
+        None => name == tool,
+    })
+}
+
 /// Which calls wait for a person's yes: those of tools that ask, unless the run's submitter allowed them.
 pub(crate) fn asks_first(registry: &Registry, run: &Run) -> AsksFirst {
-    let (registry, shell) = (registry.clone(), shell_of(run));
+    let (registry, shell, allowed) = (registry.clone(), shell_of(run), allowed_tools_of(run));
     Arc::new(move |tool, args| {
         let asks = registry
             .get(tool)
             .is_some_and(|tool| tool.spec().approval == Approval::UnlessAllowed);
         // A program that does tasks by itself may do what commands may, so what allows a command allows it.
         let is_program = tool.starts_with(AGENT);
-        (asks || is_program) && !((is_program || tool == "shell") && shell.allows(args))
+        let is_allowed = ((is_program || tool == "shell") && shell.allows(args)) || allows_tool(&allowed, tool);
+        (asks || is_program) && !is_allowed
     })
 }
 
@@ -96,4 +111,24 @@ fn reason_of(error: &dyn std::error::Error) -> String {
         cause = inner.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_of_tools_is_allowed_by_its_name_and_nothing_beyond_it_is() {
+        let allowed = ["maps.route".to_owned(), "files.*".to_owned(), "s*".to_owned()];
+        for (tool, is_allowed) in [
+            ("maps.route", true),
+            ("maps.route2", false),
+            ("maps", false),
+            ("files.read", true),
+            ("files2.read", false),
+            ("shell", false),
+        ] {
+            assert_eq!(allows_tool(&allowed, tool), is_allowed, "{tool}");
+        }
+    }
 }

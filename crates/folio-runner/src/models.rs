@@ -14,7 +14,7 @@ use folio_model::{
     Message, Model, ModelError, ModelErrorKind, Place, Reply, Request, Role, Speaker, StopCause, ToolCall,
     ToolDescription,
 };
-use folio_tools::{Effect, Registry, ShellPolicy, ToolContext};
+use folio_tools::{Effect, Registry, ToolContext, ToolSpec};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -121,23 +121,21 @@ impl RunnerModels {
     }
 
     /// What the engine has to know of models, tools and people.
+    ///
+    /// `may_call`: which tools models of the run are told of.
     pub(crate) fn equipment(
         &self,
         registry: &Registry,
-        shell: &ShellPolicy,
+        may_call: impl Fn(&ToolSpec) -> bool,
         has_person: bool,
         plan: PlanMode,
         book: &ScratchbookPolicy,
     ) -> Equipment {
-        // Where somebody is there to say yes, models may ask for commands.
-        let may_call = |name: &str| match name {
-            "shell" => has_person || *shell != ShellPolicy::AskDenied,
-            // Without scratchbooks there are no tools for them (seed 003, A4).
-            _ => book.enabled || !name.starts_with("scratch_"),
-        };
+        // Without scratchbooks there are no tools for them (seed 003, A4).
+        let is_there = |name: &str| book.enabled || !name.starts_with("scratch_");
         let offers = registry
             .specs()
-            .filter(|spec| may_call(&spec.name))
+            .filter(|spec| is_there(&spec.name) && may_call(spec))
             .map(|spec| ToolOffer {
                 name: spec.name.clone(),
                 description: spec.description.clone(),

@@ -59,6 +59,8 @@ pub struct NewRun {
     /// Which commands its tool `shell` may run. Recorded with the run: whoever takes it up later neither widens nor
     /// narrows what its submitter allowed.
     pub shell: ShellPolicy,
+    /// Tools that do not wait for a yes: names, or `NAME.*` for all of a family. Recorded with the run as well.
+    pub allow_tools: Vec<String>,
     /// Whether models may take tasks apart.
     pub plan_mode: PlanMode,
     /// Which of their plans wait for a person's yes.
@@ -234,14 +236,18 @@ impl Runner {
         let limits = folio_engine::Limits::of(&plan);
         let folder = new.folder.map(|folder| folder.display().to_string());
         let (actor, turn, begins) = self.turn_of(new.actor, new.thread, &goal, id).await?;
+        let mut variable = json!({"id": id.to_string(), "folder": folder, "started_at": now.to_string(), "shell": new.shell,
+                                  "plan": new.plan_mode, "plan_gate": new.plan_gate.to_json(), "turn": turn.to_string()});
+        if !new.allow_tools.is_empty() {
+            variable["tools"] = json!(new.allow_tools);
+        }
         let mut event = Event::RunStarted {
             format: FORMAT,
             goal,
             plan: json!(plan),
             inputs,
             deadline: Some(now.plus(limits.deadline)),
-            run: json!({"id": id.to_string(), "folder": folder, "started_at": now.to_string(), "shell": new.shell,
-                        "plan": new.plan_mode, "plan_gate": new.plan_gate.to_json(), "turn": turn.to_string()}),
+            run: variable,
         };
         // As it will stand in the journal.
         let _said_in_the_event = workspace.clean_event(&mut event);
@@ -735,6 +741,7 @@ pub fn known_tools(registry: &Registry) -> plan::Known {
             plan::KnownTool {
                 required: of(true),
                 optional: of(false),
+                schema: spec.schema.clone(),
                 writes: spec.writes,
             },
         )

@@ -72,6 +72,7 @@ async fn child() {
             inputs: BTreeMap::new(),
             folder: None,
             shell: Default::default(),
+            allow_tools: Vec::new(),
             plan_mode: Default::default(),
             plan_gate: Default::default(),
             thread: folio_memory::ThreadKey::main(),

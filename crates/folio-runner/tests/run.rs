@@ -45,6 +45,7 @@ impl House {
             inputs: BTreeMap::new(),
             folder: Some(self.folder.path().to_owned()),
             shell: self.shell.clone(),
+            allow_tools: Vec::new(),
             plan_mode: Default::default(),
             plan_gate: Default::default(),
             thread: folio_memory::ThreadKey::main(),

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Number, Value};
 
 use crate::response::ToolError;
+use crate::schema;
 use crate::tool::{ArgKind, ToolRequest, ToolSpec};
 
 /// Checks `args` and says everything that is wrong with them at once.
@@ -25,8 +26,9 @@ pub(crate) fn check(spec: &ToolSpec, args: &Value) -> Result<Option<Value>, Tool
             )));
         }
     };
-    if spec.schema.is_some() {
-        return Ok(args.is_null().then_some(Value::Object(empty)));
+    if let Some(schema) = &spec.schema {
+        let converted = schema::check(&spec.name, schema, given)?;
+        return Ok(converted.or_else(|| args.is_null().then_some(Value::Object(empty))));
     }
 
     let mut wrong = Vec::new();

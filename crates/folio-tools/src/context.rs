@@ -174,6 +174,9 @@ pub struct ToolContext {
     pub limits: Arc<ToolLimits>,
     /// Which commands `shell` may run.
     pub shell: Arc<ShellPolicy>,
+    /// Whether somebody said yes to this very call, or whoever submitted the run to its tool: then a tool that waits for a yes
+    /// does it.
+    pub allowed: bool,
     /// The whole environment of the programs that a call starts: nothing is inherited.
     ///
     /// Give `PATH`, `HOME`, `LANG` and the like, never a credential.
@@ -209,6 +212,7 @@ impl ToolContext {
             run_folder,
             limits: Arc::default(),
             shell: Arc::default(),
+            allowed: false,
             environment: Arc::default(),
             cancel: CancellationToken::new(),
             results: Arc::new(NoResults),

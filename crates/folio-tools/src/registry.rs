@@ -28,6 +28,8 @@ const NOTES_CHARS: usize = 500;
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
     tools: Arc<BTreeMap<String, Arc<dyn Tool>>>,
+    /// Families of tools that would be there, by the name before their dot, and why they are not.
+    missing: Arc<BTreeMap<String, ToolError>>,
 }
 
 impl Registry {
@@ -54,6 +56,11 @@ impl Registry {
     /// Takes a tool out, so that no task can call it.
     pub fn remove(&mut self, name: &str) -> Option<Arc<dyn Tool>> {
         Arc::make_mut(&mut self.tools).remove(name)
+    }
+
+    /// Says why there are no tools whose names begin with `family` and a dot: calls of those fail with that.
+    pub fn miss(&mut self, family: &str, why: ToolError) {
+        Arc::make_mut(&mut self.missing).insert(family.to_owned(), why);
     }
 
     /// The tool with this name.
@@ -114,6 +121,10 @@ impl Registry {
     }
 
     fn unknown_tool(&self, name: &str) -> ToolError {
+        let family = name.split_once('.').map(|(family, _)| family);
+        if let Some(why) = family.and_then(|family| self.missing.get(family)) {
+            return why.clone();
+        }
         let error = ToolError::new(
             FailureKind::NotFound,
             "unknown_tool",

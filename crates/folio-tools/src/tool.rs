@@ -111,7 +111,7 @@ pub struct ToolSpec {
     pub args: Vec<ArgSpec>,
     /// A full JSON Schema of the arguments, for a tool that comes with one (a tool of an MCP server).
     ///
-    /// The registry then only checks that an object was given; the tool checks the rest.
+    /// Plans and calls are checked against it.
     pub schema: Option<Value>,
     /// Whether a call waits for a yes.
     pub approval: Approval,

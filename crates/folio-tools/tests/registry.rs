@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use folio_tools::{
-    Approval, ArgKind, Effect, FailureKind, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec,
-    ToolStatus,
+    Approval, ArgKind, Effect, FailureKind, Registry, Tool, ToolContext, ToolError, ToolRequest, ToolResponse,
+    ToolSpec, ToolStatus,
 };
 use serde_json::{Value, json};
 use support::World;
@@ -169,7 +169,7 @@ async fn words_of_a_template_reach_the_tool_in_their_kind() {
 }
 
 #[tokio::test]
-async fn a_tool_with_its_own_schema_checks_its_own_arguments() {
+async fn arguments_of_a_tool_with_a_schema_are_checked_against_it() {
     let mut world = World::new();
     let mut spec = ToolSpec::new("far", Effect::Opaque, "of a server");
     spec.schema = Some(json!({"type": "object", "properties": {"q": {"type": "string"}}}));
@@ -180,7 +180,18 @@ async fn a_tool_with_its_own_schema_checks_its_own_arguments() {
         world.outputs("far", json!({"anything": [1]})).await,
         json!({"anything": [1]})
     );
-    assert_eq!(world.error("far", json!([1])).await.kind, FailureKind::InvalidArgs);
+    for wrong in [json!([1]), json!({"q": 5})] {
+        assert_eq!(world.error("far", wrong).await.kind, FailureKind::InvalidArgs);
+    }
+}
+
+#[tokio::test]
+async fn a_family_of_tools_that_is_missing_says_why() {
+    let mut world = World::new();
+    let why = ToolError::new(FailureKind::Unavailable, "not_there", "maps are not there");
+    world.registry.miss("maps", why.clone());
+    assert_eq!(world.error("maps.route", json!({})).await, why);
+    assert_eq!(world.error("mapsroute", json!({})).await.code, "unknown_tool");
 }
 
 #[test]

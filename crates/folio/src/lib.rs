@@ -18,7 +18,7 @@
 //! ```
 //!
 //! The crates behind it are here under their own names: [`memory`], [`engine`], [`store`], [`model`],
-//! [`tools`], [`runner`].
+//! [`tools`], [`mcp`], [`runner`].
 
 pub mod files;
 mod open;
@@ -27,6 +27,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use folio_engine as engine;
+pub use folio_mcp as mcp;
 pub use folio_memory as memory;
 pub use folio_model as model;
 pub use folio_runner as runner;

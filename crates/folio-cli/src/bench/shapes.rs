@@ -61,6 +61,7 @@ pub(super) fn run_of(plan: plan::Plan, inputs: BTreeMap<String, Value>) -> NewRu
         inputs,
         folder: None,
         shell: Default::default(),
+        allow_tools: Vec::new(),
         plan_mode: Default::default(),
         plan_gate: Default::default(),
         thread: folio::ThreadKey::main(),

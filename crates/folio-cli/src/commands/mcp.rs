@@ -2,6 +2,7 @@
 
 use clap::Args;
 use folio::Role;
+use folio::tools::Registry;
 use folio_server::{Mcp, McpError, McpOptions, ToolSet};
 
 use super::context::ModelArgument;
@@ -57,12 +58,13 @@ impl Offer {
 
 /// Carries out `folio mcp`: until the client closes standard input, or Ctrl-C.
 pub(crate) async fn run(context: &Context<'_>, arguments: McpArguments) -> Result<Exit, Failure> {
-    let models = if arguments.drives_runs() {
-        models::open(None, &context.settings)?
+    // Who only remembers starts nothing.
+    let (models, registry) = if arguments.drives_runs() {
+        (models::open(None, &context.settings)?, context.registry().await?)
     } else {
-        None
+        (None, Registry::with_builtins())
     };
-    let runner = arguments.driving.runner(context, models, true).await?;
+    let runner = arguments.driving.runner_with(context, registry, models, true).await?;
     let mut options = arguments.offer.options(context);
     options.tokens = arguments.model.counter(context);
     let stop = interrupted()?;

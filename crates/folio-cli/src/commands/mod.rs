@@ -51,14 +51,18 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use folio::mcp::Servers;
 use folio::memory::TurnId;
+use folio::tools::Registry;
 use folio::{Actor, Folio, Workspace};
 use serde::de::DeserializeOwned;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::OnceCell;
 
 use crate::arguments::Command;
 use crate::error::{Exit, Failure};
 use crate::output::Output;
+use crate::servers;
 use crate::settings::Settings;
 
 /// Bytes that are read from standard input.
@@ -75,6 +79,8 @@ pub(crate) struct Context<'a> {
     opened: RefCell<Vec<Workspace>>,
     /// The turn that it is done in, once somebody looked.
     turn: OnceLock<TurnId>,
+    /// MCP servers, once somebody needed their tools.
+    servers: OnceCell<Servers>,
 }
 
 impl Context<'_> {
@@ -107,6 +113,24 @@ impl Context<'_> {
         let workspace = workspace.asked_by(&self.person()).in_thread(&self.settings.thread);
         self.opened.borrow_mut().push(workspace.clone());
         Ok(workspace)
+    }
+
+    /// The tools that runs may call: those that come with Folio, and those of the MCP servers that the settings name.
+    pub(crate) async fn registry(&self) -> Result<Registry, Failure> {
+        let opened = self
+            .servers
+            .get_or_try_init(|| servers::open(&self.settings, self.output));
+        Ok(servers::registry(opened.await?))
+    }
+
+    /// The same for what `text` names: nothing is started for a plan that needs none of them.
+    pub(crate) async fn registry_for(&self, text: &str) -> Result<Registry, Failure> {
+        let mut names = self.settings.mcp.iter().map(|server| format!("{}.", server.name));
+        if names.any(|name| text.contains(&name)) {
+            self.registry().await
+        } else {
+            Ok(Registry::with_builtins())
+        }
     }
 
     /// Writes what was noticed on the way and nobody has written yet: that the time of entries is past (M7.1.8), and what
@@ -146,8 +170,12 @@ pub(crate) async fn run(command: Command, settings: Settings, output: &Output) -
         output,
         opened: RefCell::default(),
         turn: OnceLock::new(),
+        servers: OnceCell::new(),
     };
     let done = carry_out(&context, command).await;
+    if let Some(servers) = context.servers.get() {
+        servers.close().await;
+    }
     context.write_what_was_noticed().await;
     done
 }

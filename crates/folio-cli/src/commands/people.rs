@@ -101,12 +101,13 @@ impl Report for QuestionsShape {
 }
 
 pub(super) async fn runner(context: &Context<'_>) -> Result<Runner, Failure> {
+    runner_with(context, Registry::with_builtins()).await
+}
+
+/// The same with the tools that a plan is checked against.
+pub(super) async fn runner_with(context: &Context<'_>, registry: Registry) -> Result<Runner, Failure> {
     let workspace = context.workspace().await?;
-    Ok(Runner::new(
-        workspace,
-        Registry::with_builtins(),
-        RunnerOptions::default(),
-    ))
+    Ok(Runner::new(workspace, registry, RunnerOptions::default()))
 }
 
 /// Says what to do if nobody drives the run that something was done to.

@@ -65,7 +65,7 @@ pub(crate) async fn run(context: &Context<'_>, plan: Plan) -> Result<Exit, Failu
     match plan {
         Plan::Schema => context.output.text(&format!("{}\n", plan::schema().trim_end()))?,
         Plan::Check(check) => {
-            let (file, plan) = read(&check.file)?;
+            let (file, plan) = read(context, &check.file).await?;
             let (steps, needs_model) = count(&plan.steps);
             let inputs = plan.inputs.keys().cloned().collect();
             context.output.report(&Sound {
@@ -84,9 +84,9 @@ pub(crate) async fn run(context: &Context<'_>, plan: Plan) -> Result<Exit, Failu
 }
 
 /// Reads a plan file and checks it against the tools that there are. Gives its name for messages, too.
-pub(crate) fn read(path: &std::path::Path) -> Result<(String, plan::Plan), Failure> {
+pub(crate) async fn read(context: &Context<'_>, path: &std::path::Path) -> Result<(String, plan::Plan), Failure> {
     let (name, text) = text_in(path)?;
-    let known: Known = folio::runner::runner::known_tools(&folio::tools::Registry::with_builtins());
+    let known: Known = folio::runner::runner::known_tools(&context.registry_for(&text).await?);
     match plan::parse(&text, &known) {
         Ok(plan) => Ok((name, plan)),
         Err(errors) => Err(mistakes(&name, &errors)),

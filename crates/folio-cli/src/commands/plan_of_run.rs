@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::Context;
 use super::cancel::node_of;
-use super::people::{driven_later, runner};
+use super::people::{driven_later, runner, runner_with};
 use super::plan::{mistakes, text_in};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
@@ -213,6 +213,7 @@ pub(crate) async fn edit(context: &Context<'_>, edit: Edit) -> Result<Exit, Fail
         Some(file) => text_in(file)?,
         None => ("the plan".to_owned(), edited(context, &place.markdown())?),
     };
+    let runner = runner_with(context, context.registry_for(&text).await?).await?;
     let by = context.actor().to_string();
     let made = runner
         .edit_plan(place.row.id, Some(place.node), &text, edit.if_version, &by)

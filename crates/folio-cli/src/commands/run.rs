@@ -38,6 +38,10 @@ pub(crate) struct Run {
     /// Let the tool `shell` run any command; without it, each waits for a person's yes, or is refused if nobody is there
     #[arg(long)]
     allow_shell: bool,
+    /// Let a tool that waits for a yes be called without one, NAME.TOOL, or NAME.* for all of an MCP server; may be given
+    /// several times
+    #[arg(long = "allow-tool", value_name = "TOOL")]
+    allow_tools: Vec<String>,
     /// Do not go on with runs whose process is gone
     #[arg(long)]
     no_resume: bool,
@@ -118,6 +122,18 @@ impl Driving {
         models: Option<RunnerModels>,
         has_person: bool,
     ) -> Result<Runner, Failure> {
+        let registry = context.registry().await?;
+        self.runner_with(context, registry, models, has_person).await
+    }
+
+    /// The same with these tools.
+    pub(crate) async fn runner_with(
+        &self,
+        context: &Context<'_>,
+        registry: Registry,
+        models: Option<RunnerModels>,
+        has_person: bool,
+    ) -> Result<Runner, Failure> {
         let options = RunnerOptions {
             concurrency: self.concurrency,
             environment: context.settings.tool_environment.clone(),
@@ -125,18 +141,14 @@ impl Driving {
             models,
             has_person,
         };
-        Ok(Runner::new(
-            context.workspace().await?,
-            Registry::with_builtins(),
-            options,
-        ))
+        Ok(Runner::new(context.workspace().await?, registry, options))
     }
 }
 
 /// Carries out `folio run`.
 pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure> {
     let (name, plan) = match (&run.plan, &run.goal) {
-        (Some(file), _) => plan::read(file)?,
+        (Some(file), _) => plan::read(context, file).await?,
         (None, Some(goal)) => ("the goal".to_owned(), Plan::of_goal(goal)),
         (None, None) => {
             let nothing = Failure::usage("nothing_to_run", "there is neither a plan nor a goal");
@@ -169,6 +181,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         inputs,
         folder: Some(current.clone()),
         shell,
+        allow_tools: run.allow_tools,
         plan_mode: run.planning.into(),
         plan_gate: run.plan_gate,
         thread: context.settings.thread.clone(),

@@ -10,11 +10,13 @@ use folio::{Actor, Role, Workspace};
 
 use super::{Context, json_file};
 use crate::error::{Exit, Failure};
-use crate::report::tool::{Seen, TakenIn};
+use crate::report::tool::{Seen, TakenIn, ToolShape, ToolsShape};
 
 /// `folio tool`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tool {
+    /// List the tools that tasks of runs can call: those of Folio, and those of the MCP servers in the settings
+    List,
     /// Take in the answer of a tool: its observations, its writes to the scratch page and to memory. With --turn, the
     /// same answer to the same call is stored once
     Ingest(Ingest),
@@ -50,9 +52,18 @@ pub(crate) struct ContextOf {
 /// Carries out `folio tool`.
 pub(crate) async fn run(context: &Context<'_>, tool: Tool) -> Result<Exit, Failure> {
     match tool {
+        Tool::List => list(context).await,
         Tool::Ingest(ingest) => take_in(context, ingest).await,
         Tool::Context(asked) => answer(context, asked).await,
     }
+}
+
+async fn list(context: &Context<'_>) -> Result<Exit, Failure> {
+    let registry = context.registry().await?;
+    context.output.report(&ToolsShape {
+        items: registry.specs().map(ToolShape::of).collect(),
+    })?;
+    Ok(Exit::Done)
 }
 
 async fn take_in(context: &Context<'_>, ingest: Ingest) -> Result<Exit, Failure> {

@@ -1,8 +1,11 @@
-//! What became of a tool's answer, and what it may see.
+//! What tools there are, what became of a tool's answer, and what it may see.
 
 use std::fmt::{self, Write as _};
 
+use folio::tools::{Approval, Effect, ToolSpec};
 pub(crate) use folio_server::wire::{Seen, TakenIn};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::first_line;
 use crate::output::{Report, Style};
@@ -21,6 +24,61 @@ impl Report for Seen {
             let handle = style.strong(format_args!("{:<5}", item.handle.to_string()));
             let type_name = item.type_name.as_deref().unwrap_or("observation");
             writeln!(out, "{handle} [{type_name}] {}", first_line(&item.content, 160))?;
+        }
+        Ok(())
+    }
+}
+
+/// The tools that a task can call.
+#[derive(Debug, Serialize)]
+pub(crate) struct ToolsShape {
+    pub(crate) items: Vec<ToolShape>,
+}
+
+/// One of them.
+#[derive(Debug, Serialize)]
+pub(crate) struct ToolShape {
+    name: String,
+    /// What a call changes, which decides what becomes of one that was cut off.
+    effect: Effect,
+    /// Whether a call waits for a yes unless the run allows it.
+    asks: bool,
+    description: String,
+    /// The JSON Schema of its arguments.
+    args: Value,
+}
+
+impl ToolShape {
+    pub(crate) fn of(spec: &ToolSpec) -> Self {
+        Self {
+            name: spec.name.clone(),
+            effect: spec.effect,
+            asks: spec.approval == Approval::UnlessAllowed,
+            description: spec.description.clone(),
+            args: spec.args_schema(),
+        }
+    }
+}
+
+impl Report for ToolsShape {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        let width = self.items.iter().map(|tool| tool.name.chars().count()).max();
+        let width = width.unwrap_or_default().min(40);
+        for tool in &self.items {
+            let name = style.strong(format_args!("{:<width$}", tool.name));
+            let effect = match tool.effect {
+                Effect::Pure => "pure",
+                Effect::Read => "read",
+                Effect::Idempotent => "idempotent",
+                Effect::Opaque => "opaque",
+                Effect::Destructive => "destructive",
+            };
+            let asks = if tool.asks { "asks" } else { "" };
+            writeln!(
+                out,
+                "{name}  {effect:<11} {asks:<4}  {}",
+                first_line(&tool.description, 80)
+            )?;
         }
         Ok(())
     }

@@ -29,6 +29,8 @@ pub struct KnownTool {
     pub required: Vec<String>,
     /// The arguments that may be given.
     pub optional: Vec<String>,
+    /// The JSON Schema of the arguments, for a tool that comes with one: then `required` and `optional` do not count.
+    pub schema: Option<Value>,
     /// Whether a call may change something outside.
     pub writes: bool,
 }

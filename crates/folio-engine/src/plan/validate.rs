@@ -1,6 +1,7 @@
 //! What a plan must be besides well written: no names of nothing, no circles, nothing empty or too large.
 
 mod names;
+mod schema;
 mod steps;
 
 use std::collections::BTreeSet;

@@ -9,6 +9,7 @@ use genai::chat::{
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::names;
 use super::schema::{self, SchemaForm};
 use super::wire::{Target, Wire};
 use crate::model::{Message, Request, Speaker, ToolDescription};
@@ -121,7 +122,7 @@ fn cache_key(request: &Request) -> String {
 }
 
 fn tool(description: &ToolDescription) -> Tool {
-    Tool::new(description.name.as_str())
+    Tool::new(names::sent(&description.name).into_owned())
         .with_description(&description.description)
         .with_schema(description.args_schema.clone())
 }
@@ -148,7 +149,7 @@ fn messages(messages: &[Message]) -> Vec<ChatMessage> {
             Speaker::Tool => {
                 let id = message.answers.as_deref().unwrap_or_default();
                 let mut answer = ToolResponse::new(id, message.text.as_str());
-                answer.fn_name = tools.get(id).map(|name| (*name).to_owned());
+                answer.fn_name = tools.get(id).map(|name| names::sent(name).into_owned());
                 match made.last_mut().filter(|_| was_tool) {
                     Some(last) => last.content.push(ContentPart::ToolResponse(answer)),
                     None => made.push(ChatMessage::tool(MessageContent::from_parts(vec![
@@ -167,7 +168,7 @@ fn assistant(message: &Message) -> MessageContent {
     let calls = message.tool_calls.iter().map(|call| {
         ContentPart::ToolCall(ToolCall {
             call_id: call.id.clone(),
-            fn_name: call.tool.clone(),
+            fn_name: names::sent(&call.tool).into_owned(),
             // Providers refuse arguments that are no object, as what could not be read is not.
             fn_arguments: match &call.args {
                 Value::Object(_) => call.args.clone(),

@@ -125,6 +125,7 @@ pub(crate) fn of_goal(goal: &str, extra: Value) -> NewRun {
         inputs: BTreeMap::new(),
         folder: None,
         shell: Default::default(),
+        allow_tools: Vec::new(),
         plan_mode: Default::default(),
         plan_gate: extra["gate"]
             .as_str()

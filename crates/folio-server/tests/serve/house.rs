@@ -114,6 +114,7 @@ impl House {
             inputs: BTreeMap::new(),
             folder: None,
             shell: Default::default(),
+            allow_tools: Vec::new(),
             plan_mode: Default::default(),
             plan_gate: Default::default(),
             thread: folio::ThreadKey::main(),

@@ -139,7 +139,12 @@ fn every_page_about_an_error_is_about_one_that_there_is_and_is_listed() {
 
 #[test]
 fn every_code_of_a_tool_that_fails_is_explained() {
-    let codes = codes_in("crates/folio-tools", &[r#"ToolError::new\(\s*[\w:]+,\s*"([a-z_]+)""#]);
+    let made = r#"ToolError::new\(\s*[\w:]+,\s*"([a-z_]+)""#;
+    let mut codes = codes_in("crates/folio-tools", &[made, r#"\(FailureKind::\w+, "([a-z_]+)"\)"#]);
+    codes.extend(codes_in(
+        "crates/folio-mcp",
+        &[made, r#"Self::\w+ \{ \.\. \} => "([a-z_]+)""#],
+    ));
     let page = read(&page_of("tools"));
     let missing: Vec<String> = codes
         .into_iter()

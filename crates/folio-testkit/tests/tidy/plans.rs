@@ -2,16 +2,31 @@
 
 use std::collections::BTreeSet;
 
-use folio_engine::plan::{self, Known, PlanError};
+use folio_engine::plan::{self, Known, KnownTool, PlanError};
 use folio_runner::runner::known_tools;
 use folio_tools::Registry;
 use regex::Regex;
+use serde_json::json;
 
 use super::repository::{files_in, markdown_files, none, read};
 
-/// The tools that a plan may call.
+/// The tools that a plan may call: those of Folio, and one of an MCP server.
 pub(crate) fn known() -> Known {
-    known_tools(&Registry::with_builtins())
+    let mut known = known_tools(&Registry::with_builtins());
+    let schema = json!({
+        "type": "object",
+        "properties": {"to": {"type": "string"}, "by": {"enum": ["car", "train"]}},
+        "required": ["to"],
+    });
+    let route = KnownTool {
+        schema: Some(schema),
+        ..KnownTool::default()
+    };
+    known
+        .tools
+        .get_or_insert_default()
+        .insert("maps.route".to_owned(), route);
+    known
 }
 
 /// The mistakes of `text` as a plan.

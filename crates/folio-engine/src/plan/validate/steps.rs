@@ -193,6 +193,10 @@ impl<'a> Validator<'a> {
         if !matches!(args_at.node.tree, Tree::Object(_)) {
             return;
         }
+        if let Some(schema) = &tool.schema {
+            self.arguments(call, schema, &args_at);
+            return;
+        }
         for name in tool
             .required
             .iter()

@@ -106,6 +106,7 @@ pub(super) async fn start(
         } else {
             ShellPolicy::default()
         },
+        allow_tools: Vec::new(),
         plan_mode: asked.planning.into(),
         plan_gate: Default::default(),
         thread: caller.thread(),

@@ -119,6 +119,7 @@ async fn start(call: Call<'_>) -> Result<Answer, Problem> {
         inputs,
         folder: folder.map(Path::to_owned),
         shell: Default::default(),
+        allow_tools: Vec::new(),
         plan_mode: Default::default(),
         plan_gate: Default::default(),
         thread: call.caller.thread.clone(),

@@ -1,0 +1,205 @@
+//! Tools of an MCP server in runs, from outside: `tests/mcp/server.sh` stands for one (E9.12, E9.14, E9.17).
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod support;
+
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use serde_json::json;
+use support::Folio;
+
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+const SCRIPT: &str = include_str!("../../../tests/mcp/server.sh");
+
+/// A house with the server `desk`, and what else its settings say.
+fn folio_with(more: &str) -> Folio {
+    let folio = Folio::new();
+    folio.file("server.sh", SCRIPT);
+    let script = folio.path().join("server.sh");
+    let settings = format!("[mcp.desk]\ncommand = [\"sh\", {script:?}]\nfolder = \".\"\n{more}");
+    folio.file("folio.toml", settings);
+    folio
+}
+
+fn plan(tool: &str, args: &str) -> String {
+    format!("title: Ask\nsteps:\n  - {{id: ask, do: {{tool: {tool}, args: {args}}}}}\n")
+}
+
+/// What a file holds, as soon as there is a whole line in it.
+fn line_of(folio: &Folio, file: &str) -> String {
+    for _ in 0..2_000 {
+        match std::fs::read_to_string(folio.path().join(file)) {
+            Ok(text) if text.ends_with('\n') => return text.trim().to_owned(),
+            _ => std::thread::park_timeout(Duration::from_millis(5)),
+        }
+    }
+    panic!("{file} was not written");
+}
+
+/// Waits until there is no process `pid` any more.
+fn is_gone(pid: &str) {
+    for _ in 0..2_000 {
+        match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+            Ok(text) if !text.contains(") Z ") => std::thread::park_timeout(Duration::from_millis(5)),
+            _ => return,
+        }
+    }
+    panic!("process {pid} is still there");
+}
+
+#[test]
+fn a_step_of_a_plan_calls_a_tool_of_a_server() {
+    let folio = folio_with("allow = [\"echo\"]\n");
+    folio.file("plan.yaml", plan("desk.echo", "{text: 'good day'}"));
+    folio.ok(&["run", "--plan", "plan.yaml", "--quiet"]);
+    let run = folio.json(&["show", "r1"]);
+    assert_eq!(run["status"], "ok", "{run}");
+    let asked = line_of(&folio, "asked");
+    assert!(
+        asked.contains("good day") && asked.contains("folio/idempotency-key"),
+        "{asked}"
+    );
+    is_gone(&line_of(&folio, "pid"));
+}
+
+#[test]
+fn a_plan_is_checked_against_the_schema_of_the_tool() {
+    let folio = folio_with("");
+    let text = "title: Ask\nsteps:\n  - {id: a, do: {tool: desk.echo, args: {text: 5}}}\n  - {id: b, do: {tool: desk.echo, args: {texts: 'a'}}}\n  - {id: c, do: {tool: desk.ecco}}\n  - {id: d, do: {tool: desk.echo, args: {text: '{{ results.a.output.text }}'}}}\n";
+    folio.file("plan.yaml", text);
+    assert_snapshot!(folio.seen(&["plan", "check", "plan.yaml"]), @r#"
+    ! plan.yaml:3:48: P029 the tool `desk.echo` does not take this: 5 is not of type "string" [steps[0].do.args.text]
+    ! plan.yaml:4:41: P016 the tool `desk.echo` needs the argument `text` [steps[1].do.args]
+    ! plan.yaml:5:24: P004 unknown tool "desk.ecco" [steps[2].do.tool]
+    !   hint: did you mean `desk.echo`?
+    ! error: 3 mistakes in plan.yaml
+    !   hint: `folio plan schema` prints what a plan may say
+    = 2
+    "#);
+}
+
+#[test]
+fn a_tool_waits_for_a_persons_yes_or_is_refused_e9_14() {
+    let folio = folio_with("");
+    folio.file("plan.yaml", plan("desk.send", "{}"));
+    let refused = folio.call(&["run", "--plan", "plan.yaml"]);
+    assert_eq!(refused.code, 1, "{refused}");
+    assert!(refused.stderr.contains("--allow-tool desk.send"), "{refused}");
+    assert_eq!(folio.json(&["show", "r1"])["stop_reason"], "policy_denied");
+    assert!(!folio.path().join("asked").exists());
+
+    let mut running = folio.process(&["run", "--plan", "plan.yaml", "--attended", "--quiet"]);
+    let mut running = running.env("PATH", PATH).spawn().unwrap();
+    let asked = folio.until(&["questions"], |asked| asked["items"][0]["kind"] == "call");
+    assert_eq!(asked["items"][0]["call"]["tool"], "desk.send", "{asked}");
+    assert!(!folio.path().join("asked").exists());
+    folio.ok(&["approve", "r2"]);
+    assert!(running.wait().unwrap().success());
+    assert!(line_of(&folio, "asked").contains("\"send\""));
+
+    folio.ok(&["run", "--plan", "plan.yaml", "--quiet", "--allow-tool", "desk.*"]);
+}
+
+#[test]
+fn a_model_calls_a_tool_of_a_server_and_reads_what_it_answered() {
+    let folio = folio_with("allow = [\"echo\"]\n");
+    let script = json!({"version": 1, "cues": [
+        {"role": "planner", "json": {"decision": "execute", "reason": "it is one step", "action": {"tool": "desk.echo", "args": {"text": "good day"}}}},
+        {"role": "executor", "contains": "good day", "calls": [{"tool": "finish", "args": {"notes": "It said good day."}}]},
+    ]});
+    folio.file("script.json", script.to_string());
+    let ran = folio.call(&["run", "Greet the desk", "--model", "scripted:script.json"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    let run = folio.json(&["show", "r1"]);
+    assert_eq!(run["notes"], "It said good day.", "{run}");
+    // What nobody may say yes to is not offered.
+    let asked = line_of(&folio, "asked");
+    assert!(asked.contains("good day"), "{asked}");
+}
+
+#[test]
+fn a_kill_of_folio_ends_the_server_and_the_call_is_not_made_again_e9_12() {
+    let folio = folio_with("allow = [\"*\"]\n");
+    folio.file("plan.yaml", plan("desk.hang", "{}"));
+    let mut running = folio.process(&["run", "--plan", "plan.yaml", "--quiet"]);
+    let mut running = running.env("PATH", PATH).spawn().unwrap();
+    assert!(line_of(&folio, "asked").contains("hang"));
+    let pid = line_of(&folio, "pid");
+    running.kill().unwrap();
+    running.wait().unwrap();
+    is_gone(&pid);
+    let resumed = folio.call(&["resume", "r1"]);
+    assert_eq!(resumed.code, 1, "{resumed}");
+    assert_eq!(folio.json(&["show", "r1"])["stop_reason"], "outcome_unknown");
+    assert_eq!(line_of(&folio, "asked").lines().count(), 1, "it was called once");
+}
+
+#[test]
+fn a_call_that_only_looks_is_made_again_after_a_kill_e9_12() {
+    let folio = folio_with("allow = [\"*\"]\n");
+    folio.file("plan.yaml", plan("desk.wait", "{}"));
+    let mut running = folio.process(&["run", "--plan", "plan.yaml", "--quiet"]);
+    let mut running = running.env("PATH", PATH).spawn().unwrap();
+    assert!(line_of(&folio, "asked").contains("wait"));
+    running.kill().unwrap();
+    running.wait().unwrap();
+    is_gone(&line_of(&folio, "pid"));
+    std::fs::remove_file(folio.path().join("asked")).unwrap();
+    let mut resumed = folio.process(&["resume", "r1", "--quiet"]);
+    let mut resumed = resumed.env("PATH", PATH).spawn().unwrap();
+    assert!(line_of(&folio, "asked").contains("wait"));
+    folio.ok(&["cancel", "r1"]);
+    resumed.wait().unwrap();
+    assert_eq!(folio.json(&["show", "r1"])["status"], "cancelled");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_said_and_the_rest_goes_on() {
+    let folio = folio_with("[mcp.gone]\ncommand = [\"/nowhere/server\"]\n");
+    folio.file("plan.yaml", plan("text", "{op: echo, value: 1}"));
+    let ran = folio.call(&["run", "--plan", "plan.yaml"]);
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stderr.contains("the MCP server gone is not there"), "{ran}");
+    folio.file("folio.toml", "[mcp.gone]\nurl = \"nowhere\"\n");
+    assert_snapshot!(folio.seen(&["tool", "list"]), @r"
+    ! error: the MCP server gone cannot be used: `url` begins with https:// or http://
+    !   hint: put [mcp.gone] in the settings file right; docs/mcp-tools.md says how
+    = 2
+    ");
+}
+
+#[test]
+fn the_tools_that_tasks_can_call_are_listed() {
+    let folio = folio_with("tools = [\"echo\", \"send\"]\nallow = [\"echo\"]\neffects = {send = \"idempotent\"}\n");
+    let listed = folio.ok(&["tool", "list"]);
+    let lines: Vec<&str> = listed
+        .lines()
+        .filter(|line| line.starts_with("desk.") || line.starts_with("shell"))
+        .collect();
+    assert_snapshot!(lines.join("\n"), @r"
+    desk.echo         read              Says what it is told.
+    desk.send         idempotent  asks  Changes something: send.
+    shell             opaque      asks  Runs a command without input, in a granted folder. Give `argv` (the program and …
+    ");
+}
+
+#[test]
+fn a_kill_of_folio_ends_the_commands_of_its_tools_too() {
+    let folio = Folio::new();
+    folio.file(
+        "plan.yaml",
+        plan(
+            "shell",
+            "{command: 'sleep 1000 & echo $! > child; echo $$ > pid; wait'}",
+        ),
+    );
+    let mut running = folio.process(&["run", "--plan", "plan.yaml", "--allow-shell", "--quiet"]);
+    let mut running = running.env("PATH", PATH).spawn().unwrap();
+    let (pid, child) = (line_of(&folio, "pid"), line_of(&folio, "child"));
+    running.kill().unwrap();
+    running.wait().unwrap();
+    is_gone(&pid);
+    is_gone(&child);
+}

@@ -1,0 +1,80 @@
+//! Arguments of a tool that comes with a JSON Schema, as far as they are known before the run.
+
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind as Kind;
+use jsonschema::paths::LocationSegment;
+use serde_json::{Value, json};
+
+use super::Validator;
+use crate::plan::Call;
+use crate::plan::cursor::At;
+use crate::plan::errors::code;
+use crate::plan::nearest::did_you_mean;
+use crate::template::is_template;
+
+/// How many mistakes of one call are told.
+const MISTAKES_MAX: usize = 20;
+
+impl<'a> Validator<'a> {
+    /// What of `call` the schema does not allow, whatever its templates come to.
+    pub(super) fn arguments(&mut self, call: &Call, schema: &Value, args_at: &At<'a>) {
+        // What cannot be used was refused where the tool came from; the tool itself still checks.
+        let Ok(validator) = jsonschema::validator_for(schema) else {
+            return;
+        };
+        let none = json!({});
+        let args = if call.args.is_null() { &none } else { &call.args };
+        for error in validator.iter_errors(args).take(MISTAKES_MAX) {
+            self.argument(call, schema, args_at, args, &error);
+        }
+    }
+
+    fn argument(&mut self, call: &Call, schema: &Value, args_at: &At<'a>, args: &Value, error: &ValidationError<'_>) {
+        let path = error.instance_path();
+        let is_top = path.as_str().is_empty();
+        match error.kind() {
+            Kind::Required { property } if is_top => {
+                let name = property.as_str().unwrap_or_default();
+                let message = format!("the tool `{}` needs the argument `{name}`", call.tool);
+                self.faults.add(args_at, code::MISSING_ARGUMENT, message);
+            }
+            Kind::AdditionalProperties { unexpected } if is_top => {
+                let known = schema.get("properties").and_then(Value::as_object);
+                let names = || known.into_iter().flat_map(|known| known.keys()).map(String::as_str);
+                for name in unexpected {
+                    let at = args_at.key(name).unwrap_or_else(|| args_at.clone());
+                    let message = format!("the tool `{}` has no argument `{name}`", call.tool);
+                    let hint = did_you_mean(name, names()).unwrap_or_else(|| match names().count() {
+                        0 => "it takes none".to_owned(),
+                        _ => format!("there is {}", names().collect::<Vec<_>>().join(", ")),
+                    });
+                    self.faults.add(&at, code::UNKNOWN_ARGUMENT, message).with_hint(hint);
+                }
+            }
+            // What a template comes to is known when the step is due; then the call is checked again.
+            _ if args.pointer(path.as_str()).is_some_and(holds_template) => {}
+            _ => {
+                let mut at = args_at.clone();
+                for segment in path {
+                    let inner = match &segment {
+                        LocationSegment::Property(name) => at.key(name),
+                        LocationSegment::Index(index) => at.items().and_then(|items| items.into_iter().nth(*index)),
+                    };
+                    let Some(inner) = inner else { break };
+                    at = inner;
+                }
+                let message = format!("the tool `{}` does not take this: {error}", call.tool);
+                self.faults.add(&at, code::BAD_ARGUMENT, message);
+            }
+        }
+    }
+}
+
+fn holds_template(value: &Value) -> bool {
+    match value {
+        Value::String(text) => is_template(text),
+        Value::Array(items) => items.iter().any(holds_template),
+        Value::Object(fields) => fields.values().any(holds_template),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}

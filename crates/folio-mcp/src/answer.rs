@@ -1,0 +1,144 @@
+//! From a server's answer to a tool's.
+
+use folio_tools::{EvidenceRef, FailureKind, ToolError, ToolRequest, ToolResponse};
+use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use serde_json::{Value, json};
+
+/// Characters of a server's own words on why a call failed.
+const PROBLEM_CHARS: usize = 400;
+
+/// What a tool answered: `text`, the texts of the answer one below the other; `structured`, what it says in JSON; `parts`, what
+/// is no text, without its bytes. What is not there is left out.
+pub(crate) fn response(request: &ToolRequest, result: CallToolResult) -> ToolResponse {
+    let (mut texts, mut parts, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
+    for block in result.content {
+        match block {
+            ContentBlock::Text(text) => texts.push(text.text),
+            ContentBlock::Image(image) => parts.push(left_out("image", &image.mime_type, image.data.len())),
+            ContentBlock::Audio(audio) => parts.push(left_out("audio", &audio.mime_type, audio.data.len())),
+            ContentBlock::Resource(resource) => match resource.resource {
+                ResourceContents::TextResourceContents { uri, text, .. } => {
+                    evidence.push(uri);
+                    texts.push(text);
+                }
+                ResourceContents::BlobResourceContents {
+                    uri, mime_type, blob, ..
+                } => {
+                    let mime_type = mime_type.unwrap_or_else(|| "application/octet-stream".to_owned());
+                    let mut part = left_out("resource", &mime_type, blob.len());
+                    part["uri"] = json!(uri);
+                    evidence.push(uri);
+                    parts.push(part);
+                }
+                other => parts.push(unknown(&json!(other))),
+            },
+            ContentBlock::ResourceLink(link) => {
+                parts.push(json!({"type": "link", "uri": link.uri, "name": link.name}));
+                evidence.push(link.uri);
+            }
+            other => parts.push(unknown(&json!(other))),
+        }
+    }
+    let text = texts.join("\n");
+    let mut outputs = json!({});
+    let parts = (!parts.is_empty()).then_some(Value::Array(parts));
+    let all = [
+        ("text", (!text.is_empty()).then(|| json!(text))),
+        ("structured", result.structured_content),
+        ("parts", parts),
+    ];
+    for (name, value) in all {
+        if let Some(value) = value {
+            outputs[name] = value;
+        }
+    }
+    let mut response = if result.is_error == Some(true) {
+        let words: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let said: String = words.chars().take(PROBLEM_CHARS).collect();
+        let message = match said.as_str() {
+            "" => format!("{} failed and did not say why", request.tool),
+            said => format!("{} failed: {said}", request.tool),
+        };
+        ToolResponse::failed_with(
+            request,
+            ToolError::new(FailureKind::Failed, "mcp_call_failed", message),
+            outputs,
+        )
+    } else {
+        let notes = format!("{}: {} bytes of text", request.tool, text.len());
+        ToolResponse::ok(request, outputs, notes)
+    };
+    response.evidence = evidence
+        .into_iter()
+        .map(|uri| EvidenceRef {
+            kind: "url".to_owned(),
+            id: uri,
+            hash: None,
+            span: None,
+        })
+        .collect();
+    response
+}
+
+/// What stands for something that this version of the protocol does not have.
+fn unknown(part: &Value) -> Value {
+    json!({"type": "unknown", "bytes_left_out": part.to_string().len()})
+}
+
+/// What stands for bytes that nobody here can read; `base64` is their length as they came.
+fn left_out(kind: &str, mime_type: &str, base64: usize) -> Value {
+    json!({"type": kind, "mime_type": mime_type, "bytes_left_out": base64 / 4 * 3})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(result: Value) -> ToolResponse {
+        let request = ToolRequest {
+            request_id: "r".to_owned(),
+            tool: "x.y".to_owned(),
+            args: json!({}),
+            run_id: String::new(),
+            node_id: String::new(),
+            attempt: 1,
+            scratch_page_context: Vec::new(),
+        };
+        let result: CallToolResult = serde_json::from_value(result).unwrap_or_else(|error| panic!("{error}"));
+        response(&request, result)
+    }
+
+    #[test]
+    fn texts_are_one_text_and_what_is_none_is_named_without_its_bytes() {
+        let answer = answered(json!({
+            "content": [
+                {"type": "text", "text": "one"},
+                {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+                {"type": "resource", "resource": {"uri": "file:///a", "text": "two"}},
+                {"type": "resource_link", "uri": "file:///b", "name": "b"},
+            ],
+            "structuredContent": {"n": 1},
+        }));
+        assert!(answer.is_ok());
+        let expected = json!({
+            "text": "one\ntwo",
+            "structured": {"n": 1},
+            "parts": [{"type": "image", "mime_type": "image/png", "bytes_left_out": 3},
+                      {"type": "link", "uri": "file:///b", "name": "b"}],
+        });
+        assert_eq!(answer.outputs, expected);
+        let ids: Vec<&str> = answer.evidence.iter().map(|evidence| &*evidence.id).collect();
+        assert_eq!(ids, ["file:///a", "file:///b"]);
+    }
+
+    #[test]
+    fn an_answer_that_is_an_error_is_a_failed_call_that_keeps_what_it_said() {
+        let answer = answered(json!({"content": [{"type": "text", "text": "no\nsuch city"}], "isError": true}));
+        let error = answer.error.unwrap_or_else(|| panic!("it failed"));
+        assert_eq!(
+            (error.code.as_str(), error.message.as_str()),
+            ("mcp_call_failed", "x.y failed: no such city")
+        );
+        assert_eq!(answer.outputs, json!({"text": "no\nsuch city"}));
+    }
+}

@@ -1,0 +1,287 @@
+//! One connection to a server: by the pipes of a program, or by HTTP.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use folio_process::{Program, Talking};
+use http::{HeaderName, HeaderValue};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ClientConfig, Implementation, PaginatedRequestParams, ProtocolVersion,
+    Tool as Listed,
+};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, NotificationContext, RunningService, serve_client_with_lifecycle,
+};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
+use rmcp::{ClientHandler, RoleClient, ServiceError};
+use tokio::sync::Mutex;
+
+use crate::listed::Definition;
+use crate::servers::ToStart;
+
+/// Pages of a list of tools that are asked for.
+const PAGES_MAX: usize = 64;
+/// Tools that a list may have in all.
+const LISTED_MAX: usize = 4_096;
+/// How long a program has to end after its input was closed, and again after it was asked to end.
+const GRACE: Duration = Duration::from_secs(2);
+/// Until there is a connection to a server that is reached by HTTP.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Answers what a server asks of its client: that there is nothing it may ask for.
+#[derive(Debug, Clone, Default)]
+struct Client {
+    /// Whether the server said that its tools are others now.
+    has_changed: Arc<AtomicBool>,
+}
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        let own = Implementation::new("folio", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(Default::default(), own)
+    }
+
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.has_changed.store(true, Ordering::Release);
+    }
+}
+
+/// A connection to a server.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    service: RunningService<RoleClient, Client>,
+    /// The program, if it is one. Dropping it kills it.
+    program: std::sync::Mutex<Option<Talking>>,
+    /// The tools as they were listed last, by the names that the server has for them.
+    definitions: Mutex<BTreeMap<String, Definition>>,
+    /// Calls that are under way.
+    calls: AtomicUsize,
+}
+
+impl Connection {
+    /// Makes it, within the time that `server` has to be there; and what the server lists.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none, in words.
+    pub(crate) async fn open(server: &ToStart) -> Result<(Self, Vec<Listed>), String> {
+        if let Some(reason) = &server.unusable {
+            return Err(reason.clone());
+        }
+        let time = server.settings.start_time();
+        let mut program = None;
+        let opened = tokio::time::timeout(time, Self::open_in(server, &mut program)).await;
+        let problem = match opened {
+            Ok(Ok((service, listed))) => {
+                let connection = Self {
+                    service,
+                    program: std::sync::Mutex::new(program),
+                    definitions: Mutex::new(definitions(&listed)),
+                    calls: AtomicUsize::new(0),
+                };
+                return Ok((connection, listed));
+            }
+            Ok(Err(problem)) => problem,
+            Err(_) => format!("it was not ready after {} s", time.as_secs()),
+        };
+        let Some(mut program) = program else {
+            return Err(problem);
+        };
+        program.end(Duration::ZERO).await;
+        let said = program.last_error().map_or_else(String::new, |line| {
+            let line: String = line.chars().take(200).collect();
+            format!("; its last line: {line}")
+        });
+        Err(format!("{problem}{said}"))
+    }
+
+    async fn open_in(
+        server: &ToStart,
+        program: &mut Option<Talking>,
+    ) -> Result<(RunningService<RoleClient, Client>, Vec<Listed>), String> {
+        let client = Client::default();
+        let lifecycle = ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            legacy_version: Some(ProtocolVersion::V_2025_11_25),
+        };
+        let service = if let Some(url) = &server.settings.url {
+            let transport = http_transport(server, url)?;
+            serve_client_with_lifecycle(client, transport, lifecycle).await
+        } else {
+            let (talking, stdin, stdout) =
+                folio_process::spawn(&program_of(server)).map_err(|error| error.to_string())?;
+            *program = Some(talking);
+            let transport =
+                AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(server.settings.answer_bytes());
+            serve_client_with_lifecycle(client, transport, lifecycle).await
+        };
+        let service = service.map_err(|error| not_begun(&error))?;
+        let listed = list(&service)
+            .await
+            .map_err(|error| format!("it does not list its tools: {}", in_words(&error)))?;
+        Ok((service, listed))
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        !self.service.is_closed() && !self.service.peer().is_transport_closed()
+    }
+
+    /// Whether a call is under way.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.calls.load(Ordering::Acquire) > 0
+    }
+
+    /// How the server defines the tool now, as far as it said; `None` if it has none of that name.
+    pub(crate) async fn definition(&self, tool: &str) -> Result<Option<Definition>, ServiceError> {
+        let mut known = self.definitions.lock().await;
+        let has_changed = &self.service.service().has_changed;
+        if has_changed.swap(false, Ordering::AcqRel) {
+            match list(&self.service).await {
+                Ok(listed) => *known = definitions(&listed),
+                Err(error) => {
+                    has_changed.store(true, Ordering::Release);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(known.get(tool).cloned())
+    }
+
+    /// Makes one call. Dropping the future tells the server that nobody waits for it any more.
+    pub(crate) async fn call(&self, params: CallToolRequestParams) -> Result<CallToolResponse, ServiceError> {
+        let _under_way = UnderWay::of(&self.calls);
+        self.service.call_tool_once(params).await
+    }
+
+    /// Ends it: a program has the grace to do so by itself.
+    pub(crate) async fn close(mut self) {
+        // Closes the input of a program, and the session of a server that has one.
+        let _closed = self.service.close_with_timeout(GRACE).await;
+        let program = self.program.get_mut().ok().and_then(Option::take);
+        if let Some(mut program) = program {
+            program.end(GRACE).await;
+        }
+    }
+}
+
+/// Counts a call for as long as it is there.
+struct UnderWay<'a>(&'a AtomicUsize);
+
+impl<'a> UnderWay<'a> {
+    fn of(calls: &'a AtomicUsize) -> Self {
+        calls.fetch_add(1, Ordering::AcqRel);
+        Self(calls)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn definitions(listed: &[Listed]) -> BTreeMap<String, Definition> {
+    let each = listed.iter().map(|tool| (tool.name.to_string(), Definition::of(tool)));
+    each.collect()
+}
+
+/// All the tools of a server, page by page, as far as there is an end to them.
+async fn list(service: &RunningService<RoleClient, Client>) -> Result<Vec<Listed>, ServiceError> {
+    let (mut tools, mut cursor) = (Vec::new(), None);
+    for _ in 0..PAGES_MAX {
+        let params = PaginatedRequestParams::default().with_cursor(cursor);
+        let page = service.list_tools(Some(params)).await?;
+        tools.extend(page.tools);
+        cursor = page.next_cursor;
+        if cursor.is_none() || tools.len() > LISTED_MAX {
+            break;
+        }
+    }
+    tools.truncate(LISTED_MAX);
+    Ok(tools)
+}
+
+fn program_of(server: &ToStart) -> Program {
+    let (name, args) = server
+        .settings
+        .command
+        .split_first()
+        .map_or((String::new(), Vec::new()), |(name, args)| {
+            (name.clone(), args.iter().map(Into::into).collect())
+        });
+    Program {
+        name,
+        args,
+        folder: server.folder.clone(),
+        environment: server
+            .environment
+            .iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect(),
+    }
+}
+
+fn http_transport(server: &ToStart, url: &str) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+    // Who embeds this may have chosen another one already; that is fine.
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        let _taken_meanwhile = rustls::crypto::ring::default_provider().install_default();
+    }
+    let mut builder = reqwest::Client::builder()
+        .user_agent(concat!("folio/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT)
+        // A token must not follow to where somebody else points.
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy();
+    if url.starts_with("http://") {
+        // Needs no certificates, of which a small machine may have none.
+        builder = builder.tls_certs_only(std::iter::empty());
+    }
+    let client = builder
+        .build()
+        .map_err(|error| format!("there can be no connection: {}", in_words(&error)))?;
+    let mut headers = HashMap::new();
+    for (name, secret) in &server.headers {
+        let name = HeaderName::try_from(name).map_err(|_| format!("{name:?} is no name of a header"))?;
+        let mut value = HeaderValue::try_from(secret.reveal())
+            .map_err(|_| format!("the value of the header {name} cannot be sent"))?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url)
+        .custom_headers(headers)
+        .max_sse_event_size(server.settings.answer_bytes());
+    if let Some(token) = &server.token {
+        config = config.auth_header(token.reveal());
+    }
+    Ok(StreamableHttpClientTransport::with_client(client, config))
+}
+
+/// Why there is no conversation, without the names that the library has for its own parts.
+fn not_begun(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => not_begun(fallback),
+        ClientInitializeError::TransportError { error, .. } => {
+            format!("there is no connection to it: {}", in_words(&*error.error))
+        }
+        error => format!("it does not begin as an MCP server does: {}", in_words(error)),
+    }
+}
+
+/// An error with what is behind it, in one line of bounded length.
+pub(crate) fn in_words(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let more = inner.to_string();
+        // Some say of themselves what is behind them.
+        if !words.contains(&more) {
+            words = format!("{words}: {more}");
+        }
+        cause = inner.source();
+    }
+    let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(400).collect()
+}

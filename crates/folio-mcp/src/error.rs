@@ -1,0 +1,61 @@
+//! Why a server, or one of its tools, is not there.
+
+use folio_tools::{FailureKind, ToolError};
+
+/// Why a server, or one of its tools, cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum McpError {
+    /// It cannot be reached, or does not answer as a server does.
+    #[error("the MCP server {server} is not there: {reason}")]
+    Unavailable {
+        /// Its name in the settings.
+        server: String,
+        /// Why, in words.
+        reason: String,
+    },
+    /// It is there, and some of its tools cannot be offered.
+    #[error("tools of the MCP server {server} are left out: {reason}")]
+    LeftOut {
+        /// Its name in the settings.
+        server: String,
+        /// Which and why, in words.
+        reason: String,
+    },
+    /// Its tools are others than when the run was begun.
+    #[error("the MCP server {server} has changed: {reason}")]
+    Changed {
+        /// Its name in the settings.
+        server: String,
+        /// How, in words.
+        reason: String,
+    },
+}
+
+impl McpError {
+    /// A stable word for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unavailable { .. } => "mcp_server_unavailable",
+            Self::LeftOut { .. } => "mcp_tools_left_out",
+            Self::Changed { .. } => "mcp_tools_changed",
+        }
+    }
+
+    /// The same as the failure of a call that was not made.
+    #[must_use]
+    pub fn of_call(&self) -> ToolError {
+        let (kind, hint) = match self {
+            Self::Unavailable { server, .. } => (
+                FailureKind::Unavailable,
+                format!("look at [mcp.{server}] in the settings; `folio tool list` tries it"),
+            ),
+            Self::LeftOut { .. } | Self::Changed { .. } => (
+                FailureKind::NotFound,
+                "start Folio anew to read its tools again".to_owned(),
+            ),
+        };
+        ToolError::new(kind, self.code(), self.to_string()).hint(hint)
+    }
+}

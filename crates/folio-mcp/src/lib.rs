@@ -1,0 +1,26 @@
+//! Tools of MCP servers as tools of a run: a client of every server that the settings name.
+//!
+//! A tool of the server `maps` that is called `route` is `maps.route` in plans, traces and approvals. What a server says of
+//! itself is a hint: of a tool that nobody here classified the most careful is thought, and a person is asked before it is
+//! called (E9.12, E9.14).
+//!
+//! - [`settings`]: how servers are named, and what is granted to their tools
+//! - [`servers`]: all of them, for a registry
+//! - `server`: one of them: its connection is made when it is needed, and made again when it is gone
+//! - `connection`: one connection, by a program's pipes or by HTTP
+//! - `listed`: from what a server lists to what a tool tells of itself
+//! - `tool`: one tool
+//! - `answer`: from a server's answer to a tool's
+
+mod answer;
+mod connection;
+pub mod error;
+mod listed;
+mod server;
+pub mod servers;
+pub mod settings;
+mod tool;
+
+pub use error::McpError;
+pub use servers::{Servers, ToStart};
+pub use settings::{McpSection, McpSettings};

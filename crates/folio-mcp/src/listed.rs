@@ -1,0 +1,213 @@
+//! From what a server lists to what a tool tells of itself.
+
+use std::collections::BTreeSet;
+
+use folio_tools::{Approval, Effect, ToolSpec};
+use rmcp::model::{Tool as Listed, ToolAnnotations};
+use serde_json::{Value, json};
+
+use crate::settings::McpSettings;
+
+/// Tools of one server that are offered. Each stands in every prompt of a model that works with tools.
+pub(crate) const TOOLS_MAX: usize = 128;
+/// Characters of a name.
+const NAME_CHARS: usize = 96;
+/// Characters of a description that models read.
+const DESCRIPTION_CHARS: usize = 2_000;
+/// Bytes of a schema of arguments.
+const SCHEMA_BYTES: usize = 64 * 1024;
+
+/// A tool as it is offered, and as the server defined it.
+#[derive(Debug, Clone)]
+pub(crate) struct Offered {
+    /// As the server calls it.
+    pub(crate) name: String,
+    pub(crate) spec: ToolSpec,
+    pub(crate) definition: Definition,
+}
+
+/// What of a tool must not change under a run that was told of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Definition {
+    schema: Value,
+    annotations: Option<ToolAnnotations>,
+}
+
+impl Definition {
+    pub(crate) fn of(tool: &Listed) -> Self {
+        Self {
+            schema: Value::Object((*tool.input_schema).clone()),
+            annotations: tool.annotations.clone(),
+        }
+    }
+}
+
+/// What of `listed` is offered under the name `server`, and in words what is left out.
+pub(crate) fn offered(server: &str, settings: &McpSettings, listed: &[Listed]) -> (Vec<Offered>, Vec<String>) {
+    let (mut tools, mut left_out) = (Vec::new(), Vec::new());
+    let mut names = BTreeSet::new();
+    for tool in listed.iter().filter(|tool| settings.offers(&tool.name)) {
+        if tools.len() == TOOLS_MAX {
+            left_out.push(format!(
+                "there are more than {TOOLS_MAX}; name the ones that you want in `tools`"
+            ));
+            break;
+        }
+        match spec_of(server, settings, tool) {
+            Ok(spec) if names.insert(spec.name.clone()) => tools.push(Offered {
+                name: tool.name.to_string(),
+                spec,
+                definition: Definition::of(tool),
+            }),
+            Ok(spec) => left_out.push(format!("{} is listed twice", spec.name)),
+            Err(why) => left_out.push(why),
+        }
+    }
+    let wanted = settings.tools.iter().flatten();
+    let missing = wanted.filter(|wanted| !listed.iter().any(|tool| tool.name == wanted.as_str()));
+    left_out.extend(missing.map(|name| format!("it has no tool {name}")));
+    (tools, left_out)
+}
+
+fn spec_of(server: &str, settings: &McpSettings, tool: &Listed) -> Result<ToolSpec, String> {
+    let name = &*tool.name;
+    let is_name = !name.is_empty() && name.chars().count() <= NAME_CHARS;
+    if !is_name || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        let shown: String = name.escape_debug().take(40).collect();
+        return Err(format!("{shown:?} is no name for a tool"));
+    }
+    let mut schema = Value::Object((*tool.input_schema).clone());
+    schema.sort_all_objects();
+    if schema.get("type").is_none() {
+        // Providers refuse what does not say that it is an object.
+        schema["type"] = json!("object");
+    }
+    if schema.to_string().len() > SCHEMA_BYTES {
+        return Err(format!("{name} has a schema of more than {SCHEMA_BYTES} bytes"));
+    }
+    if let Err(error) = jsonschema::validator_for(&schema) {
+        return Err(format!("{name} has a schema that cannot be used: {error}"));
+    }
+    let effect = settings
+        .effects
+        .get(name)
+        .copied()
+        .unwrap_or_else(|| hinted(tool.annotations.as_ref()));
+    let words = [tool.description.as_deref(), tool.title.as_deref()];
+    let description = words.into_iter().flatten().next().unwrap_or("A tool of an MCP server.");
+    let mut spec = ToolSpec::new(
+        format!("{server}.{name}"),
+        effect,
+        description.chars().take(DESCRIPTION_CHARS).collect::<String>(),
+    );
+    spec.schema = Some(schema);
+    spec.approval = if settings.allows(name) {
+        Approval::Never
+    } else {
+        Approval::UnlessAllowed
+    };
+    Ok(spec)
+}
+
+/// What a call changes, as far as the server says so. It is a hint: it decides what becomes of a call whose answer was lost, and
+/// never whether somebody is asked (E9.12: unknown is opaque).
+fn hinted(annotations: Option<&ToolAnnotations>) -> Effect {
+    let Some(hints) = annotations else {
+        return Effect::Opaque;
+    };
+    match (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint) {
+        (Some(true), ..) => Effect::Read,
+        (_, Some(true), _) => Effect::Destructive,
+        (_, Some(false), Some(true)) => Effect::Idempotent,
+        _ => Effect::Opaque,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(tools: Value) -> Vec<Listed> {
+        serde_json::from_value(tools).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn tool(name: &str, annotations: &Value) -> Value {
+        json!({"name": name, "inputSchema": {"type": "object"}, "annotations": annotations})
+    }
+
+    #[test]
+    fn of_a_tool_that_says_nothing_the_most_careful_is_thought_e9_12() {
+        let settings = McpSettings {
+            effects: [("told".to_owned(), Effect::Pure)].into(),
+            ..McpSettings::of_command(vec!["x".to_owned()])
+        };
+        let tools = listed(json!([
+            {"name": "silent", "inputSchema": {"type": "object"}},
+            tool("empty", &json!({})),
+            tool("reads", &json!({"readOnlyHint": true})),
+            tool("repeats", &json!({"idempotentHint": true})),
+            tool("adds", &json!({"destructiveHint": false})),
+            tool("puts", &json!({"destructiveHint": false, "idempotentHint": true})),
+            tool("takes", &json!({"destructiveHint": true, "idempotentHint": true})),
+            tool("told", &json!({"destructiveHint": true})),
+        ]));
+        let (tools, left_out) = offered("x", &settings, &tools);
+        assert_eq!(left_out, Vec::<String>::new());
+        let effects: Vec<Effect> = tools.iter().map(|tool| tool.spec.effect).collect();
+        let [pure, read, idempotent, opaque, destructive] = [
+            Effect::Pure,
+            Effect::Read,
+            Effect::Idempotent,
+            Effect::Opaque,
+            Effect::Destructive,
+        ];
+        assert_eq!(
+            effects,
+            [opaque, opaque, read, opaque, opaque, idempotent, destructive, pure]
+        );
+        // A hint never spares anybody the question.
+        let asks: Vec<&str> = tools
+            .iter()
+            .filter(|tool| tool.spec.approval == Approval::UnlessAllowed)
+            .map(|tool| &*tool.name)
+            .collect();
+        assert_eq!(asks, ["silent", "empty", "reads", "repeats", "adds", "puts", "takes"]);
+    }
+
+    #[test]
+    fn what_cannot_be_offered_is_left_out_by_name() {
+        let settings = McpSettings {
+            tools: Some(["a", "a b", "bad", "gone", "huge"].map(str::to_owned).to_vec()),
+            ..McpSettings::of_command(vec!["x".to_owned()])
+        };
+        let huge = "x".repeat(SCHEMA_BYTES);
+        let tools = listed(json!([
+            tool("a", &Value::Null), tool("a", &Value::Null), tool("a b", &Value::Null), tool("not wanted", &Value::Null),
+            {"name": "bad", "inputSchema": {"type": 5}},
+            {"name": "huge", "inputSchema": {"type": "object", "description": huge}},
+        ]));
+        let (tools, left_out) = offered("x", &settings, &tools);
+        assert_eq!(tools.iter().map(|tool| &*tool.spec.name).collect::<Vec<_>>(), ["x.a"]);
+        let parts = [
+            "x.a is listed twice",
+            "\"a b\" is no name",
+            "bad has a schema",
+            "huge has a schema",
+            "no tool gone",
+        ];
+        assert_eq!(left_out.len(), parts.len(), "{left_out:?}");
+        for (said, part) in left_out.iter().zip(parts) {
+            assert!(said.contains(part), "{said}");
+        }
+    }
+
+    #[test]
+    fn there_is_a_limit_to_the_tools_of_a_server() {
+        let settings = McpSettings::of_command(vec!["x".to_owned()]);
+        let many: Vec<Value> = (0..TOOLS_MAX + 1)
+            .map(|n| tool(&format!("t{n}"), &Value::Null))
+            .collect();
+        let (tools, left_out) = offered("x", &settings, &listed(json!(many)));
+        assert_eq!((tools.len(), left_out.len()), (TOOLS_MAX, 1));
+    }
+}

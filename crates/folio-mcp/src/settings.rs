@@ -1,0 +1,227 @@
+//! How servers are named, and what is granted to their tools.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use folio_tools::Effect;
+use serde::Deserialize;
+
+/// Seconds that a call may take, if nobody says.
+const TIME_S: u64 = 120;
+/// The most that anybody may say: a day.
+const TIME_S_MAX: u64 = 24 * 60 * 60;
+/// Seconds until a server is there, if nobody says.
+const START_S: u64 = 30;
+/// The most that anybody may say.
+const START_S_MAX: u64 = 600;
+/// Bytes of one answer, if nobody says: what every tool may answer.
+const ANSWER_BYTES: usize = 8 * 1024 * 1024;
+/// The most that anybody may say.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The section `[mcp]` of `folio.toml`: servers by name.
+pub type McpSection = BTreeMap<String, McpSettings>;
+
+/// One server. It has either a `command` or a `url`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpSettings {
+    /// The program that is the server, and its arguments, taken as they are. Empty for a server that is reached by HTTP.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// Names of variables that the program gets from the environment, besides those that every program gets.
+    #[serde(default)]
+    pub environment: Vec<String>,
+    /// The folder that the program begins in; the one that Folio was called in by default.
+    pub folder: Option<PathBuf>,
+    /// Where a server is reached by HTTP: `https://…` or `http://…`.
+    pub url: Option<String>,
+    /// Headers of each request, each with the name of the variable that holds its value.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// The name of the variable that holds the token of a server that is reached by HTTP.
+    pub token: Option<String>,
+    /// The file that holds it.
+    pub token_file: Option<PathBuf>,
+    /// Its tools that are offered, as it calls them; all of them if it is not given.
+    pub tools: Option<Vec<String>>,
+    /// What a call of a tool changes, by the name that the server has for it. This is believed; what the server says is a
+    /// hint.
+    #[serde(default)]
+    pub effects: BTreeMap<String, Effect>,
+    /// Tools that are called without anybody being asked, as the server calls them; `*` stands for all.
+    #[serde(default)]
+    pub allow: Vec<String>,
+    /// Seconds that a call may take: 1 to 86,400, 120 by default.
+    pub time_s: Option<u64>,
+    /// Seconds until the server is there and has told its tools: 1 to 600, 30 by default.
+    pub start_s: Option<u64>,
+    /// Bytes of one message of the server: 1 KiB to 64 MiB, 8 MiB by default.
+    pub answer_bytes: Option<usize>,
+}
+
+impl McpSettings {
+    /// A server that is a program.
+    #[must_use]
+    pub fn of_command(command: Vec<String>) -> Self {
+        Self {
+            command,
+            ..Self::nothing()
+        }
+    }
+
+    /// A server that is reached by HTTP.
+    #[must_use]
+    pub fn of_url(url: impl Into<String>) -> Self {
+        Self {
+            url: Some(url.into()),
+            ..Self::nothing()
+        }
+    }
+
+    fn nothing() -> Self {
+        Self {
+            command: Vec::new(),
+            environment: Vec::new(),
+            folder: None,
+            url: None,
+            headers: BTreeMap::new(),
+            token: None,
+            token_file: None,
+            tools: None,
+            effects: BTreeMap::new(),
+            allow: Vec::new(),
+            time_s: None,
+            start_s: None,
+            answer_bytes: None,
+        }
+    }
+
+    /// What is wrong with it under the name `name`, in words; `None` if it can be used.
+    #[must_use]
+    pub fn problem(&self, name: &str) -> Option<&'static str> {
+        let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+        let is_name =
+            name.starts_with(|c: char| c.is_ascii_lowercase()) && name.len() <= 32 && name.chars().all(is_plain);
+        let is_variable = |name: &String| !name.is_empty() && !name.contains(['=', '\0']);
+        let is_program = !self.command.is_empty();
+        let is_url = self
+            .url
+            .as_deref()
+            .is_some_and(|url| url.starts_with("http://") || url.starts_with("https://"));
+        let speaks_http = !self.headers.is_empty() || self.token.is_some() || self.token_file.is_some();
+        let is_run = !self.environment.is_empty() || self.folder.is_some();
+        if !is_name || name.contains("__") {
+            Some("its name begins with a small letter and has small letters, digits, `-` and single `_`, at most 32")
+        } else if is_program == self.url.is_some() {
+            Some("it has either a `command` or a `url`")
+        } else if is_program && (self.command[0].is_empty() || self.command.iter().any(|word| word.contains('\0'))) {
+            Some("`command` is a list with a program and its arguments")
+        } else if !is_program && !is_url {
+            Some("`url` begins with https:// or http://")
+        } else if is_program && speaks_http {
+            Some("`headers`, `token` and `token_file` are for a server with a `url`")
+        } else if !is_program && is_run {
+            Some("`environment` and `folder` are for a server with a `command`")
+        } else if self.token.is_some() && self.token_file.is_some() {
+            Some("it has either a `token` or a `token_file`")
+        } else if !self
+            .environment
+            .iter()
+            .chain(self.headers.values())
+            .chain(&self.token)
+            .all(is_variable)
+        {
+            Some("`environment`, `headers` and `token` have names of variables, never values")
+        } else if !(1..=TIME_S_MAX).contains(&self.time_s.unwrap_or(TIME_S)) {
+            Some("`time_s` is 1 to 86400")
+        } else if !(1..=START_S_MAX).contains(&self.start_s.unwrap_or(START_S)) {
+            Some("`start_s` is 1 to 600")
+        } else if !(1024..=ANSWER_BYTES_MAX).contains(&self.answer_bytes.unwrap_or(ANSWER_BYTES)) {
+            Some("`answer_bytes` is 1024 to 67108864")
+        } else {
+            None
+        }
+    }
+
+    pub(crate) fn time(&self) -> Duration {
+        Duration::from_secs(self.time_s.unwrap_or(TIME_S))
+    }
+
+    pub(crate) fn start_time(&self) -> Duration {
+        Duration::from_secs(self.start_s.unwrap_or(START_S))
+    }
+
+    pub(crate) fn answer_bytes(&self) -> usize {
+        self.answer_bytes.unwrap_or(ANSWER_BYTES)
+    }
+
+    /// Whether the tool that the server calls `name` is offered.
+    pub(crate) fn offers(&self, name: &str) -> bool {
+        self.tools
+            .as_ref()
+            .is_none_or(|tools| tools.iter().any(|tool| tool == name))
+    }
+
+    /// Whether it is called without anybody being asked: it is allowed by name, or whoever wrote the settings says that it
+    /// changes nothing.
+    pub(crate) fn allows(&self, name: &str) -> bool {
+        let changes_nothing = matches!(self.effects.get(name), Some(Effect::Pure | Effect::Read));
+        changes_nothing || self.allow.iter().any(|allowed| allowed == name || allowed == "*")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(name: &str, text: &str) -> Option<&'static str> {
+        let settings: McpSettings = toml::from_str(text).unwrap_or_else(|error| panic!("{error}"));
+        settings.problem(name)
+    }
+
+    #[test]
+    fn a_server_is_a_program_or_an_address() {
+        assert_eq!(problem("maps", "command = ['maps-mcp']"), None);
+        assert_eq!(
+            problem("maps", "url = 'http://127.0.0.1:1/mcp'\ntoken = 'MAPS_TOKEN'"),
+            None
+        );
+        for (name, text, part) in [
+            ("Maps", "command = ['x']", "its name"),
+            ("a.b", "command = ['x']", "its name"),
+            ("a__b", "command = ['x']", "its name"),
+            ("maps", "", "either"),
+            ("maps", "command = ['x']\nurl = 'https://x'", "either"),
+            ("maps", "command = ['']", "`command`"),
+            ("maps", "url = 'ftp://x'", "https://"),
+            ("maps", "command = ['x']\ntoken = 'T'", "for a server with a `url`"),
+            (
+                "maps",
+                "url = 'https://x'\nenvironment = ['A']",
+                "for a server with a `command`",
+            ),
+            (
+                "maps",
+                "url = 'https://x'\ntoken = 'A'\ntoken_file = 'b'",
+                "either a `token`",
+            ),
+            ("maps", "url = 'https://x'\nheaders = {a = 'A=1'}", "never values"),
+            ("maps", "command = ['x']\ntime_s = 0", "`time_s`"),
+            ("maps", "command = ['x']\nstart_s = 601", "`start_s`"),
+            ("maps", "command = ['x']\nanswer_bytes = 1", "`answer_bytes`"),
+        ] {
+            let problem = problem(name, text).unwrap_or_else(|| panic!("{name}: {text}"));
+            assert!(problem.contains(part), "{problem}");
+        }
+    }
+
+    #[test]
+    fn what_its_owner_says_changes_nothing_needs_no_yes_e9_14() {
+        let text = "command = ['x']\nallow = ['send']\neffects = {look = 'read', put = 'idempotent'}";
+        let settings: McpSettings = toml::from_str(text).unwrap_or_else(|error| panic!("{error}"));
+        let allowed = ["look", "put", "send", "other"].map(|name| settings.allows(name));
+        assert_eq!(allowed, [true, false, true, false]);
+    }
+}

@@ -1,0 +1,342 @@
+//! Tools of a server that goes wrong in every way that a server can: `tests/mcp/server.sh`.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use folio_mcp::{McpSettings, Servers, ToStart};
+use folio_tools::{
+    Approval, Effect, FailureKind, Registry, Roots, RunFolder, ToolContext, ToolError, ToolRequest, ToolResponse,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const SCRIPT: &str = include_str!("../../../tests/mcp/server.sh");
+
+struct House {
+    folder: TempDir,
+    servers: Servers,
+    registry: Registry,
+}
+
+impl House {
+    /// The server under the name `x`, in a folder of its own.
+    async fn new() -> Self {
+        Self::with(|settings| settings).await
+    }
+
+    async fn with(change: impl FnOnce(McpSettings) -> McpSettings) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("server.sh");
+        std::fs::write(&script, SCRIPT).unwrap();
+        let command = vec!["sh".to_owned(), script.to_str().unwrap().to_owned()];
+        let settings = McpSettings {
+            allow: vec!["*".to_owned()],
+            ..McpSettings::of_command(command)
+        };
+        let start = start("x", change(settings), folder.path().to_owned());
+        let servers = Servers::open(vec![start]).await;
+        let mut registry = Registry::empty();
+        servers.register_in(&mut registry);
+        Self {
+            folder,
+            servers,
+            registry,
+        }
+    }
+
+    async fn call(&self, tool: &str, args: Value) -> ToolResponse {
+        self.call_in(tool, args, &context()).await
+    }
+
+    async fn call_in(&self, tool: &str, args: Value, context: &ToolContext) -> ToolResponse {
+        let request = ToolRequest {
+            request_id: "run/node".to_owned(),
+            tool: tool.to_owned(),
+            args,
+            run_id: "run".to_owned(),
+            node_id: "node".to_owned(),
+            attempt: 1,
+            scratch_page_context: Vec::new(),
+        };
+        self.registry.call(&request, context).await
+    }
+
+    async fn error(&self, tool: &str) -> ToolError {
+        let response = self.call(tool, json!({})).await;
+        response.error.unwrap_or_else(|| panic!("{tool} did not fail"))
+    }
+
+    /// The calls that the server saw.
+    fn asked(&self) -> Vec<String> {
+        let asked = std::fs::read_to_string(self.folder.path().join("asked")).unwrap_or_default();
+        asked.lines().map(str::to_owned).collect()
+    }
+
+    fn pid(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("pid"))
+            .unwrap()
+            .trim()
+            .to_owned()
+    }
+}
+
+fn start(name: &str, settings: McpSettings, folder: PathBuf) -> ToStart {
+    ToStart {
+        name: name.to_owned(),
+        settings,
+        environment: vec![("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())],
+        folder,
+        headers: Vec::new(),
+        token: None,
+        unusable: None,
+    }
+}
+
+fn context() -> ToolContext {
+    ToolContext::new(Roots::new(Vec::new()).unwrap(), RunFolder::none())
+}
+
+#[tokio::test]
+async fn a_tool_of_a_server_is_a_tool_like_any_other_e9_17() {
+    let house = House::new().await;
+    assert_eq!(house.servers.problems().next(), None);
+    let spec = house.registry.get("x.echo").unwrap().spec();
+    assert_eq!((spec.effect, spec.writes), (Effect::Read, false));
+    assert_eq!(spec.args_schema()["required"], json!(["text"]));
+    let answer = house.call("x.echo", json!({"text": "good day"})).await;
+    assert_eq!(answer.outputs, json!({"text": "good day", "structured": {"length": 8}}));
+    // The same key when the same call is made again (E9.12).
+    assert!(
+        house.asked()[0].contains(r#""folio/idempotency-key":"run/node""#),
+        "{:?}",
+        house.asked()
+    );
+}
+
+#[tokio::test]
+async fn arguments_are_checked_against_the_schema_before_the_server_sees_them() {
+    let house = House::new().await;
+    for args in [json!({}), json!({"text": 5}), json!([1])] {
+        let error = house.call("x.echo", args).await.error.unwrap();
+        assert_eq!(error.kind, FailureKind::InvalidArgs, "{error:?}");
+    }
+    assert_eq!(house.asked(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_tool_is_not_called_unless_somebody_allowed_it_e9_14() {
+    let house = House::with(|settings| McpSettings {
+        allow: Vec::new(),
+        ..settings
+    })
+    .await;
+    assert_eq!(
+        house.registry.get("x.send").unwrap().spec().approval,
+        Approval::UnlessAllowed
+    );
+    let error = house.error("x.send").await;
+    assert_eq!(
+        (error.kind, error.code.as_str()),
+        (FailureKind::Denied, "mcp_tool_not_allowed")
+    );
+    assert_eq!(house.asked(), Vec::<String>::new());
+    let allowed = ToolContext {
+        allowed: true,
+        ..context()
+    };
+    assert!(house.call_in("x.send", json!({}), &allowed).await.is_ok());
+}
+
+#[tokio::test]
+async fn only_what_was_named_is_offered() {
+    let house = House::with(|settings| McpSettings {
+        tools: Some(vec!["echo".to_owned(), "nowhere".to_owned()]),
+        ..settings
+    })
+    .await;
+    let names: Vec<&str> = house.registry.specs().map(|spec| spec.name.as_str()).collect();
+    assert_eq!(names, ["x.echo"]);
+    let problem = house.servers.problems().next().unwrap();
+    assert_eq!(
+        problem.to_string(),
+        "tools of the MCP server x are left out: it has no tool nowhere"
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_may_have_changed_something_is_not_made_twice_e9_12() {
+    let house = House::new().await;
+    let error = house.error("x.die").await;
+    assert_eq!(
+        (error.kind, error.code.as_str()),
+        (FailureKind::Unknown, "outcome_unknown")
+    );
+    assert!(error.message.contains("server x"), "{error:?}");
+    assert_eq!(house.asked().len(), 1);
+    // The server is started again for the next one.
+    assert!(house.call("x.echo", json!({"text": "a"})).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_call_that_only_looks_is_made_again_when_the_server_is_gone_e9_12() {
+    let house = House::new().await;
+    let answer = house.call("x.die_once", json!({})).await;
+    assert_eq!(answer.outputs["text"], "alive again", "{answer:?}");
+    assert_eq!(house.asked().len(), 2);
+}
+
+#[tokio::test]
+async fn a_server_that_ends_again_and_again_is_left_alone_for_a_while() {
+    let house = House::new().await;
+    for _ in 0..3 {
+        let error = house.error("x.always_dies").await;
+        assert_eq!(error.code, "mcp_server_unavailable", "{error:?}");
+    }
+    // Five starts and no more, whatever is asked.
+    assert_eq!(house.asked().len(), 5);
+    let error = house.call("x.echo", json!({"text": "a"})).await.error.unwrap();
+    assert!(error.message.contains("ended 5 times"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_waited_for_within_a_limit() {
+    let house = House::with(|settings| McpSettings {
+        time_s: Some(1),
+        ..settings
+    })
+    .await;
+    let first = house.pid();
+    assert_eq!(house.error("x.hang").await.kind, FailureKind::Unknown);
+    assert_eq!(house.error("x.wait").await.kind, FailureKind::TimedOut);
+    assert!(house.call("x.echo", json!({"text": "a"})).await.is_ok());
+    assert_ne!(house.pid(), first, "one that hangs is started anew");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_none_of_the_protocol_says_nothing_of_what_was_done() {
+    let house = House::new().await;
+    let error = house.error("x.mumble").await;
+    assert_eq!(error.kind, FailureKind::Unknown, "{error:?}");
+}
+
+#[tokio::test]
+async fn a_server_says_no_in_its_own_words() {
+    let house = House::new().await;
+    let error = house.error("x.fail").await;
+    assert_eq!(
+        (error.kind, error.message.as_str()),
+        (FailureKind::Failed, "x.fail failed: no such city")
+    );
+    let error = house.error("x.refuse").await;
+    assert_eq!(error.kind, FailureKind::InvalidArgs);
+    assert!(error.message.contains("not like this"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_message_over_the_limit_is_not_taken() {
+    let house = House::with(|settings| McpSettings {
+        answer_bytes: Some(100_000),
+        time_s: Some(1),
+        ..settings
+    })
+    .await;
+    assert_eq!(house.error("x.large").await.kind, FailureKind::TimedOut);
+    let house = House::new().await;
+    let answer = house.call("x.large", json!({})).await;
+    assert_eq!(answer.outputs["text"].as_str().map(str::len), Some(300_000));
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_what_was_listed_is_not_called() {
+    let house = House::new().await;
+    assert!(
+        house
+            .call("x.leaves", json!({}))
+            .await
+            .error
+            .is_some_and(|error| error.code == "mcp_call_failed")
+    );
+    assert!(house.call("x.change", json!({})).await.is_ok());
+    let asked = house.asked().len();
+    for tool in ["x.leaves", "x.turns"] {
+        let error = house.error(tool).await;
+        assert_eq!(error.code, "mcp_tools_changed", "{error:?}");
+    }
+    assert_eq!(house.asked().len(), asked);
+    assert!(
+        house.call("x.echo", json!({"text": "a"})).await.is_ok(),
+        "what is as it was goes on"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_takes_nothing_away_from_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str, command: &[&str]| {
+        let command = command.iter().map(ToString::to_string).collect();
+        let settings = McpSettings {
+            start_s: Some(5),
+            ..McpSettings::of_command(command)
+        };
+        start(name, settings, folder.path().to_owned())
+    };
+    std::fs::write(folder.path().join("server.sh"), SCRIPT).unwrap();
+    let servers = Servers::open(vec![
+        at("gone", &["/nowhere/server"]),
+        at("ends", &["sh", "-c", "echo 'no licence' >&2; exit 1"]),
+        at("babbles", &["sh", "-c", "echo hello; echo '{}'; cat >/dev/null"]),
+        at("works", &["sh", "server.sh"]),
+    ])
+    .await;
+    let problems: Vec<String> = servers.problems().map(ToString::to_string).collect();
+    assert_eq!(problems.len(), 3, "{problems:?}");
+    for (problem, part) in problems.iter().zip([
+        "there is no such program",
+        "its last line: no licence",
+        "not ready after 5 s",
+    ]) {
+        assert!(problem.contains(part), "{problem}");
+    }
+    let mut registry = Registry::empty();
+    servers.register_in(&mut registry);
+    assert!(registry.get("works.echo").is_some());
+    let house = House {
+        folder,
+        servers,
+        registry,
+    };
+    let error = house.error("gone.anything").await;
+    assert_eq!(
+        (error.kind, error.code.as_str()),
+        (FailureKind::Unavailable, "mcp_server_unavailable")
+    );
+    assert_eq!(house.error("nobody.anything").await.code, "unknown_tool");
+}
+
+#[tokio::test]
+async fn a_server_ends_when_nobody_needs_it_any_more() {
+    let house = House::new().await;
+    let pid = house.pid();
+    house.servers.close().await;
+    let status = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    assert!(status.is_err() || status.unwrap().contains(") Z "), "it is still there");
+    let error = house.call("x.echo", json!({"text": "a"})).await.error.unwrap();
+    assert_eq!(error.code, "mcp_server_unavailable");
+}
+
+#[tokio::test]
+async fn a_call_that_is_called_off_ends_at_once() {
+    let house = House::new().await;
+    let context = context();
+    let calling = house.call_in("x.wait", json!({}), &context);
+    let stopping = async {
+        while house.asked().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        context.cancel.cancel();
+    };
+    let (answer, ()) = tokio::join!(calling, stopping);
+    assert_eq!(answer.error.unwrap().kind, FailureKind::Cancelled);
+}

@@ -1,0 +1,101 @@
+//! Arguments of a tool that comes with a JSON Schema.
+
+use serde_json::{Map, Number, Value};
+
+use crate::response::ToolError;
+
+/// How many mistakes of one call are told.
+const MISTAKES_MAX: usize = 8;
+/// Characters of one of them.
+const MISTAKE_CHARS: usize = 300;
+
+/// Checks `args` against `schema` and says everything that is wrong with them at once.
+///
+/// Returns new arguments when some had to be brought into their type: a template makes `"20"` where 20 is meant.
+pub(crate) fn check(tool: &str, schema: &Value, args: &Map<String, Value>) -> Result<Option<Value>, ToolError> {
+    let validator = jsonschema::validator_for(schema)
+        .map_err(|error| ToolError::invalid(format!("{tool} has a schema that cannot be used: {error}")))?;
+    let mut converted = args.clone();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let mut is_changed = false;
+    for (name, value) in &mut converted {
+        let wanted = properties.and_then(|properties| properties.get(name)?.get("type")?.as_str());
+        if let (Some(wanted), Value::String(text)) = (wanted, &*value)
+            && let Some(meant) = meant(wanted, text.trim())
+        {
+            *value = meant;
+            is_changed = true;
+        }
+    }
+    let converted = Value::Object(converted);
+    let mistakes: Vec<String> = validator
+        .iter_errors(&converted)
+        .take(MISTAKES_MAX)
+        .map(|error| {
+            let at = error.instance_path().to_string();
+            let words = match at.as_str() {
+                "" => error.to_string(),
+                at => format!("{at}: {error}"),
+            };
+            words.chars().take(MISTAKE_CHARS).collect()
+        })
+        .collect();
+    if !mistakes.is_empty() {
+        return Err(ToolError::invalid(format!("{tool}: {}", mistakes.join("; "))));
+    }
+    Ok(is_changed.then_some(converted))
+}
+
+fn meant(wanted: &str, text: &str) -> Option<Value> {
+    match (wanted, text) {
+        ("integer", text) => text.parse::<i64>().ok().map(Value::from),
+        ("number", text) => text.parse::<f64>().ok().and_then(Number::from_f64).map(Value::Number),
+        ("boolean", "true") => Some(Value::Bool(true)),
+        ("boolean", "false") => Some(Value::Bool(false)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn checked(args: Value) -> Result<Option<Value>, String> {
+        let schema = json!({
+            "type": "object",
+            "properties": {"a": {"type": "number"}, "n": {"type": "integer", "minimum": 1}, "text": {"type": "string"},
+                           "deep": {"type": "object", "properties": {"on": {"type": "boolean"}}}},
+            "required": ["a"],
+        });
+        let Value::Object(args) = args else { panic!("an object") };
+        check("x.sum", &schema, &args).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn what_fits_a_schema_is_taken_as_it_is() {
+        assert_eq!(checked(json!({"a": 2.5, "n": 1, "other": null})), Ok(None));
+    }
+
+    #[test]
+    fn what_a_template_makes_of_a_number_is_a_number() {
+        assert_eq!(
+            checked(json!({"a": "2", "n": " 20 ", "text": "20"})),
+            Ok(Some(json!({"a": 2.0, "n": 20, "text": "20"})))
+        );
+    }
+
+    #[test]
+    fn everything_that_a_schema_does_not_allow_is_told_at_once_with_its_place() {
+        let mistakes = checked(json!({"n": 0, "deep": {"on": "yes"}})).unwrap_err();
+        assert!(mistakes.starts_with("x.sum: "), "{mistakes}");
+        for part in [
+            "\"a\" is a required property",
+            "/n: 0 is less",
+            "/deep/on: \"yes\" is not",
+        ] {
+            assert!(mistakes.contains(part), "{mistakes}");
+        }
+    }
+}

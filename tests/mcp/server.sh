@@ -1,0 +1,74 @@
+# A small MCP server over standard input and output, with tools that go wrong in every way that a server can.
+# It keeps what it is asked in the file `asked`, and its process in the file `pid`, in the folder that it begins in.
+
+echo $$ >pid
+echo "ready" >&2
+
+answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+says() { answer "{\"content\":[{\"type\":\"text\",\"text\":\"$1\"}]$2}"; }
+listed() { printf '{"name":"%s","description":"%s","inputSchema":%s,"annotations":%s}' "$1" "$2" "$3" "$4"; }
+
+text='{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}'
+none='{"type":"object"}'
+reads='{"readOnlyHint":true}'
+acts='{}'
+
+while IFS= read -r line; do
+    id=${line#*\"id\":}
+    id=${id%%[,\}]*}
+    case $line in
+        *'"server/discover"'*)
+            printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}\n' "$id"
+            ;;
+        *'"initialize"'*)
+            answer '{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"sh","version":"1"}}'
+            ;;
+        *'"tools/list"'*)
+            tools=$(listed echo 'Says what it is told.' "$text" "$reads")
+            if [ ! -e changed ]; then
+                tools=$tools,$(listed leaves 'Is there until the tools change.' "$none" "$reads")
+            fi
+            if [ -e changed ]; then other=$text; else other=$none; fi
+            tools=$tools,$(listed turns 'Wants something else once the tools change.' "$other" "$reads")
+            for name in send die hang mumble; do
+                tools=$tools,$(listed "$name" "Changes something: $name." "$none" "$acts")
+            done
+            for name in die_once always_dies fail refuse large change wait; do
+                tools=$tools,$(listed "$name" "Looks at something: $name." "$none" "$reads")
+            done
+            answer "{\"tools\":[$tools]}"
+            ;;
+        *'"tools/call"'*)
+            echo "$line" >>asked
+            case $line in
+                *'"name":"echo"'*)
+                    said=${line#*\"text\":\"}
+                    said=${said%%\"*}
+                    says "$said" ',"structuredContent":{"length":'"${#said}}"
+                    ;;
+                *'"name":"send"'*) says sent ;;
+                *'"name":"die"'* | *'"name":"always_dies"'*)
+                    echo "it broke" >&2
+                    exit 3
+                    ;;
+                *'"name":"die_once"'*)
+                    [ -e died ] || { touch died; exit 3; }
+                    says "alive again"
+                    ;;
+                *'"name":"hang"'* | *'"name":"wait"'*) ;;
+                *'"name":"mumble"'*) answer '{"nothing":"of the protocol"}' ;;
+                *'"name":"fail"'*) says "no such city" ',"isError":true' ;;
+                *'"name":"refuse"'*)
+                    printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"not like this"}}\n' "$id"
+                    ;;
+                *'"name":"large"'*) says "$(head -c 300000 /dev/zero | tr '\0' x)" ;;
+                *'"name":"change"'*)
+                    touch changed
+                    echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
+                    says "changed"
+                    ;;
+                *) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such tool"}}\n' "$id" ;;
+            esac
+            ;;
+    esac
+done
