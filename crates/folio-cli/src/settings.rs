@@ -10,6 +10,7 @@ use folio::mcp::{McpSection, McpSettings, ToStart};
 use folio::memory::id::TurnRef;
 use folio::model::{AgentSettings, AgentsSection, ModelKeys, ModelsSection, Secret};
 use folio::{Role, SpaceName, ThreadKey};
+use folio_telemetry::TelemetryOptions;
 use serde::Deserialize;
 
 use crate::arguments::{Color, Global, turn_ref};
@@ -63,6 +64,8 @@ pub(crate) struct Settings {
     pub(crate) run_folders: Option<PathBuf>,
     /// The whole environment of programs that tools start: what they need to be found and to speak, nothing secret.
     pub(crate) tool_environment: Vec<(String, String)>,
+    /// Where spans of runs are sent, if anywhere.
+    pub(crate) telemetry: Option<TelemetryOptions>,
     /// The program that people edit texts with, if they named one.
     pub(crate) editor: Option<String>,
     /// The file that some of it comes from.
@@ -82,7 +85,16 @@ struct FromFile {
     models: Option<ModelsSection>,
     agents: Option<AgentsSection>,
     mcp: Option<McpSection>,
+    telemetry: Option<TelemetrySection>,
     color: Option<Color>,
+}
+
+/// `[telemetry]` of a file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TelemetrySection {
+    /// The address of a collector that speaks OTLP over HTTP.
+    endpoint: Option<String>,
 }
 
 /// What surrounds the program: handed in, so that tests need not change it.
@@ -173,8 +185,10 @@ impl Settings {
         let servers = from_file.mcp.unwrap_or_default().into_iter();
         let mcp = servers.map(|(name, server)| around.server(name, server, &tool_environment, file.as_deref()));
         let role = role(flags, around)?;
+        let telemetry = around.telemetry(from_file.telemetry.unwrap_or_default())?;
         Ok(Self {
             mcp: mcp.collect(),
+            telemetry,
             agents: agents.collect(),
             current: around.current.clone(),
             run_folders: around.run_folders(&store),
@@ -279,6 +293,21 @@ impl Surroundings<'_> {
             unusable,
             settings,
         }
+    }
+
+    /// Where spans go: as the variables of OpenTelemetry say, else as the file does.
+    fn telemetry(&self, section: TelemetrySection) -> Result<Option<TelemetryOptions>, Failure> {
+        for (name, off) in [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none")] {
+            if self.text(name)?.is_some_and(|text| text.eq_ignore_ascii_case(off)) {
+                return Ok(None);
+            }
+        }
+        for name in ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"] {
+            if let Some(endpoint) = self.text(name)? {
+                return Ok(Some(TelemetryOptions::of_environment(endpoint)));
+            }
+        }
+        Ok(section.endpoint.map(TelemetryOptions::to))
     }
 
     /// Beside the file of the store, or in the data folder.

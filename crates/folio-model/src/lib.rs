@@ -32,6 +32,6 @@ pub use model::{
 pub use models::{ModelSettings, Models, ModelsSection};
 pub use open::{ModelOptions, OpenError, open};
 pub use price::{MicroUsd, Price, Prices, PricesError};
-pub use provider::{Patience, SchemaForm};
+pub use provider::{Patience, SchemaForm, http_client};
 pub use scripted::{Cue, ScriptError, ScriptedModel, UnusedCues, When};
 pub use secret::{ModelKeys, Secret};

@@ -82,27 +82,12 @@ impl ProviderModel {
         let Some(target) = Target::of(address, keys) else {
             return Ok(None);
         };
-        // Who embeds this may have chosen another one already; that is fine.
-        if rustls::crypto::CryptoProvider::get_default().is_none() {
-            let _taken_meanwhile = rustls::crypto::ring::default_provider().install_default();
-        }
-        let mut builder = reqwest::Client::builder()
-            .user_agent(concat!("folio/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(seconds(patience.connect_s))
-            // A key must not follow to where somebody else points.
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy();
-        if target.url.starts_with("http://") {
-            // Needs no certificates, of which a small machine may have none.
-            builder = builder.tls_certs_only(std::iter::empty());
-        }
+        let mut builder = connections(target.url.starts_with("http://")).connect_timeout(seconds(patience.connect_s));
         if let Some(proxy) = proxy {
             let proxy = reqwest::Proxy::all(proxy).map_err(|_| "the address of the proxy cannot be used".to_owned())?;
             builder = builder.proxy(proxy);
         }
-        let client = builder
-            .build()
-            .map_err(|error| format!("there can be no connection: {}", innermost(&error)))?;
+        let client = built(builder)?;
         let client = Client::builder()
             .with_reqwest(client)
             .build()
@@ -187,4 +172,37 @@ impl Model for ProviderModel {
             Err(self.failures(request).error(ModelErrorKind::Unavailable, message))
         })
     }
+}
+/// Connections that follow nobody elsewhere and go through no proxy; `is_plain`: without TLS.
+fn connections(is_plain: bool) -> reqwest::ClientBuilder {
+    // Who embeds this may have chosen another one already; that is fine.
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        let _taken_meanwhile = rustls::crypto::ring::default_provider().install_default();
+    }
+    let builder = reqwest::Client::builder()
+        .user_agent(concat!("folio/", env!("CARGO_PKG_VERSION")))
+        // A key must not follow to where somebody else points.
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy();
+    if is_plain {
+        // Needs no certificates, of which a small machine may have none.
+        builder.tls_certs_only(std::iter::empty())
+    } else {
+        builder
+    }
+}
+
+fn built(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, String> {
+    builder
+        .build()
+        .map_err(|error| format!("there can be no connection: {}", innermost(&error)))
+}
+
+/// Connections as those to models, for what is no model: they take ten seconds at most. `is_plain`: without TLS.
+///
+/// # Errors
+///
+/// Why there can be none.
+pub fn http_client(is_plain: bool) -> Result<reqwest::Client, String> {
+    built(connections(is_plain).timeout(Duration::from_secs(10)))
 }

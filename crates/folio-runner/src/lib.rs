@@ -37,4 +37,4 @@ pub use error::RunnerError;
 pub use models::{RunnerModel, RunnerModels};
 pub use reads::row_as_of;
 pub use runner::{NewRun, Runner, RunnerOptions, Submitted};
-pub use watch::Watch;
+pub use watch::{Observer, Watch};

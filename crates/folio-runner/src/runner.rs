@@ -23,6 +23,7 @@ use crate::drive::Drive;
 use crate::error::RunnerError;
 use crate::models::RunnerModels;
 use crate::steps::model_tasks;
+use crate::watch::{Observer, Watch};
 
 /// What a run's row says while it goes on.
 pub(crate) const RUNNING: &str = "running";
@@ -43,6 +44,8 @@ pub struct RunnerOptions {
     /// Whether a person is there to answer questions. Without one, the default of a question holds, or the task that asks
     /// fails softly.
     pub has_person: bool,
+    /// Who follows the runs that are driven here.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 /// A run to be.
@@ -336,6 +339,10 @@ impl Runner {
             .store()
             .claim_run(workspace.space(), run, &self.shared.owner)
             .await?;
+        if let Some(observer) = &self.shared.options.observer {
+            let watch = Watch::new(workspace.store().clone(), workspace.space().clone(), run);
+            observer.drives(watch, workspace.now());
+        }
         // Whatever keeps it waiting tells the trace.
         let _delivered = workspace.deliver_outbox().await;
         let driven = async { Drive::open(Arc::clone(&self.shared), run, fence).await?.run().await };

@@ -1,5 +1,6 @@
 //! A run as others see it, live: the same events that the driver records, read from the log.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use folio_engine::template::Templates;
@@ -8,6 +9,13 @@ use folio_memory::{RunId, Seq, SpaceName, Timestamp};
 use folio_store::Store;
 
 use crate::error::RunnerError;
+
+/// Is told which runs are driven in this process, to follow them beside their drivers.
+pub trait Observer: Debug + Send + Sync {
+    /// A run is driven from now on, the instant `from`: what happened before was driven by others. `watch` has read nothing yet.
+    /// Must return at once.
+    fn drives(&self, watch: Watch, from: Timestamp);
+}
 
 /// Follows one run from its beginning. The list of updates that terminal, JSON lines and every other surface read.
 #[derive(Debug)]

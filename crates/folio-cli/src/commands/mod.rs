@@ -49,12 +49,15 @@ pub(crate) mod why;
 use std::cell::RefCell;
 use std::io::Read as _;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use folio::mcp::Servers;
 use folio::memory::TurnId;
+use folio::runner::Observer;
 use folio::tools::Registry;
 use folio::{Actor, Folio, Workspace};
+use folio_telemetry::Telemetry;
 use serde::de::DeserializeOwned;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::OnceCell;
@@ -67,6 +70,8 @@ use crate::settings::Settings;
 
 /// Bytes that are read from standard input.
 const MAX_INPUT_BYTES: u64 = 16 * 1024 * 1024;
+/// How long a collector may take at the end.
+const TELEMETRY_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a command works with.
 #[derive(Debug)]
@@ -81,6 +86,8 @@ pub(crate) struct Context<'a> {
     turn: OnceLock<TurnId>,
     /// MCP servers, once somebody needed their tools.
     servers: OnceCell<Servers>,
+    /// Who tells a collector what runs do, once there is one that could.
+    telemetry: OnceLock<Option<Telemetry>>,
 }
 
 impl Context<'_> {
@@ -149,6 +156,36 @@ impl Context<'_> {
         }
     }
 
+    /// Who follows the runs that are driven here: nobody, unless the settings name a collector. That it cannot be told is said, and
+    /// changes nothing else.
+    pub(crate) fn observer(&self) -> Option<Arc<dyn Observer>> {
+        let telemetry = self.telemetry.get_or_init(|| {
+            let options = self.settings.telemetry.as_ref()?;
+            Telemetry::open(options)
+                .inspect_err(|error| self.output.note(format_args!("{error}")))
+                .ok()
+        });
+        telemetry
+            .clone()
+            .map(|telemetry| Arc::new(telemetry) as Arc<dyn Observer>)
+    }
+
+    /// Sends the spans that were not sent yet.
+    async fn send_what_was_done(&self) {
+        let Some(Some(telemetry)) = self.telemetry.get() else {
+            return;
+        };
+        let sent = telemetry.finish(TELEMETRY_PATIENCE).await;
+        match sent.reason {
+            Some(reason) => self
+                .output
+                .note(format_args!("the collector was not told all: {reason}")),
+            None => self
+                .output
+                .detail(format_args!("spans sent to the collector: {}", sent.sent)),
+        }
+    }
+
     /// Who sits before the terminal, outside of any turn.
     pub(crate) fn person(&self) -> Actor {
         Actor::new(self.settings.role, self.settings.user.clone())
@@ -171,12 +208,14 @@ pub(crate) async fn run(command: Command, settings: Settings, output: &Output) -
         opened: RefCell::default(),
         turn: OnceLock::new(),
         servers: OnceCell::new(),
+        telemetry: OnceLock::new(),
     };
     let done = carry_out(&context, command).await;
     if let Some(servers) = context.servers.get() {
         servers.close().await;
     }
     context.write_what_was_noticed().await;
+    context.send_what_was_done().await;
     done
 }
 

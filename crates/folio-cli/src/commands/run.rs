@@ -140,6 +140,7 @@ impl Driving {
             run_folders: context.settings.run_folders.clone(),
             models,
             has_person,
+            observer: context.observer(),
         };
         Ok(Runner::new(context.workspace().await?, registry, options))
     }

@@ -4,7 +4,7 @@ use super::cargo::packages;
 use super::repository::none;
 
 /// The crates from the bottom up. Crates of one number do not know one another.
-const LAYERS: [(&str, u8); 11] = [
+const LAYERS: [(&str, u8); 12] = [
     ("folio-memory", 0),
     ("folio-engine", 1),
     ("folio-process", 1),
@@ -15,6 +15,7 @@ const LAYERS: [(&str, u8); 11] = [
     ("folio-mcp", 3),
     ("folio", 4),
     ("folio-server", 5),
+    ("folio-telemetry", 5),
     ("folio-cli", 6),
 ];
 
@@ -22,7 +23,7 @@ const LAYERS: [(&str, u8); 11] = [
 const TESTKIT: &str = "folio-testkit";
 
 /// What only some crates may use: each is a door to the outside. A server and a client of one protocol are two doors.
-const DOORS: [(&str, &[&str]); 15] = [
+const DOORS: [(&str, &[&str]); 16] = [
     ("rusqlite", &["folio-store"]),
     ("zstd", &["folio-store"]),
     ("leakguard", &["folio-store"]),
@@ -33,6 +34,7 @@ const DOORS: [(&str, &[&str]); 15] = [
     ("cap-std", &["folio-tools"]),
     ("ignore", &["folio-tools"]),
     ("axum", &["folio-server"]),
+    ("opentelemetry-otlp", &["folio-telemetry"]),
     ("rmcp", &["folio-server", "folio-mcp"]),
     ("clap", &["folio-cli"]),
     ("crossterm", &["folio-cli"]),

@@ -1,0 +1,247 @@
+//! Real runs, and the spans that they come to.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use folio::engine::plan::{self, Plan};
+use folio::memory::RunId;
+use folio::model::{ScriptedModel, When};
+use folio::runner::{NewRun, Observer, Runner, RunnerModel, RunnerModels, RunnerOptions, Watch};
+use folio::tools::Registry;
+use folio::{Actor, Folio, Role, SpaceName, ThreadKey, Timestamp};
+use folio_telemetry::spans::Spans;
+use folio_telemetry::{Telemetry, TelemetryOptions};
+use opentelemetry::Value;
+use opentelemetry::trace::Status;
+use opentelemetry_sdk::trace::SpanData;
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+async fn runner(observer: Option<Arc<dyn Observer>>, model: Option<ScriptedModel>) -> Runner {
+    let space = Folio::open("memory:").await.unwrap().workspace(SpaceName::main());
+    let model = model.map(|model| RunnerModels::one(RunnerModel::new("anthropic:claude-test", Arc::new(model))));
+    let options = RunnerOptions {
+        models: model,
+        observer,
+        ..RunnerOptions::default()
+    };
+    Runner::new(space, Registry::with_builtins(), options)
+}
+
+async fn submit(runner: &Runner, plan: Plan) -> RunId {
+    let new = NewRun {
+        plan,
+        goal: None,
+        inputs: BTreeMap::new(),
+        folder: None,
+        shell: Default::default(),
+        allow_tools: Default::default(),
+        plan_mode: Default::default(),
+        plan_gate: Default::default(),
+        thread: ThreadKey::main(),
+        actor: Actor::new(Role::Human, "test"),
+    };
+    runner.submit(new).await.unwrap().0
+}
+
+fn plan(runner: &Runner, document: serde_json::Value) -> Plan {
+    plan::from_value(&document, &runner.known()).unwrap()
+}
+
+/// The spans of a run that has ended, from its journal.
+async fn spans(runner: &Runner, run: RunId) -> Vec<SpanData> {
+    let workspace = runner.workspace();
+    let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), run);
+    let mut made = Spans::of(run);
+    let events = watch.read().await.unwrap();
+    events
+        .iter()
+        .filter_map(|(at, event)| made.take(watch.run(), *at, event))
+        .collect()
+}
+
+fn said<'s>(span: &'s SpanData, name: &str) -> Option<&'s Value> {
+    let found = span.attributes.iter().find(|said| said.key.as_str() == name);
+    found.map(|said| &said.value)
+}
+
+fn text(span: &SpanData, name: &str) -> String {
+    said(span, name)
+        .map(|value| value.as_str().into_owned())
+        .unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_run_is_a_trace_and_its_nodes_are_spans_below_one_another() {
+    let runner = runner(None, None).await;
+    let echo = json!({"tool": "text", "args": {"op": "echo", "value": 1}});
+    let fails = json!({"tool": "read", "args": {"path": "nowhere"}});
+    let document = json!({"title": "Secret title", "steps": [
+        {"id": "one", "do": echo},
+        {"id": "inner", "plan": {"steps": [{"id": "two", "do": echo}]}},
+        {"id": "bad", "do": fails, "optional": true}]});
+    let run = submit(&runner, plan(&runner, document)).await;
+    let _ended = runner.drive(run).await.unwrap();
+    let spans = spans(&runner, run).await;
+    let by_id: HashMap<_, _> = spans.iter().map(|span| (span.span_context.span_id(), span)).collect();
+    let trace = run.to_bytes();
+    let mut seen = Vec::new();
+    for span in &spans {
+        assert_eq!(span.span_context.trace_id().to_bytes(), trace);
+        let parent = by_id.get(&span.parent_span_id);
+        if let Some(parent) = parent {
+            assert!(
+                parent.start_time <= span.start_time && span.end_time <= parent.end_time,
+                "{span:?}"
+            );
+        }
+        let node = text(span, "folio.node.id");
+        assert_eq!(
+            span.span_context.span_id().to_string(),
+            node,
+            "found by what Folio calls it"
+        );
+        let below = parent.map_or("-", |parent| &parent.name).to_owned();
+        seen.push((span.name.to_string(), below, text(span, "folio.outcome")));
+        let shown = format!("{span:?}");
+        assert!(!shown.contains("Secret"), "{shown}");
+    }
+    let row = |name: &str, below: &str, outcome: &str| (name.to_owned(), below.to_owned(), outcome.to_owned());
+    assert_eq!(
+        seen,
+        [
+            row("execute_tool text", "invoke_workflow", "ok"),
+            row("execute_tool text", "plan inner", "ok"),
+            row("plan inner", "invoke_workflow", "ok"),
+            row("execute_tool read", "invoke_workflow", "failed"),
+            row("invoke_workflow", "-", "ok"),
+        ]
+    );
+    assert!(matches!(spans[3].status, Status::Error { .. }) && said(&spans[3], "error.type").is_some());
+}
+
+#[tokio::test]
+async fn a_question_to_a_model_is_a_span_with_its_tokens_and_without_its_words() {
+    let cues = [
+        When::any()
+            .contains("You decide how")
+            .json(&json!({"decision": "execute", "reason": "small",
+            "action": {"tool": "text", "args": {"op": "echo", "value": "sesame"}}})),
+        When::any()
+            .contains("sesame")
+            .calls([("finish", json!({"notes": "opened sesame"}))]),
+    ];
+    let runner = runner(None, Some(ScriptedModel::new(cues))).await;
+    let run = submit(&runner, Plan::of_goal("Say sesame")).await;
+    let result = runner.drive(run).await.unwrap();
+    assert_eq!(result.notes, "opened sesame");
+    let spans = spans(&runner, run).await;
+    let names: Vec<_> = spans.iter().map(|span| &*span.name).collect();
+    assert_eq!(
+        names,
+        [
+            "chat claude-test",
+            "execute_tool text",
+            "chat claude-test",
+            "invoke_workflow"
+        ]
+    );
+    let chat = &spans[0];
+    for (name, value) in [
+        ("gen_ai.operation.name", "chat"),
+        ("gen_ai.provider.name", "anthropic"),
+        ("gen_ai.request.model", "claude-test"),
+        ("folio.purpose", "decide"),
+    ] {
+        assert_eq!(text(chat, name), value);
+    }
+    assert!(matches!(said(chat, "gen_ai.usage.input_tokens"), Some(Value::I64(1..))));
+    assert_eq!(text(&spans[1], "gen_ai.tool.name"), "text");
+    for span in &spans {
+        let shown = format!("{span:?}");
+        assert!(!shown.contains("sesame"), "{shown}");
+    }
+}
+
+/// Takes what is posted to it, and keeps the first line of each request.
+async fn collector() -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let asked = Arc::<Mutex<Vec<String>>>::default();
+    let keeps = Arc::clone(&asked);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = Vec::new();
+            let mut piece = [0; 4096];
+            loop {
+                let read = stream.read(&mut piece).await.unwrap_or(0);
+                request.extend_from_slice(&piece[..read]);
+                let head = String::from_utf8_lossy(&request).to_lowercase();
+                let length = head
+                    .split("content-length: ")
+                    .nth(1)
+                    .and_then(|rest| rest.lines().next());
+                let length: usize = length.and_then(|length| length.trim().parse().ok()).unwrap_or(0);
+                let body = head.find("\r\n\r\n").map_or(0, |at| request.len() - at - 4);
+                if read == 0 || (length > 0 && body >= length) {
+                    break;
+                }
+            }
+            let first = String::from_utf8_lossy(&request)
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+            keeps.lock().unwrap().push(first);
+            let answer = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    (endpoint, asked)
+}
+
+async fn driven(telemetry: &Telemetry) {
+    let runner = runner(Some(Arc::new(telemetry.clone())), None).await;
+    let echo = json!({"tool": "text", "args": {"op": "echo", "value": 1}});
+    let run = submit(&runner, plan(&runner, json!({"steps": [{"id": "one", "do": echo}]}))).await;
+    let _ended = runner.drive(run).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_driven_here_is_sent_and_nothing_else() {
+    let (endpoint, asked) = collector().await;
+    let telemetry = Telemetry::open(&TelemetryOptions::to(&endpoint)).unwrap();
+    driven(&telemetry).await;
+    let sent = telemetry.finish(Duration::from_secs(20)).await;
+    assert_eq!((sent.sent, sent.lost, sent.reason), (2, 0, None));
+    assert_eq!(*asked.lock().unwrap(), ["POST /v1/traces HTTP/1.1"]);
+}
+
+#[tokio::test]
+async fn what_ended_before_it_was_taken_up_is_not_told_again() {
+    let (endpoint, _) = collector().await;
+    let telemetry = Telemetry::open(&TelemetryOptions::to(&endpoint)).unwrap();
+    let runner = runner(None, None).await;
+    let echo = json!({"tool": "text", "args": {"op": "echo", "value": 1}});
+    let run = submit(&runner, plan(&runner, json!({"steps": [{"id": "one", "do": echo}]}))).await;
+    let _ended = runner.drive(run).await.unwrap();
+    let workspace = runner.workspace();
+    let watch = || Watch::new(workspace.store().clone(), workspace.space().clone(), run);
+    telemetry.drives(watch(), Timestamp::MAX);
+    let sent = telemetry.finish(Duration::from_secs(20)).await;
+    assert_eq!((sent.sent, sent.lost), (0, 0));
+}
+
+#[tokio::test]
+async fn a_collector_that_is_not_there_takes_nothing_away_from_a_run() {
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let telemetry = Telemetry::open(&TelemetryOptions::to(format!("http://{nobody}"))).unwrap();
+    driven(&telemetry).await;
+    let sent = telemetry.finish(Duration::from_secs(60)).await;
+    assert_eq!((sent.sent, sent.lost), (0, 2));
+    assert!(sent.reason.is_some());
+}
