@@ -149,3 +149,67 @@ fn a_space_goes_into_another_store_as_it_is() {
     let newer = folio.call(&["import", "--from", "folio", "newer.jsonl"]);
     assert!(newer.code == 2 && newer.stderr.contains("reads up to 1"), "{newer}");
 }
+
+#[test]
+fn a_space_goes_through_a_folder_of_markdown_as_it_is() {
+    let folio = Folio::new();
+    session(
+        &folio,
+        &[
+            "observe add 'The oak is old' --tag tree --type risk_alert",
+            "page new 'What we found'",
+            "page append p2 '<!-- folio:end --> is what it says.'",
+            "book add task 'Mend the test' --tag tests",
+        ],
+    );
+    let long = "line\r\n\n".repeat(20_000) + "end";
+    let append = ["page", "append", "p2", "--title", "Long -->", "-"];
+    folio.command(&append).write_stdin(long).assert().success();
+    let out = folio.ok(&["export", "--format", "markdown", "--out", "there"]);
+    assert!(
+        out.contains("there/folio.md") && out.contains("there/pages/p2-what-we-found.md"),
+        "{out}"
+    );
+    let page = std::fs::read_to_string(folio.path().join("there/pages/p2-what-we-found.md")).unwrap();
+    assert!(
+        page.contains("\n# What we found\n") && page.contains("\n\\<!-- folio:end --> is what it says.\n"),
+        "{page}"
+    );
+    // All but the number of the last commit, which the first line tells.
+    let below_the_first = |lines: String| lines.split_once('\n').map(|(_, below)| below.to_owned());
+    let lines = below_the_first(folio.ok(&["export"]));
+    folio.ok(&["--store", "sqlite:other.db", "import", "--from", "folio", "there"]);
+    assert_eq!(
+        below_the_first(folio.ok(&["--store", "sqlite:other.db", "export"])),
+        lines
+    );
+    folio.ok(&[
+        "--store",
+        "sqlite:other.db",
+        "export",
+        "--format",
+        "markdown",
+        "--out",
+        "back",
+    ]);
+    for file in std::fs::read_dir(folio.path().join("there/pages")).unwrap().flatten() {
+        let back = folio.path().join("back/pages").join(file.file_name());
+        assert_eq!(
+            std::fs::read(file.path()).unwrap(),
+            std::fs::read(&back).unwrap(),
+            "{back:?}"
+        );
+    }
+    let again = folio.call(&["export", "--format", "markdown", "--out", "there", "--json"]);
+    assert!(
+        again.code == 2 && again.stderr.contains("\"folder_unusable\""),
+        "{again}"
+    );
+    let half = page.replacen("<!-- folio:entry {", "<!-- folio:entry ", 1);
+    folio.file("there/pages/p2-what-we-found.md", half);
+    let told = folio.call(&["--store", "sqlite:third.db", "import", "--from", "markdown", "there"]);
+    assert!(
+        told.code == 1 && told.stdout.contains("p2-what-we-found.md: the comment cannot be read"),
+        "{told}"
+    );
+}

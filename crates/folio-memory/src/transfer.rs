@@ -4,6 +4,8 @@
 //! long texts behind them, the links, and at the end how many there were. Pages and entries come in the order of their handles, so
 //! that a store with nothing in it gives them the same ones. How entries came to be what they are, runs and turns stay behind.
 
+pub mod markdown;
+
 use serde::{Deserialize, Serialize};
 
 use crate::change::{NewEntry, NewPage};

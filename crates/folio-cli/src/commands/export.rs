@@ -10,6 +10,7 @@ use folio::memory::scratchbook::colony::{MAX_THREAD_BYTES, file_name};
 use serde::Serialize;
 
 use super::Context;
+use super::markdown_folder::MarkdownFolder;
 use crate::counting::Counting;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
@@ -17,12 +18,12 @@ use crate::output::{Report, Style};
 /// `folio export`.
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// In which form: folio, the whole space as lines of JSON; colony, a file of JSON for each scratchbook (with --thread only
-    /// that thread's)
+    /// In which form: folio, the whole space as lines of JSON; markdown, the same as a folder with a file for each page; colony, a
+    /// file of JSON for each scratchbook (with --thread only that thread's)
     #[arg(long, value_name = "FORM", default_value = "folio", hide_possible_values = true)]
     format: Form,
-    /// The file, of colony the folder; without it, standard output
-    #[arg(long, value_name = "FILE", required_if_eq("format", "colony"))]
+    /// The file, of colony and markdown the folder; without it, standard output
+    #[arg(long, value_name = "FILE", required_if_eq_any([("format", "colony"), ("format", "markdown")]))]
     out: Option<PathBuf>,
 }
 
@@ -31,6 +32,8 @@ pub(crate) struct Export {
 pub(crate) enum Form {
     /// Folio's own.
     Folio,
+    /// The same as markdown.
+    Markdown,
     /// That of seed 003.
     Colony,
 }
@@ -85,6 +88,7 @@ pub(super) fn amounts(entries: u64, pages: u64, links: u64) -> String {
 pub(crate) async fn run(context: &Context<'_>, export: Export) -> Result<Exit, Failure> {
     match (export.format, export.out) {
         (Form::Colony, Some(folder)) => books(context, &folder).await,
+        (Form::Markdown, Some(folder)) => pages_to(context, &folder).await,
         (_, Some(file)) if file != Path::new("-") => space_to(context, &file).await,
         _ => {
             let workspace = context.workspace().await?;
@@ -125,6 +129,42 @@ async fn space_to(context: &Context<'_>, file: &Path) -> Result<Exit, Failure> {
     context.output.report(&Answer {
         format: "folio",
         files: vec![file.display().to_string()],
+        pages: Some(written.pages),
+        entries: written.entries,
+        links: Some(written.links),
+        left_out: None,
+    })?;
+    Ok(Exit::Done)
+}
+
+async fn pages_to(context: &Context<'_>, folder: &Path) -> Result<Exit, Failure> {
+    let workspace = context.workspace().await?;
+    let mut counting = Counting::new(context.output);
+    let mut progress = move |so_far: folio::store::workspace::Outgoing| {
+        counting.show(0, None, &format!("{} entries, {} links", so_far.entries, so_far.links));
+    };
+    // Whoever is interrupted leaves nothing that looks whole.
+    let partial = beside(folder);
+    let mut pages = MarkdownFolder::new(folder, &partial)?;
+    let written = workspace.export_space(&mut pages, &mut progress).await;
+    drop(progress);
+    let done = match written {
+        Ok(written) => pages
+            .finish(folder)
+            .map(|files| (written, files))
+            .map_err(|error| Failure::file("write", folder, &error)),
+        Err(error) => Err(error.into()),
+    };
+    let (written, files) = done.inspect_err(|_| {
+        // What is half of it is of no use to anybody; that it cannot be removed is not what went wrong.
+        let _left = std::fs::remove_dir_all(&partial);
+    })?;
+    context.output.report(&Answer {
+        format: "markdown",
+        files: files
+            .iter()
+            .map(|file| folder.join(file).display().to_string())
+            .collect(),
         pages: Some(written.pages),
         entries: written.entries,
         links: Some(written.links),

@@ -14,6 +14,7 @@ use folio_server::wire::Received;
 
 use super::export::amounts;
 use super::import_foreign::{self, bring_in};
+use super::markdown_folder::MarkdownLines;
 use super::{Context, evict::source};
 use crate::counting::{Counted, Counting};
 use crate::error::{Exit, Failure};
@@ -44,8 +45,10 @@ pub(crate) struct Import {
 /// Forms of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Origin {
-    /// What `folio export` wrote
+    /// What `folio export` wrote: a file of lines, or a folder of markdown
     Folio,
+    /// The same, of a folder of markdown
+    Markdown,
     /// A scratchbook as JSON, or a folder of them
     Colony,
     /// The knowledge graph of the MCP memory server: its file of lines
@@ -105,7 +108,8 @@ impl Report for Received {
 pub(crate) async fn run(context: &Context<'_>, import: Import) -> Result<Exit, Failure> {
     let workspace = context.workspace().await?;
     let imported = match import.from {
-        Origin::Folio => space(context, &workspace, &import).await?,
+        Origin::Folio if !import.path.is_dir() => space(context, &workspace, &import).await?,
+        Origin::Folio | Origin::Markdown => pages(context, &workspace, &import).await?,
         Origin::Colony => books(context, &workspace, &import).await?,
         Origin::McpMemory => bring_in(context, &workspace, &import, import_foreign::mcp_memory).await?,
         Origin::ClaudeTasks => bring_in(context, &workspace, &import, import_foreign::claude_tasks).await?,
@@ -141,6 +145,27 @@ async fn space(context: &Context<'_>, workspace: &Workspace, import: &Import) ->
     let source = BufReader::with_capacity(1 << 16, counted);
     Ok(workspace
         .import_space(&context.actor(), source, options, &mut progress)
+        .await?)
+}
+
+async fn pages(context: &Context<'_>, workspace: &Workspace, import: &Import) -> Result<Imported, Failure> {
+    let lines = MarkdownLines::of(&import.path)?;
+    let whole = lines.len();
+    let mut counting = Counting::new(context.output);
+    let mut progress = |so_far: &Imported| {
+        let done = so_far.entries + so_far.pages + so_far.links + so_far.present;
+        counting.show(
+            done,
+            Some(whole),
+            &format!("{} entries", so_far.entries + so_far.present),
+        );
+    };
+    let options = ImportOptions {
+        dry_run: import.dry_run,
+        distrusted: import.distrust,
+    };
+    Ok(workspace
+        .import_space(&context.actor(), BufReader::new(lines), options, &mut progress)
         .await?)
 }
 

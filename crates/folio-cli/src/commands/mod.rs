@@ -21,6 +21,7 @@ pub(crate) mod hook;
 pub(crate) mod import;
 mod import_foreign;
 pub(crate) mod life;
+mod markdown_folder;
 pub(crate) mod mcp;
 pub(crate) mod observe;
 pub(crate) mod offload;

@@ -1,0 +1,212 @@
+//! A space as a folder of markdown: written line by line, and read in the order in which it was written.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Read, Seek as _, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use folio::memory::transfer::Line;
+use folio::memory::transfer::markdown::{self, PAGES, ROOT, Writer};
+
+use super::import::text_of;
+use crate::error::Failure;
+
+/// Takes the lines of a space, and writes each where it belongs.
+#[derive(Debug)]
+pub(super) struct MarkdownFolder {
+    root: PathBuf,
+    writer: Writer,
+    /// A line that is not whole yet.
+    rest: Vec<u8>,
+    /// The file that was written to last.
+    open: Option<(String, BufWriter<File>)>,
+    files: BTreeSet<String>,
+}
+
+impl MarkdownFolder {
+    /// Writes below `partial` what is to be `folder`, which must not be there, or be empty.
+    ///
+    /// # Errors
+    ///
+    /// `folder_unusable` if something is in it; what the system says if it cannot be made.
+    pub(super) fn new(folder: &Path, partial: &Path) -> Result<Self, Failure> {
+        let is_free = match std::fs::read_dir(folder) {
+            Ok(mut inside) => inside.next().is_none(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            Err(error) => return Err(Failure::file("write", folder, &error)),
+        };
+        if !is_free {
+            let message = format!("the folder {} is not empty", folder.display());
+            return Err(Failure::usage("folder_unusable", message).hint("name one that is not there yet"));
+        }
+        let made = match std::fs::remove_dir_all(partial) {
+            // What an interrupted call left behind.
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        };
+        made.and_then(|()| std::fs::create_dir_all(partial.join(PAGES)))
+            .map_err(|error| Failure::file("write", partial, &error))?;
+        Ok(Self {
+            root: partial.to_owned(),
+            writer: Writer::default(),
+            rest: Vec::new(),
+            open: None,
+            files: BTreeSet::new(),
+        })
+    }
+
+    /// Gives it its name, and tells which files are in it.
+    pub(super) fn finish(mut self, folder: &Path) -> io::Result<BTreeSet<String>> {
+        self.close()?;
+        for file in &self.files {
+            File::open(self.root.join(file))?.sync_all()?;
+        }
+        // An empty one may be there.
+        match std::fs::remove_dir(folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        std::fs::rename(&self.root, folder)?;
+        Ok(self.files)
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        self.open.take().map_or(Ok(()), |(_, mut file)| file.flush())
+    }
+
+    fn line(&mut self, line: &[u8]) -> io::Result<()> {
+        let text = std::str::from_utf8(line).map_err(io::Error::other)?;
+        let line = Line::parse(text).map_err(io::Error::other)?;
+        let (name, section) = self.writer.section(&line).map_err(io::Error::other)?;
+        if self.open.as_ref().is_none_or(|(open, _)| *open != name) {
+            self.close()?;
+            let file = OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(self.root.join(&name))?;
+            self.files.insert(name.clone());
+            self.open = Some((name, BufWriter::new(file)));
+        }
+        match &mut self.open {
+            Some((_, file)) => file.write_all(section.as_bytes()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Write for MarkdownFolder {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.rest.extend_from_slice(bytes);
+        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+            let rest = self.rest.split_off(end + 1);
+            let line = std::mem::replace(&mut self.rest, rest);
+            self.line(&line[..end])?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.open.as_mut().map_or(Ok(()), |(_, file)| file.flush())
+    }
+}
+
+/// One section: where in its order, in which file, from which byte to which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Section {
+    n: u64,
+    file: usize,
+    from: u64,
+    to: u64,
+}
+
+/// The lines of a folder, one after the other. Remembers where they are, and holds one at a time.
+#[derive(Debug)]
+pub(super) struct MarkdownLines {
+    files: Vec<PathBuf>,
+    sections: std::vec::IntoIter<Section>,
+    open: Option<(usize, File)>,
+    /// What was not asked for yet of the line that was read last.
+    line: io::Cursor<Vec<u8>>,
+}
+
+impl MarkdownLines {
+    /// Those of `folder`.
+    pub(super) fn of(folder: &Path) -> Result<Self, Failure> {
+        let pages = folder.join(PAGES);
+        let unreadable = |error: io::Error| Failure::file("read", &pages, &error);
+        let mut files = vec![folder.join(ROOT)];
+        for entry in std::fs::read_dir(&pages).map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                files.push(path);
+            }
+        }
+        // The root stays the first.
+        files[1..].sort();
+        let mut sections = Vec::new();
+        for (file, path) in files.iter().enumerate() {
+            let places = markdown::places(&text_of(path)?);
+            sections.extend(places.into_iter().map(|place| Section {
+                n: place.n.unwrap_or(u64::MAX - 1),
+                file,
+                from: place.from as u64,
+                to: place.to as u64,
+            }));
+        }
+        // What was added by hand comes before the end.
+        let is_end = |section: &Section| section.file == 0 && section.n != u64::MAX - 1;
+        if let Some(last) = sections.iter_mut().filter(|section| is_end(section)).max() {
+            last.n = u64::MAX;
+        }
+        sections.sort_unstable();
+        Ok(Self {
+            files,
+            sections: sections.into_iter(),
+            open: None,
+            line: io::Cursor::default(),
+        })
+    }
+
+    /// How many are left.
+    pub(super) fn len(&self) -> u64 {
+        self.sections.len() as u64
+    }
+
+    fn text(&mut self, section: Section) -> io::Result<String> {
+        if self.open.as_ref().is_none_or(|(open, _)| *open != section.file) {
+            self.open = Some((section.file, File::open(&self.files[section.file])?));
+        }
+        let mut text = String::new();
+        if let Some((_, file)) = &mut self.open {
+            file.seek(SeekFrom::Start(section.from))?;
+            file.take(section.to - section.from).read_to_string(&mut text)?;
+        }
+        Ok(text)
+    }
+}
+
+impl Read for MarkdownLines {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = self.line.read(into)?;
+            if read > 0 || into.is_empty() {
+                return Ok(read);
+            }
+            let Some(section) = self.sections.next() else {
+                return Ok(0);
+            };
+            let text = self.text(section)?;
+            let mut line = match markdown::line(&text) {
+                Ok(line) => line.to_json(),
+                // No line either: it is refused as one, with the reason and the place.
+                Err(invalid) => {
+                    let file = self.files[section.file].display();
+                    serde_json::Value::from(format!("{file}: {}", invalid.message)).to_string()
+                }
+            };
+            line.push('\n');
+            self.line = io::Cursor::new(line.into_bytes());
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The same lines as a folder of markdown: a file for each page, with its entries as text; `folio.md` for the rest.
+//!
+//! A line is a *section*: a comment with everything that is no text, which markdown does not show, and below it the text as it is.
+//! The comment has the number of the line (`n`), so that the lines come back in their order, byte for byte. A title on one line
+//! stands as a heading; then the comment says `"title": true`.
+//!
+//! ```text
+//! <!-- folio:page {"n":3,"id":"page_…","handle":"p2",…,"title":true} -->
+//! # Findings
+//!
+//! <!-- folio:entry {"n":7,"id":"obs_…","page":"page_…","kind":"log",…} -->
+//! It is.
+//! ```
+//!
+//! A line of a text that looks like the beginning of a section gets a backslash before it, and so does one that begins with
+//! backslashes and then looks like it.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::{Line, PageLine};
+use crate::canonical::canonical;
+use crate::id::{EntryId, PageId};
+use crate::warning::Invalid;
+
+/// The file with what belongs to no page: which space it is, its policy, links, and the end.
+pub const ROOT: &str = "folio.md";
+/// The folder of the pages.
+pub const PAGES: &str = "pages";
+/// What a section begins with.
+const BEGIN: &str = "<!-- folio:";
+/// What its comment ends with.
+const END: &str = " -->";
+/// Characters of a title in the name of a file.
+const NAME_CHARS: usize = 40;
+
+/// Tells which file a line stands in, and how.
+#[derive(Debug, Default)]
+pub struct Writer {
+    n: u64,
+    files: HashMap<PageId, String>,
+    /// The page of the entry that was written last: its pieces stand behind it.
+    last: Option<(EntryId, PageId)>,
+}
+
+impl Writer {
+    /// Where the next line goes, below the folder, and what is put to the end of that file.
+    ///
+    /// # Errors
+    ///
+    /// `line_malformed` for an entry whose page, or a piece whose entry, did not come before it.
+    pub fn section(&mut self, line: &Line) -> Result<(String, String), Invalid> {
+        self.n += 1;
+        let malformed = |message: &str| Invalid::new("line_malformed", "line", message);
+        let (file, name, heading) = match line {
+            Line::Space { .. } => (ROOT.to_owned(), "space", ""),
+            Line::Policy { .. } => (ROOT.to_owned(), "policy", ""),
+            Line::Link(_) => (ROOT.to_owned(), "link", ""),
+            Line::End { .. } => (ROOT.to_owned(), "end", ""),
+            Line::Page(page) => {
+                let file = file_of(page);
+                self.files.insert(page.id, file.clone());
+                (file, "page", "# ")
+            }
+            Line::Entry(entry) => {
+                self.last = Some((entry.id, entry.page));
+                let file = self.files.get(&entry.page);
+                let file = file.ok_or_else(|| malformed("the page of the entry does not stand before it"))?;
+                (file.clone(), "entry", "## ")
+            }
+            Line::Piece(piece) => {
+                let page = self.last.filter(|(entry, _)| *entry == piece.of);
+                let file = page.and_then(|(_, page)| self.files.get(&page));
+                let file = file.ok_or_else(|| malformed("the entry of the piece does not stand before it"))?;
+                (file.clone(), "piece", "")
+            }
+        };
+        let Ok(Value::Object(mut fields)) = serde_json::to_value(line) else {
+            return Err(malformed("cannot be put into words"));
+        };
+        fields.remove("record");
+        let text = text_field(name).and_then(|field| match fields.remove(field) {
+            Some(Value::String(text)) => Some(text),
+            _ => None,
+        });
+        let mut section = String::new();
+        let title = fields
+            .get("title")
+            .and_then(Value::as_str)
+            .filter(|title| is_heading(title));
+        let title = title.filter(|_| !heading.is_empty()).map(str::to_owned);
+        if title.is_some() {
+            fields.insert("title".to_owned(), Value::Bool(true));
+        }
+        fields.insert("n".to_owned(), self.n.into());
+        // Nothing within ends the comment.
+        let fields = canonical(Value::Object(fields)).to_string().replace('>', "\\u003e");
+        section.extend([BEGIN, name, " ", &fields, END, "\n"]);
+        if let Some(title) = title {
+            section.extend([heading, &title, "\n"]);
+            if text.is_some() {
+                section.push('\n');
+            }
+        }
+        if let Some(text) = text {
+            for line in text.split('\n') {
+                if is_like_a_section(line) {
+                    section.push('\\');
+                }
+                section.push_str(line);
+                section.push('\n');
+            }
+        }
+        section.push('\n');
+        Ok((file, section))
+    }
+}
+
+/// A section as it lies in a file: from which byte to which, and the number of its line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The number of its line; none if somebody wrote it by hand: those come after the others.
+    pub n: Option<u64>,
+    /// Its first byte.
+    pub from: usize,
+    /// The byte behind its last one.
+    pub to: usize,
+}
+
+/// The sections of a file, in their order. What stands before the first is no section.
+#[must_use]
+pub fn places(text: &str) -> Vec<Place> {
+    let mut places: Vec<Place> = Vec::new();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if line.starts_with(BEGIN) {
+            if let Some(last) = places.last_mut() {
+                last.to = at;
+            }
+            let n = comment(line.trim_end()).and_then(|(_, fields)| fields.get("n")?.as_u64());
+            places.push(Place {
+                n,
+                from: at,
+                to: text.len(),
+            });
+        }
+        at += line.len();
+    }
+    places
+}
+
+/// The line that a section stands for.
+///
+/// # Errors
+///
+/// `line_malformed` with what cannot be read.
+pub fn line(section: &str) -> Result<Line, Invalid> {
+    let malformed = |message: String| Invalid::new("line_malformed", "section", message);
+    let (first, rest) = section.split_once('\n').unwrap_or((section, ""));
+    let (name, mut fields) = comment(first.trim_end())
+        .ok_or_else(|| malformed(format!("the comment cannot be read: {}", shortened(first))))?;
+    fields.remove("n");
+    let mut rest = rest;
+    if fields.get("title") == Some(&Value::Bool(true)) {
+        let (title, below) = rest.split_once('\n').unwrap_or((rest, ""));
+        let title = title.strip_prefix("## ").or_else(|| title.strip_prefix("# "));
+        let title = title.ok_or_else(|| malformed(format!("there is no heading below {}", shortened(first))))?;
+        fields.insert("title".to_owned(), title.trim_end_matches('\r').into());
+        rest = below.strip_prefix('\n').unwrap_or(below);
+    }
+    if let Some(field) = text_field(&name) {
+        // The line that ends the text, and the empty one behind the section.
+        let text = rest.strip_suffix('\n').unwrap_or(rest);
+        // A hand may have left the last one out.
+        let text = text.strip_suffix('\n').or(Some(text).filter(|text| !text.is_empty()));
+        if let Some(text) = text {
+            let lines: Vec<_> = text.split('\n').map(without_escape).collect();
+            fields.insert(field.to_owned(), lines.join("\n").into());
+        }
+    }
+    fields.insert("record".to_owned(), name.into());
+    let line: Line = serde_json::from_value(Value::Object(fields))
+        .map_err(|error| malformed(format!("{error}: {}", shortened(first))))?;
+    Line::parse(&line.to_json())
+}
+
+/// The field whose text stands below the comment.
+fn text_field(name: &str) -> Option<&'static str> {
+    match name {
+        "entry" => Some("body"),
+        "piece" => Some("text"),
+        _ => None,
+    }
+}
+
+/// What a section is and what its comment says.
+fn comment(line: &str) -> Option<(String, Map<String, Value>)> {
+    let inner = line.strip_prefix(BEGIN)?.strip_suffix(END)?;
+    let (name, fields) = inner.split_once(' ')?;
+    Some((name.to_owned(), serde_json::from_str(fields).ok()?))
+}
+
+/// Whether a title can stand as a heading and come back as it was.
+fn is_heading(title: &str) -> bool {
+    !title.is_empty() && title.trim() == title && !title.contains(['\n', '\r'])
+}
+
+fn is_like_a_section(line: &str) -> bool {
+    line.trim_start_matches('\\').starts_with(BEGIN)
+}
+
+fn without_escape(line: &str) -> &str {
+    match line.strip_prefix('\\') {
+        Some(rest) if is_like_a_section(rest) => rest,
+        _ => line,
+    }
+}
+
+/// The beginning of a line, for people.
+fn shortened(line: &str) -> &str {
+    &line[..line.floor_char_boundary(80)]
+}
+
+/// The file of a page, by its handle and what its title begins with.
+fn file_of(page: &PageLine) -> String {
+    let mut name = String::new();
+    for c in page.fields.title.chars().take(NAME_CHARS) {
+        if c.is_ascii_alphanumeric() {
+            name.push(c.to_ascii_lowercase());
+        } else if !name.ends_with('-') {
+            name.push('-');
+        }
+    }
+    let name = name.trim_matches('-');
+    if name.is_empty() {
+        format!("{PAGES}/{}.md", page.handle)
+    } else {
+        format!("{PAGES}/{}-{name}.md", page.handle)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::actor::Trust;
+use crate::entry::{Entry, EntryFields, EntryKind, Owner};
+use crate::id::{EntryHandle, PageHandle, Seq};
+use crate::space::SpaceName;
+use crate::time::Timestamp;
+use crate::transfer::{FORMAT, PieceLine};
+
+/// The folder that `lines` become.
+fn written(lines: &[Line]) -> BTreeMap<String, String> {
+    let mut writer = Writer::default();
+    let mut files = BTreeMap::new();
+    for line in lines {
+        let (file, section) = writer.section(line).unwrap();
+        files.entry(file).or_insert_with(String::new).push_str(&section);
+    }
+    files
+}
+
+/// The lines that a folder stands for.
+fn read(files: &BTreeMap<String, String>) -> Vec<Line> {
+    let sections = files.values().flat_map(|text| {
+        places(text)
+            .into_iter()
+            .map(|place| (place.n, &text[place.from..place.to]))
+    });
+    let mut sections: Vec<_> = sections.collect();
+    sections.sort_by_key(|(n, _)| n.unwrap_or(u64::MAX));
+    sections
+        .into_iter()
+        .map(|(_, section)| line(section).unwrap())
+        .collect()
+}
+
+fn page(number: u64, title: &str) -> Line {
+    let id = PageId::derived(&["p", &number.to_string()]);
+    let at = Timestamp::from_millis(1_700_000_000_000);
+    let fields = json!({"id": id, "handle": PageHandle(number), "created_at": at, "updated_at": at,
+                        "role": "note", "title": title, "owner": "user", "status": "open"});
+    Line::Page(Box::new(serde_json::from_value(fields).unwrap()))
+}
+
+fn entry(number: u64, of: u64, title: &str, body: &str, tags: &[String]) -> Line {
+    let mut fields = EntryFields::new(EntryKind::Note, Owner::user(), Trust::User);
+    fields.title = title.to_owned();
+    fields.body = body.to_owned();
+    fields.tags = tags
+        .iter()
+        .filter_map(|tag| crate::entry::Tag::parse(tag).ok())
+        .collect();
+    let new = crate::change::NewEntry {
+        id: EntryId::derived(&["e", &number.to_string()]),
+        page: PageId::derived(&["p", &of.to_string()]),
+        kind: EntryKind::Note,
+        fields,
+    };
+    let entry = Entry::added(
+        new,
+        EntryHandle(number),
+        Seq(9),
+        Timestamp::from_millis(1_700_000_000_000),
+    );
+    Line::Entry(Box::new(crate::transfer::EntryLine::of(entry)))
+}
+
+fn space() -> Line {
+    Line::Space {
+        format: FORMAT,
+        space: SpaceName::main(),
+        as_of: Seq(7),
+    }
+}
+
+/// Texts that are hard to keep: ends of lines of all sorts, and what looks like a section.
+fn text() -> impl Strategy<Value = String> {
+    let part = prop_oneof![
+        4 => ".{0,12}",
+        2 => Just("\n".to_owned()),
+        1 => Just("\r\n".to_owned()),
+        1 => Just("<!-- folio:entry {\"n\":1} -->".to_owned()),
+        1 => Just("\n<!-- folio:entry {} -->\n".to_owned()),
+        1 => Just("\\".to_owned()),
+        1 => Just("\n\\<!-- folio:end".to_owned()),
+        1 => Just("\n## heading\n".to_owned()),
+        1 => Just("-->".to_owned()),
+        1 => Just("\u{2028}\u{0}".to_owned()),
+    ];
+    prop::collection::vec(part, 0..6).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #[test]
+    fn lines_come_back_from_a_folder_as_they_were(
+        titles in prop::collection::vec(text(), 1..4),
+        entries in prop::collection::vec((any::<prop::sample::Index>(), text(), text(), prop::collection::vec("[a-z]{1,5}", 0..3),
+                                          prop::option::of(text())), 0..8),
+    ) {
+        let mut lines = vec![space()];
+        lines.extend(titles.iter().zip(1..).map(|(title, number)| page(number, title)));
+        for ((of, title, body, tags, piece), number) in entries.iter().zip(1..) {
+            lines.push(entry(number, of.index(titles.len()) as u64 + 1, title, body, tags));
+            if let Some(text) = piece {
+                let of = EntryId::derived(&["e", &number.to_string()]);
+                lines.push(Line::Piece(PieceLine { of, number: 1, text: Some(text.clone()), base64: None }));
+            }
+        }
+        lines.push(Line::End { pages: titles.len() as u64, entries: entries.len() as u64, links: 0 });
+        let files = written(&lines);
+        prop_assert_eq!(&read(&files), &lines);
+        prop_assert_eq!(written(&read(&files)), files);
+    }
+}
+
+#[test]
+fn a_page_reads_as_markdown() {
+    let lines = [
+        space(),
+        page(2, "What we found"),
+        entry(1, 2, "Oak", "It is old.\n\nVery.", &[]),
+    ];
+    let files = written(&lines);
+    assert_eq!(
+        files.keys().collect::<Vec<_>>(),
+        ["folio.md", "pages/p2-what-we-found.md"]
+    );
+    let shown: Vec<_> = files["pages/p2-what-we-found.md"]
+        .lines()
+        .filter(|line| !line.starts_with(BEGIN))
+        .collect();
+    assert_eq!(
+        shown,
+        ["# What we found", "", "## Oak", "", "It is old.", "", "Very.", ""]
+    );
+}
+
+#[test]
+fn what_is_no_section_is_told() {
+    for (text, why) in [
+        ("<!-- folio:entry nonsense -->\n", "the comment cannot be read"),
+        ("<!-- folio:page {\"title\":true} -->\ntext\n", "there is no heading"),
+        ("<!-- folio:weather {} -->\n", "unknown variant"),
+    ] {
+        let error = line(text).unwrap_err();
+        assert_eq!(error.code, "line_malformed");
+        assert!(error.message.contains(why), "{}", error.message);
+    }
+    let newer = "<!-- folio:space {\"format\":99,\"space\":\"main\",\"as_of\":1} -->\n";
+    assert_eq!(line(newer).unwrap_err().code, "transfer_unknown");
+    let mut writer = Writer::default();
+    assert_eq!(
+        writer.section(&entry(1, 1, "", "", &[])).unwrap_err().code,
+        "line_malformed"
+    );
+}
