@@ -180,6 +180,7 @@ impl Server {
             runner: self.runner,
             driving: Arc::clone(&self.driving),
             folder: self.options.folder,
+            feeds: Arc::default(),
             metrics: metrics.clone(),
             stopping: stopping.clone(),
         };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use folio::runner::Runner;
 use tokio::sync::watch;
 
+use super::feed::Feeds;
 use super::metrics::Metrics;
 use super::problem::Problem;
 use crate::driving::Driving;
@@ -18,6 +19,8 @@ pub(crate) struct App {
     pub(crate) driving: Arc<Driving>,
     /// The folder that runs may read: what a relative path means, and what no path leads out of.
     pub(crate) folder: Option<PathBuf>,
+    /// What those who watch runs are told.
+    pub(crate) feeds: Arc<Feeds>,
     /// What is counted.
     pub(crate) metrics: Metrics,
     /// Turns true when the server stops; streams end then.

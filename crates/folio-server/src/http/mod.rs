@@ -2,7 +2,7 @@
 //!
 //! - [`routes`]: one file a group of paths
 //! - [`problem`]: every answer that is no success
-//! - [`sse`], [`space_events`]: a run, and a space, as they happen
+//! - [`sse`], [`space_events`]: a run, and a space, as they happen; [`feed`]: a run, read once for all who watch it
 //! - [`guard`], [`access`]: who may ask at all, time limits, security headers; who asks
 //! - [`caller`], [`query`], [`input`]: what handlers read from a request
 //! - [`answer`], [`describe`]: what they give, and how all of it is described
@@ -15,6 +15,7 @@ mod answer;
 mod app;
 mod caller;
 mod describe;
+mod feed;
 mod guard;
 mod input;
 mod metrics;

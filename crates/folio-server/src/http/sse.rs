@@ -8,22 +8,20 @@
 //! that everything follows; `end` says that the run has ended and that nothing follows; `problem` says why the stream
 //! breaks off.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::HeaderMap;
 use axum::response::sse::{Event as Message, KeepAlive, Sse};
-use folio::Timestamp;
-use folio::engine::Event;
-use folio::runner::Watch;
+use folio::memory::Seq;
 use futures_util::stream::{Stream, unfold};
 use serde_json::json;
 use tokio::sync::watch;
 
+use super::feed::{Feed, Words};
 use super::metrics::Watcher;
 use super::problem::Problem;
 use crate::server::wait_until_stopping;
-use crate::wire::event::EventShape;
 
 /// How often a stream without news shows that it is alive.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -40,45 +38,44 @@ pub(super) fn last_event(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     })
 }
 
-/// Tells what `watch`, of which nothing was read yet, reads: everything after the event `after`, until the run has ended
-/// or the server stops.
+/// Tells what `feed` gives: everything after the event `after`, until the run has ended or the server stops. `head` is how far
+/// its journal goes at least, by which it is known whether there is such an event.
 pub(crate) fn stream(
-    watch: Watch,
+    feed: Arc<Feed>,
     after: u64,
+    head: Seq,
     stopping: watch::Receiver<bool>,
     watcher: Watcher,
 ) -> Sse<impl Stream<Item = Result<Message, axum::Error>>> {
     let follow = Follow {
-        watch,
+        news: feed.news(),
+        feed,
         stopping,
         _watcher: watcher,
         after,
-        read: 0,
-        pending: VecDeque::new(),
+        head,
         stage: Stage::Begins,
     };
     let messages = unfold(follow, |mut follow| async {
-        follow.next().await.map(|message| (message, follow))
+        follow.next().await.map(|message| (Ok(message), follow))
     });
     Sse::new(messages).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
 }
 
 struct Follow {
-    watch: Watch,
+    feed: Arc<Feed>,
+    news: watch::Receiver<()>,
     stopping: watch::Receiver<bool>,
     _watcher: Watcher,
-    /// Events up to this one are not told.
+    /// Events up to this one are not told, or were.
     after: u64,
-    /// Events read so far.
-    read: u64,
-    /// Events that were read and not told, with their ids.
-    pending: VecDeque<(u64, Timestamp, Event)>,
+    head: Seq,
     stage: Stage,
 }
 
 #[derive(PartialEq, Eq)]
 enum Stage {
-    /// Nothing was read yet.
+    /// Nothing was told yet.
     Begins,
     /// There may be news.
     GoesOn,
@@ -88,59 +85,53 @@ enum Stage {
 
 impl Follow {
     /// The next message; `None` after the last.
-    async fn next(&mut self) -> Option<Result<Message, axum::Error>> {
+    async fn next(&mut self) -> Option<Message> {
         loop {
-            if let Some((id, at, event)) = self.pending.pop_front() {
-                let shape = EventShape::of(self.watch.run(), at, &event);
-                return Some(
-                    Message::default()
-                        .id(id.to_string())
-                        .event(event.name())
-                        .json_data(shape),
-                );
+            // What comes from here on rings again.
+            self.news.borrow_and_update();
+            if let Some(message) = self.told() {
+                return Some(message);
             }
             if self.stage == Stage::Over {
                 return None;
             }
-            let news = tokio::select! {
-                news = self.watch.next() => news,
+            tokio::select! {
+                // The feed is held, and with it the one who rings.
+                _rung = self.news.changed() => {}
                 () = wait_until_stopping(self.stopping.clone()) => return None,
-            };
-            match news {
-                Ok(Some(events)) => {
-                    if let Some(gap) = self.take(events) {
-                        return Some(gap);
-                    }
-                }
-                Ok(None) => {
-                    self.stage = Stage::Over;
-                    let status = self.watch.run().result().map(|result| result.status.as_str());
-                    return Some(Message::default().event("end").json_data(json!({ "status": status })));
-                }
-                Err(error) => {
-                    self.stage = Stage::Over;
-                    return Some(Message::default().event("problem").json_data(Problem::from(error)));
-                }
             }
         }
     }
 
-    /// Notes `events` as read; a `gap` if they are the whole journal and the asker knows of more.
-    fn take(&mut self, events: Vec<(Timestamp, Event)>) -> Option<Result<Message, axum::Error>> {
-        let ids = self.read + 1..;
-        self.read += events.len() as u64;
-        let is_gap = self.stage == Stage::Begins && self.after > self.read;
-        self.stage = Stage::GoesOn;
-        let unknown = self.after;
-        if is_gap {
-            self.after = 0;
+    /// The next message of what has been read, if there is one.
+    fn told(&mut self) -> Option<Message> {
+        let told = self.feed.told();
+        if self.stage == Stage::Begins {
+            if !told.reaches(self.head) {
+                return None;
+            }
+            self.stage = Stage::GoesOn;
+            if self.after > told.events.len() as u64 {
+                let reason = format!("the run has no event {}; all its events follow", self.after);
+                self.after = 0;
+                let data = json!({ "reason": reason }).to_string();
+                return Some(Message::default().event("gap").data(data));
+            }
         }
-        let after = self.after;
-        let numbered = ids.zip(events).map(|(id, (at, event))| (id, at, event));
-        self.pending.extend(numbered.filter(|(id, ..)| *id > after));
-        is_gap.then(|| {
-            let reason = format!("the run has no event {unknown}; all its events follow");
-            Message::default().event("gap").json_data(json!({ "reason": reason }))
-        })
+        let index = usize::try_from(self.after).unwrap_or(usize::MAX);
+        if let Some(words) = told.events.get(index) {
+            self.after += 1;
+            return Some(message(words).id(self.after.to_string()));
+        }
+        if self.stage == Stage::Over {
+            return None;
+        }
+        let last = told.last.as_ref()?;
+        self.stage = Stage::Over;
+        Some(message(last))
     }
+}
+
+fn message(words: &Words) -> Message {
+    Message::default().event(words.name).data(&*words.data)
 }

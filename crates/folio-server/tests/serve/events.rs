@@ -140,3 +140,42 @@ async fn an_id_that_is_no_number_is_refused() {
     house.refuses("/runs/r1/events?after=x", 400, "query_invalid").await;
     house.refuses("/runs/r2/events", 404, "not_found").await;
 }
+
+#[tokio::test]
+async fn all_who_watch_a_run_are_told_each_event_once_whenever_they_come() {
+    const WATCHERS: usize = 200;
+    let house = House::new().await;
+    let run = house.submit(ECHO).await;
+    let (at, path) = (house.at, "/v1/spaces/main/runs/r1/events");
+    let watch = || async move { Events::open(at, path, None).await.rest().await };
+    // Half of them are there before anything happens, the others come while it does.
+    let mut early = Vec::new();
+    for _ in 0..WATCHERS / 2 {
+        let mut events = Events::open(at, path, None).await;
+        assert_eq!(events.next().await.unwrap().id, "1");
+        early.push(tokio::spawn(events.rest()));
+    }
+    let runner = house.runner.clone();
+    let driven = tokio::spawn(async move { runner.drive(run).await.unwrap() });
+    let late: Vec<_> = (0..WATCHERS / 2).map(|_| tokio::spawn(watch())).collect();
+    driven.await.unwrap();
+    let whole = watch().await;
+    assert_eq!(whole.last().unwrap().event, "end");
+    let ids: Vec<_> = whole
+        .iter()
+        .filter_map(|message| message.id.parse::<usize>().ok())
+        .collect();
+    assert_eq!(ids, (1..whole.len()).collect::<Vec<_>>());
+    let names = |messages: &[Message]| {
+        messages
+            .iter()
+            .map(|m| (m.id.clone(), m.event.clone()))
+            .collect::<Vec<_>>()
+    };
+    for told in early {
+        assert_eq!(names(&told.await.unwrap()), names(&whole[1..]));
+    }
+    for told in late {
+        assert_eq!(names(&told.await.unwrap()), names(&whole));
+    }
+}

@@ -241,7 +241,8 @@ async fn events(
     let row = caller.run_row().await?;
     let after = sse::last_event(&headers)?.or(asked.after).unwrap_or(0);
     let (watcher, stopping) = (app.0.metrics.watcher(), app.0.stopping);
-    Ok(sse::stream(watch_of(&caller, &row), after, stopping, watcher).into_response())
+    let feed = app.0.feeds.of(watch_of(&caller, &row));
+    Ok(sse::stream(feed, after, row.head, stopping, watcher).into_response())
 }
 
 fn watch_of(caller: &Caller, row: &RunRow) -> Watch {
