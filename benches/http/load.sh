@@ -30,8 +30,9 @@ url=$(cat "$folder/url")
 
 load() { wrk -t1 -c64 -d"$2" --timeout 5s -s "$here/$1.lua" "$url" | tail -n 1; }
 
+echo "watchers: $(python3 "$here/watchers.py" "$url" "$server")"
 load adds 2 >/dev/null # warm
 for what in adds lists; do
     echo "$what: $(load $what "$seconds")"
 done
-echo "watchers: $(python3 "$here/watchers.py" "$url" "$server")"
+echo "resident: $(awk '/^VmRSS/ { print $2 / 1024 " MB" }' "/proc/$server/status")"

@@ -405,7 +405,7 @@ fn read_file(asked: Option<&Path>, around: &Surroundings<'_>) -> Result<(Option<
                 "settings_invalid",
                 format!("{}{place}: {}", path.display(), error.message()),
             )
-            .hint("a settings file may name store, space, thread, model, models, agents, mcp and color")
+            .hint("a settings file may name store, space, thread, model, models, agents, mcp, telemetry and color")
         })?;
         return Ok((Some(path), settings));
     }
