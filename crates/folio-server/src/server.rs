@@ -198,6 +198,8 @@ impl Server {
             stop.send_replace(true);
             conversations.cancel();
         };
+        // As it is, each connection would get a table of all routes of its own.
+        let router = router.into_make_service();
         let serving = axum::serve(listener, router).with_graceful_shutdown(told).into_future();
         let grace_is_over = async move {
             wait_until_stopping(stopping).await;
