@@ -157,3 +157,36 @@ fn a_kill_of_folio_ends_the_program_too_and_it_is_not_started_again_e9_12() {
     let begun = std::fs::read_to_string(folio.path().join("begun")).unwrap();
     assert_eq!(begun, "begun\n", "it was started once");
 }
+
+#[test]
+fn a_program_that_talks_does_a_goal_e9_17() {
+    let folio = Folio::new();
+    folio.file("agent.sh", include_str!("../../../tests/acp/agent.sh"));
+    let answer = json!({"status": "ok", "notes": "It ticks."}).to_string();
+    let script = folio.path().join("agent.sh");
+    folio.file(
+        "folio.toml",
+        format!("[agents.mender]\ncommand = [\"sh\", {script:?}, \"asks\", {answer:?}]\nform = \"acp\"\ngrants = [\"read\"]\n"),
+    );
+    folio.ok(&[
+        "run",
+        "Mend the clock",
+        "--model",
+        "agent:mender",
+        "--allow-shell",
+        "--quiet",
+    ]);
+    let run = folio.json(&["show", "r1"]);
+    assert_eq!(
+        (&run["status"], &run["notes"]),
+        (&json!("ok"), &json!("It ticks.")),
+        "{run}"
+    );
+    let told = std::fs::read_to_string(folio.path().join("told")).unwrap();
+    assert!(
+        told.contains("Mend the clock") && told.contains("\"optionId\":\"no\""),
+        "{told}"
+    );
+    let budget = folio.json(&["budget", "r1"]).to_string();
+    assert!(budget.contains("1234") && budget.contains("50000"), "{budget}");
+}

@@ -140,3 +140,20 @@ fn a_compactor_that_answers_badly_is_told_of_and_the_conversation_goes_on_m7_8_v
         called.stderr
     );
 }
+
+#[test]
+fn a_program_that_does_tasks_puts_no_summaries_and_is_not_started_for_one() {
+    let folio = with_compactor(&json!({"version": 1, "cues": []}));
+    folio.file(
+        "folio.toml",
+        "[models]\ncompactor = \"agent:mender\"\n[agents.mender]\ncommand = [\"sh\", \"-c\", \"echo begun > begun\"]\n",
+    );
+    let called = folio.call(&["offload", "said.json", "--force", "--keep", "0"]);
+    assert_eq!(called.code, 0, "{called}");
+    assert!(called.stdout.contains("Last request: Repair the build."), "{called}");
+    assert!(
+        called.stderr.contains("the compactor did not put the summary"),
+        "{called}"
+    );
+    assert!(!folio.path().join("begun").exists());
+}

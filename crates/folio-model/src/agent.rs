@@ -2,8 +2,10 @@
 //!
 //! - `settings`: how a program is named and started
 //! - `prompt`: what it is told
+//! - `acp`: a conversation by the Agent Client Protocol, with questions that are answered
 //! - `events`: from what it prints to its answer
 
+mod acp;
 mod events;
 mod prompt;
 mod settings;
@@ -12,8 +14,9 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use async_trait::async_trait;
-use folio_process::{Ended, ProcessError, Program, Tail, Whole};
+use folio_process::{Ended, Program, Tail, Whole};
 
+pub use acp::AgentGrant;
 pub use events::AgentForm;
 pub use settings::{AgentPrompt, AgentSettings, AgentsSection};
 
@@ -55,17 +58,6 @@ impl AgentProgram {
         }
     }
 
-    /// Why nothing is known of how it ended: what never began did nothing.
-    fn not_run(&self, error: &ProcessError) -> ModelError {
-        match error {
-            ProcessError::NotStarted { .. } => {
-                let message = format!("it was not started: {error}; put `command` right");
-                self.error(ModelErrorKind::Invalid, message)
-            }
-            _ => self.error(ModelErrorKind::Unknown, error.to_string()),
-        }
-    }
-
     /// The command line and the text for standard input.
     fn start(&self, prompt: String, folder: &Path) -> Result<(Program, String), ModelError> {
         let Some((program, arguments)) = self.settings.command.split_first() else {
@@ -73,6 +65,8 @@ impl AgentProgram {
         };
         let mut arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
         let input = match self.settings.prompt {
+            // Where it is talked with, it is told in the conversation.
+            _ if self.settings.form == AgentForm::Acp => prompt,
             AgentPrompt::Stdin => prompt,
             AgentPrompt::Argument => {
                 arguments.push(prompt.into());
@@ -114,10 +108,24 @@ impl Model for AgentProgram {
         };
         let (program, input) = self.start(prompt::of(request), folder)?;
         let limits = self.settings.limits();
+        if self.settings.form == AgentForm::Acp {
+            let talked = acp::converse(&program, input, &self.settings, limits, &place.stop).await;
+            let said = talked.map_err(|(kind, message)| self.error(kind, message))?;
+            pieces(Delta::Text(said.text.clone()));
+            return Ok(Reply {
+                text: said.text,
+                tool_calls: Vec::new(),
+                stop: said.stop,
+                usage: said.usage,
+            });
+        }
         let (mut output, mut errors) = (Whole::new(self.settings.output_bytes()), Tail::new(ERROR_BYTES));
         let input = Some(input.into_bytes());
         let ran = folio_process::run(&program, input, limits, &place.stop, &mut output, &mut errors).await;
-        let finished = ran.map_err(|error| self.not_run(&error))?;
+        let finished = ran.map_err(|error| {
+            let (kind, message) = acp::not_started(&error);
+            self.error(kind, message)
+        })?;
         let (output, errors) = (output.bytes, errors.bytes());
         let last = last_line(errors).or_else(|| last_line(&output));
         let said = last.map_or_else(String::new, |line| format!("; its last line: {line}"));
@@ -168,5 +176,7 @@ fn last_line(text: &[u8]) -> Option<String> {
     Some(line.trim().chars().take(LAST_LINE_CHARS).collect())
 }
 
+#[cfg(test)]
+mod acp_tests;
 #[cfg(test)]
 mod tests;

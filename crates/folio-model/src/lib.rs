@@ -23,7 +23,7 @@ pub mod scripted;
 pub mod secret;
 
 pub use address::{AddressError, ModelAddress, Provider};
-pub use agent::{AgentForm, AgentProgram, AgentPrompt, AgentSettings, AgentsSection};
+pub use agent::{AgentForm, AgentGrant, AgentProgram, AgentPrompt, AgentSettings, AgentsSection};
 pub use cassette::{Cassette, CassetteError, RecordingModel, ReplayingModel};
 pub use error::{ModelError, ModelErrorKind};
 pub use model::{

@@ -25,6 +25,8 @@ pub enum AgentForm {
     Gemini,
     /// What `opencode run --format json` prints.
     Opencode,
+    /// It does not print but talk: by the Agent Client Protocol.
+    Acp,
 }
 
 /// What was understood of it.
@@ -49,6 +51,7 @@ impl AgentForm {
             Self::Codex => "codex",
             Self::Gemini => "gemini",
             Self::Opencode => "opencode",
+            Self::Acp => "acp",
         }
     }
 
@@ -65,7 +68,7 @@ impl AgentForm {
         let mut heard = Heard::default();
         for event in events_in(&text) {
             match self {
-                Self::Text => {}
+                Self::Text | Self::Acp => {}
                 Self::Claude => heard.claude(&event),
                 Self::Codex => heard.codex(&event),
                 Self::Gemini => heard.gemini(&event),
@@ -282,7 +285,11 @@ fn count(value: &Value, pointer: &str) -> u64 {
 
 /// Dollars, in millionths.
 fn micro_usd(value: &Value, pointer: &str) -> Option<u64> {
-    let usd = value.pointer(pointer)?.as_f64()?;
+    micro_usd_of(value.pointer(pointer)?.as_f64()?)
+}
+
+/// The same of a number.
+pub(super) fn micro_usd_of(usd: f64) -> Option<u64> {
     let micro = (usd * 1_000_000.0).ceil();
     if !(0.0..=1e12).contains(&micro) {
         return None;

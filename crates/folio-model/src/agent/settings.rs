@@ -6,6 +6,7 @@ use std::time::Duration;
 use folio_process::Limits;
 use serde::Deserialize;
 
+use super::acp::AgentGrant;
 use super::events::AgentForm;
 
 /// Seconds that a program may work, if nobody says.
@@ -41,6 +42,11 @@ pub struct AgentSettings {
     pub environment: Vec<String>,
     /// The folder that it works in, inside of the one that the run was granted, which it is by default.
     pub folder: Option<String>,
+    /// What it may do when it asks, for the form `acp`: `read`, `search` and `think` by default.
+    pub grants: Option<Vec<AgentGrant>>,
+    /// MCP servers that it is told of, for the form `acp`: by name, each a program and its arguments.
+    #[serde(default)]
+    pub mcp: BTreeMap<String, Vec<String>>,
     /// Seconds that it may work: 1 to 86,400, 1,800 by default.
     pub time_s: Option<u64>,
     /// Bytes that it may print: 1 to 256 MiB, 16 MiB by default.
@@ -70,10 +76,17 @@ impl AgentSettings {
             prompt: AgentPrompt::default(),
             environment: Vec::new(),
             folder: None,
+            grants: None,
+            mcp: BTreeMap::new(),
             time_s: None,
             output_bytes: None,
             grace_s: None,
         }
+    }
+
+    pub(super) fn grants(&self) -> &[AgentGrant] {
+        let usual = &[AgentGrant::Read, AgentGrant::Search, AgentGrant::Think];
+        self.grants.as_deref().unwrap_or(usual)
     }
 
     /// What is wrong with it, in words; `None` if it can be used.
@@ -86,6 +99,14 @@ impl AgentSettings {
             Some("`command` is a list with a program and its arguments")
         } else if !self.environment.iter().all(is_variable) {
             Some("`environment` is a list of names of variables, without their values")
+        } else if self.form != AgentForm::Acp && (self.grants.is_some() || !self.mcp.is_empty()) {
+            Some("`grants` and `mcp` are for the form acp: only that can ask and be told")
+        } else if self
+            .mcp
+            .values()
+            .any(|command| command.first().is_none_or(String::is_empty))
+        {
+            Some("`mcp` is a list of names, each with a program and its arguments")
         } else if !(1..=TIME_S_MAX).contains(&self.time_s.unwrap_or(TIME_S)) {
             Some("`time_s` is 1 to 86400")
         } else if !(1..=OUTPUT_BYTES_MAX).contains(&self.output_bytes.unwrap_or(OUTPUT_BYTES)) {

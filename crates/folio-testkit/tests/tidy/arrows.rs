@@ -23,7 +23,8 @@ const LAYERS: [(&str, u8); 12] = [
 const TESTKIT: &str = "folio-testkit";
 
 /// What only some crates may use: each is a door to the outside. A server and a client of one protocol are two doors.
-const DOORS: [(&str, &[&str]); 16] = [
+const DOORS: [(&str, &[&str]); 17] = [
+    ("agent-client-protocol", &["folio-model"]),
     ("rusqlite", &["folio-store"]),
     ("zstd", &["folio-store"]),
     ("leakguard", &["folio-store"]),

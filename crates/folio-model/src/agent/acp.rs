@@ -1,0 +1,385 @@
+//! An agent program that is talked with by the Agent Client Protocol: it is told the task, says what it does, and asks before it
+//! does what it was not granted (E9.17).
+//!
+//! Nothing is offered to it but the conversation: no files, no terminals of ours. It works with its own, in its folder.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::ConnectionTo;
+use agent_client_protocol::v1::schema::{
+    CancelNotification, ClientCapabilities, ContentBlock, Implementation, InitializeRequest, McpServer, McpServerStdio,
+    NewSessionRequest, PermissionOptionKind, PromptRequest, PromptResponse, RequestPermissionOutcome,
+    RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionNotification, SessionUpdate,
+    StopReason, TextContent, ToolKind,
+};
+use agent_client_protocol::{Agent, Client, ErrorCode, Lines, on_receive_notification, on_receive_request};
+use folio_process::{Ended, Limits, ProcessError, Program};
+use futures_util::{SinkExt, StreamExt as _};
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+use tokio_util::codec::{FramedRead, FramedWrite, LinesCodec};
+use tokio_util::sync::CancellationToken;
+
+use super::events::micro_usd_of;
+use super::settings::AgentSettings;
+use crate::error::ModelErrorKind;
+use crate::model::{StopCause, Usage};
+
+/// Until a program that speaks the protocol has a session.
+const BEGIN: Duration = Duration::from_secs(60);
+/// Characters of its own words on why it failed.
+const PROBLEM_CHARS: usize = 400;
+
+/// What an agent may do when it asks. What it does without asking is a matter of its own settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentGrant {
+    /// Read files.
+    Read,
+    /// Look for something.
+    Search,
+    /// Think.
+    Think,
+    /// Change files.
+    Edit,
+    /// Take files away.
+    Delete,
+    /// Move files.
+    Move,
+    /// Run commands.
+    Execute,
+    /// Fetch something from outside.
+    Fetch,
+    /// Whatever is none of these.
+    Other,
+}
+
+impl AgentGrant {
+    fn of(kind: ToolKind) -> Self {
+        match kind {
+            ToolKind::Read => Self::Read,
+            ToolKind::Search => Self::Search,
+            ToolKind::Think => Self::Think,
+            ToolKind::Edit => Self::Edit,
+            ToolKind::Delete => Self::Delete,
+            ToolKind::Move => Self::Move,
+            ToolKind::Execute => Self::Execute,
+            ToolKind::Fetch => Self::Fetch,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// What it answered.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) text: String,
+    pub(super) stop: StopCause,
+    pub(super) usage: Option<Usage>,
+}
+
+/// Why it did not, and in what words.
+pub(super) type Failed = (ModelErrorKind, String);
+
+/// What was heard of it so far.
+#[derive(Debug, Default)]
+struct Heard {
+    text: String,
+    /// Bytes of all that it said.
+    bytes: usize,
+    is_too_loud: bool,
+    micro_usd: Option<u64>,
+    /// What it asked for and was not granted.
+    refused: Vec<String>,
+}
+
+/// Where the conversation is: what went wrong before it had the task did nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Beginning,
+    Working,
+}
+
+/// Has the program do `task`.
+pub(super) async fn converse(
+    program: &Program,
+    task: String,
+    settings: &AgentSettings,
+    limits: Limits,
+    stop: &CancellationToken,
+) -> Result<Said, Failed> {
+    let (mut talking, stdin, stdout) = folio_process::spawn(program).map_err(|error| not_started(&error))?;
+    let heard = Arc::new(Mutex::new(Heard::default()));
+    let stage = Arc::new(Mutex::new(Stage::Beginning));
+    let longest = settings.output_bytes();
+    let incoming =
+        FramedRead::new(stdout, LinesCodec::new_with_max_length(longest)).map(|line| line.map_err(io::Error::other));
+    let outgoing = FramedWrite::new(stdin, LinesCodec::new());
+    let outgoing = SinkExt::<String>::sink_map_err(outgoing, io::Error::other);
+    let servers = settings.mcp.iter().filter_map(|(name, command)| {
+        let (program, args) = command.split_first()?;
+        Some(McpServer::Stdio(McpServerStdio::new(name, program).args(args.to_vec())))
+    });
+    let asking = Asking {
+        folder: program.folder.clone(),
+        servers: servers.collect(),
+        task,
+        stage: Arc::clone(&stage),
+        time: limits.time,
+        grace: limits.grace / 2,
+        stop: stop.clone(),
+    };
+    let (hearing, granting) = (Arc::clone(&heard), Arc::clone(&heard));
+    let grants = settings.grants().to_vec();
+    let conversation = Client
+        .v1()
+        .name("folio")
+        .on_receive_notification(
+            async move |notification: SessionNotification, _connection| {
+                hear(&mut held(&hearing), notification.update, longest);
+                Ok(())
+            },
+            on_receive_notification!(),
+        )
+        .on_receive_request(
+            async move |request: RequestPermissionRequest, responder, _connection| {
+                responder.respond(RequestPermissionResponse::new(permission(
+                    &mut held(&granting),
+                    &grants,
+                    &request,
+                )))
+            },
+            on_receive_request!(),
+        )
+        .connect_with(Lines::new(outgoing, incoming), async move |connection| {
+            ask(connection, asking).await
+        });
+    let ended = conversation.await;
+    talking.end(limits.grace / 4).await;
+    let heard = std::mem::take(&mut *held(&heard));
+    let stage = *held(&stage);
+    let last = talking.last_error().map_or_else(String::new, |line| {
+        let line: String = line.chars().take(200).collect();
+        format!("; its last line: {line}")
+    });
+    match ended {
+        Ok(Asked::Answered(response)) => answered(response, heard, settings.output_bytes()),
+        Ok(Asked::Ended(Ended::Cancelled, _)) => Err((ModelErrorKind::Unknown, "it was stopped".to_owned())),
+        Ok(Asked::Ended(_, stage)) => {
+            let seconds = match stage {
+                Stage::Beginning => BEGIN.min(limits.time).as_secs(),
+                Stage::Working => limits.time.as_secs(),
+            };
+            let kind = match stage {
+                Stage::Beginning => ModelErrorKind::Invalid,
+                Stage::Working => ModelErrorKind::Unknown,
+            };
+            Err((kind, format!("it took longer than {seconds} s and was ended{last}")))
+        }
+        Ok(Asked::Failed(error)) if error.code == ErrorCode::AUTH_REQUIRED => Err(nobody_is_logged_in(&error)),
+        Ok(Asked::Failed(error)) => Err((ModelErrorKind::Failed, format!("it failed: {}", in_words(&error)))),
+        Err(error) if error.code == ErrorCode::AUTH_REQUIRED => Err(nobody_is_logged_in(&error)),
+        Err(error) => Err(match stage {
+            Stage::Beginning => {
+                let said = in_words(&error);
+                let message = format!("it does not speak the Agent Client Protocol: {said}{last}");
+                (ModelErrorKind::Invalid, message)
+            }
+            Stage::Working => (ModelErrorKind::Unknown, format!("it ended before it was done{last}")),
+        }),
+    }
+}
+
+fn nobody_is_logged_in(error: &agent_client_protocol::Error) -> Failed {
+    let message = format!("nobody is logged in: {}", in_words(error));
+    (ModelErrorKind::Unauthorised, message)
+}
+
+/// How the conversation came to its end.
+enum Asked {
+    Answered(PromptResponse),
+    /// It answered that it failed.
+    Failed(agent_client_protocol::Error),
+    Ended(Ended, Stage),
+}
+
+/// What the conversation needs.
+struct Asking {
+    folder: PathBuf,
+    servers: Vec<McpServer>,
+    task: String,
+    stage: Arc<Mutex<Stage>>,
+    time: Duration,
+    grace: Duration,
+    stop: CancellationToken,
+}
+
+/// The conversation: who we are, a session, the task.
+async fn ask(connection: ConnectionTo<Agent>, asking: Asking) -> Result<Asked, agent_client_protocol::Error> {
+    let mut over = Box::pin(over(asking.time, &asking.stop));
+    let beginning = async {
+        let own = Implementation::new("folio", env!("CARGO_PKG_VERSION"));
+        let hello = InitializeRequest::new(ProtocolVersion::V1)
+            .client_capabilities(ClientCapabilities::new())
+            .client_info(own);
+        connection.send_request(hello).block_task().await?;
+        let session = NewSessionRequest::new(asking.folder).mcp_servers(asking.servers);
+        connection.send_request(session).block_task().await
+    };
+    let session = tokio::select! {
+        session = beginning => session?.session_id,
+        ended = &mut over => return Ok(Asked::Ended(ended, Stage::Beginning)),
+        () = tokio::time::sleep(BEGIN) => return Ok(Asked::Ended(Ended::TimedOut, Stage::Beginning)),
+    };
+    *held(&asking.stage) = Stage::Working;
+    let prompt = vec![ContentBlock::Text(TextContent::new(asking.task))];
+    let mut working = Box::pin(
+        connection
+            .send_request(PromptRequest::new(session.clone(), prompt))
+            .block_task(),
+    );
+    let ended = tokio::select! {
+        response = &mut working => return match response {
+            Ok(response) => Ok(Asked::Answered(response)),
+            Err(error) if is_lost(&error) => Err(error),
+            Err(error) => Ok(Asked::Failed(error)),
+        },
+        ended = over => ended,
+    };
+    // It is told, and has a while to come to an end by itself.
+    connection.send_notification(CancelNotification::new(session))?;
+    let _stopped = tokio::time::timeout(asking.grace, working).await;
+    Ok(Asked::Ended(ended, Stage::Working))
+}
+
+/// Whether there is nobody any more to answer.
+fn is_lost(error: &agent_client_protocol::Error) -> bool {
+    agent_client_protocol::is_incoming_transport_closed(error) || agent_client_protocol::is_connection_terminated(error)
+}
+
+fn in_words(error: &agent_client_protocol::Error) -> String {
+    error.to_string().chars().take(PROBLEM_CHARS).collect()
+}
+
+/// Ready when the time is up, or when nobody wants it any more.
+fn over(time: Duration, stop: &CancellationToken) -> impl Future<Output = Ended> + Send + 'static {
+    let (time_up, stop) = (Instant::now() + time, stop.clone());
+    async move {
+        tokio::select! {
+            () = stop.cancelled() => Ended::Cancelled,
+            () = tokio::time::sleep_until(time_up) => Ended::TimedOut,
+        }
+    }
+}
+
+fn held<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn hear(heard: &mut Heard, update: SessionUpdate, bytes_max: usize) {
+    match update {
+        SessionUpdate::AgentMessageChunk(chunk) => {
+            if let ContentBlock::Text(piece) = chunk.content {
+                heard.bytes += piece.text.len();
+                heard.is_too_loud |= heard.bytes > bytes_max;
+                if !heard.is_too_loud {
+                    heard.text.push_str(&piece.text);
+                }
+            }
+        }
+        // What it said before it used a tool is not its answer.
+        SessionUpdate::ToolCall(_) => heard.text.clear(),
+        SessionUpdate::UsageUpdate(usage) => {
+            let cost = usage.cost.filter(|cost| cost.currency == "USD");
+            heard.micro_usd = cost.and_then(|cost| micro_usd_of(cost.amount)).or(heard.micro_usd);
+        }
+        _ => {}
+    }
+}
+
+/// A yes for this once if the kind of what it asks for was granted, else a no; never a yes for what comes later.
+fn permission(
+    heard: &mut Heard,
+    grants: &[AgentGrant],
+    request: &RequestPermissionRequest,
+) -> RequestPermissionOutcome {
+    let fields = &request.tool_call.fields;
+    let is_granted = grants.contains(&AgentGrant::of(fields.kind.unwrap_or_default()));
+    let wanted = if is_granted {
+        PermissionOptionKind::AllowOnce
+    } else {
+        PermissionOptionKind::RejectOnce
+    };
+    if !is_granted && heard.refused.len() < 8 {
+        let title = fields.title.as_deref().unwrap_or("something");
+        heard.refused.push(title.chars().take(80).collect());
+    }
+    let option = request.options.iter().find(|option| option.kind == wanted);
+    match option {
+        Some(option) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.option_id.clone())),
+        None => RequestPermissionOutcome::Cancelled,
+    }
+}
+
+fn answered(response: PromptResponse, heard: Heard, bytes_max: usize) -> Result<Said, Failed> {
+    if heard.is_too_loud {
+        return Err((ModelErrorKind::Unknown, format!("it said more than {bytes_max} bytes")));
+    }
+    let refused = match heard.refused.as_slice() {
+        [] => String::new(),
+        refused => format!("; it was not granted: {}", refused.join(", ")),
+    };
+    let stop = match response.stop_reason {
+        StopReason::EndTurn => StopCause::Done,
+        StopReason::MaxTokens => StopCause::Length,
+        StopReason::Refusal => StopCause::Refusal,
+        reason => {
+            let why = serde_json::to_value(reason).ok();
+            let why = why
+                .as_ref()
+                .and_then(|why| why.as_str())
+                .unwrap_or("it did not say why");
+            return Err((ModelErrorKind::Failed, format!("it stopped: {why}{refused}")));
+        }
+    };
+    if heard.text.trim().is_empty() && stop != StopCause::Refusal {
+        return Err((ModelErrorKind::Failed, format!("it said nothing{refused}")));
+    }
+    let usage = response.usage.map(|usage| {
+        let (cached, written) = (
+            usage.cached_read_tokens.unwrap_or(0),
+            usage.cached_write_tokens.unwrap_or(0),
+        );
+        let thought = usage.thought_tokens.unwrap_or(0);
+        Usage {
+            tokens_in: usage.input_tokens.saturating_add(cached).saturating_add(written),
+            tokens_cached: cached,
+            tokens_cache_written: written,
+            tokens_out: usage.output_tokens.saturating_add(thought),
+            tokens_reasoning: thought,
+            micro_usd: heard.micro_usd,
+        }
+    });
+    let is_possible =
+        |usage: &Usage| (1..=u64::from(u32::MAX)).contains(&usage.tokens_in.saturating_add(usage.tokens_out));
+    Ok(Said {
+        text: heard.text,
+        stop,
+        usage: usage.filter(is_possible),
+    })
+}
+
+/// A program that was never there did nothing.
+pub(super) fn not_started(error: &ProcessError) -> Failed {
+    match error {
+        ProcessError::NotStarted { .. } => {
+            let message = format!("it was not started: {error}; put `command` right");
+            (ModelErrorKind::Invalid, message)
+        }
+        _ => (ModelErrorKind::Unknown, error.to_string()),
+    }
+}

@@ -1,0 +1,211 @@
+//! A small agent that speaks the Agent Client Protocol: `tests/acp/agent.sh`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::model::{Message, Role, Speaker, Usage};
+
+const SCRIPT: &str = include_str!("../../../../tests/acp/agent.sh");
+const ANSWER: &str = r#"{"notes": "It ticks."}"#;
+
+struct Bench {
+    folder: TempDir,
+    settings: AgentSettings,
+}
+
+impl Bench {
+    fn new(mode: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("agent.sh"), SCRIPT).unwrap();
+        let command = ["sh", "agent.sh", mode, ANSWER].map(str::to_owned).to_vec();
+        let settings = AgentSettings {
+            grace_s: Some(2),
+            ..AgentSettings::new(command, AgentForm::Acp)
+        };
+        Self { folder, settings }
+    }
+
+    async fn asked(&self, stop: CancellationToken) -> Result<Reply, ModelError> {
+        assert_eq!(self.settings.problem(), None);
+        let environment = [("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())];
+        let program = AgentProgram::new("mender", self.settings.clone(), &environment);
+        let place = Place {
+            folder: Some(self.folder.path().to_owned()),
+            stop,
+        };
+        let request = Request {
+            role: Role::Executor,
+            messages: vec![Message {
+                speaker: Speaker::User,
+                text: "Mend the clock.".to_owned(),
+                tool_calls: Vec::new(),
+                answers: None,
+            }],
+            tools: Vec::new(),
+            answer_schema: Some(json!({"required": ["notes"]})),
+            tokens_max: 100,
+            temperature: None,
+            idempotency_key: "k".to_owned(),
+        };
+        program.reply_in(&request, &place, &mut |_| {}).await
+    }
+
+    async fn reply(&self) -> Reply {
+        self.asked(CancellationToken::new()).await.unwrap()
+    }
+
+    async fn error(&self) -> ModelError {
+        self.asked(CancellationToken::new()).await.unwrap_err()
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.folder.path().join(file)
+    }
+
+    /// What the agent was told.
+    fn told(&self) -> Vec<Value> {
+        let told = std::fs::read_to_string(self.path("told")).unwrap();
+        told.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// What a script wrote to `file`, as soon as there is a whole line.
+    async fn line_of(&self, file: &str) -> String {
+        for _ in 0..2_000 {
+            match std::fs::read_to_string(self.path(file)) {
+                Ok(text) if text.ends_with('\n') => return text.trim().to_owned(),
+                _ => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+        panic!("{file} was not written");
+    }
+}
+
+/// Waits until there is no process `pid` any more; one that nobody waited for yet counts as gone.
+async fn is_gone(pid: &str) {
+    for _ in 0..2_000 {
+        match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+            Ok(text) if !text.contains(") Z ") => tokio::time::sleep(Duration::from_millis(5)).await,
+            _ => return,
+        }
+    }
+    panic!("process {pid} is still there");
+}
+
+#[tokio::test]
+async fn an_agent_is_told_the_task_and_its_last_words_are_the_answer_e9_17() {
+    let bench = Bench::new("works");
+    let reply = bench.reply().await;
+    assert_eq!(
+        reply.text, ANSWER,
+        "what it said before it used a tool is not its answer"
+    );
+    let usage = Usage {
+        tokens_in: 1_200,
+        tokens_cached: 100,
+        tokens_out: 34,
+        micro_usd: Some(50_000),
+        ..Usage::default()
+    };
+    assert_eq!((reply.stop, reply.usage), (StopCause::Done, Some(usage)));
+    let told = bench.told();
+    assert_eq!(told[0]["params"]["protocolVersion"], 1);
+    let offered = &told[0]["params"]["clientCapabilities"];
+    assert!(
+        offered["fs"]["readTextFile"] != true && offered["terminal"] != true,
+        "{offered}"
+    );
+    assert_eq!(told[1]["params"]["cwd"], json!(bench.folder.path()));
+    let task = told[2]["params"]["prompt"][0]["text"].as_str().unwrap();
+    assert!(
+        task.contains("Mend the clock.") && task.contains("JSON Schema"),
+        "{task}"
+    );
+    is_gone(&bench.line_of("pid").await).await;
+}
+
+#[tokio::test]
+async fn what_was_not_granted_is_refused_and_a_yes_is_for_once_e9_14() {
+    let bench = Bench::new("asks");
+    assert_eq!(bench.reply().await.text, ANSWER);
+    let chosen = |bench: &Bench| -> Vec<Value> {
+        let told = bench.told();
+        told.iter()
+            .filter_map(|line| line.pointer("/result/outcome/optionId").cloned())
+            .collect()
+    };
+    assert_eq!(
+        chosen(&bench),
+        [json!("once"), json!("no")],
+        "it may read, and not run commands"
+    );
+    let mut bench = Bench::new("asks");
+    bench.settings.grants = Some(vec![AgentGrant::Execute]);
+    assert_eq!(bench.reply().await.text, ANSWER);
+    assert_eq!(chosen(&bench), [json!("no"), json!("once")]);
+}
+
+#[tokio::test]
+async fn it_is_told_of_mcp_servers() {
+    let mut bench = Bench::new("works");
+    bench.settings.mcp = [("memory".to_owned(), vec!["folio".to_owned(), "mcp".to_owned()])].into();
+    bench.reply().await;
+    let server = bench.told()[1]["params"]["mcpServers"][0].clone();
+    assert_eq!(
+        (&server["name"], &server["command"], &server["args"]),
+        (&json!("memory"), &json!("folio"), &json!(["mcp"]))
+    );
+}
+
+#[tokio::test]
+async fn why_it_did_not_answer_says_what_can_be_done_next() {
+    let cases = [
+        ("babbles", ModelErrorKind::Invalid, "no protocol here"),
+        ("login", ModelErrorKind::Unauthorised, "nobody is logged in"),
+        ("turns", ModelErrorKind::Failed, "max_turn_requests"),
+        ("fails", ModelErrorKind::Failed, "no model today"),
+        ("dies", ModelErrorKind::Unknown, "it broke"),
+    ];
+    for (mode, kind, part) in cases {
+        let error = Bench::new(mode).error().await;
+        assert_eq!(error.kind, kind, "{mode}: {error}");
+        assert!(error.message.contains(part), "{mode}: {error}");
+    }
+    let mut bench = Bench::new("loud");
+    bench.settings.output_bytes = Some(100_000);
+    assert_eq!(bench.error().await.kind, ModelErrorKind::Unknown);
+    let mut bench = Bench::new("works");
+    bench.settings.command = vec!["/nowhere/agent".to_owned()];
+    assert_eq!(bench.error().await.kind, ModelErrorKind::Invalid);
+}
+
+#[tokio::test]
+async fn one_that_is_stopped_is_told_and_then_ended_with_what_it_started_e9_11() {
+    let bench = Bench::new("hangs");
+    let stop = CancellationToken::new();
+    let stopping = async {
+        let child = bench.line_of("child").await;
+        stop.cancel();
+        child
+    };
+    let (ended, child) = tokio::join!(bench.asked(stop.clone()), stopping);
+    assert_eq!(ended.unwrap_err().kind, ModelErrorKind::Unknown);
+    let told = bench.told();
+    assert_eq!(told.last().unwrap()["method"], "session/cancel");
+    is_gone(&child).await;
+    is_gone(&bench.line_of("pid").await).await;
+}
+
+#[tokio::test]
+async fn one_that_takes_too_long_is_ended() {
+    let mut bench = Bench::new("hangs");
+    bench.settings.time_s = Some(1);
+    let error = bench.error().await;
+    assert_eq!(error.kind, ModelErrorKind::Unknown);
+    assert!(error.message.contains("longer than 1 s"), "{error}");
+    is_gone(&bench.line_of("pid").await).await;
+}

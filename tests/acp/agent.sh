@@ -1,0 +1,60 @@
+# A small agent that speaks the Agent Client Protocol, and goes wrong in the way that its first argument names. Its second is what it answers.
+# What it is told is kept in the file `told`, in the folder that it begins in.
+
+mode=$1
+answer=$2
+echo begun >>begun
+echo $$ >pid
+
+says() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+update() { printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":%s}}\n' "$1"; }
+# Texts in JSON: what it answers has quotes of its own.
+quoted() { printf '"%s"' "$(printf '%s' "$1" | sed 's/\\/\\\\/g; s/"/\\"/g')"; }
+ends() { printf '{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"%s"%s}}\n' "$prompt" "$1" "$2"; }
+finish() {
+    update "{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":$(quoted "$answer")}}"
+    update '{"sessionUpdate":"usage_update","used":1234,"size":200000,"cost":{"amount":0.05,"currency":"USD"}}'
+    ends end_turn ',"usage":{"totalTokens":1234,"inputTokens":1100,"outputTokens":34,"cachedReadTokens":100}'
+}
+may() {
+    printf '{"jsonrpc":"2.0","id":"%s","method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t1","kind":"%s","title":"wants to %s"},"options":[{"optionId":"always","name":"Always","kind":"allow_always"},{"optionId":"once","name":"Once","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}}\n' "$1" "$1" "$1"
+}
+
+while IFS= read -r line; do
+    printf '%s\n' "$line" >>told
+    id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/p')
+    case $line in
+        *'"method":"initialize"'*)
+            [ "$mode" = babbles ] && { echo 'Welcome!'; echo "no protocol here" >&2; exit 0; }
+            says '{"protocolVersion":1,"agentCapabilities":{},"agentInfo":{"name":"sh","version":"1"}}'
+            ;;
+        *'"method":"session/new"'*)
+            if [ "$mode" = login ]; then
+                printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"Authentication required"}}\n' "$id"
+            else
+                says '{"sessionId":"s1"}'
+            fi
+            ;;
+        *'"method":"session/prompt"'*)
+            prompt=$id
+            update '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"I will look first."}}'
+            update '{"sessionUpdate":"tool_call","toolCallId":"t1","title":"look","kind":"read","status":"pending"}'
+            case $mode in
+                works) finish ;;
+                asks) may read ;;
+                dies) echo "it broke" >&2; exit 3 ;;
+                turns) ends max_turn_requests ;;
+                fails) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"no model today"}}\n' "$prompt" ;;
+                loud) answer=$(head -c 200000 /dev/zero | tr '\0' x); finish ;;
+                hangs) sleep 1000 & echo $! >child ;;
+            esac
+            ;;
+        *'"method":"session/cancel"'*) ends cancelled ;;
+        *'"result"'*'"outcome"'*)
+            case $line in
+                *'"read"'*) may execute ;;
+                *) finish ;;
+            esac
+            ;;
+    esac
+done

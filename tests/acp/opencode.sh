@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# OpenCode, an agent program that nobody here wrote, as the executor of a run: by the Agent Client Protocol and as a plain program. It
+# asks a model that answers by a script, so it needs no account.
+#
+#   opencode.sh FOLIO TOOLS AIMOCK
+#
+# FOLIO is the program, TOOLS the folder that ./test installs OpenCode into, AIMOCK the folder of the server that stands for a model.
+
+set -uo pipefail
+
+folio=$1 opencode=$2/opencode/node_modules/.bin/opencode
+aimock=$(cd "$3" && pwd)/node_modules/@copilotkit/aimock/dist/cli.js
+
+folder=$(mktemp -d) || exit 1
+export HOME=$folder/home OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_MODELS_FETCH=1 OPENCODE_DISABLE_DEFAULT_PLUGINS=1
+mkdir -p "$HOME/.config/opencode" "$folder/work"
+model=
+trap '[ -n "$model" ] && kill "$model" 2>/dev/null; rm -rf "$folder"' EXIT
+cd "$folder/work" || exit 1
+
+failed=0
+# Says how it went; all of what it wrote only if it failed.
+try() {
+    local name=$1
+    shift
+    if timeout 240 "$@" >"$folder/said" 2>&1; then
+        echo "$name: ok"
+    else
+        echo "$name: FAILED"
+        tail -n 40 "$folder/said"
+        failed=1
+    fi
+}
+holds() { grep -q -- "$1" "$2" || { echo "$2 lacks $1:"; cat "$2"; return 1; }; }
+
+# It answers what the task asks for; whatever else is asked, such as a title, is answered with a word.
+cat >"$folder/fixtures.json" <<'END'
+{"fixtures": [
+  {"match": {"userMessage": "FOLIO-CLOCK"}, "response": {"content": "{\"status\": \"ok\", \"notes\": \"The clock ticks again.\"}",
+    "usage": {"prompt_tokens": 1200, "completion_tokens": 34}}},
+  {"match": {}, "response": {"content": "Clock"}}
+]}
+END
+node "$aimock" --port 0 --log-level info --fixtures "$folder/fixtures.json" >"$folder/model.log" 2>&1 &
+model=$!
+for _ in $(seq 100); do
+    url=$(sed -n 's/.*listening on //p' "$folder/model.log" | head -n 1)
+    [ -n "$url" ] && break
+    sleep 0.1
+done
+
+cat >"$HOME/.config/opencode/opencode.json" <<END
+{"\$schema": "https://opencode.ai/config.json", "model": "fake/m", "small_model": "fake/m", "share": "disabled", "autoupdate": false,
+ "provider": {"fake": {"npm": "@ai-sdk/openai-compatible", "name": "fake", "options": {"baseURL": "$url/v1", "apiKey": "none"},
+                       "models": {"m": {"name": "m", "limit": {"context": 128000, "output": 4096}}}}}}
+END
+
+passes='["OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_MODELS_FETCH", "OPENCODE_DISABLE_DEFAULT_PLUGINS"]'
+cat >folio.toml <<END
+[agents.talking]
+command = ["$opencode", "acp"]
+form = "acp"
+environment = $passes
+time_s = 180
+
+[agents.printing]
+command = ["$opencode", "run", "--format", "json"]
+form = "opencode"
+prompt = "argument"
+environment = $passes
+time_s = 180
+END
+
+works() {
+    "$folio" run "Mend the FOLIO-CLOCK" --model "agent:$1" --planning never --allow-shell || return 1
+    "$folio" show "$2" --json >"$2.json" && holds 'The clock ticks again.' "$2.json" && holds '"ok"' "$2.json"
+}
+export -f works holds
+export folio
+try "by the Agent Client Protocol" bash -c 'works talking r1'
+try "as a plain program" bash -c 'works printing r2'
+exit "$failed"
