@@ -5,7 +5,8 @@
 //! error that tells which one is nearest, and where they first differ.
 //!
 //! The file holds what was said and answered, word for word, and no keys: those are no part of a request. Whoever passes it
-//! on passes on what was said.
+//! on passes on what was said. Whoever records may keep a [setting](Cassette::setting) with it: what has to be known so that the
+//! same is asked again.
 
 mod difference;
 
@@ -33,6 +34,8 @@ const BYTES_MAX: u64 = 256 * 1024 * 1024;
 pub struct Cassette {
     /// By the hash of the request.
     takes: BTreeMap<String, Take>,
+    /// What whoever recorded it keeps with it.
+    setting: Option<Value>,
 }
 
 /// One request and its replies.
@@ -47,6 +50,8 @@ struct Take {
 #[serde(deny_unknown_fields)]
 struct Written {
     version: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    setting: Option<Value>,
     takes: BTreeMap<String, Take>,
 }
 
@@ -86,7 +91,10 @@ impl Cassette {
                 return Err(error(format!("the request under {key} is another; record it anew")));
             }
         }
-        Ok(Self { takes: written.takes })
+        Ok(Self {
+            takes: written.takes,
+            setting: written.setting,
+        })
     }
 
     /// Writes the file, whole or not at all. The same replies give the same bytes.
@@ -101,6 +109,7 @@ impl Cassette {
         };
         let written = Written {
             version: VERSION,
+            setting: self.setting.clone(),
             takes: self.takes.clone(),
         };
         let value = serde_json::to_value(&written).map_err(|e| error(e.to_string()))?;
@@ -115,6 +124,24 @@ impl Cassette {
             std::fs::rename(&beside, path)
         };
         write().map_err(|e| error(e.to_string()))
+    }
+
+    /// What whoever recorded it kept with it; `None` if nothing was.
+    #[must_use]
+    pub fn setting(&self) -> Option<&Value> {
+        self.setting.as_ref()
+    }
+
+    /// With `setting` kept beside the replies. Its form is that of whoever records.
+    #[must_use]
+    pub fn with_setting(mut self, setting: Value) -> Self {
+        self.setting = Some(setting);
+        self
+    }
+
+    /// Every reply that it holds, for whoever takes something out of them.
+    pub fn replies_mut(&mut self) -> impl Iterator<Item = &mut Reply> {
+        self.takes.values_mut().flat_map(|take| &mut take.replies)
     }
 
     /// Keeps `reply` as the next one to `request`.
@@ -149,7 +176,7 @@ fn hash(text: &str) -> String {
 #[derive(Debug)]
 pub struct RecordingModel {
     inner: Arc<dyn Model>,
-    cassette: Mutex<Cassette>,
+    cassette: Arc<Mutex<Cassette>>,
 }
 
 impl RecordingModel {
@@ -158,7 +185,16 @@ impl RecordingModel {
     pub fn new(inner: Arc<dyn Model>) -> Self {
         Self {
             inner,
-            cassette: Mutex::default(),
+            cassette: Arc::default(),
+        }
+    }
+
+    /// Records `other` as well, into the same cassette.
+    #[must_use]
+    pub fn beside(&self, other: Arc<dyn Model>) -> Self {
+        Self {
+            inner: other,
+            cassette: Arc::clone(&self.cassette),
         }
     }
 

@@ -188,7 +188,7 @@ impl Runner {
     }
 
     /// The output that an event names and that is kept beside the journal, as its driver had it at hand.
-    async fn large_output(&self, event: &Event) -> Result<Option<(String, Arc<Value>)>, RunnerError> {
+    pub(crate) async fn large_output(&self, event: &Event) -> Result<Option<(String, Arc<Value>)>, RunnerError> {
         let output = match event {
             Event::Finished { result, .. } => &result.output,
             Event::Proposed { proposal, .. } => &proposal.output,

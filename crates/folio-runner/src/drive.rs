@@ -13,7 +13,7 @@ use folio_memory::{Actor, Role, RunId, Seq, ThreadKey};
 use folio_store::commit::RECORD_FORMAT;
 use folio_store::workspace::{PolicyInForce, Workspace, WorkspaceError};
 use folio_store::{BlobHash, Commit, Committed, Expected, Record, RunAppend, StoreError};
-use folio_tools::{Approval, Effect, PageTarget, ShellPolicy, ToolContext, ToolSpec};
+use folio_tools::{Approval, Effect, PageTarget, Registry, ShellPolicy, ToolContext, ToolSpec};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -26,7 +26,7 @@ use crate::compact::put_away;
 use crate::error::RunnerError;
 use crate::grants;
 use crate::memory::{MemoryWriter, ruled, turn_of};
-use crate::models::{self, AskEnded};
+use crate::models::{self, AskEnded, RunnerModels};
 use crate::outputs::JournalResults;
 use crate::perform::{self, Performed, Writes};
 use crate::prefer::Preferences;
@@ -88,7 +88,7 @@ impl Drive {
             run.ask_first(Some(grants::asks_first(&shared.registry, &run)));
         }
         let policy = shared.workspace.policy().await?;
-        if let Some(equipment) = equipment(&shared, &run, &policy) {
+        if let Some(equipment) = equipped(&shared, &run, &policy) {
             run.equip(equipment);
         } else if let Some(tasks) = needed_model(&run) {
             // Whoever has a model goes on with it; here it would only fail.
@@ -460,7 +460,7 @@ impl Drive {
                     let asks = grants::asks_first(&self.shared.registry, &self.run);
                     self.run.ask_first(Some(asks));
                 }
-                if let Some(equipment) = equipment(&self.shared, &self.run, &self.memory.policy) {
+                if let Some(equipment) = equipped(&self.shared, &self.run, &self.memory.policy) {
                     self.run.equip(equipment);
                 }
                 self.head.store(head.0, Ordering::Release);
@@ -647,18 +647,29 @@ impl Drive {
 }
 
 /// What models of `run` may be asked for; nothing if there are none.
-fn equipment(shared: &Shared, run: &Run, policy: &PolicyInForce) -> Option<Arc<Equipment>> {
+fn equipped(shared: &Shared, run: &Run, policy: &PolicyInForce) -> Option<Arc<Equipment>> {
     let models = shared.options.models.as_ref()?;
+    let has_person = shared.options.has_person;
+    Some(equipment(models, &shared.registry, has_person, run, policy))
+}
+
+/// What `models` of `run` may be asked for.
+pub(crate) fn equipment(
+    models: &RunnerModels,
+    registry: &Registry,
+    has_person: bool,
+    run: &Run,
+    policy: &PolicyInForce,
+) -> Arc<Equipment> {
     let shell = grants::shell_of(run);
-    let (has_person, plan) = (shared.options.has_person, grants::plan_mode_of(run));
+    let plan = grants::plan_mode_of(run);
     let allowed = grants::allowed_tools_of(run);
     // Where somebody is there to say yes, models may ask for what waits for one.
     let may_call = |tool: &ToolSpec| match tool.name.as_str() {
         "shell" => has_person || shell != ShellPolicy::AskDenied,
         name => has_person || tool.approval == Approval::Never || grants::allows_tool(&allowed, name),
     };
-    let equipment = models.equipment(&shared.registry, may_call, has_person, plan, &policy.scratchbook);
-    Some(Arc::new(equipment))
+    Arc::new(models.equipment(registry, may_call, has_person, plan, &policy.scratchbook))
 }
 
 /// Replaces handles of pages by their ids. A page that is not there stays a handle, and is rejected later.

@@ -11,11 +11,13 @@
 //! - `book`: the scratchbook of the run's thread, for tools
 //! - `prefer`: what comes first when more is due than may be under way
 //! - [`watch`]: a run as others see it, live; `again`: another run from a moment of one, and whether its pages say what it says
+//! - [`cassette`]: what models of a run answer, kept, and a run gone through with it
 
 mod again;
 mod ahead;
 mod book;
 mod brief;
+pub mod cassette;
 mod compact;
 mod compactor;
 mod drive;
@@ -32,6 +34,7 @@ mod steps;
 pub mod watch;
 
 pub use again::Replayed;
+pub use cassette::{Asked, Recording, Tape};
 pub use compactor::{COMPACTOR_TIME, ModelCompactor};
 pub use error::RunnerError;
 pub use models::{RunnerModel, RunnerModels};

@@ -279,7 +279,7 @@ fn failed(error: &ModelError) -> ModelAnswer {
     })
 }
 
-fn request_of(action: AskAction) -> Request {
+pub(crate) fn request_of(action: AskAction) -> Request {
     let role = match action.purpose.role() {
         ModelRole::Planner => Role::Planner,
         ModelRole::Executor => Role::Executor,
@@ -321,7 +321,7 @@ fn message_of(message: talk::Message) -> Message {
     }
 }
 
-fn answer_of(reply: Reply, model: &str) -> ModelAnswer {
+pub(crate) fn answer_of(reply: Reply, model: &str) -> ModelAnswer {
     let calls = reply.tool_calls.into_iter().map(|call| talk::Wanted {
         id: call.id,
         tool: call.tool,

@@ -2,18 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use folio::engine::spend::Spend;
 use folio::engine::{NodeView, Run};
 use folio::memory::id::{Ref, RunRef};
+use folio::model::Cassette;
+use folio::runner::Tape;
 use folio::store::RunRow;
 use serde::Serialize;
 
 use super::Context;
 use super::cancel::node_called;
-use super::people::runner;
-use super::run::{Driving, Minds};
+use super::people::{runner, runner_with};
+use super::run::{Driving, Minds, unusable};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::follow;
@@ -230,6 +233,38 @@ pub(crate) struct Replay {
     /// Which run: r3 or run_…
     #[arg(value_parser = run_ref)]
     run: RunRef,
+    /// Go through the run with the replies of this cassette in the place of its models, and compare what they are asked and what
+    /// follows; `folio run --record` makes one. No tool is called and nothing is written
+    #[arg(long, value_name = "FILE")]
+    cassette: Option<PathBuf>,
+}
+
+/// What came of going through a run with a cassette.
+#[derive(Debug, Serialize)]
+struct AskedShape {
+    run: String,
+    run_id: String,
+    /// Answers of models in its journal.
+    answers: usize,
+    differences: Vec<String>,
+}
+
+impl Report for AskedShape {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        for difference in &self.differences {
+            writeln!(out, "{}", style.warning(crate::report::printable(difference)))?;
+        }
+        let answers = match self.answers {
+            1 => "1 answer".to_owned(),
+            n => format!("{n} answers"),
+        };
+        let verdict = match self.differences.len() {
+            0 => "asked for and given as on the cassette".to_owned(),
+            1 => "1 difference".to_owned(),
+            n => format!("{n} differences"),
+        };
+        writeln!(out, "{}: {answers}: {verdict}", style.strong(&self.run))
+    }
 }
 
 /// What a look at a journal from its first event found.
@@ -266,6 +301,9 @@ impl Report for ReplayShape {
 
 /// Carries out `folio replay`.
 pub(crate) async fn replay(context: &Context<'_>, replay: Replay) -> Result<Exit, Failure> {
+    if let Some(file) = &replay.cassette {
+        return replay_with(context, replay.run, &context.settings.current.join(file)).await;
+    }
     let runner = runner(context).await?;
     let row = runner.row(replay.run).await?;
     let found = runner.replay(row.id).await?;
@@ -279,4 +317,24 @@ pub(crate) async fn replay(context: &Context<'_>, replay: Replay) -> Result<Exit
         differences: found.differences,
     })?;
     Ok(if is_same { Exit::Done } else { Exit::Damaged })
+}
+
+async fn replay_with(context: &Context<'_>, run: RunRef, file: &Path) -> Result<Exit, Failure> {
+    let cassette = Cassette::read(file).map_err(|error| unusable(&error))?;
+    let Some(tape) = Tape::of(cassette) else {
+        let why = format!("the cassette {} does not say which models it is of", file.display());
+        return Err(Failure::usage("cassette_unusable", why).hint("folio run --record makes one that does"));
+    };
+    // What models are told of tools is a part of what they are asked.
+    let runner = runner_with(context, context.registry().await?).await?;
+    let row = runner.row(run).await?;
+    let found = runner.replay_with(row.id, tape).await?;
+    let is_same = found.differences.is_empty();
+    context.output.report(&AskedShape {
+        run: row.handle.to_string(),
+        run_id: row.id.to_string(),
+        answers: found.answers,
+        differences: found.differences,
+    })?;
+    Ok(if is_same { Exit::Done } else { Exit::RunNotOk })
 }

@@ -5,9 +5,11 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use folio::Workspace;
 use folio::engine::plan::{InputKind, Plan};
 use folio::engine::run::{PlanGate, PlanMode};
-use folio::runner::{NewRun, Runner, RunnerModels, RunnerOptions};
+use folio::model::{Cassette, CassetteError};
+use folio::runner::{NewRun, Recording, Runner, RunnerModels, RunnerOptions};
 use folio::tools::{Registry, ShellPolicy};
 use serde_json::Value;
 
@@ -45,6 +47,9 @@ pub(crate) struct Run {
     /// Do not go on with runs whose process is gone
     #[arg(long)]
     no_resume: bool,
+    /// Keep what models are asked and answer in this file, a cassette, for `folio replay --cassette`
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     #[command(flatten)]
     minds: Minds,
     #[command(flatten)]
@@ -169,6 +174,11 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     if run.plan.is_none() && models.is_none() {
         return Err(without_model());
     }
+    let (models, recorder) = match run.record {
+        Some(file) => Recorder::begin(current.join(file), models, has_person)
+            .map(|(models, recorder)| (Some(models), Some(recorder)))?,
+        None => (models, None),
+    };
     let runner = run.driving.runner(context, models, has_person).await?;
     let goal = run.goal;
     let shell = if run.allow_shell {
@@ -198,11 +208,45 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         .await
         .map_err(|error| Failure::from(error).about_file(&name))?;
     context.output.detail(format_args!("run: {handle} ({id})"));
-    let ended = follow::drive(context, &runner, id).await?;
+    let ended = follow::drive(context, &runner, id).await;
+    // However it ended: what was answered was paid for.
+    if let Some(recorder) = recorder {
+        recorder.end(runner.workspace())?;
+    }
+    let ended = ended?;
     if ended != Exit::Cancelled {
         leftovers.finish(context.output).await;
     }
     Ok(ended)
+}
+
+/// Keeps what models answer, and writes it when the run has ended.
+struct Recorder {
+    file: PathBuf,
+    recording: Recording,
+}
+
+impl Recorder {
+    /// A file that cannot be written is found out before anybody is asked.
+    fn begin(file: PathBuf, models: Option<RunnerModels>, has_person: bool) -> Result<(RunnerModels, Self), Failure> {
+        let Some(models) = models else {
+            let nobody = "there is no model whose replies could be recorded";
+            return Err(Failure::usage("no_model", nobody).hint("name one with --model, FOLIO_MODEL or in folio.toml"));
+        };
+        Cassette::default().write(&file).map_err(|error| unusable(&error))?;
+        let (models, recording) = Recording::of(models, has_person);
+        Ok((models, Self { file, recording }))
+    }
+
+    fn end(self, workspace: &Workspace) -> Result<(), Failure> {
+        let cassette = self.recording.cassette(workspace);
+        cassette.write(&self.file).map_err(|error| unusable(&error))
+    }
+}
+
+/// A cassette that cannot be read or written.
+pub(super) fn unusable(error: &CassetteError) -> Failure {
+    Failure::usage("cassette_unusable", error.to_string())
 }
 
 /// What somebody without a model can do.

@@ -1,0 +1,140 @@
+//! Cassettes from outside: a run is recorded, and gone through again without its models.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod support;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use support::Folio;
+
+/// What looks like a key of a provider.
+fn secret() -> String {
+    ["AKIA", "IOSFODNN7EXAMPLE"].concat()
+}
+
+/// A script that takes a goal apart, does its parts side by side and puts them together. One answer has to be said again.
+fn looking() -> Value {
+    let deciding = |task: &str, answer: Value| json!({"role": "planner", "contains": ["You decide how", format!("# The task\n{task}\n")], "json": answer});
+    let doing = |task: &str, value: Value| {
+        deciding(
+            task,
+            json!({"decision": "execute", "reason": "it is small", "action": {"tool": "text", "args": {"op": "count", "value": value}}}),
+        )
+    };
+    let working = |task: &str, notes: &str| {
+        json!({"role": "executor", "contains": format!("# The task\n{task}\n"), "times": "always",
+               "calls": [{"tool": "finish", "args": {"notes": notes, "criteria": [{"id": "c1", "met": true}]}}]})
+    };
+    json!([
+        {"role": "planner", "contains": ["You decide how", "# The task\nSay what is here\n"], "text": "I think that"},
+        deciding("Say what is here", json!({"decision": "plan", "reason": "two things", "steps": [
+            [{"id": "files", "title": "list the files", "criteria": ["names are known"]},
+             {"id": "size", "title": "count letters", "criteria": ["a number"]}]
+        ]})),
+        doing("list the files", json!(["a"])),
+        working("list the files", &format!("one file, opened with {}", secret())),
+        doing("count letters", json!(["a", "b"])),
+        working("count letters", "two letters"),
+        {"role": "planner", "contains": "You put the results", "json": {"status": "ok", "notes": "One file and two letters."}}
+    ])
+}
+
+/// A folder in which a run was recorded to `take.json`, and nothing is left of its model.
+fn recorded() -> Folio {
+    let folio = Folio::new();
+    let script = json!({"version": 1, "cues": looking()});
+    folio.file("script.json", script.to_string());
+    // What memory holds is a part of what is asked.
+    folio.ok(&["observe", "add", "The house has two doors.", "--type", "learning"]);
+    let run = [
+        "run",
+        "Say what is here",
+        "--model",
+        "scripted:script.json",
+        "--quiet",
+        "--record",
+        "take.json",
+    ];
+    let called = folio.call(&run);
+    assert_eq!(called.code, 0, "{called}");
+    std::fs::remove_file(folio.path().join("script.json")).unwrap();
+    folio
+}
+
+fn events_of(folio: &Folio) -> Value {
+    folio.json(&["replay", "r1"])["events"].clone()
+}
+
+#[test]
+fn a_run_is_gone_through_with_a_cassette_and_nothing_is_done_again() {
+    let folio = recorded();
+    let before = events_of(&folio);
+    assert_snapshot!(folio.seen(&["replay", "r1", "--cassette", "take.json"]), @"r1: 7 answers: asked for and given as on the cassette");
+    let found = folio.json(&["replay", "r1", "--cassette", "take.json"]);
+    assert_eq!(found["differences"], json!([]), "{found}");
+    assert_eq!(events_of(&folio), before);
+    assert_eq!(folio.json(&["runs"])["items"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_cassette_holds_no_secret_and_the_same_run_is_told_by_it() {
+    let folio = recorded();
+    let take = std::fs::read_to_string(folio.path().join("take.json")).unwrap();
+    assert!(!take.contains(&secret()), "{take}");
+    assert!(take.contains("\"name\": \"scripted:script.json\""), "{take}");
+}
+
+#[test]
+fn what_is_asked_otherwise_and_what_is_not_recorded_is_told() {
+    let folio = recorded();
+    let take = std::fs::read_to_string(folio.path().join("take.json")).unwrap();
+    // One answer is lost.
+    let mut lost: Value = serde_json::from_str(&take).unwrap();
+    let takes = lost["takes"].as_object_mut().unwrap();
+    let summed_up = |take: &Value| take["request"].to_string().contains("You put the results");
+    let key = takes.iter().find(|(_, take)| summed_up(take)).unwrap().0.clone();
+    takes.remove(&key);
+    folio.file("lost.json", lost.to_string());
+    let called = folio.call(&["replay", "r1", "--cassette", "lost.json"]);
+    assert_eq!(called.code, 1, "{called}");
+    assert!(
+        called
+            .stdout
+            .contains("run: call 3: this request is not recorded; the nearest one is"),
+        "{called}"
+    );
+    // Another answer leads elsewhere.
+    folio.file("other.json", take.replace("two letters", "three letters"));
+    let other = folio.call(&["replay", "r1", "--cassette", "other.json"]);
+    assert_eq!(other.code, 1, "{other}");
+    let differences = other.stdout;
+    assert!(
+        differences.contains("size: call 2 is answered otherwise"),
+        "{differences}"
+    );
+}
+
+#[test]
+fn what_is_no_cassette_is_refused_before_anything_begins() {
+    let folio = recorded();
+    folio.file("plan.yaml", "steps: [{id: wait, do: {tool: wait, args: {ms: 1}}}]");
+    folio.file("none.json", "{\"version\": 1, \"takes\": {}}");
+    let seen = [
+        folio.seen(&["replay", "r1", "--cassette", "missing.json"]),
+        folio.seen(&["replay", "r1", "--cassette", "none.json"]),
+        folio.seen(&["run", "--plan", "plan.yaml", "--record", "take2.json"]),
+    ];
+    assert_snapshot!(seen.join("----\n"), @"
+    ! error: the cassette FOLDER/missing.json cannot be used: No such file or directory (os error 2)
+    = 2
+    ----
+    ! error: the cassette FOLDER/none.json does not say which models it is of
+    !   hint: folio run --record makes one that does
+    = 2
+    ----
+    ! error: there is no model whose replies could be recorded
+    !   hint: name one with --model, FOLIO_MODEL or in folio.toml
+    = 2
+    ");
+}
