@@ -3,8 +3,7 @@
 //! Stores keep these words in an index. They stand in one list, so that one index answers for both: a tag stands as it is,
 //! a value in the context as a word that no tag can be.
 
-use std::fmt::Write as _;
-
+use data_encoding::HEXLOWER;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -55,11 +54,8 @@ pub fn context_term(path: &str, value: &Value) -> Option<String> {
     if term.len() <= WORD_MAX {
         return Some(term);
     }
-    let mut digest = format!("{MARK}{MARK}");
-    for byte in Sha256::digest(term.as_bytes()).iter().take(16) {
-        write!(digest, "{byte:02x}").expect("a string can be written to");
-    }
-    Some(digest)
+    let digest = HEXLOWER.encode(&Sha256::digest(term.as_bytes())[..16]);
+    Some(format!("{MARK}{MARK}{digest}"))
 }
 
 /// Adds the words of what `value`, which stands at `path`, has in it, until there are `enough`.

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use data_encoding::HEXLOWER;
 use folio_memory::{canonical, canonical_json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -166,10 +167,7 @@ fn asked(request: &Request) -> Value {
 }
 
 fn hash(text: &str) -> String {
-    Sha256::digest(text.as_bytes())
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
 }
 
 /// Asks another model and keeps what it answers. Errors are handed on and not kept.

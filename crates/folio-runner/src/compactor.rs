@@ -18,7 +18,7 @@ use folio_model::{Message, Reply, Request, Role, Speaker, StopCause, ToolCall, T
 use folio_store::workspace::{Compacted, Compactor, Desk};
 use serde_json::{Value, json};
 
-use crate::models::RunnerModel;
+use crate::models::{RunnerModel, spend_of};
 
 /// How long a compactor may take for one summary, all its reading included.
 pub const COMPACTOR_TIME: Duration = Duration::from_secs(120);
@@ -78,13 +78,10 @@ impl ModelCompactor {
             .await
             .map_err(|error| error.to_string())?;
         if let Some(usage) = reply.usage {
-            let mut spend = Spend {
-                tokens_in: usage.tokens_in,
-                tokens_cached: usage.tokens_cached,
-                tokens_out: usage.tokens_out,
-                ..Spend::default()
-            };
-            spend.micro_usd = self.model.price.map_or(0, |price| price.of(&spend));
+            let mut spend = spend_of(&usage);
+            if usage.micro_usd.is_none() {
+                spend.micro_usd = self.model.price.map_or(0, |price| price.of(&spend));
+            }
             asked(&spend);
         }
         Ok(reply)

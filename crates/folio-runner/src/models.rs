@@ -12,7 +12,7 @@ use folio_memory::policy::ScratchbookPolicy;
 use folio_memory::tokens::for_model;
 use folio_model::{
     Message, Model, ModelError, ModelErrorKind, Place, Reply, Request, Role, Speaker, StopCause, ToolCall,
-    ToolDescription,
+    ToolDescription, Usage,
 };
 use folio_tools::{Effect, Registry, ToolContext, ToolSpec};
 use tokio::sync::Semaphore;
@@ -337,14 +337,19 @@ pub(crate) fn answer_of(reply: Reply, model: &str) -> ModelAnswer {
                 StopCause::Refusal => Stop::Refusal,
             },
         },
-        used: reply.usage.map(|usage| Spend {
-            tokens_in: usage.tokens_in,
-            tokens_cached: usage.tokens_cached,
-            tokens_out: usage.tokens_out,
-            micro_usd: usage.micro_usd.unwrap_or(0),
-            ..Spend::default()
-        }),
+        used: reply.usage.as_ref().map(spend_of),
         model: model.to_owned(),
+    }
+}
+
+/// What one answer used, as its provider says.
+pub(crate) fn spend_of(usage: &Usage) -> Spend {
+    Spend {
+        tokens_in: usage.tokens_in,
+        tokens_cached: usage.tokens_cached,
+        tokens_out: usage.tokens_out,
+        micro_usd: usage.micro_usd.unwrap_or(0),
+        ..Spend::default()
     }
 }
 

@@ -7,6 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use data_encoding::BASE64URL_NOPAD;
+use data_encoding::HEXLOWER;
 use folio_memory::{Role, SpaceName, Timestamp};
 use sha2::{Digest as _, Sha256};
 
@@ -68,8 +69,7 @@ impl AccessToken {
 /// What is kept of the token that is written `text`.
 #[must_use]
 pub fn hash_of(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
 }
 
 /// A token as a store keeps it.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use data_encoding::HEXLOWER;
 use folio_engine::Event;
 use folio_memory::history::FieldConflict;
 use folio_memory::id::RunHandle;
@@ -128,6 +129,7 @@ impl fmt::Debug for BlobHash {
 /// A body that is kept under the hash of its content.
 #[derive(Clone)]
 pub struct Blob {
+    digest: [u8; 32],
     hash: BlobHash,
     bytes: Vec<u8>,
 }
@@ -136,15 +138,20 @@ impl Blob {
     /// Names `bytes`.
     #[must_use]
     pub fn new(bytes: Vec<u8>) -> Self {
-        let digest = Sha256::digest(&bytes);
-        let hash = BlobHash(digest.iter().map(|byte| format!("{byte:02x}")).collect());
-        Self { hash, bytes }
+        let digest: [u8; 32] = Sha256::digest(&bytes).into();
+        let hash = BlobHash(HEXLOWER.encode(&digest));
+        Self { digest, hash, bytes }
     }
 
     /// Its name, which is always that of its bytes.
     #[must_use]
     pub fn hash(&self) -> &BlobHash {
         &self.hash
+    }
+
+    /// Its name as 32 bytes.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        self.digest
     }
 
     /// Its bytes, as they were given.

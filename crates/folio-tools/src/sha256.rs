@@ -1,7 +1,6 @@
 //! The hash of a content, in the form that evidence carries.
 
-use std::fmt::Write as _;
-
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
 /// Hashes a content that comes in pieces.
@@ -15,13 +14,7 @@ impl ContentHash {
 
     /// `sha256:` and hexadecimal digits.
     pub(crate) fn finish(self) -> String {
-        let mut text = String::with_capacity(7 + 64);
-        text.push_str("sha256:");
-        for byte in self.0.finalize() {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-        }
-        text
+        format!("sha256:{}", HEXLOWER.encode(&self.0.finalize()))
     }
 }
 

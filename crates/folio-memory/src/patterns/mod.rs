@@ -8,6 +8,7 @@ mod shingles;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use data_encoding::HEXLOWER;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -276,8 +277,7 @@ fn members_hash(members: &[Used]) -> String {
 }
 
 fn digest(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&Sha256::digest(text.as_bytes())[..8])
 }
 
 #[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 turns")]

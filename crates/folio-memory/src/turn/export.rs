@@ -4,6 +4,7 @@
 //! texts from the revisions, so that what is forgotten there is forgotten here, and nothing is kept twice. The manifest is cut into
 //! parts of [`PART`] handles; a part in which nothing changed has the hash that it had, and is not written again.
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -201,8 +202,7 @@ pub fn hash_of(entry: &Entry) -> String {
         "created_at": entry.created_at,
         "fields": entry.fields,
     });
-    let digest = Sha256::digest(canonical(content).to_string().as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&Sha256::digest(canonical(content).to_string().as_bytes()))
 }
 
 fn jsonl<T: Serialize>(lines: impl IntoIterator<Item = T>) -> String {

@@ -1,5 +1,6 @@
 //! What was shown, shortened and left out.
 
+use data_encoding::HEXLOWER;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -124,6 +125,5 @@ pub struct Rendered {
 
 /// The SHA-256 of what is read, as 64 hexadecimal digits.
 pub(super) fn hash_of(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use data_encoding::HEXLOWER;
 use genai::chat::{
     CacheControl, ChatMessage, ChatOptions, ChatRequest, ChatResponseFormat, ContentPart, JsonSpec, MessageContent,
     MessageOptions, Tool, ToolCall, ToolResponse,
@@ -114,11 +115,7 @@ fn cache_key(request: &Request) -> String {
         hash.update((text.len() as u64).to_be_bytes());
         hash.update(text);
     }
-    hash.finalize()
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    HEXLOWER.encode(&hash.finalize()[..16])
 }
 
 fn tool(description: &ToolDescription) -> Tool {

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
+use data_encoding::HEXLOWER;
 use folio::memory::id::{IdError, Ref, RunRef, TurnRef};
 use folio::memory::{Entry, EntryKind};
 use folio::runner::Runner;
@@ -184,8 +185,7 @@ fn store_key(method: &Method, path: &str, actor: &Actor, key: &str) -> String {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part.as_bytes());
     }
-    let hex: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("http:{hex}")
+    format!("http:{}", HEXLOWER.encode(&hash.finalize()))
 }
 
 /// The version in `If-Match`: `"3"`, as `ETag` gives it. `*` is any.

@@ -8,6 +8,7 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use data_encoding::HEXLOWER;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -30,12 +31,13 @@ macro_rules! files {
 }
 
 /// What the page loads, from below `/ui/`.
-const FILES: [(&str, &str); 22] = files![
+const FILES: [(&str, &str); 23] = files![
     "app.js",
     "ask.js",
     "diff.js",
     "docs.js",
     "dom.js",
+    "filters.js",
     "format.js",
     "icon.svg",
     "markdown.js",
@@ -98,11 +100,7 @@ impl File {
             Some("json") => "application/json",
             _ => "text/html; charset=utf-8",
         };
-        let hash: String = Sha256::digest(&body)
-            .iter()
-            .take(16)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hash = HEXLOWER.encode(&Sha256::digest(&body)[..16]);
         let tag = HeaderValue::from_str(&format!("\"{hash}\"")).unwrap_or(HeaderValue::from_static("\"\""));
         Self {
             kind: HeaderValue::from_static(kind),

@@ -1,7 +1,8 @@
 // The scratch page: what was noticed and still holds, or whatever the filters say.
 
-import { get, live, query as addressOf, told } from './ask.js';
-import { element, empty, keep, soon, trouble } from './dom.js';
+import { get, live, query as addressOf } from './ask.js';
+import { element, empty, keep, soon } from './dom.js';
+import { filters, latest } from './filters.js';
 import { meter, moment, number, perCent } from './format.js';
 
 const MANY = 50;
@@ -18,16 +19,12 @@ const ORDERS = [['', 'newest first'], ['oldest', 'oldest first'], ['priority', '
 export async function showObservations(view, { query, signal, title }) {
   title('Scratch page');
   view.className = 'narrow';
-  const wanted = Object.fromEntries(query);
   let limit = MANY;
   const list = element('ul', { class: 'cards' });
   const count = element('p', { class: 'meta', role: 'status' });
   const note = element('div');
-  const change = (name, value) => {
-    value ? (wanted[name] = value) : delete wanted[name];
-    history.replaceState(null, '', addressOf('/observations', wanted));
-    later();
-  };
+  const later = soon(() => draw().catch(() => {}), 200);
+  const { wanted, change } = filters(query, later);
   const field = ([name, type, label, hint]) => element('input', {
     type, 'aria-label': label, placeholder: hint, value: wanted[name] ?? '', class: type === 'number' ? 'short' : null,
     ...(type === 'number' ? { min: 0, max: 1, step: 0.05 } : {}), oninput: (event) => change(name, event.currentTarget.value.trim()),
@@ -35,16 +32,17 @@ export async function showObservations(view, { query, signal, title }) {
   const select = (name, label, options) => element('select', { 'aria-label': label, onchange: (event) => change(name, event.currentTarget.value) },
     ...options.map(([value, text]) => element('option', { value, selected: (wanted[name] ?? '') === value }, text)));
   const expired = element('input', { type: 'checkbox', checked: wanted.include_expired === 'true', onchange: (event) => change('include_expired', event.currentTarget.checked ? 'true' : '') });
-  const filters = element('form', { class: 'filters', role: 'search', 'aria-label': 'Which observations', onsubmit: (event) => event.preventDefault() },
+  const form = element('form', { class: 'filters', role: 'search', 'aria-label': 'Which observations', onsubmit: (event) => event.preventDefault() },
     ...FIELDS.map(field),
     select('status', 'Status', [['', 'any status'], ...STATUSES.map((status) => [status, status.replaceAll('_', ' ')])]),
     select('order', 'Order', ORDERS),
     element('label', {}, expired, ' past their time, too'));
-  view.append(element('h1', {}, 'Scratch page'), element('p', { class: 'quiet lead' }, 'What tools, models and people noticed, and what still holds of it.'), filters, count, list, note);
+  view.append(element('h1', {}, 'Scratch page'), element('p', { class: 'quiet lead' }, 'What tools, models and people noticed, and what still holds of it.'), form, count, list, note);
 
-  const draw = async () => {
-    try {
-      const answer = await get(addressOf('/observations', { ...wanted, limit }), { signal });
+  const draw = latest({
+    signal,
+    ask: () => get(addressOf('/observations', { ...wanted, limit }), { signal }),
+    show(answer) {
       count.textContent = `${answer.at_least ? 'at least ' : ''}${number(answer.total)} of them${answer.returned < answer.total ? `, ${number(answer.returned)} shown` : ''}`;
       keep(list, answer.items, (one) => one.observation_id, card);
       const more = element('button', { type: 'button', onclick: () => { limit = Math.min(1000, limit + MANY); draw(); } }, 'More');
@@ -52,13 +50,12 @@ export async function showObservations(view, { query, signal, title }) {
       const nothing = isFiltered ? empty('Nothing is like that.') : empty('Nothing yet. Try', 'folio observe add "The tests need a database" --tag tests');
       note.replaceChildren(...(answer.returned === 0 ? [nothing] : []), ...(answer.next && limit < 1000 ? [more] : []));
       count.hidden = answer.returned === 0;
-    } catch (error) {
-      if (signal.aborted || error instanceof TypeError) throw error;
+    },
+    refused(why) {
       list.replaceChildren();
-      note.replaceChildren(trouble(told(error)));
-    }
-  };
-  const later = soon(() => draw().catch(() => {}), 200);
+      note.replaceChildren(why);
+    },
+  });
   await live(draw, signal);
 }
 

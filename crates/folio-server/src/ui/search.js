@@ -1,7 +1,8 @@
 // Search in everything that was written down.
 
-import { get, live, query as addressOf, told } from './ask.js';
-import { element, empty, keep, soon, trouble } from './dom.js';
+import { get, live, query as addressOf } from './ask.js';
+import { element, empty, keep, soon } from './dom.js';
+import { filters, latest } from './filters.js';
 import { moment, number } from './format.js';
 import { kindOf } from './observations.js';
 
@@ -11,15 +12,10 @@ const MANY = 30;
 export async function showSearch(view, { query, signal, title }) {
   title('Search');
   view.className = 'narrow';
-  const wanted = Object.fromEntries(query);
   let limit = MANY;
   const list = element('ul', { class: 'cards' }), count = element('p', { class: 'meta', role: 'status' }), note = element('div');
-  const change = (name, value) => {
-    value ? (wanted[name] = value) : delete wanted[name];
-    limit = MANY;
-    history.replaceState(null, '', addressOf('/search', wanted));
-    later();
-  };
+  const later = soon(() => draw().catch(() => {}), 200);
+  const { wanted, change } = filters(query, () => { limit = MANY; later(); });
   const field = element('input', { type: 'search', 'aria-label': 'Words', placeholder: 'Words, in any form', class: 'large', value: wanted.q ?? '', autocomplete: 'off', oninput: (event) => change('q', event.currentTarget.value.trim()) });
   view.append(element('h1', {}, 'Search'),
     element('form', { class: 'filters', role: 'search', onsubmit: (event) => { event.preventDefault(); later(); } }, field,
@@ -28,24 +24,21 @@ export async function showSearch(view, { query, signal, title }) {
       element('label', {}, element('input', { type: 'checkbox', checked: wanted.all === 'true', onchange: (event) => change('all', event.currentTarget.checked ? 'true' : '') }), ' what is put away, too')),
     count, list, note);
   field.focus();
-  let turn = 0;
-  const draw = async () => {
-    const mine = ++turn;
-    if (!wanted.q) { count.textContent = ''; list.replaceChildren(); note.replaceChildren(empty('Titles, texts and tags of observations, notes, todos, tasks and summaries are searched.')); return; }
-    try {
-      const found = await get(addressOf('/search', { ...wanted, limit }), { signal });
-      if (mine !== turn) return;
+  const draw = latest({
+    signal,
+    ask: async () => (wanted.q ? get(addressOf('/search', { ...wanted, limit }), { signal }) : null),
+    show(found) {
+      if (!found) { count.textContent = ''; list.replaceChildren(); note.replaceChildren(empty('Titles, texts and tags of observations, notes, todos, tasks and summaries are searched.')); return; }
       count.textContent = found.total === 0 ? '' : `${found.at_least ? 'at least ' : ''}${number(found.total)} found`;
       keep(list, found.items, (one) => one.entry_id, card);
       const more = element('button', { type: 'button', onclick: () => { limit = Math.min(1000, limit * 2); draw(); } }, 'More');
       note.replaceChildren(...(found.returned === 0 ? [empty('Nothing has these words.')] : []), ...(found.next && limit < 1000 ? [more] : []));
-    } catch (error) {
-      if (signal.aborted || error instanceof TypeError) throw error;
+    },
+    refused(why) {
       list.replaceChildren();
-      note.replaceChildren(trouble(told(error)));
-    }
-  };
-  const later = soon(() => draw().catch(() => {}), 200);
+      note.replaceChildren(why);
+    },
+  });
   await live(draw, signal);
 }
 

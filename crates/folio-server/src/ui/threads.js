@@ -1,7 +1,8 @@
 // Scratchbooks: of which threads there are, and of one the exact text that a model reads, with its receipt.
 
-import { get, live, query as addressOf, told } from './ask.js';
-import { element, empty, keep, soon, trouble } from './dom.js';
+import { get, live, query as addressOf } from './ask.js';
+import { element, empty, keep, soon } from './dom.js';
+import { filters, latest } from './filters.js';
 import { meter, moment, number } from './format.js';
 import { tagsOf } from './observations.js';
 
@@ -28,16 +29,12 @@ export async function showThreads(view, { signal, title }) {
 
 export async function showThread(view, { name, query, signal, title }) {
   title(`Scratchbook of ${name}`);
-  const wanted = Object.fromEntries(query);
   const at = `/threads/${encodeURIComponent(name)}/scratchbook`;
   const text = element('pre', { class: 'view', tabindex: '0', 'aria-label': 'What a model reads' });
   const sum = element('p', { class: 'line meta' }), receipt = element('div', { class: 'wide' }), note = element('div');
   const items = element('ul', { class: 'cards' });
-  const change = (field, value) => {
-    value ? (wanted[field] = value) : delete wanted[field];
-    history.replaceState(null, '', addressOf(location.pathname, wanted));
-    later();
-  };
+  const later = soon(() => draw().catch(() => {}), 200);
+  const { wanted, change } = filters(query, later);
   const field = (name, type, label, hint) => element('label', {}, `${label} `, element('input', { type, min: 0, placeholder: hint, class: 'short', value: wanted[name] ?? '', oninput: (event) => change(name, event.currentTarget.value.trim()) }));
   view.append(
     element('p', { class: 'up' }, element('a', { href: '/threads' }, '← Scratchbooks')), element('h1', {}, `Scratchbook of ${name}`),
@@ -48,9 +45,10 @@ export async function showThread(view, { name, query, signal, title }) {
       element('section', { class: 'panel' }, element('h2', {}, 'What a model reads'), sum, text),
       element('section', { class: 'panel' }, element('h2', {}, 'Receipt'), receipt)),
     element('h2', {}, 'Items'), items);
-  const draw = async () => {
-    try {
-      const [shown, all] = await Promise.all([get(addressOf(at, wanted), { signal }), get(`${at}/items?all=true&limit=200`, { signal })]);
+  const draw = latest({
+    signal,
+    ask: () => Promise.all([get(addressOf(at, wanted), { signal }), get(`${at}/items?all=true&limit=200`, { signal })]),
+    show([shown, all]) {
       note.replaceChildren();
       const { receipt: kept } = shown;
       sum.replaceChildren(meter(kept.budget ? shown.tokens / kept.budget : 0, `${shown.tokens} of ${kept.budget} tokens`),
@@ -60,12 +58,9 @@ export async function showThread(view, { name, query, signal, title }) {
       receipt.replaceChildren(receiptTable(kept));
       keep(items, all.items, (item) => item.item_id, itemCard);
       if (all.items.length === 0) items.replaceChildren(element('li', { 'data-key': '' }, empty('No items yet. Try', `folio --thread ${name} book add todo "Ask for a review"`)));
-    } catch (error) {
-      if (signal.aborted || error instanceof TypeError) throw error;
-      note.replaceChildren(trouble(told(error)));
-    }
-  };
-  const later = soon(() => draw().catch(() => {}), 200);
+    },
+    refused: (why) => note.replaceChildren(why),
+  });
   await live(draw, signal);
 }
 

@@ -2,6 +2,7 @@
 
 import { get, live, query as addressOf } from './ask.js';
 import { element, empty, keep } from './dom.js';
+import { filters, latest } from './filters.js';
 import { moment, span } from './format.js';
 
 const MANY = 50;
@@ -9,26 +10,28 @@ const MANY = 50;
 export async function showTurns(view, { query, signal, title }) {
   title('Turns');
   view.className = 'narrow';
-  const wanted = Object.fromEntries(query);
   let limit = MANY;
   const list = element('ul', { class: 'cards' }), note = element('div');
-  const change = (name, value) => {
-    value ? (wanted[name] = value) : delete wanted[name];
-    history.replaceState(null, '', addressOf('/turns', wanted));
-    draw().catch(() => {});
-  };
+  const { wanted, change } = filters(query, () => draw().catch(() => {}));
   view.append(element('h1', {}, 'Turns'), element('p', { class: 'quiet lead' }, 'What came in, what was decided because of what is remembered, and what was done.'),
     element('form', { class: 'filters', 'aria-label': 'Which turns', onsubmit: (event) => event.preventDefault() },
       element('input', { type: 'search', 'aria-label': 'Of this thread', placeholder: 'thread', value: wanted.thread ?? '', onchange: (event) => change('thread', event.currentTarget.value.trim()) }),
       element('label', {}, element('input', { type: 'checkbox', checked: wanted.open === 'true', onchange: (event) => change('open', event.currentTarget.checked ? 'true' : '') }), ' only those that go on')),
     list, note);
-  const draw = async () => {
-    const { items } = await get(addressOf('/turns', { ...wanted, limit }), { signal });
-    keep(list, items, (turn) => turn.turn_id, card);
-    const more = element('button', { type: 'button', onclick: () => { limit = Math.min(1000, limit + MANY); draw(); } }, 'Older ones');
-    const nothing = Object.keys(wanted).length ? empty('No turn is like that.') : empty('No turns yet. Try', 'folio turn begin --input "Rotate the key"');
-    note.replaceChildren(...(items.length === 0 ? [nothing] : []), ...(items.length === limit && limit < 1000 ? [more] : []));
-  };
+  const draw = latest({
+    signal,
+    ask: () => get(addressOf('/turns', { ...wanted, limit }), { signal }),
+    show({ items }) {
+      keep(list, items, (turn) => turn.turn_id, card);
+      const more = element('button', { type: 'button', onclick: () => { limit = Math.min(1000, limit + MANY); draw(); } }, 'Older ones');
+      const nothing = Object.keys(wanted).length ? empty('No turn is like that.') : empty('No turns yet. Try', 'folio turn begin --input "Rotate the key"');
+      note.replaceChildren(...(items.length === 0 ? [nothing] : []), ...(items.length === limit && limit < 1000 ? [more] : []));
+    },
+    refused(why) {
+      list.replaceChildren();
+      note.replaceChildren(why);
+    },
+  });
   await live(draw, signal);
 }
 

@@ -48,10 +48,7 @@ impl Packed {
                 "a body of {size} bytes is larger than {BYTES_MAX}"
             )));
         }
-        let hash = parse_hash(blob.hash()).ok_or_else(|| {
-            let hash = blob.hash();
-            StoreError::Invalid(format!("{hash} is not the name of a body"))
-        })?;
+        let hash = blob.digest();
         let smaller = (blob.bytes().len() >= COMPRESSED_FROM)
             .then(|| zstd::bulk::compress(blob.bytes(), LEVEL).ok())
             .flatten()

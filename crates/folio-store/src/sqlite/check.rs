@@ -7,6 +7,7 @@ mod turns;
 
 use std::collections::HashMap;
 
+use data_encoding::HEXLOWER;
 use folio_memory::keeping::{self, Watch};
 use folio_memory::terms::terms_of;
 use folio_memory::{
@@ -447,8 +448,7 @@ fn check_blobs(conn: &Connection, findings: &mut Findings) -> Result<(), Failure
         let hash: Vec<u8> = row.get(0)?;
         let encoding: String = row.get(2)?;
         if let Err(reason) = blob::unpack(&hash, from_column(row.get(1)?), &encoding, row.get(3)?) {
-            let name: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-            findings.add(|| format!("body {name} {reason}"));
+            findings.add(|| format!("body {} {reason}", HEXLOWER.encode(&hash)));
         }
     }
     findings.checked.push(format!("{count} bodies against their hashes"));

@@ -1,7 +1,6 @@
 //! Where a list goes on.
 
-use std::fmt::Write as _;
-
+use data_encoding::HEXLOWER;
 use folio_memory::canonical_json;
 use folio_memory::{Confidence, Entry, EntryQuery, Order, Seq, SpaceName};
 use sha2::{Digest, Sha256};
@@ -97,11 +96,7 @@ pub(super) fn binding(name: &SpaceName, query: &EntryQuery) -> Result<String, St
         ..query.clone()
     };
     let text = canonical_json(&(name, query)).map_err(|error| StoreError::Invalid(error.to_string()))?;
-    let mut binding = String::with_capacity(16);
-    for byte in Sha256::digest(text.as_bytes()).iter().take(8) {
-        write!(binding, "{byte:02x}").expect("a string can be written to");
-    }
-    Ok(binding)
+    Ok(HEXLOWER.encode(&Sha256::digest(text.as_bytes())[..8]))
 }
 
 #[cfg(test)]

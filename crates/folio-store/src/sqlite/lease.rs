@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use folio_memory::{RunId, SpaceName};
 use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
@@ -167,8 +168,7 @@ fn lock_path(file: &Path, owner: &OwnerId) -> PathBuf {
     let name = if !owner.0.is_empty() && owner.0.len() <= 64 && owner.0.chars().all(plain) {
         owner.0.clone()
     } else {
-        let digest = Sha256::digest(owner.0.as_bytes());
-        digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+        HEXLOWER.encode(&Sha256::digest(owner.0.as_bytes())[..16])
     };
     let mut path = file.as_os_str().to_owned();
     path.push(format!("{INFIX}{name}{SUFFIX}"));

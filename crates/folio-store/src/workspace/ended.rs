@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use folio_memory::{Actor, Change, FieldChange, Role};
 use sha2::{Digest, Sha256};
 
@@ -42,7 +43,7 @@ impl Workspace {
                     base_version: None,
                 });
             }
-            let key: String = key.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+            let key = HEXLOWER.encode(&key.finalize());
             let write = Write {
                 idempotency_key: Some(format!("expired/{key}")),
                 ..Write::of(changes)

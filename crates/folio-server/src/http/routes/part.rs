@@ -9,7 +9,7 @@ use folio::store::RunRow;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::runs::full;
+use super::runs::{self, full};
 use crate::http::answer::Accepted;
 use crate::http::app::App;
 use crate::http::caller::Caller;
@@ -68,7 +68,5 @@ async fn node_named(caller: &Caller, row: &RunRow, name: Option<String>) -> Resu
     let Some(text) = name else { return Ok(None) };
     let node: NodeId = text.parse().map_err(|error| body_invalid(format!("node: {error}")))?;
     let run = caller.runner.load(row.id).await?;
-    let missing = || Problem::not_found("not_found", format!("{} has no node {node}", row.handle));
-    run.node(node).ok_or_else(missing)?;
-    Ok(Some(node))
+    Ok(Some(runs::node_named(row, &run, &node.to_string())?.id))
 }

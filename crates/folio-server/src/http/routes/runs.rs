@@ -7,7 +7,7 @@ use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
-use folio::engine::{Run, projection};
+use folio::engine::{NodeView, Run, projection};
 use folio::memory::id::{Ref, RunHandle};
 use folio::memory::query::MAX_LIMIT;
 use folio::memory::{PageHandle, PageId, PageQuery, RunId};
@@ -191,9 +191,7 @@ async fn node(caller: Caller, _: Asked<Nothing>) -> Result<Answer<NodeInFull>, P
     let row = caller.run_row().await?;
     let run = caller.runner.load(row.id).await?;
     let name = caller.name("node");
-    let view = run
-        .node_named(name)
-        .ok_or_else(|| Problem::not_found("not_found", format!("{} has no node {name}", row.handle)))?;
+    let view = node_named(&row, &run, name)?;
     let page = projection::branch_page(&run, view.id);
     let pages = match caller.workspace.page(Ref::Id(page)).await {
         Ok(page) => HashMap::from([(page.id, page.handle)]),
@@ -201,6 +199,12 @@ async fn node(caller: Caller, _: Asked<Nothing>) -> Result<Answer<NodeInFull>, P
         Err(error) => return Err(error.into()),
     };
     Ok(Answer::of(NodeInFull::of(&run, &view, &pages)))
+}
+
+/// The node of `run` that `name` means, by its path or its id.
+pub(super) fn node_named<'r>(row: &RunRow, run: &'r Run, name: &str) -> Result<NodeView<'r>, Problem> {
+    run.node_named(name)
+        .ok_or_else(|| Problem::not_found("not_found", format!("{} has no node {name}", row.handle)))
 }
 
 /// The handles of all pages of a run.

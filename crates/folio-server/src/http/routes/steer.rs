@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::runs::full;
+use super::runs::{full, node_named};
 use crate::http::answer::{Accepted, Answer, Made};
 use crate::http::app::App;
 use crate::http::caller::Caller;
@@ -122,15 +122,9 @@ async fn place(caller: &Caller, part: Part) -> Result<(RunRow, Run, NodeId), Pro
     let run = caller.runner.load(row.id).await?;
     let node = match part.node {
         None => NodeId::root(row.id),
-        Some(name) => node_named(&row, &run, &name)?,
+        Some(name) => node_named(&row, &run, &name)?.id,
     };
     Ok((row, run, node))
-}
-
-/// The node of `run` that `name` means, by its path or its id.
-fn node_named(row: &RunRow, run: &Run, name: &str) -> Result<NodeId, Problem> {
-    let missing = || Problem::not_found("not_found", format!("{} has no node {name}", row.handle));
-    run.node_named(name).map(|view| view.id).ok_or_else(missing)
 }
 
 /// The plan as it stands; the header `ETag` is its version.
@@ -197,7 +191,7 @@ async fn fork(caller: Caller, _: Asked<Nothing>, Body(input): Body<ForkInput>) -
     caller.may_steer()?;
     let row = caller.run_row().await?;
     let run = caller.runner.load(row.id).await?;
-    let node = node_named(&row, &run, &input.at)?;
+    let node = node_named(&row, &run, &input.at)?.id;
     let (who, thread) = (caller.actor.clone(), caller.thread());
     let (id, _) = caller.runner.fork(row.id, node, thread, who, input.paused).await?;
     if !input.paused {

@@ -1,0 +1,33 @@
+// What a list is asked for: fields that stand in the address of the page, and an answer that is the last one asked for.
+
+import { query as addressOf } from './ask.js';
+import { trouble } from './dom.js';
+
+/** The fields of `query`, and a function that changes one (nothing takes it away), writes the address, and calls `then`. */
+export function filters(query, then) {
+  const wanted = Object.fromEntries(query);
+  const change = (name, value) => {
+    value ? (wanted[name] = value) : delete wanted[name];
+    history.replaceState(null, '', addressOf(location.pathname, wanted));
+    then();
+  };
+  return { wanted, change };
+}
+
+/**
+ * A function that asks and shows. An answer that comes after something newer was asked for is not shown, and what the server
+ * refuses is told by `refused`.
+ */
+export function latest({ signal, ask, show, refused }) {
+  let turn = 0;
+  return async () => {
+    const mine = ++turn;
+    try {
+      const answer = await ask();
+      if (mine === turn) show(answer);
+    } catch (error) {
+      if (signal.aborted || error instanceof TypeError) throw error;
+      if (mine === turn) refused(trouble(error));
+    }
+  };
+}
