@@ -44,6 +44,9 @@ pub struct WatchAnswer {
 pub struct Compaction {
     /// Tombstones of purged content that were set at this instant or before are given up but for their numbers.
     pub bury_until: Option<Timestamp>,
+    /// Pieces of texts that came at this instant or before, and that nothing names, are given up: whoever brought them ended
+    /// before the text did.
+    pub give_up_until: Option<Timestamp>,
     /// Entries that are looked at, at most.
     pub limit: u32,
 }
@@ -55,6 +58,8 @@ pub struct Compacted {
     pub packed: u64,
     /// Entries of which only the numbers are left.
     pub buried: u64,
+    /// Pieces of texts that nothing names, and that are gone.
+    pub given_up: u64,
     /// Whether the limit was reached, so that there may be more.
     pub more: bool,
 }

@@ -34,6 +34,9 @@ impl Report for Done {
         if tidied.buried > 0 {
             writeln!(out, "kept only the numbers of {}", tidied.buried)?;
         }
+        if tidied.given_up > 0 {
+            writeln!(out, "gave up {} pieces of texts without an end", tidied.given_up)?;
+        }
         Ok(())
     }
 }

@@ -26,6 +26,14 @@ pub struct BodyRef {
     pub pieces: Vec<BodyPiece>,
 }
 
+impl BodyRef {
+    /// The hashes of what it is kept as, in order: of its pieces, or of the whole.
+    pub fn hashes(&self) -> impl Iterator<Item = &String> {
+        let whole = std::iter::once(&self.hash).filter(|_| self.pieces.is_empty());
+        whole.chain(self.pieces.iter().map(|piece| &piece.hash))
+    }
+}
+
 /// A piece of a text that is too long to be held in memory as one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BodyPiece {

@@ -2,17 +2,20 @@
 
 use std::io::Read;
 
+use data_encoding::HEXLOWER;
 use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 
 use super::error::{Failure, not_found};
 use super::place::{SpaceId, from_column, to_column};
+use super::unclaimed;
 use crate::commit::{Blob, BlobHash};
 use crate::error::StoreError;
 
 /// Below this, compressing saves less than it costs.
 const COMPRESSED_FROM: usize = 256;
-const LEVEL: i32 = 3;
+/// Half the time of the usual level, for a few hundredths of the size.
+const LEVEL: i32 = 1;
 const BYTES_MAX: usize = 900 * 1024 * 1024;
 
 /// A body as it is stored.
@@ -70,28 +73,25 @@ impl Packed {
     }
 }
 
-/// Keeps `blob`, unless it is there.
-pub(super) fn insert(conn: &Connection, space: SpaceId, blob: &Packed) -> Result<(), Failure> {
+/// Keeps `blob`, unless it is there; whether it is new.
+pub(super) fn insert(conn: &Connection, space: SpaceId, blob: &Packed) -> Result<bool, Failure> {
     let sql = "INSERT INTO blob (space, hash, size, encoding, bytes) VALUES (?1, ?2, ?3, ?4, ?5)
                ON CONFLICT (hash, space) DO NOTHING";
     let row = params![space, blob.hash, to_column(blob.size), blob.encoding, blob.bytes];
-    conn.prepare_cached(sql)?.execute(row)?;
-    Ok(())
+    Ok(conn.prepare_cached(sql)?.execute(row)? > 0)
 }
 
 /// Gives up what is kept as `hash`, if anything is.
-pub(super) fn delete(conn: &Connection, space: SpaceId, hash: &str) -> Result<(), Failure> {
+pub(super) fn delete(conn: &Connection, space: SpaceId, hash: &[u8; 32]) -> Result<(), Failure> {
     let sql = "DELETE FROM blob WHERE hash = ?1 AND space = ?2";
-    if let Some(hash) = parse_hash(&BlobHash(hash.to_owned())) {
-        conn.prepare_cached(sql)?.execute(params![hash, space])?;
-    }
-    Ok(())
+    conn.prepare_cached(sql)?.execute(params![hash, space])?;
+    unclaimed::forget(conn, space, hash)
 }
 
 /// Whether anything is kept as `hash`.
 pub(super) fn is_kept(conn: &Connection, space: SpaceId, hash: &str) -> Result<bool, Failure> {
     let sql = "SELECT EXISTS (SELECT 1 FROM blob WHERE hash = ?1 AND space = ?2)";
-    let Some(hash) = parse_hash(&BlobHash(hash.to_owned())) else {
+    let Some(hash) = parse_hash(hash) else {
         return Ok(false);
     };
     Ok(conn
@@ -102,7 +102,7 @@ pub(super) fn is_kept(conn: &Connection, space: SpaceId, hash: &str) -> Result<b
 /// The bytes that are kept as `hash`.
 pub(super) fn read(conn: &Connection, space: Option<SpaceId>, hash: &BlobHash) -> Result<Vec<u8>, Failure> {
     let missing = || not_found("blob", hash);
-    let (space, wanted) = (space.ok_or_else(missing)?, parse_hash(hash).ok_or_else(missing)?);
+    let (space, wanted) = (space.ok_or_else(missing)?, parse_hash(&hash.0).ok_or_else(missing)?);
     let sql = "SELECT size, encoding, bytes FROM blob WHERE hash = ?1 AND space = ?2";
     let row = conn
         .prepare_cached(sql)?
@@ -135,14 +135,7 @@ pub(super) fn unpack(hash: &[u8], size: u64, encoding: &str, stored: Vec<u8>) ->
     }
 }
 
-fn parse_hash(hash: &BlobHash) -> Option<[u8; 32]> {
-    let digits = hash.0.as_bytes();
-    if digits.len() != 64 || !digits.iter().all(|d| d.is_ascii_digit() || (b'a'..=b'f').contains(d)) {
-        return None;
-    }
-    let mut bytes = [0; 32];
-    for (byte, pair) in bytes.iter_mut().zip(hash.0.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(bytes)
+/// The bytes that a hash as it is written stands for.
+pub(super) fn parse_hash(hash: &str) -> Option<[u8; 32]> {
+    HEXLOWER.decode(hash.as_bytes()).ok()?.try_into().ok()
 }

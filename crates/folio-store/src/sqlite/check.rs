@@ -382,9 +382,7 @@ impl<'c, 'f> Replay<'c, 'f> {
             }
         }
         if let Some(body) = &made.fields.body_ref {
-            let pieces = body.pieces.iter().map(|piece| &piece.hash);
-            let whole = std::iter::once(&body.hash).filter(|_| body.pieces.is_empty());
-            for hash in whole.chain(pieces) {
+            for hash in body.hashes() {
                 if !blob::is_kept(self.conn, self.space, hash)? {
                     self.problem(|| format!("the whole text of entry {} is missing", made.handle));
                     break;

@@ -21,7 +21,7 @@ use super::planned::{Planned, PlannedEntry, PlannedPage, PlannedRun};
 use super::prepare::Prepared;
 use super::scope::{Ends, Scope};
 use super::turn::PlannedTurn;
-use super::{blob, entry, erase, link, page, policy, replay, run};
+use super::{entry, erase, link, page, policy, replay, run, unclaimed};
 use crate::commit::{Committed, CommittedEntry, Expected, RunAppend};
 use crate::error::StoreError;
 
@@ -63,6 +63,7 @@ pub(super) fn apply(scope: &mut Scope<'_>, commit: &Prepared) -> Result<Committe
     if let Some(append) = &commit.record.run {
         plan.append(append)?;
     }
+    unclaimed::expect_named(plan.scope.conn, space, commit)?;
     plan.write(commit, known.is_none())
 }
 
@@ -413,9 +414,7 @@ impl<'c> Plan<'_, '_, 'c> {
         for link in links {
             link::insert(conn, space, link)?;
         }
-        for body in &commit.blobs {
-            blob::insert(conn, space, body)?;
-        }
+        unclaimed::keep(conn, space, commit, at)?;
         if let Some(run) = &run {
             run.write(conn, seq, at)?;
             scope.wrote_run(space, run.append.run, run.place, seq);

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::error::{Failure, damaged};
 use super::packed::{self, Packed};
 use super::place::{Place, SpaceId};
-use super::{entry, erase, prepare, rewrite, watch};
+use super::{entry, erase, prepare, rewrite, unclaimed, watch};
 use crate::commit::{Folded, Record};
 use crate::upkeep::{Compacted, Compaction, WatchQuery};
 
@@ -49,6 +49,11 @@ pub(super) fn compact(conn: &Connection, space: SpaceId, compaction: &Compaction
             // What has to stay is not looked at again.
             watch::remove(conn, place, Watch::Tombstone, at)?;
         }
+    }
+    if let Some(until) = compaction.give_up_until {
+        let (given_up, more) = unclaimed::give_up(conn, space, until)?;
+        done.given_up = given_up;
+        done.more |= more;
     }
     Ok(done)
 }

@@ -60,8 +60,10 @@ pub(super) fn take_out(conn: &Connection, space: SpaceId, gone: &[Gone]) -> Resu
         text::remove(conn, entry.place)?;
     }
     for hash in bodies {
-        if !is_named(conn, space, &hash)? {
-            blob::delete(conn, space, &hash)?;
+        if let Some(bytes) = blob::parse_hash(&hash)
+            && !is_named(conn, space, &hash)?
+        {
+            blob::delete(conn, space, &bytes)?;
         }
     }
     Ok(())

@@ -57,6 +57,7 @@ mod text_words;
 mod token;
 mod trace;
 mod turn;
+mod unclaimed;
 mod wake;
 mod watch;
 mod writer;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use folio_memory::entry::Status;
 use folio_memory::keeping::{ArchivedFor, Due, ErasedFor, Watch, due, eviction_key};
@@ -24,6 +25,8 @@ const BATCHES: usize = 40;
 const ATTEMPTS: u32 = 4;
 /// Adds after which it is looked whether there are too many.
 const ADDS: u64 = 128;
+/// How long the pieces of a text wait for its end: longer than any program is likely to go on saying something.
+const UNCLAIMED: Duration = Duration::from_hours(7 * 24);
 
 /// What was done to keep a space small.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -36,6 +39,8 @@ pub struct Tidied {
     pub packed: u64,
     /// Of how many only the numbers are left now.
     pub buried: u64,
+    /// How many pieces of texts were given up, because whoever brought them ended before the text did.
+    pub given_up: u64,
     /// Whether there was more to do than is done at a time.
     pub more: bool,
 }
@@ -57,6 +62,7 @@ impl Tidied {
         }
         self.packed += other.packed;
         self.buried += other.buried;
+        self.given_up += other.given_up;
         self.more = other.more;
     }
 
@@ -236,12 +242,14 @@ impl Workspace {
     async fn compact(&self, policy: &PolicyInForce, now: Timestamp, tidied: &mut Tidied) -> Result<(), WorkspaceError> {
         let compaction = Compaction {
             bury_until: policy.retention.tombstone().map(|after| now.minus(after)),
+            give_up_until: Some(now.minus(UNCLAIMED)),
             limit: BATCH,
         };
         for _ in 0..BATCHES {
             let done = self.inner.store.compact(self.space(), compaction).await?;
             tidied.packed += done.packed;
             tidied.buried += done.buried;
+            tidied.given_up += done.given_up;
             if !done.more {
                 return Ok(());
             }

@@ -186,6 +186,8 @@ macro_rules! store_contract {
             of_old_tombstones_only_the_numbers_stay_m7_6_46,
             what_is_erased_is_in_nothing_that_is_answered_m7_6_50,
             what_is_left_of_a_text_is_told_m7_6_50,
+            pieces_of_a_text_that_never_ended_are_given_up,
+            an_entry_never_names_a_text_that_is_not_kept,
         ]);
     };
     (@cases $home:expr, $module:ident: [$($case:ident),* $(,)?]) => {

@@ -8,8 +8,8 @@ use folio_memory::{
     Change, Entry, EntryHandle, EntryId, EntryKind, EntryQuery, FieldChange, Lifetime, NewEntry, PageId, Pii, Seq,
     Status, Timestamp,
 };
-use folio_store::StoreError;
-use folio_store::{Compacted, Compaction, WatchQuery};
+use folio_memory::entry::{BodyPiece, BodyRef};
+use folio_store::{Blob, BlobHash, Commit, Committed, Compacted, Compaction, Record, StoreError, WatchQuery};
 
 use super::Home;
 use super::scene::{Scene, patch, tag};
@@ -201,13 +201,14 @@ pub async fn what_is_made_smaller_reads_as_before_m7_6_45(home: &dyn Home) {
     let before = read().await;
     let compaction = Compaction {
         bury_until: None,
+        give_up_until: None,
         limit: 3,
     };
     let compact = async || scene.store.compact(&scene.space, compaction).await.expect("smaller");
     let some = Compacted {
         packed: 3,
-        buried: 0,
         more: true,
+        ..Compacted::default()
     };
     assert_eq!(compact().await, some);
     assert_eq!(compact().await.packed, 1);
@@ -238,6 +239,7 @@ pub async fn of_old_tombstones_only_the_numbers_stay_m7_6_46(home: &dyn Home) {
     let (number, head) = (scene.read(old).await.handle, scene.head().await);
     let compaction = Compaction {
         bury_until: Some(by),
+        give_up_until: None,
         limit: 100,
     };
     let done = scene.store.compact(&scene.space, compaction).await.expect("smaller");
@@ -341,4 +343,101 @@ pub async fn what_is_left_of_a_text_is_told_m7_6_50(home: &dyn Home) {
         .scrub(&other.space, vec!["in the old mill".to_owned()])
         .await;
     assert!(!elsewhere.expect("an answer").found.is_empty());
+}
+
+/// Adds an entry whose text is `pieces`, which come with it or came before.
+async fn add_text(
+    scene: &Scene,
+    page: PageId,
+    pieces: &[&Blob],
+    brought: Vec<Blob>,
+) -> Result<Committed, StoreError> {
+    let mut new = scene.entry(page, EntryKind::Log, "a long text");
+    new.fields.body_ref = Some(BodyRef {
+        hash: "0".repeat(64),
+        bytes: pieces.iter().map(|piece| piece.bytes().len() as u64).sum(),
+        pieces: pieces
+            .iter()
+            .map(|piece| BodyPiece {
+                hash: piece.hash().0.clone(),
+                bytes: piece.bytes().len() as u64,
+                newlines: 0,
+            })
+            .collect(),
+    });
+    let commit = Commit {
+        blobs: brought,
+        ..scene.commit_of(Record::of(vec![Change::AddEntry(Box::new(new))]))
+    };
+    scene.store.commit(commit).await
+}
+
+/// Pieces come before the entry that names them. If it never comes, they go; not if somebody brings them again meanwhile, and not
+/// if they are a part of any text.
+pub async fn pieces_of_a_text_that_never_ended_are_given_up(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    let piece = |text: &str| Blob::new(text.repeat(500).into_bytes());
+    let bring = async |blobs: &[&Blob]| {
+        let commit = Commit {
+            blobs: blobs.iter().map(|blob| (*blob).clone()).collect(),
+            ..scene.commit_of(Record::of(Vec::new()))
+        };
+        scene.store.commit(commit).await.expect("a commit");
+    };
+    let [named, along, again, left, young] = ["named", "along", "again", "left", "young"].map(piece);
+    bring(&[&named, &again, &left]).await;
+    add_text(&scene, page, &[&named, &along], vec![along.clone()])
+        .await
+        .expect("an entry");
+    let until = scene.now();
+    scene.clock.advance(HOUR);
+    // What has a name keeps it, however often it comes.
+    bring(&[&young, &again, &named, &along]).await;
+    let other = scene.other_space("elsewhere");
+    let give_up = async |scene: &Scene, until| {
+        let compaction = Compaction {
+            bury_until: None,
+            give_up_until: Some(until),
+            limit: 100,
+        };
+        let done = scene.store.compact(&scene.space, compaction).await;
+        done.expect("smaller").given_up
+    };
+    let is_there = async |blob: &Blob| match scene.store.blob(&scene.space, blob.hash()).await {
+        Ok(bytes) => bytes == blob.bytes(),
+        Err(StoreError::NotFound { .. }) => false,
+        Err(error) => panic!("{error}"),
+    };
+    assert_eq!(give_up(&other, scene.now()).await, 0);
+    assert_eq!(give_up(&scene, until).await, 1);
+    assert!(!is_there(&left).await);
+    for kept in [&named, &along, &again, &young] {
+        assert!(is_there(kept).await, "{kept:?}");
+    }
+    assert_eq!(give_up(&scene, scene.now()).await, 2);
+    assert!(!is_there(&again).await && !is_there(&young).await);
+    bring(&[&left]).await;
+    assert!(is_there(&left).await);
+    let checkup = scene.store.check().await.expect("a checkup");
+    assert_eq!(checkup.problems, Vec::<String>::new());
+}
+
+/// Whatever came between the pieces and the entry: what is acknowledged can be read.
+pub async fn an_entry_never_names_a_text_that_is_not_kept(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let page = scene.a_page().await;
+    let [here, gone] = ["here", "gone"].map(|text| Blob::new(text.into()));
+    let head = scene.head().await;
+    let refused = add_text(&scene, page, &[&here, &gone], vec![here.clone()]).await;
+    assert!(matches!(refused, Err(StoreError::Invalid(_))), "{refused:?}");
+    assert_eq!(scene.head().await, head);
+    let hash = BlobHash(here.hash().0.clone());
+    assert!(matches!(
+        scene.store.blob(&scene.space, &hash).await,
+        Err(StoreError::NotFound { .. })
+    ));
+    add_text(&scene, page, &[&here, &gone], vec![here.clone(), gone.clone()])
+        .await
+        .expect("an entry");
 }
