@@ -163,6 +163,20 @@ pub struct ToolOffer {
     pub args_schema: Value,
     /// Whether a call may change something.
     pub writes: bool,
+    /// How much it is needed where there is no room for all.
+    pub need: Need,
+}
+
+/// How much a tool is needed: what comes last is left out first where a window has no room for all definitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Need {
+    /// Without it nothing can be done.
+    Always,
+    /// Most tasks use it, or somebody named it.
+    #[default]
+    Often,
+    /// Few tasks use it, or another tool does the same in more steps.
+    Seldom,
 }
 
 /// Why a model stopped.

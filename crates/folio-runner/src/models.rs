@@ -7,8 +7,9 @@ use folio_engine::run::{
     AgentProgram, AskAction, Equipment, ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec, PlanMode, Price,
 };
 use folio_engine::spend::Spend;
-use folio_engine::talk::{self, ModelRole, Stop, ToolOffer};
+use folio_engine::talk::{self, ModelRole, Need, Stop, ToolOffer};
 use folio_memory::policy::ScratchbookPolicy;
+use folio_memory::scratchbook::tools::definitions;
 use folio_memory::tokens::for_model;
 use folio_model::{
     Message, Model, ModelError, ModelErrorKind, Place, Reply, Request, Role, Speaker, StopCause, ToolCall,
@@ -136,12 +137,7 @@ impl RunnerModels {
         let offers = registry
             .specs()
             .filter(|spec| is_there(&spec.name) && may_call(spec))
-            .map(|spec| ToolOffer {
-                name: spec.name.clone(),
-                description: spec.description.clone(),
-                args_schema: spec.args_schema(),
-                writes: !matches!(spec.effect, Effect::Pure | Effect::Read),
-            });
+            .map(offer_of);
         Equipment {
             planner: self.planner.spec(),
             executor: self.executor.spec(),
@@ -154,6 +150,32 @@ impl RunnerModels {
             plan,
             timeout: TIMEOUT,
         }
+    }
+}
+
+/// A tool as a model is told of it. Of the scratchbook's, it is told as little as any agent is: people read more (7.8).
+fn offer_of(spec: &ToolSpec) -> ToolOffer {
+    let short = definitions().into_iter().find(|short| short.name == spec.name);
+    let (description, args_schema) = match short {
+        Some(short) => (short.description.to_owned(), short.schema),
+        None => (spec.description.clone(), spec.args_schema()),
+    };
+    ToolOffer {
+        name: spec.name.clone(),
+        description,
+        args_schema,
+        writes: !matches!(spec.effect, Effect::Pure | Effect::Read),
+        need: need_of(&spec.name),
+    }
+}
+
+fn need_of(tool: &str) -> Need {
+    match tool {
+        "read" | "write" | "scratch_add" => Need::Always,
+        "git" | "text" | "wait" | "page_append" | "observe" | "scratch_update" | "scratch_pin" | "scratch_unpin" => {
+            Need::Seldom
+        }
+        _ => Need::Often,
     }
 }
 

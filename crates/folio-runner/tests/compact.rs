@@ -22,9 +22,9 @@ struct House {
     _folder: tempfile::TempDir,
 }
 
-async fn house(policy: Value, window: u32) -> House {
+async fn house(policy: Value, window: u32, sentences: usize) -> House {
     let folder = tempfile::tempdir().unwrap();
-    let model = Arc::new(ScriptedModel::new(letters()));
+    let model = Arc::new(ScriptedModel::new(letters(sentences)));
     let store = sqlite(&folder.path().join("folio.db"));
     let runner = runner_within(window, store, &model, &Effects::default(), false);
     let policy = serde_json::from_value(json!({ "scratchbook": policy })).unwrap();
@@ -66,7 +66,7 @@ async fn put_away(house: &House, run: RunId) -> Vec<(u32, String)> {
 
 #[tokio::test]
 async fn what_no_longer_fits_is_history_with_a_summary_and_the_run_goes_on_m7_8_v8() {
-    let house = house(json!({}), LETTERS_WINDOW).await;
+    let house = house(json!({}), LETTERS_WINDOW, 30).await;
     let run = submit(&house.runner, of_goal("sort the letters", json!({}))).await;
     let result = house.runner.drive(run).await.unwrap();
     assert_eq!((result.status, result.notes.as_str()), (Outcome::Ok, "all are sorted"));
@@ -126,7 +126,7 @@ async fn what_no_longer_fits_is_history_with_a_summary_and_the_run_goes_on_m7_8_
 
 #[tokio::test]
 async fn a_policy_against_it_ends_the_task_with_what_it_has_m7_8_v8() {
-    let house = house(json!({"auto_compact": false}), LETTERS_WINDOW).await;
+    let house = house(json!({"auto_compact": false}), LETTERS_WINDOW, 30).await;
     let run = submit(&house.runner, of_goal("sort the letters", json!({}))).await;
     let result = house.runner.drive(run).await.unwrap();
     assert_eq!(result.stop_reason, Some(StopReason::WindowFull));
@@ -137,7 +137,7 @@ async fn a_policy_against_it_ends_the_task_with_what_it_has_m7_8_v8() {
 
 /// The first request of the executor, in which its tools are offered.
 async fn working(policy: Value, window: u32) -> Request {
-    let house = house(policy, window).await;
+    let house = house(policy, window, 30).await;
     let run = submit(&house.runner, of_goal("sort the letters", json!({}))).await;
     let _ended = house.runner.drive(run).await.unwrap();
     let is_work = |request: &Request| !request.tools.is_empty();
@@ -173,4 +173,42 @@ async fn the_policy_says_what_of_the_scratchbook_a_model_reads_and_where_m7_8_v6
     assert!(without.messages.iter().all(|message| !message.text.contains(item)));
     assert!(without.tools.iter().all(|tool| !tool.name.starts_with("scratch_")));
     assert!(!without.messages[0].text.contains("scratch_"));
+}
+
+#[tokio::test]
+async fn a_window_of_four_thousand_tokens_is_enough_for_a_task_seed_003() {
+    let house = house(json!({"profile": "on_device"}), 4_096, 8).await;
+    let run = submit(&house.runner, of_goal("sort the letters", json!({}))).await;
+    let result = house.runner.drive(run).await.unwrap();
+    assert_eq!((result.status, result.notes.as_str()), (Outcome::Ok, "all are sorted"));
+    assert!(!put_away(&house, run).await.is_empty());
+    let asked = house.model.asked();
+    for request in &asked {
+        assert!(cost(request) + request.tokens_max <= 4_096, "{}", cost(request));
+    }
+    let work = asked.iter().find(|request| !request.tools.is_empty()).unwrap();
+    let names: Vec<&str> = work.tools.iter().map(|tool| tool.name.as_str()).collect();
+    for needed in [
+        "finish",
+        "list",
+        "read",
+        "write",
+        "scratch_add",
+        "scratch_read",
+        "result_read",
+        "mend",
+    ] {
+        assert!(names.contains(&needed), "{needed} is not among {names:?}");
+    }
+    // What it is not told of, it is told by name.
+    let system = &work.messages[0].text;
+    let left_out = system
+        .split_once("no room for these tools, and you cannot call them: ")
+        .unwrap()
+        .1;
+    assert!(left_out.contains("text"), "{left_out}");
+    assert!(
+        system.contains("ask the postman"),
+        "the scratchbook stands in the system prompt of a small window"
+    );
 }

@@ -183,7 +183,7 @@ async fn a_run_has_its_conversations_put_by_the_compactor_and_pays_for_it_e9_10(
     let said = json!({"summary": "The letters so far are sorted by date.", "next_actions": ["sort the rest"]});
     for (budget, is_asked) in [(json!({}), true), (json!({"model_calls": 11}), false)] {
         let folder = tempfile::tempdir().unwrap();
-        let model = Arc::new(ScriptedModel::new(letters()));
+        let model = Arc::new(ScriptedModel::new(letters(30)));
         let compactor = Arc::new(ScriptedModel::new([asked_for_summary()
             .calls([("done", said.clone())])
             .usage(used)

@@ -19,7 +19,7 @@ mod cancel;
 mod compact;
 mod edits;
 mod groups;
-mod models;
+pub(super) mod models;
 mod models_limits;
 mod programs;
 mod properties;

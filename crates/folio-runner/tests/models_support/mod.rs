@@ -251,12 +251,12 @@ pub(crate) fn nested() -> Vec<Cue> {
 /// A window that holds what `letters` begins with, and not what it comes to.
 pub(crate) const LETTERS_WINDOW: u32 = 20_000;
 
-/// Mends one letter after the other, each a long one, and names what it must not forget.
-pub(crate) fn letters() -> Vec<Cue> {
+/// Mends one letter after the other, each of so many sentences, and names what it must not forget.
+pub(crate) fn letters(sentences: usize) -> Vec<Cue> {
     let letter = |n: u32| {
         format!(
             "letter {n}: {}",
-            "dear reader, all is well here and the garden grows; ".repeat(30)
+            "dear reader, all is well here and the garden grows; ".repeat(sentences)
         )
     };
     // What was said last is looked for first: earlier letters may stand in the conversation, too.

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use folio_memory::entry::{BodyPiece, BodyRef};
 use folio_memory::id::Ref;
 use folio_memory::keeping::{ErasedFor, Watch, watched};
 use folio_memory::{
     Change, Entry, EntryHandle, EntryId, EntryKind, EntryQuery, FieldChange, Lifetime, NewEntry, PageId, Pii, Seq,
     Status, Timestamp,
 };
-use folio_memory::entry::{BodyPiece, BodyRef};
 use folio_store::{Blob, BlobHash, Commit, Committed, Compacted, Compaction, Record, StoreError, WatchQuery};
 
 use super::Home;
@@ -346,12 +346,7 @@ pub async fn what_is_left_of_a_text_is_told_m7_6_50(home: &dyn Home) {
 }
 
 /// Adds an entry whose text is `pieces`, which come with it or came before.
-async fn add_text(
-    scene: &Scene,
-    page: PageId,
-    pieces: &[&Blob],
-    brought: Vec<Blob>,
-) -> Result<Committed, StoreError> {
+async fn add_text(scene: &Scene, page: PageId, pieces: &[&Blob], brought: Vec<Blob>) -> Result<Committed, StoreError> {
     let mut new = scene.entry(page, EntryKind::Log, "a long text");
     new.fields.body_ref = Some(BodyRef {
         hash: "0".repeat(64),

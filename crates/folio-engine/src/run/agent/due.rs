@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::compact::{CompactAction, Compaction};
+use super::offer::Offered;
 use super::{Agent, REJECTIONS_MAX, SENT_BACK_MAX, Stage, prompt, schema};
 use crate::event::{Event, Proposal};
 use crate::node::NodeId;
@@ -259,7 +260,7 @@ impl Run {
         let messages = self.messages(index, purpose)?;
         let is_opaque = model.program.is_some();
         let tools = match purpose {
-            Purpose::Work if !is_opaque => schema::tools_of_executor(equipment),
+            Purpose::Work if !is_opaque => Offered::of(equipment).tools,
             _ => Vec::new(),
         };
         let answer_schema = schema::of(purpose, is_opaque);

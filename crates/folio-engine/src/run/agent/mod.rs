@@ -1,6 +1,7 @@
 //! A task that a model does: what was said, where it stands, and how each event moves it (E9.3, E9.6 to E9.8, E9.13, E9.14).
 //!
 //! - `equipment`: what a run may ask models for
+//! - `offer`: which tools a model is told of, and how much
 //! - `due`: what such a task is owed, by its stage
 //! - `compact`: which part of what was said goes when it outgrows the model's window
 //! - `prompt`: what a model reads; `schema`: the form that it answers in
@@ -14,6 +15,7 @@ mod compact;
 mod due;
 mod equipment;
 mod evidence;
+mod offer;
 mod plan;
 mod prompt;
 mod read;

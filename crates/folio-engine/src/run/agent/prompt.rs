@@ -10,7 +10,8 @@ use folio_memory::tokens::Tokens;
 use folio_memory::view;
 use serde_json::Value;
 
-use super::{Said, Stage};
+use super::offer::{self, Offered};
+use super::{Equipment, Said, Stage};
 use crate::event::BookView;
 use crate::plan::{Check, Step};
 use crate::result::{NodeResult, Output};
@@ -44,7 +45,7 @@ impl Sizes {
 }
 
 /// Tokens that a message costs besides its text.
-const PER_MESSAGE: u64 = 6;
+pub(super) const PER_MESSAGE: u64 = 6;
 /// Per cent of a budget at which a model is told (E9.10).
 const WARNINGS: [u64; 3] = [95, 80, 50];
 
@@ -109,9 +110,7 @@ pub(super) fn cost(messages: &[Message], tools: &[ToolOffer], schema: Option<&Va
             .map(|call| text(&call.tool) + text(&call.args.to_string()) + PER_MESSAGE);
         text(&message.text) + calls.sum::<u64>() + PER_MESSAGE
     });
-    let offered = tools
-        .iter()
-        .map(|tool| text(&tool.description) + text(&tool.args_schema.to_string()) + text(&tool.name) + PER_MESSAGE);
+    let offered = tools.iter().map(|tool| offer::cost(tool, tokens));
     said.sum::<u64>() + offered.sum::<u64>() + schema.map_or(0, |schema| text(&schema.to_string()))
 }
 
@@ -120,10 +119,12 @@ impl Run {
     pub(super) fn messages(&self, index: usize, purpose: Purpose) -> Result<Vec<Message>, BodyNeeded> {
         let works_alone = self.works_alone(purpose.role());
         let mut system = format!("{}\n\n{COMMON}", rules(purpose, works_alone));
-        let has_list = self.equipment.as_ref().is_some_and(|e| e.book.includes_tool_list());
-        if purpose == Purpose::Work && has_list && !works_alone {
-            system.push_str("\n\n");
-            self.put_tools(&mut system);
+        if let Some(equipment) = self
+            .equipment
+            .as_ref()
+            .filter(|_| purpose == Purpose::Work && !works_alone)
+        {
+            put_tools(&mut system, equipment);
         }
         let book = self.agent(index).and_then(|agent| agent.book.as_deref());
         let (system, tail) = match book.filter(|_| matches!(purpose, Purpose::Decide | Purpose::Work)) {
@@ -549,21 +550,35 @@ impl Run {
 
     /// The tools in short, for whoever decides which is called first.
     fn put_tools(&self, text: &mut String) {
-        let Some(equipment) = &self.equipment else { return };
-        text.push_str("# Tools\n");
-        for tool in super::schema::tools_of_executor(equipment) {
-            let args = tool.args_schema["properties"].as_object();
-            let args: Vec<&str> = args.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-            line_of(
-                text,
-                &format!(
-                    "{}({}): {}",
-                    tool.name,
-                    args.join(", "),
-                    one_line(&tool.description, 200)
-                ),
-            );
+        if let Some(equipment) = &self.equipment {
+            list_tools(text, &Offered::of(equipment));
         }
+    }
+}
+
+/// What an executor is told of its tools besides their definitions.
+fn put_tools(system: &mut String, equipment: &Equipment) {
+    let offered = Offered::of(equipment);
+    if equipment.book.includes_tool_list() {
+        system.push_str("\n\n");
+        list_tools(system, &offered);
+    }
+    if !offered.left_out.is_empty() {
+        let _ = write!(
+            system,
+            "\n\nYour window has no room for these tools, and you cannot call them: {}.",
+            offered.left_out.join(", ")
+        );
+    }
+}
+
+fn list_tools(text: &mut String, offered: &Offered) {
+    text.push_str("# Tools\n");
+    for tool in &offered.tools {
+        let args = tool.args_schema["properties"].as_object();
+        let args: Vec<&str> = args.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+        let about = one_line(&tool.description, 200);
+        line_of(text, &format!("{}({}): {about}", tool.name, args.join(", ")));
     }
 }
 

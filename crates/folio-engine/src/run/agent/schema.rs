@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Equipment;
-use crate::talk::{Purpose, ToolOffer};
+use crate::talk::Purpose;
 
 /// The tool by which an executor says that it is done.
 pub(super) const FINISH: &str = "finish";
@@ -70,7 +69,8 @@ fn steps(description: &str) -> Value {
     json!({"type": "array", "description": description, "items": {}})
 }
 
-fn result() -> Value {
+/// The result of a task.
+pub(super) fn result() -> Value {
     json!({
         "type": "object",
         "required": ["notes"],
@@ -106,34 +106,4 @@ fn evidence() -> Value {
             }
         }
     })
-}
-
-/// Every tool that an executor is offered: those of the run, and its own.
-pub(super) fn tools_of_executor(equipment: &Equipment) -> Vec<ToolOffer> {
-    let mut tools = equipment.tools.clone();
-    tools.push(ToolOffer {
-        name: FINISH.to_owned(),
-        description: "Ends the task with its result. Call it alone, once, when the task is done or cannot be done."
-            .to_owned(),
-        args_schema: result(),
-        writes: false,
-    });
-    if equipment.has_person {
-        tools.push(ToolOffer {
-            name: ASK_PERSON.to_owned(),
-            description: "Asks a person and waits for the answer. Only for what cannot be found out otherwise."
-                .to_owned(),
-            args_schema: json!({
-                "type": "object",
-                "required": ["question"],
-                "properties": {
-                    "question": {"type": "string"},
-                    "options": {"type": "array", "items": {"type": "string"}},
-                    "default": {"type": "string", "description": "What holds if nobody answers."}
-                }
-            }),
-            writes: false,
-        });
-    }
-    tools
 }

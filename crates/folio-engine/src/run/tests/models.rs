@@ -7,7 +7,7 @@ use super::*;
 use crate::event::LeafTests;
 use crate::result::Finding;
 use crate::spend::Spend;
-use crate::talk::{Purpose, Reply, Stop, ToolOffer, Wanted};
+use crate::talk::{Need, Purpose, Reply, Stop, ToolOffer, Wanted};
 
 pub(super) fn said(text: &str) -> ModelAnswer {
     replied(Reply {
@@ -83,12 +83,13 @@ fn spec() -> ModelSpec {
     }
 }
 
-pub(super) fn equipment() -> Equipment {
+pub(in crate::run) fn equipment() -> Equipment {
     let offer = |name: &str, writes| ToolOffer {
         name: name.to_owned(),
         description: format!("{name}s"),
         args_schema: json!({"type": "object", "properties": {"text": {"type": "string"}}}),
         writes,
+        need: Need::default(),
     };
     Equipment {
         planner: spec(),

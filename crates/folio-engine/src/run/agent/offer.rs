@@ -1,0 +1,223 @@
+//! Which tools a model is told of, and how much: a small window has no place for every word about each (seed 003, goals 3 and 5).
+
+use folio_memory::tokens::Tokens;
+use serde_json::{Value, json};
+
+use super::schema::{self, ASK_PERSON, FINISH};
+use super::{Equipment, ModelSpec};
+use crate::talk::{Need, ToolOffer};
+
+/// Per cent of a window that definitions of tools have at most.
+const SHARE: u64 = 48;
+/// Characters of a description that was shortened to its first sentence.
+const SENTENCE_CHARS: usize = 120;
+
+/// The tools of an executor, as its model is told of them.
+#[derive(Debug)]
+pub(super) struct Offered {
+    /// Those that it is told of.
+    pub(super) tools: Vec<ToolOffer>,
+    /// Names of those for which there is no room.
+    pub(super) left_out: Vec<String>,
+}
+
+impl Offered {
+    /// What of `equipment` the model of an executor is told: everything if that costs at most 48 % of its window, or else the
+    /// first sentence of each description and no words about arguments, and what is still too much is left out, by its need.
+    pub(super) fn of(equipment: &Equipment) -> Self {
+        let ModelSpec { tokens, window, .. } = &equipment.executor;
+        let tokens = &**tokens;
+        let room = u64::from(*window) * SHARE / 100;
+        let mut tools = equipment.tools.clone();
+        tools.extend(own_tools(equipment));
+        let whole: u64 = tools.iter().map(|tool| cost(tool, tokens)).sum();
+        if whole <= room {
+            let left_out = Vec::new();
+            return Self { tools, left_out };
+        }
+        tools.iter_mut().for_each(shorten);
+        let costs: Vec<u64> = tools.iter().map(|tool| cost(tool, tokens)).collect();
+        let mut order: Vec<usize> = (0..tools.len()).collect();
+        order.sort_by_key(|at| (tools[*at].need, costs[*at], *at));
+        let mut left = room;
+        let mut stays = vec![false; tools.len()];
+        for at in order {
+            // Without those there would be nothing that it could do, or no end.
+            let is_there = tools[at].need == Need::Always || costs[at] <= left;
+            if is_there {
+                left = left.saturating_sub(costs[at]);
+            }
+            stays[at] = is_there;
+        }
+        let mut left_out = Vec::new();
+        let mut there = stays.into_iter();
+        tools.retain(|tool| {
+            let stays = there.next().unwrap_or(true);
+            left_out.extend((!stays).then(|| tool.name.clone()));
+            stays
+        });
+        Self { tools, left_out }
+    }
+}
+
+/// What a definition costs, a little more rather than less.
+pub(super) fn cost(tool: &ToolOffer, tokens: &dyn Tokens) -> u64 {
+    let text = |text: &str| u64::from(tokens.count(text));
+    text(&tool.description) + text(&tool.args_schema.to_string()) + text(&tool.name) + super::prompt::PER_MESSAGE
+}
+
+/// Leaves the first sentence of the description, and of the schema what a call is checked by.
+fn shorten(tool: &mut ToolOffer) {
+    let sentence = tool
+        .description
+        .split_once(". ")
+        .map_or(&*tool.description, |(first, _)| first);
+    let mut short: String = sentence.chars().take(SENTENCE_CHARS).collect();
+    if short.len() < sentence.len() {
+        short.push('…');
+    }
+    tool.description = short;
+    without_words(&mut tool.args_schema);
+}
+
+/// Takes out what only people and models read, and what the check of a call tells when it is wrong.
+fn without_words(schema: &mut Value) {
+    let Value::Object(fields) = schema else { return };
+    // In `properties` these would be names of arguments.
+    for word in [
+        "description",
+        "title",
+        "examples",
+        "default",
+        "$schema",
+        "minimum",
+        "additionalProperties",
+    ] {
+        fields.remove(word);
+    }
+    fields.retain(|word, value| word != "required" || *value != json!([]));
+    for (keyword, below) in fields {
+        match (keyword.as_str(), below) {
+            ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(named)) => {
+                named.values_mut().for_each(without_words);
+            }
+            ("enum" | "const" | "required", _) => {}
+            (_, Value::Array(many)) => many.iter_mut().for_each(without_words),
+            (_, one) => without_words(one),
+        }
+    }
+}
+
+/// The tools that only an executor has.
+fn own_tools(equipment: &Equipment) -> impl Iterator<Item = ToolOffer> {
+    let finish = ToolOffer {
+        name: FINISH.to_owned(),
+        description: "Ends the task with its result. Call it alone, once, when the task is done or cannot be done."
+            .to_owned(),
+        args_schema: schema::result(),
+        writes: false,
+        need: Need::Always,
+    };
+    let ask = ToolOffer {
+        name: ASK_PERSON.to_owned(),
+        description: "Asks a person and waits for the answer. Only for what cannot be found out otherwise.".to_owned(),
+        args_schema: json!({
+            "type": "object",
+            "required": ["question"],
+            "properties": {
+                "question": {"type": "string"},
+                "options": {"type": "array", "items": {"type": "string"}},
+                "default": {"type": "string", "description": "What holds if nobody answers."}
+            }
+        }),
+        writes: false,
+        need: Need::Often,
+    };
+    std::iter::once(finish).chain(equipment.has_person.then_some(ask))
+}
+
+#[cfg(test)]
+mod tests {
+    use folio_memory::tokens::Estimate;
+
+    use super::*;
+
+    fn tool(name: &str, need: Need, words: usize) -> ToolOffer {
+        ToolOffer {
+            name: name.to_owned(),
+            description: format!("Does {name}. {}", "And more about it. ".repeat(words)),
+            args_schema: json!({"type": "object", "required": ["description"], "properties": {
+                "description": {"type": "string", "description": "word ".repeat(words)},
+                "kind": {"type": "string", "enum": ["title", "default"], "title": "word ".repeat(words)},
+                "parts": {"type": "array", "items": {"anyOf": [{"type": "object", "description": "word ".repeat(words)}]}},
+            }}),
+            writes: false,
+            need,
+        }
+    }
+
+    fn equipment(window: u32, tools: Vec<ToolOffer>) -> Equipment {
+        let mut equipment = crate::run::tests::models::equipment();
+        equipment.executor.window = window;
+        equipment.tools = tools;
+        equipment
+    }
+
+    fn names(offered: &Offered) -> Vec<&str> {
+        offered.tools.iter().map(|tool| tool.name.as_str()).collect()
+    }
+
+    #[test]
+    fn a_large_window_has_every_word() {
+        let tools = vec![tool("a", Need::Seldom, 50), tool("b", Need::Always, 50)];
+        let offered = Offered::of(&equipment(128_000, tools.clone()));
+        assert_eq!(offered.tools[..2], tools);
+        assert_eq!(names(&offered), ["a", "b", FINISH]);
+        assert!(offered.left_out.is_empty());
+    }
+
+    #[test]
+    fn a_small_window_has_first_sentences_and_what_calls_are_checked_by() {
+        let tools = vec![tool("a", Need::Seldom, 200), tool("b", Need::Always, 200)];
+        let offered = Offered::of(&equipment(4_096, tools));
+        assert_eq!(names(&offered), ["a", "b", FINISH]);
+        assert_eq!(offered.tools[0].description, "Does a");
+        assert_eq!(
+            offered.tools[0].args_schema,
+            json!({"type": "object", "required": ["description"], "properties": {
+                "description": {"type": "string"},
+                "kind": {"type": "string", "enum": ["title", "default"]},
+                "parts": {"type": "array", "items": {"anyOf": [{"type": "object"}]}},
+            }})
+        );
+    }
+
+    #[test]
+    fn what_is_needed_least_is_left_out_and_never_what_always_is() {
+        let mut tools: Vec<ToolOffer> = (0..40)
+            .map(|n| tool(&format!("t{n}"), [Need::Seldom, Need::Often][n % 2], 10))
+            .collect();
+        tools.push(tool("must", Need::Always, 10));
+        for window in [200, 2_000, 4_096, 8_192] {
+            let offered = Offered::of(&equipment(window, tools.clone()));
+            let there = names(&offered);
+            assert!(there.contains(&"must") && there.contains(&FINISH), "{window}");
+            assert_eq!(there.len() + offered.left_out.len(), 42);
+            let is_often = |name: &str| name[1..].parse::<usize>().is_ok_and(|n| n % 2 == 1);
+            if offered.left_out.iter().any(|name| is_often(name)) {
+                assert!(
+                    there.iter().all(|name| is_often(name) || !name.starts_with('t')),
+                    "{window}"
+                );
+            }
+            let always: u64 = offered
+                .tools
+                .iter()
+                .filter(|tool| tool.need == Need::Always)
+                .map(|tool| cost(tool, &Estimate))
+                .sum();
+            let all: u64 = offered.tools.iter().map(|tool| cost(tool, &Estimate)).sum();
+            assert!(all <= (u64::from(window) * SHARE / 100).max(always), "{window}: {all}");
+        }
+    }
+}
