@@ -23,6 +23,7 @@ pub(super) mod models;
 mod models_limits;
 mod programs;
 mod properties;
+mod regressions;
 mod retry;
 mod steering;
 

@@ -1,10 +1,10 @@
 //! Links of the documents lead somewhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use regex::Regex;
 
-use super::repository::{TextFile, markdown_files, none, root};
+use super::repository::{TextFile, markdown_files, none, read, root, rust_files};
 
 /// The lines of a document that are not in a block of code.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -79,4 +79,27 @@ fn every_link_leads_to_a_file_and_a_heading_that_are_there() {
         }
     }
     none(&broken);
+}
+
+#[test]
+fn every_test_that_the_list_of_regressions_names_is_there() {
+    let function = Regex::new(r"fn ([a-z0-9_]+)\(").expect("the expression is a constant");
+    let sources = rust_files();
+    let known: BTreeSet<&str> = sources
+        .iter()
+        .flat_map(|file| function.captures_iter(&file.text))
+        .filter_map(|found| found.get(1).map(|name| name.as_str()))
+        .collect();
+    let name = Regex::new(r"`([a-z0-9_]+)`").expect("the expression is a constant");
+    let list = read("docs/regressions.md");
+    let rows: Vec<&str> = list.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    assert!(rows.len() >= 33, "{} cases", rows.len());
+    let mut missing = Vec::new();
+    for row in rows {
+        let tests = row.split('|').nth(3).unwrap_or_default();
+        let named: Vec<String> = name.captures_iter(tests).map(|found| found[1].to_owned()).collect();
+        let are_there = !named.is_empty() && named.iter().all(|test| known.contains(test.as_str()));
+        missing.extend((!are_there).then(|| row.to_owned()));
+    }
+    none(&missing);
 }

@@ -143,7 +143,7 @@ impl Run {
                 let reason = match failure.kind {
                     Kind::Unauthorised => StopReason::Auth,
                     Kind::Refused => StopReason::Refused,
-                    Kind::TooLong => StopReason::BudgetTokens,
+                    Kind::TooLong => StopReason::WindowFull,
                     Kind::Invalid => StopReason::InvalidInput,
                     Kind::Denied => StopReason::PolicyDenied,
                     Kind::Unknown => StopReason::OutcomeUnknown,

@@ -3,6 +3,7 @@
 //! The same run gives the same bytes, whatever the order in which things ended: results stand in plan order. What changes
 //! from call to call stands last, so that providers find the beginning in their caches.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use folio_memory::canonical::canonical;
@@ -393,8 +394,25 @@ impl Run {
         self.digests(&members, sizes)
     }
 
+    /// `nodes` with the members of groups in place of the groups, each once. A group has no notes of its own to tell.
+    fn without_groups(&self, nodes: &[usize]) -> Vec<usize> {
+        let mut tasks = Vec::with_capacity(nodes.len());
+        let mut seen = HashSet::with_capacity(nodes.len());
+        let mut rest: Vec<usize> = nodes.iter().rev().copied().collect();
+        while let Some(node) = rest.pop() {
+            let is_group = matches!(self.nodes[node].kind, NodeKind::Parallel | NodeKind::Sequence);
+            if is_group && !self.nodes[node].children.is_empty() {
+                rest.extend(self.nodes[node].children.iter().rev());
+            } else if seen.insert(node) {
+                tasks.push(node);
+            }
+        }
+        tasks
+    }
+
     /// A digest of each result: status, notes, the beginning of its output, its id.
     fn digests(&self, nodes: &[usize], sizes: Sizes) -> Result<Vec<String>, BodyNeeded> {
+        let nodes = self.without_groups(nodes);
         let mut lines = Vec::with_capacity(nodes.len());
         let mut left = sizes.digests;
         for (position, index) in nodes.iter().enumerate() {

@@ -1,0 +1,370 @@
+//! What has gone wrong in other engines: one case each, beside those that the tests of a rule hold already (`docs/regressions.md` names all).
+
+use super::models::*;
+use super::*;
+use crate::spend::Dimension;
+use crate::talk::Purpose;
+
+/// The reads of all calls for `purpose`.
+fn reads(sim: &Sim, purpose: Purpose) -> Vec<String> {
+    (0..sim.asks.len())
+        .filter(|nth| sim.asks[*nth].purpose == purpose)
+        .map(|nth| read_by(sim, nth))
+        .collect()
+}
+
+/// A task in two steps at the same time behind another, of which `second` does the second one.
+fn pair(ask: &AskAction, second: impl Fn() -> ModelAnswer) -> ModelAnswer {
+    match (ask.purpose, task_named(ask).as_str()) {
+        (Purpose::Decide, "mend the clock") => plan_of(json!([
+            {"id": "open", "title": "open the case", "criteria": ["it is open"]},
+            [
+                {"id": "left", "title": "mend the left hand", "criteria": ["it turns"], "satisfies": ["c1"]},
+                {"id": "right", "title": "mend the right hand", "criteria": ["it turns"]}
+            ]
+        ])),
+        (_, "mend the right hand") => second(),
+        (Purpose::Decide, _) => execute(
+            "finish",
+            json!({"notes": "it turns", "criteria": [{"id": "c1", "met": true}]}),
+        ),
+        (Purpose::HandBack | Purpose::Aggregate, _) => said("{\"notes\": \"see the steps\"}"),
+        (Purpose::Judge, _) => judged("unmet"),
+        (Purpose::Replan, _) => said("{\"root_cause\": \"rust\", \"changes\": \"none\", \"give_up\": true}"),
+        (purpose, task) => panic!("{purpose:?} of {task}"),
+    }
+}
+
+#[test]
+fn who_puts_results_together_is_told_what_failed_and_why() {
+    let broken = || execute("finish", json!({"status": "failed", "notes": "a tooth is broken"}));
+    let sim = goal("mend the clock", &json!({"criteria": ["it ticks"]}), move |ask| {
+        pair(ask, broken)
+    })
+    .driven_on();
+    let told = reads(&sim, Purpose::Aggregate);
+    assert_eq!(told.len(), 1, "results come together once");
+    assert!(
+        told[0].contains("right (failed") && told[0].contains("a tooth is broken"),
+        "{}",
+        told[0]
+    );
+    assert_ne!(root(&sim).status, Outcome::Ok);
+}
+
+#[test]
+fn an_answer_that_speaks_of_an_error_is_an_answer() {
+    let sim =
+        Sim::new("- {id: look, do: {tool: echo, args: {text: 'error: failed to fail, exception none'}}}").driven_on();
+    assert_eq!(sim.status("look"), Outcome::Ok);
+    let sim = goal("look at the log", &json!({}), |_| {
+        execute(
+            "finish",
+            json!({"notes": "Error: the log says \"failed\" twice", "output": {"error": "E42"}}),
+        )
+    })
+    .driven_on();
+    assert_eq!(root(&sim).status, Outcome::Ok);
+}
+
+#[test]
+fn a_need_that_names_no_step_is_told_to_the_model_that_wrote_it() {
+    let sim = goal("mend the clock", &json!({}), |ask| match ask.call {
+        1 => plan_of(json!([
+            {"id": "oil", "title": "oil its wheels", "criteria": ["it ticks"], "needs": ["nowhere"]},
+            {"id": "look", "title": "look at it", "criteria": ["it was seen"]}
+        ])),
+        _ => execute("finish", json!({"notes": "done"})),
+    })
+    .driven_on();
+    let told = format!("{:?}", sim.asks[1].messages);
+    assert!(told.contains("nowhere"), "{told}");
+    assert!(sim.run.node_at("oil").is_none(), "no step of it was begun");
+}
+
+#[test]
+fn a_step_serves_criteria_of_its_own_task_at_every_level() {
+    let sim = goal("survey the house", &house(), |ask| {
+        match (ask.purpose, task_named(ask).as_str(), ask.call) {
+            // The goal has c1 only, and so has each task below: c2 is of nobody.
+            (Purpose::Decide, "check roof tiles", 1) => plan_of(json!([
+                {"id": "north", "title": "north side", "criteria": ["seen"], "satisfies": ["c2"]},
+                {"id": "south", "title": "south side", "criteria": ["seen"], "satisfies": ["c1"]}
+            ])),
+            _ => nested(ask),
+        }
+    })
+    .driven_on();
+    let again = sim
+        .asks
+        .iter()
+        .find(|ask| task_named(ask) == "check roof tiles" && ask.call == 2)
+        .expect("it is asked again");
+    assert!(format!("{:?}", again.messages).contains("c2"), "it is told which");
+    for (_, event) in &sim.journal {
+        let Event::Planned { node, steps, .. } = event else {
+            continue;
+        };
+        let known = match sim.run.node(*node).expect("a node").path {
+            "" | "group-2/roof" => ["c1"],
+            other => panic!("{other} has a plan"),
+        };
+        for name in serde_json::to_value(steps)
+            .expect("JSON")
+            .to_string()
+            .split("\"satisfies\":[")
+            .skip(1)
+        {
+            let named = name.split(']').next().unwrap_or_default().replace('"', "");
+            assert!(named.is_empty() || known.contains(&&*named), "{named}");
+        }
+    }
+}
+
+#[test]
+fn a_task_that_never_comes_to_an_end_is_ended_and_whoever_gave_it_is_told() {
+    let sim = goal("mend the clock", &json!({"criteria": ["it ticks"]}), |ask| {
+        match ask.purpose {
+            Purpose::Decide if task_named(ask) == "mend the right hand" => execute("write", json!({"text": "0"})),
+            Purpose::Work => wants(&[("write", json!({"text": ask.call.to_string()}))]),
+            _ => pair(ask, || said("{\"notes\": \"still at it\"}")),
+        }
+    })
+    .driven_on();
+    let child = sim
+        .run
+        .node_at("group-2/right")
+        .expect("a node")
+        .result
+        .expect("a result");
+    assert_eq!(
+        (child.status, child.stop_reason),
+        (Outcome::Partial, Some(StopReason::TurnCap))
+    );
+    let told = reads(&sim, Purpose::Aggregate).concat();
+    assert!(told.contains("right (partial, turn_cap)"), "{told}");
+    assert_ne!(root(&sim).status, Outcome::Ok, "what did not end did not go well");
+}
+
+#[test]
+fn of_two_that_ask_at_once_for_what_is_left_one_is_refused() {
+    for seed in 0..20 {
+        // Of seven, one is kept for the end; the plan and its first step cost one each, and each hand wants three.
+        let mut sim = goal(
+            "mend the clock",
+            &json!({"criteria": ["it ticks"], "budget": {"model_calls": 7}}),
+            |ask| match ask.purpose {
+                Purpose::Decide if task_named(ask).contains("hand") => {
+                    execute("write", json!({"text": task_named(ask)}))
+                }
+                Purpose::Work if ask.call < 3 => {
+                    wants(&[("write", json!({"text": format!("{} {}", task_named(ask), ask.call)}))])
+                }
+                Purpose::Work => finish("it turns"),
+                _ => pair(ask, || said("{\"notes\": \"not done\"}")),
+            },
+        );
+        sim.seed = seed;
+        let sim = sim.driven_on();
+        let mut run = Run::new(sim.run.id(), Arc::new(Templates::new()));
+        for (at, event) in &sim.journal {
+            run.apply(*at, event).expect("it was applied before");
+            let purse = run.purse().expect("a purse");
+            let free = purse.free(Dimension::ModelCalls).expect("a limit");
+            assert_eq!(
+                purse.spent.model_calls + purse.reserved.model_calls + free,
+                7,
+                "{seed}, {}",
+                event.name()
+            );
+        }
+        let over = |path: &str| {
+            sim.run
+                .node_at(path)
+                .expect("a node")
+                .result
+                .expect("a result")
+                .stop_reason
+        };
+        let stopped = [over("group-2/left"), over("group-2/right")];
+        assert!(
+            stopped.contains(&Some(StopReason::BudgetModelCalls)),
+            "{seed}: {stopped:?}"
+        );
+        assert_eq!(
+            sim.run.purse().expect("a purse").spent.model_calls,
+            sim.asks.len() as u64
+        );
+    }
+}
+
+#[test]
+fn what_was_spent_before_a_crash_stays_spent() {
+    let whole = goal("survey the house", &house(), nested).driven_on();
+    let mut run = Run::new(whole.run.id(), Arc::new(Templates::new()));
+    for (cut, (at, event)) in whole.journal.iter().enumerate() {
+        run.apply(*at, event).expect("it was applied before");
+        let resumed = Sim::resumed_with(&whole.journal[..=cut], equipment(), Arc::new(nested));
+        let (before, after) = (
+            run.purse().expect("a purse").spent,
+            resumed.run.purse().expect("a purse").spent,
+        );
+        // A call that was under way counts as well: nobody knows that it did not happen.
+        assert!(
+            after.tokens() >= before.tokens() && after.model_calls >= before.model_calls,
+            "{cut}"
+        );
+        let end = resumed.driven_on();
+        let spent = end.run.purse().expect("a purse").spent;
+        assert!(
+            spent.model_calls >= whole.run.purse().expect("a purse").spent.model_calls,
+            "{cut}"
+        );
+    }
+}
+
+#[test]
+fn plans_are_counted_over_crashes() {
+    let model = |ask: &AskAction| {
+        match ask.purpose {
+        Purpose::Replan => said(
+            &json!({"root_cause": "x", "changes": "y", "steps": [
+                {"id": format!("a{}", ask.call), "title": format!("hit it {} times", ask.call), "criteria": ["it ticks"], "satisfies": ["c1"]},
+                {"id": format!("b{}", ask.call), "title": format!("wait {} hours", ask.call), "criteria": ["it ticks"]}
+            ]})
+            .to_string(),
+        ),
+        _ => pair(ask, || execute("finish", json!({"status": "failed", "notes": "no"}))),
+    }
+    };
+    let plans = |sim: &Sim| {
+        let is_plan = |(_, event): &&(Timestamp, Event)| matches!(event, Event::Planned { .. });
+        sim.journal.iter().filter(is_plan).count()
+    };
+    let whole = goal("mend the clock", &json!({"criteria": ["it ticks"]}), model).driven_on();
+    assert!(plans(&whole) > 1, "it is planned again");
+    for cut in 1..=whole.journal.len() {
+        let sim = Sim::resumed_with(&whole.journal[..cut], equipment(), Arc::new(model)).driven_on();
+        assert_eq!(plans(&sim), plans(&whole), "{cut}");
+        assert_eq!(root(&sim).stop_reason, root(&whole).stop_reason, "{cut}");
+    }
+}
+
+#[test]
+fn two_failures_at_once_make_one_other_plan() {
+    for seed in 0..20 {
+        let mut sim = goal("mend the clock", &json!({"criteria": ["it ticks"]}), |ask| {
+            match ask.purpose {
+                Purpose::Decide if task_named(ask).contains("hand") => {
+                    execute("finish", json!({"status": "failed", "notes": "rust"}))
+                }
+                _ => pair(ask, || said("{\"notes\": \"no\"}")),
+            }
+        });
+        sim.seed = seed;
+        let sim = sim.driven_on();
+        assert_eq!(reads(&sim, Purpose::Replan).len(), 1, "{seed}");
+        assert!(sim.run.result().is_some());
+    }
+}
+
+#[test]
+fn results_come_together_once_whatever_happens_between() {
+    let whole = goal("survey the house", &house(), nested).driven_on();
+    let together = |sim: &Sim| {
+        let (mut asked, mut of) = (BTreeMap::new(), BTreeMap::<NodeId, usize>::new());
+        for (_, event) in &sim.journal {
+            match event {
+                Event::Asked {
+                    node, call, purpose, ..
+                } => drop(asked.insert((*node, *call), *purpose)),
+                Event::Replied { node, call, .. } if asked[&(*node, *call)] == Purpose::Aggregate => {
+                    *of.entry(*node).or_default() += 1;
+                }
+                _ => {}
+            }
+        }
+        of
+    };
+    let expected = together(&whole);
+    assert_eq!(expected.len(), 2);
+    assert!(expected.values().all(|times| *times == 1));
+    for cut in 1..=whole.journal.len() {
+        let sim = Sim::resumed_with(&whole.journal[..cut], equipment(), Arc::new(nested)).driven_on();
+        assert_eq!(together(&sim), expected, "{cut}");
+    }
+}
+
+#[test]
+fn groups_in_groups_deeper_than_what_may_be_at_work_come_to_an_end() {
+    let mut steps = json!({"id": "leaf", "do": {"tool": "echo", "args": {}}});
+    for depth in 0..6 {
+        steps = json!({"id": format!("d{depth}"), "plan": {"steps": [
+            {"parallel": [steps, {"id": format!("beside{depth}"), "do": {"tool": "echo", "args": {}}}]}
+        ]}});
+    }
+    let plan = json!({"version": 1, "title": "deep", "goal": "deep", "steps": [steps]}).to_string();
+    for concurrency in 1..=3 {
+        let mut sim = Sim::new(&plan);
+        sim.concurrency = concurrency;
+        let sim = sim.driven_on();
+        assert_eq!((sim.status(""), sim.calls.len()), (Outcome::Ok, 7), "{concurrency}");
+    }
+}
+
+#[test]
+fn a_request_that_is_too_long_for_its_model_is_not_sent_for_ever() {
+    let sim = goal("say hello", &json!({}), |_| {
+        ModelAnswer::Failed(ModelFailure {
+            kind: ModelFailureKind::TooLong,
+            message: "413: the request has 300,000 tokens".to_owned(),
+            retry_after: None,
+        })
+    })
+    .driven_on();
+    assert!(sim.asks.len() <= 2, "{}", sim.asks.len());
+    assert_eq!(root(&sim).stop_reason, Some(StopReason::WindowFull));
+}
+
+#[test]
+fn what_waits_for_its_turn_ends_when_the_run_is_stopped() {
+    let steps: Vec<Value> = (0..12)
+        .map(|n| json!({"id": format!("s{n}"), "do": {"tool": "echo", "args": {}}}))
+        .collect();
+    let plan = json!({"version": 1, "title": "many", "goal": "many", "steps": [{"parallel": steps}]}).to_string();
+    let mut sim = Sim::new(&plan);
+    sim.concurrency = 2;
+    sim.derive();
+    sim.record(Event::CancelRequested {
+        node: None,
+        by: "ada".to_owned(),
+    });
+    let sim = sim.driven_on();
+    assert_eq!(sim.calls.len(), 2, "nothing new begins");
+    let ended = sim.run.tree().iter().filter(|node| node.result.is_some()).count();
+    assert_eq!(ended, sim.run.tree().len(), "and nothing is left behind");
+}
+
+#[test]
+fn a_task_of_a_task_asks_as_its_parent_has_to() {
+    let model = |ask: &AskAction| match (ask.purpose, task_named(ask).as_str()) {
+        (Purpose::Decide, "north side") => execute("write", json!({"text": "x"})),
+        _ => nested(ask),
+    };
+    let mut sim = goal("survey the house", &house(), model);
+    sim.run
+        .ask_first(Some(Arc::new(|tool: &str, _: &Value| tool == "write")));
+    sim.derive();
+    while sim.end_one() {
+        sim.derive();
+    }
+    let waiting = sim.run.waiting();
+    assert_eq!(waiting.len(), 1, "a call three levels down waits for a yes");
+    assert!(
+        sim.calls
+            .iter()
+            .all(|(path, _)| !path.starts_with("group-2/roof/north")),
+        "{:?}",
+        sim.calls
+    );
+}
