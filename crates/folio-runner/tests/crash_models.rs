@@ -198,7 +198,13 @@ fn scenarios() -> Vec<Scenario> {
         ),
         Scenario {
             window: LETTERS_WINDOW,
-            ..of("put away", "sort the letters", json!({}), || letters(30), Outside::Nothing)
+            ..of(
+                "put away",
+                "sort the letters",
+                json!({}),
+                || letters(30),
+                Outside::Nothing,
+            )
         },
     ]
 }

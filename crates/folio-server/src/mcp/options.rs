@@ -19,11 +19,13 @@ pub enum ToolSet {
     Observe,
     /// Runs: start one from a plan, and see where one stands.
     Run,
+    /// Memory as a whole: archive, restore, forget.
+    Admin,
 }
 
 impl ToolSet {
     /// Every set that there is.
-    pub const ALL: [Self; 3] = [Self::Memory, Self::Observe, Self::Run];
+    pub const ALL: [Self; 4] = [Self::Memory, Self::Observe, Self::Run, Self::Admin];
 
     /// The name as it is written.
     #[must_use]
@@ -32,6 +34,7 @@ impl ToolSet {
             Self::Memory => "memory",
             Self::Observe => "observe",
             Self::Run => "run",
+            Self::Admin => "admin",
         }
     }
 }

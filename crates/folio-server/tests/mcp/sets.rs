@@ -17,7 +17,7 @@ fn a_set_that_is_not_there_is_refused_by_name_with_what_there_is() {
     assert_eq!("observe".parse(), Ok(ToolSet::Observe));
     let refused = "plan".parse::<ToolSet>().unwrap_err();
     assert!(
-        refused.contains("\"plan\"") && refused.contains("memory, observe, run"),
+        refused.contains("\"plan\"") && refused.contains("memory, observe, run, admin"),
         "{refused}"
     );
 }
@@ -174,5 +174,53 @@ async fn memory_is_searched_and_read() {
     assert_eq!(code, "arguments_invalid");
     let (_, code) = pair.refused("memory_context", json!({"budget": 1_000_000})).await;
     assert_eq!(code, "arguments_invalid");
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn people_archive_restore_and_forget_and_others_are_refused_m7_7() {
+    let mut options = with(&[ToolSet::Observe, ToolSet::Admin]);
+    options.role = folio::Role::Human;
+    let pair = Pair::new(Era::Requests, options).await;
+    for content in ["Ada lives in the old mill", "The tests need a database"] {
+        pair.call("observe_add", json!({"content": content})).await;
+    }
+    let (text, _) = pair
+        .call("admin_archive", json!({"ids": ["e1", "e2"], "reason": "settled"}))
+        .await;
+    assert_eq!(text.matches("/archived]").count(), 2, "{text}");
+    let (text, restored) = pair.call("admin_restore", json!({"ids": ["e2", "e99"]})).await;
+    assert!(
+        text.contains("e2 [observation/active]") && text.contains("not restored: "),
+        "{text}"
+    );
+    assert_eq!(restored["items"][0]["status"], "active");
+    let (_, code) = pair.refused("admin_forget", json!({"ids": ["e1"]})).await;
+    assert_eq!(code, "arguments_invalid");
+    let (text, forgotten) = pair
+        .call("admin_forget", json!({"ids": ["e1"], "reason": "she asked for it"}))
+        .await;
+    assert!(!text.contains("mill"), "{text}");
+    assert_eq!(forgotten["residue"]["found"], json!([]));
+    let (text, _) = pair
+        .call("observe_list", json!({"text": "mill", "status": "archived"}))
+        .await;
+    assert_eq!(text, "nothing matches");
+    for ids in [json!([]), json!(["x1"]), json!(vec!["e1"; 21])] {
+        let (_, code) = pair.refused("admin_archive", json!({ "ids": ids })).await;
+        assert_eq!(code, "arguments_invalid");
+    }
+    pair.end().await;
+
+    let pair = Pair::new(Era::Requests, with(&[ToolSet::Observe, ToolSet::Admin])).await;
+    pair.call("observe_add", json!({"content": "The tests need a database"}))
+        .await;
+    for (tool, arguments) in [
+        ("admin_restore", json!({"ids": ["e1"]})),
+        ("admin_forget", json!({"ids": ["e1"], "reason": "tidy"})),
+    ] {
+        let (_, code) = pair.refused(tool, arguments).await;
+        assert_eq!(code, "role_denied", "{tool}");
+    }
     pair.end().await;
 }

@@ -1,5 +1,6 @@
 //! What a model can call: one file for each set of tools.
 
+mod admin;
 mod list;
 mod memory;
 mod observe;
@@ -39,6 +40,7 @@ pub(super) fn offered(options: &McpOptions) -> Vec<Tool> {
                 ToolSet::Memory => memory::tools(options),
                 ToolSet::Observe => observe::tools(),
                 ToolSet::Run => run::tools(options),
+                ToolSet::Admin => admin::tools(),
             });
         }
     }
@@ -51,6 +53,7 @@ pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
         Some("memory") => memory::call(call).await,
         Some("observe") => observe::call(call).await,
         Some("run") => run::call(call).await,
+        Some("admin") => admin::call(call).await,
         _ => scratch::call(call).await,
     }
 }
@@ -74,9 +77,11 @@ enum Does {
     Add,
     /// It changes something, and changes nothing more when it is called again.
     Settle,
+    /// It takes away what cannot be brought back.
+    Erase,
 }
 
-/// A tool as hosts are told of it: nothing that is there is lost by any of them, and none reaches beyond memory.
+/// A tool as hosts are told of it: none reaches beyond memory.
 fn tool(name: &'static str, description: &'static str, schema: Value, does: Does) -> Tool {
     let Value::Object(schema) = schema else {
         return Tool::default();
@@ -86,6 +91,7 @@ fn tool(name: &'static str, description: &'static str, schema: Value, does: Does
         Does::Read => hints.read_only(true),
         Does::Add => hints.destructive(false),
         Does::Settle => hints.destructive(false).idempotent(true),
+        Does::Erase => hints.destructive(true).idempotent(true),
     };
     Tool::new(name, description, Arc::new(schema)).with_annotations(hints)
 }

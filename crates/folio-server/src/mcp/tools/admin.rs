@@ -1,0 +1,145 @@
+//! What is done to memory as a whole, by those who may (M7.7): putting away, taking out again, forgetting.
+
+use folio::WorkspaceError;
+use folio::memory::Entry;
+use folio::memory::id::EntryRef;
+use folio::memory::view::candidate;
+use folio::store::workspace::{ForgetFilter, Guard};
+use rmcp::model::Tool;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Call, Does, read, tool, wrong};
+use crate::http::problem::Problem;
+use crate::mcp::answer::Answer;
+
+/// Entries that one call names at most.
+const ENTRIES_MAX: usize = 20;
+
+pub(super) fn tools() -> Vec<Tool> {
+    let ids = || json!({"type": "array", "items": {"type": "string", "description": "e42"}, "minItems": 1, "maxItems": ENTRIES_MAX});
+    let with_reason = |required: &[&str]| {
+        json!({
+            "type": "object",
+            "properties": {"ids": ids(), "reason": {"type": "string"}},
+            "required": required,
+        })
+    };
+    let restore = json!({"type": "object", "properties": {"ids": ids()}, "required": ["ids"]});
+    vec![
+        tool(
+            "admin_archive",
+            "Put entries away: they are found only by who asks for the archive.",
+            with_reason(&["ids"]),
+            Does::Settle,
+        ),
+        tool(
+            "admin_restore",
+            "Take entries out of the archive.",
+            restore,
+            Does::Settle,
+        ),
+        tool(
+            "admin_forget",
+            "Take the content of entries out of everything, for good, if the user wants it.",
+            with_reason(&["ids", "reason"]),
+            Does::Erase,
+        ),
+    ]
+}
+
+pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
+    match call.name {
+        "admin_archive" => archive(call).await,
+        "admin_restore" => restore(call).await,
+        _ => forget(call).await,
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    ids: Vec<String>,
+    reason: Option<String>,
+}
+
+impl Asked {
+    fn of(arguments: &Value) -> Result<(Vec<EntryRef>, Option<String>), Problem> {
+        let asked: Self = read(arguments)?;
+        if asked.ids.is_empty() || asked.ids.len() > ENTRIES_MAX {
+            return Err(wrong(
+                "ids",
+                format!("names {} entries, not 1 to {ENTRIES_MAX}", asked.ids.len()),
+            )
+            .into());
+        }
+        let parse = |id: &String| {
+            id.trim()
+                .parse()
+                .map_err(|_| wrong("ids", format!("{id:?} is no handle of an entry, such as e42")))
+        };
+        let ids = asked.ids.iter().map(parse).collect::<Result<_, _>>()?;
+        Ok((ids, asked.reason.filter(|reason| !reason.trim().is_empty())))
+    }
+}
+
+async fn archive(call: Call<'_>) -> Result<Answer, Problem> {
+    let (ids, reason) = Asked::of(&call.arguments)?;
+    let caller = &call.caller;
+    let mut done = Vec::with_capacity(ids.len());
+    for id in ids {
+        let archived = caller.workspace.archive(&caller.actor, id, reason.clone()).await;
+        done.push(archived.map(|written| written.entry));
+    }
+    told(done, "archived")
+}
+
+async fn restore(call: Call<'_>) -> Result<Answer, Problem> {
+    let (ids, _) = Asked::of(&call.arguments)?;
+    let caller = &call.caller;
+    let mut done = Vec::with_capacity(ids.len());
+    for id in ids {
+        let restored = caller.workspace.restore(&caller.actor, id, Guard::default()).await;
+        done.push(restored.map(|written| written.entry));
+    }
+    told(done, "restored")
+}
+
+async fn forget(call: Call<'_>) -> Result<Answer, Problem> {
+    let (entries, reason) = Asked::of(&call.arguments)?;
+    let reason = reason.ok_or_else(|| wrong("reason", "says nothing: why is it to be forgotten?"))?;
+    let caller = &call.caller;
+    let filter = ForgetFilter {
+        entries,
+        ..ForgetFilter::default()
+    };
+    let forgotten = caller.workspace.forget(&caller.actor, &filter, &reason).await?;
+    let mut answer = told(forgotten.entries.into_iter().map(Ok).collect(), "forgotten")?;
+    let residue = &forgotten.residue;
+    for left in residue.found.iter().chain(&residue.backups) {
+        answer.text.push_str(&format!("\nstill in {left}"));
+    }
+    if let Value::Object(fields) = &mut answer.structured {
+        fields.insert("residue".to_owned(), json!(residue));
+    }
+    Ok(answer)
+}
+
+/// What became of each. If the first could not be done, that is the answer; later ones are told beside what was done.
+fn told(done: Vec<Result<Entry, WorkspaceError>>, what: &str) -> Result<Answer, Problem> {
+    let (mut lines, mut items) = (Vec::new(), Vec::new());
+    for (at, one) in done.into_iter().enumerate() {
+        match one {
+            Ok(entry) => {
+                lines.push(candidate(&entry).lengths[1].clone());
+                items.push(json!({"handle": entry.handle.to_string(), "status": entry.fields.status, "version": entry.version}));
+            }
+            Err(error) if at == 0 => return Err(error.into()),
+            Err(error) => {
+                lines.push(format!("not {what}: {error}"));
+                items.push(json!({"error": error.to_string()}));
+            }
+        }
+    }
+    Ok(Answer::new(lines.join("\n"), json!({ "items": items })))
+}
