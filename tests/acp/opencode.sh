@@ -13,7 +13,9 @@ aimock=$(cd "$3" && pwd)/node_modules/@copilotkit/aimock/dist/cli.js
 
 folder=$(mktemp -d) || exit 1
 export HOME=$folder/home OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_MODELS_FETCH=1 OPENCODE_DISABLE_DEFAULT_PLUGINS=1
-mkdir -p "$HOME/.config/opencode" "$folder/work"
+# A store and settings of its own, wherever whoever calls this keeps theirs.
+export XDG_CONFIG_HOME=$HOME/.config XDG_DATA_HOME=$HOME/.local/share
+mkdir -p "$XDG_CONFIG_HOME/opencode" "$folder/work"
 model=
 trap '[ -n "$model" ] && kill "$model" 2>/dev/null; rm -rf "$folder"' EXIT
 cd "$folder/work" || exit 1
@@ -49,7 +51,7 @@ for _ in $(seq 100); do
     sleep 0.1
 done
 
-cat >"$HOME/.config/opencode/opencode.json" <<END
+cat >"$XDG_CONFIG_HOME/opencode/opencode.json" <<END
 {"\$schema": "https://opencode.ai/config.json", "model": "fake/m", "small_model": "fake/m", "share": "disabled", "autoupdate": false,
  "provider": {"fake": {"npm": "@ai-sdk/openai-compatible", "name": "fake", "options": {"baseURL": "$url/v1", "apiKey": "none"},
                        "models": {"m": {"name": "m", "limit": {"context": 128000, "output": 4096}}}}}}
