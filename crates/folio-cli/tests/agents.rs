@@ -4,11 +4,9 @@
 
 mod support;
 
-use std::time::Duration;
-
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use support::Folio;
+use support::{Folio, is_gone, line_of};
 
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -43,28 +41,6 @@ fn answering(answer: &Value) -> String {
 
 /// A script that begins and does not end.
 const HANGING: &str = "cat > task\necho begun >> begun\nsleep 1000 &\necho $! > child\necho $$ > pid\nwait\n";
-
-/// What a file holds, as soon as there is a whole line in it.
-fn line_of(folio: &Folio, file: &str) -> String {
-    for _ in 0..2_000 {
-        match std::fs::read_to_string(folio.path().join(file)) {
-            Ok(text) if text.ends_with('\n') => return text.trim().to_owned(),
-            _ => std::thread::park_timeout(Duration::from_millis(5)),
-        }
-    }
-    panic!("{file} was not written");
-}
-
-/// Waits until there is no process `pid` any more.
-fn is_gone(pid: &str) {
-    for _ in 0..2_000 {
-        match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
-            Ok(text) if !text.contains(") Z ") => std::thread::park_timeout(Duration::from_millis(5)),
-            _ => return,
-        }
-    }
-    panic!("process {pid} is still there");
-}
 
 #[test]
 fn a_program_does_a_goal_in_the_folder_of_the_run() {

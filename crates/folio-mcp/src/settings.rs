@@ -24,7 +24,7 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub type McpSection = BTreeMap<String, McpSettings>;
 
 /// One server. It has either a `command` or a `url`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct McpSettings {
     /// The program that is the server, and its arguments, taken as they are. Empty for a server that is reached by HTTP.
@@ -67,7 +67,7 @@ impl McpSettings {
     pub fn of_command(command: Vec<String>) -> Self {
         Self {
             command,
-            ..Self::nothing()
+            ..Self::default()
         }
     }
 
@@ -76,25 +76,7 @@ impl McpSettings {
     pub fn of_url(url: impl Into<String>) -> Self {
         Self {
             url: Some(url.into()),
-            ..Self::nothing()
-        }
-    }
-
-    fn nothing() -> Self {
-        Self {
-            command: Vec::new(),
-            environment: Vec::new(),
-            folder: None,
-            url: None,
-            headers: BTreeMap::new(),
-            token: None,
-            token_file: None,
-            tools: None,
-            effects: BTreeMap::new(),
-            allow: Vec::new(),
-            time_s: None,
-            start_s: None,
-            answer_bytes: None,
+            ..Self::default()
         }
     }
 

@@ -9,7 +9,7 @@ use folio_engine::run::{
 use folio_engine::spend::Spend;
 use folio_engine::talk::{self, ModelRole, Need, Stop, ToolOffer};
 use folio_memory::policy::ScratchbookPolicy;
-use folio_memory::scratchbook::tools::definitions;
+use folio_memory::scratchbook::tools::{Definition, definitions};
 use folio_memory::tokens::for_model;
 use folio_model::{
     Message, Model, ModelError, ModelErrorKind, Place, Reply, Request, Role, Speaker, StopCause, ToolCall,
@@ -134,10 +134,11 @@ impl RunnerModels {
     ) -> Equipment {
         // Without scratchbooks there are no tools for them (seed 003, A4).
         let is_there = |name: &str| book.enabled || !name.starts_with("scratch_");
+        let short = definitions();
         let offers = registry
             .specs()
             .filter(|spec| is_there(&spec.name) && may_call(spec))
-            .map(offer_of);
+            .map(|spec| offer_of(spec, &short));
         Equipment {
             planner: self.planner.spec(),
             executor: self.executor.spec(),
@@ -153,11 +154,10 @@ impl RunnerModels {
     }
 }
 
-/// A tool as a model is told of it. Of the scratchbook's, it is told as little as any agent is: people read more (7.8).
-fn offer_of(spec: &ToolSpec) -> ToolOffer {
-    let short = definitions().into_iter().find(|short| short.name == spec.name);
-    let (description, args_schema) = match short {
-        Some(short) => (short.description.to_owned(), short.schema),
+/// A tool as a model is told of it. Of the scratchbook's, whose definitions are `short`, it is told as little as any agent is: people read more (7.8).
+fn offer_of(spec: &ToolSpec, short: &[Definition]) -> ToolOffer {
+    let (description, args_schema) = match short.iter().find(|short| short.name == spec.name) {
+        Some(short) => (short.description.to_owned(), short.schema.clone()),
         None => (spec.description.clone(), spec.args_schema()),
     };
     ToolOffer {

@@ -21,6 +21,7 @@ use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::follow;
 use crate::output::{Report, Style};
+use crate::report::printable;
 use crate::report::run::RunLine;
 
 /// `folio fork`.
@@ -239,6 +240,18 @@ pub(crate) struct Replay {
     cassette: Option<PathBuf>,
 }
 
+/// Writes a line for each difference; how many there are in words, `none` if there is none.
+fn told(differences: &[String], none: &str, out: &mut String, style: Style) -> Result<String, fmt::Error> {
+    for difference in differences {
+        writeln!(out, "{}", style.warning(printable(difference)))?;
+    }
+    Ok(match differences.len() {
+        0 => none.to_owned(),
+        1 => "1 difference".to_owned(),
+        n => format!("{n} differences"),
+    })
+}
+
 /// What came of going through a run with a cassette.
 #[derive(Debug, Serialize)]
 struct AskedShape {
@@ -251,17 +264,10 @@ struct AskedShape {
 
 impl Report for AskedShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        for difference in &self.differences {
-            writeln!(out, "{}", style.warning(crate::report::printable(difference)))?;
-        }
+        let verdict = told(&self.differences, "asked for and given as on the cassette", out, style)?;
         let answers = match self.answers {
             1 => "1 answer".to_owned(),
             n => format!("{n} answers"),
-        };
-        let verdict = match self.differences.len() {
-            0 => "asked for and given as on the cassette".to_owned(),
-            1 => "1 difference".to_owned(),
-            n => format!("{n} differences"),
         };
         writeln!(out, "{}: {answers}: {verdict}", style.strong(&self.run))
     }
@@ -280,14 +286,7 @@ struct ReplayShape {
 
 impl Report for ReplayShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        for difference in &self.differences {
-            writeln!(out, "{}", style.warning(difference))?;
-        }
-        let verdict = match self.differences.len() {
-            0 => "as they are kept".to_owned(),
-            1 => "1 difference".to_owned(),
-            n => format!("{n} differences"),
-        };
+        let verdict = told(&self.differences, "as they are kept", out, style)?;
         writeln!(
             out,
             "{}: {} events make {} pages with {} entries: {verdict}",

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use folio::memory::scratchbook::colony::{MAX_THREAD_BYTES, file_name};
+use folio::store::workspace::Outgoing;
 use serde::Serialize;
 
 use super::Context;
@@ -99,12 +100,27 @@ pub(crate) async fn run(context: &Context<'_>, export: Export) -> Result<Exit, F
     }
 }
 
+/// Shows how far it is.
+fn counting(context: &Context<'_>) -> impl FnMut(Outgoing) + Send {
+    let mut counting = Counting::new(context.output);
+    move |so_far| counting.show(0, None, &format!("{} entries, {} links", so_far.entries, so_far.links))
+}
+
+/// What was written of the whole space, and where.
+fn answer(format: &'static str, files: Vec<String>, written: Outgoing) -> Answer {
+    Answer {
+        format,
+        files,
+        pages: Some(written.pages),
+        entries: written.entries,
+        links: Some(written.links),
+        left_out: None,
+    }
+}
+
 async fn space_to(context: &Context<'_>, file: &Path) -> Result<Exit, Failure> {
     let workspace = context.workspace().await?;
-    let mut counting = Counting::new(context.output);
-    let mut progress = move |so_far: folio::store::workspace::Outgoing| {
-        counting.show(0, None, &format!("{} entries, {} links", so_far.entries, so_far.links));
-    };
+    let mut progress = counting(context);
     // Whoever is interrupted leaves the file that was there.
     let partial = beside(file);
     let opened = File::create(&partial).map_err(|error| Failure::file("write", &partial, &error))?;
@@ -126,23 +142,14 @@ async fn space_to(context: &Context<'_>, file: &Path) -> Result<Exit, Failure> {
         .and_then(|file| file.sync_all())
         .and_then(|()| std::fs::rename(&partial, file));
     done.map_err(|error| Failure::file("write", file, &error))?;
-    context.output.report(&Answer {
-        format: "folio",
-        files: vec![file.display().to_string()],
-        pages: Some(written.pages),
-        entries: written.entries,
-        links: Some(written.links),
-        left_out: None,
-    })?;
+    let files = vec![file.display().to_string()];
+    context.output.report(&answer("folio", files, written))?;
     Ok(Exit::Done)
 }
 
 async fn pages_to(context: &Context<'_>, folder: &Path) -> Result<Exit, Failure> {
     let workspace = context.workspace().await?;
-    let mut counting = Counting::new(context.output);
-    let mut progress = move |so_far: folio::store::workspace::Outgoing| {
-        counting.show(0, None, &format!("{} entries, {} links", so_far.entries, so_far.links));
-    };
+    let mut progress = counting(context);
     // Whoever is interrupted leaves nothing that looks whole.
     let partial = beside(folder);
     let mut pages = MarkdownFolder::new(folder, &partial)?;
@@ -159,17 +166,8 @@ async fn pages_to(context: &Context<'_>, folder: &Path) -> Result<Exit, Failure>
         // What is half of it is of no use to anybody; that it cannot be removed is not what went wrong.
         let _left = std::fs::remove_dir_all(&partial);
     })?;
-    context.output.report(&Answer {
-        format: "markdown",
-        files: files
-            .iter()
-            .map(|file| folder.join(file).display().to_string())
-            .collect(),
-        pages: Some(written.pages),
-        entries: written.entries,
-        links: Some(written.links),
-        left_out: None,
-    })?;
+    let files = files.iter().map(|file| folder.join(file).display().to_string());
+    context.output.report(&answer("markdown", files.collect(), written))?;
     Ok(Exit::Done)
 }
 

@@ -191,3 +191,25 @@ pub(crate) fn session(folio: &Folio, lines: &[&str]) -> String {
     }
     text
 }
+
+/// What a file holds, as soon as there is a whole line in it.
+pub(crate) fn line_of(folio: &Folio, file: &str) -> String {
+    for _ in 0..2_000 {
+        match std::fs::read_to_string(folio.path().join(file)) {
+            Ok(text) if text.ends_with('\n') => return text.trim().to_owned(),
+            _ => std::thread::park_timeout(Duration::from_millis(5)),
+        }
+    }
+    panic!("{file} was not written");
+}
+
+/// Waits until there is no process `pid` any more.
+pub(crate) fn is_gone(pid: &str) {
+    for _ in 0..2_000 {
+        match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+            Ok(text) if !text.contains(") Z ") => std::thread::park_timeout(Duration::from_millis(5)),
+            _ => return,
+        }
+    }
+    panic!("process {pid} is still there");
+}

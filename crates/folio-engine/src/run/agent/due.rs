@@ -5,7 +5,6 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::compact::{CompactAction, Compaction};
-use super::offer::Offered;
 use super::{Agent, REJECTIONS_MAX, SENT_BACK_MAX, Stage, prompt, schema};
 use crate::event::{Event, Proposal};
 use crate::node::NodeId;
@@ -260,7 +259,7 @@ impl Run {
         let messages = self.messages(index, purpose)?;
         let is_opaque = model.program.is_some();
         let tools = match purpose {
-            Purpose::Work if !is_opaque => Offered::of(equipment).tools,
+            Purpose::Work if !is_opaque => self.offered(equipment).tools.clone(),
             _ => Vec::new(),
         };
         let answer_schema = schema::of(purpose, is_opaque);

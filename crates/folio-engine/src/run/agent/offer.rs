@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::schema::{self, ASK_PERSON, FINISH};
 use super::{Equipment, ModelSpec};
+use crate::run::state::Run;
 use crate::talk::{Need, ToolOffer};
 
 /// Per cent of a window that definitions of tools have at most.
@@ -13,12 +14,19 @@ const SHARE: u64 = 48;
 const SENTENCE_CHARS: usize = 120;
 
 /// The tools of an executor, as its model is told of them.
-#[derive(Debug)]
-pub(super) struct Offered {
+#[derive(Debug, Clone)]
+pub(in crate::run) struct Offered {
     /// Those that it is told of.
     pub(super) tools: Vec<ToolOffer>,
     /// Names of those for which there is no room.
     pub(super) left_out: Vec<String>,
+}
+
+impl Run {
+    /// What of `equipment`, which is that of the run, the model of an executor is told of tools.
+    pub(super) fn offered(&self, equipment: &Equipment) -> &Offered {
+        self.offered.get_or_init(|| Offered::of(equipment))
+    }
 }
 
 impl Offered {

@@ -125,7 +125,7 @@ impl Run {
             .as_ref()
             .filter(|_| purpose == Purpose::Work && !works_alone)
         {
-            put_tools(&mut system, equipment);
+            put_tools(&mut system, equipment, self.offered(equipment));
         }
         let book = self.agent(index).and_then(|agent| agent.book.as_deref());
         let (system, tail) = match book.filter(|_| matches!(purpose, Purpose::Decide | Purpose::Work)) {
@@ -569,17 +569,16 @@ impl Run {
     /// The tools in short, for whoever decides which is called first.
     fn put_tools(&self, text: &mut String) {
         if let Some(equipment) = &self.equipment {
-            list_tools(text, &Offered::of(equipment));
+            list_tools(text, self.offered(equipment));
         }
     }
 }
 
 /// What an executor is told of its tools besides their definitions.
-fn put_tools(system: &mut String, equipment: &Equipment) {
-    let offered = Offered::of(equipment);
+fn put_tools(system: &mut String, equipment: &Equipment, offered: &Offered) {
     if equipment.book.includes_tool_list() {
         system.push_str("\n\n");
-        list_tools(system, &offered);
+        list_tools(system, offered);
     }
     if !offered.left_out.is_empty() {
         let _ = write!(
