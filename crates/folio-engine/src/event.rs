@@ -14,11 +14,21 @@ use crate::result::{Evidence, Failure, NodeResult, Outcome, Output, StopReason, 
 use crate::spend::Spend;
 use crate::talk::{Purpose, Reply, Wanted};
 
+/// What is set aside for each child of a group before the first of them begins (E9.10).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetAside {
+    /// For a task that a model does; for a call of a tool it is that call, for what is made of several the sum of theirs.
+    pub task: Spend,
+    /// How many of them are at work at one time, because more does not fit; `None` if all of it fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lanes: Option<u32>,
+}
+
 /// The version of the event format that this build writes. A journal with a higher one is refused (E9.9).
 ///
 /// Version 2 has the events of tasks that a model does, version 3 those by which people steer, version 4 conversations that
-/// are put away. Older journals are read as they are.
-pub const FORMAT: u32 = 4;
+/// are put away, version 5 groups that set something aside for their members. Older journals are read as they are.
+pub const FORMAT: u32 = 5;
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,6 +58,9 @@ pub enum Event {
         /// The items of a `for_each`, in order. They stand here so that the fold never needs a body kept elsewhere.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         items: Vec<Value>,
+        /// What is set aside for its children, if it is a group or a `for_each` for which there is a limit (E9.10).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        set_aside: Option<SetAside>,
     },
     /// A call is about to be made. Durable before the call is (E9.12).
     Started {

@@ -106,13 +106,71 @@ impl Dimension {
         }
     }
 
-    fn of(self, spend: &Spend) -> u64 {
+    /// How much of it a part keeps, of `limit`, for putting results together and for handing back: a tenth, and at least one call.
+    fn kept_of(self, limit: u64) -> u64 {
         match self {
-            Self::Tokens => spend.tokens(),
-            Self::MicroUsd => spend.micro_usd,
-            Self::ModelCalls => spend.model_calls,
-            Self::ToolCalls => spend.tool_calls,
+            // A tool is never called for handing back.
+            Self::ToolCalls => 0,
+            Self::ModelCalls => (limit / 10).max(1),
+            Self::Tokens | Self::MicroUsd => limit / 10,
         }
+    }
+}
+
+/// How much there is of each thing that has a limit: what one of them is set aside or used in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Amount([u64; 4]);
+
+impl Amount {
+    /// As much of everything as there can be.
+    pub const ALL: Self = Self([u64::MAX; 4]);
+
+    /// What `spend` comes to.
+    #[must_use]
+    pub fn of(spend: &Spend) -> Self {
+        // In the order of the dimensions.
+        Self([spend.tokens(), spend.micro_usd, spend.model_calls, spend.tool_calls])
+    }
+
+    /// The part of one dimension.
+    #[must_use]
+    pub fn get(&self, dimension: Dimension) -> u64 {
+        self.0[dimension as usize]
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(&self, more: &Self) -> Self {
+        self.each(more, u64::saturating_add)
+    }
+
+    /// What is left of this without `less`; never below zero.
+    #[must_use]
+    pub fn minus(&self, less: &Self) -> Self {
+        self.each(less, u64::saturating_sub)
+    }
+
+    /// Of each, the smaller one.
+    #[must_use]
+    pub fn least(&self, other: &Self) -> Self {
+        self.each(other, u64::min)
+    }
+
+    /// The same with another value for one dimension.
+    #[must_use]
+    pub fn with(mut self, dimension: Dimension, value: u64) -> Self {
+        self.0[dimension as usize] = value;
+        self
+    }
+
+    /// Whether there is nothing of anything.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn each(&self, other: &Self, with: fn(u64, u64) -> u64) -> Self {
+        Self(std::array::from_fn(|at| with(self.0[at], other.0[at])))
     }
 }
 
@@ -142,9 +200,9 @@ impl Allowance {
     }
 }
 
-/// What a subtree may use, has used, and has set aside for calls under way.
+/// What a subtree may use, has used, and has set aside for calls under way and for children.
 ///
-/// `spent + reserved + free = limit` in every dimension that has a limit, unless a call cost more than was set aside for it.
+/// `spent + reserved + held + free = limit` in every dimension that has a limit, unless a call cost more than was set aside for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Purse {
     /// How much may be used.
@@ -153,40 +211,45 @@ pub struct Purse {
     pub spent: Spend,
     /// What calls under way may come to.
     pub reserved: Spend,
+    /// What the members of groups were set aside and have not used (E9.10).
+    pub held: Amount,
 }
 
 impl Purse {
     /// The first dimension in which `more` does not fit. Of every limit a tenth, and at least the cost of one such call, is
     /// kept for putting results together and for handing back; only calls for that may use it (`is_last`).
     #[must_use]
-    pub fn refuses(&self, more: &Spend, is_last: bool) -> Option<Dimension> {
-        let used = self.spent.plus(&self.reserved).plus(more);
-        Dimension::ALL.into_iter().find(|dimension| {
-            let Some(limit) = self.limit.of(*dimension) else {
-                return false;
+    pub fn refuses(&self, more: &Amount, is_last: bool) -> Option<Dimension> {
+        let room = self.room(is_last);
+        Dimension::ALL
+            .into_iter()
+            .find(|dimension| more.get(*dimension) > room.get(*dimension))
+    }
+
+    /// What more fits in; all there can be of what has no limit. Without `is_last`, what is kept for the end is not counted.
+    #[must_use]
+    pub fn room(&self, is_last: bool) -> Amount {
+        Dimension::ALL.into_iter().fold(Amount::ALL, |room, dimension| {
+            let Some(limit) = self.limit.of(dimension) else {
+                return room;
             };
-            let kept = match dimension {
-                _ if is_last => 0,
-                // A tool is never called for handing back.
-                Dimension::ToolCalls => 0,
-                Dimension::ModelCalls => (limit / 10).max(1),
-                Dimension::Tokens | Dimension::MicroUsd => limit / 10,
-            };
-            dimension.of(more) > 0 && dimension.of(&used) > limit.saturating_sub(kept)
+            let kept = if is_last { 0 } else { dimension.kept_of(limit) };
+            let left = limit.saturating_sub(kept).saturating_sub(self.used(dimension));
+            room.with(dimension, left)
         })
     }
 
     /// What is used up and set aside of one dimension.
     #[must_use]
     pub fn used(&self, dimension: Dimension) -> u64 {
-        dimension.of(&self.spent.plus(&self.reserved))
+        let calls = Amount::of(&self.spent.plus(&self.reserved));
+        calls.plus(&self.held).get(dimension)
     }
 
     /// What is left of one dimension; `None` if it has no limit.
     #[must_use]
     pub fn free(&self, dimension: Dimension) -> Option<u64> {
-        let used = dimension.of(&self.spent.plus(&self.reserved));
-        Some(self.limit.of(dimension)?.saturating_sub(used))
+        Some(self.limit.of(dimension)?.saturating_sub(self.used(dimension)))
     }
 
     /// The fullest dimension, in per cent of its limit.
@@ -195,8 +258,8 @@ impl Purse {
         let of = |dimension: &Dimension| {
             let limit = self.limit.of(*dimension)?;
             Some(
-                dimension
-                    .of(&self.spent)
+                Amount::of(&self.spent)
+                    .get(*dimension)
                     .saturating_mul(100)
                     .checked_div(limit)
                     .unwrap_or(100),
@@ -210,11 +273,8 @@ impl Purse {
 mod tests {
     use super::*;
 
-    fn tokens(n: u64) -> Spend {
-        Spend {
-            tokens_in: n,
-            ..Spend::default()
-        }
+    fn tokens(n: u64) -> Amount {
+        Amount::default().with(Dimension::Tokens, n)
     }
 
     fn purse(limit: u64) -> Purse {
@@ -240,7 +300,7 @@ mod tests {
     fn zero_is_zero_and_absence_is_no_limit_e9_10() {
         assert_eq!(purse(0).refuses(&tokens(1), true), Some(Dimension::Tokens));
         // What uses nothing of it is not refused.
-        assert_eq!(purse(0).refuses(&Spend::TOOL_CALL, false), None);
+        assert_eq!(purse(0).refuses(&Amount::of(&Spend::TOOL_CALL), false), None);
         assert_eq!(Purse::default().refuses(&tokens(u64::MAX), false), None);
     }
 
@@ -257,9 +317,21 @@ mod tests {
             model_calls: 1,
             ..Spend::default()
         };
-        assert_eq!(purse.refuses(&call, false), None);
+        let one = Amount::of(&call);
+        assert_eq!(purse.refuses(&one, false), None);
         purse.spent = call;
-        assert_eq!(purse.refuses(&call, false), Some(Dimension::ModelCalls));
-        assert_eq!(purse.refuses(&call, true), None);
+        assert_eq!(purse.refuses(&one, false), Some(Dimension::ModelCalls));
+        assert_eq!(purse.refuses(&one, true), None);
+    }
+
+    #[test]
+    fn what_is_held_for_a_child_is_not_free_e9_10() {
+        let purse = Purse {
+            held: tokens(300),
+            ..purse(1_000)
+        };
+        assert_eq!(purse.free(Dimension::Tokens), Some(700));
+        assert_eq!(purse.refuses(&tokens(600), false), None);
+        assert_eq!(purse.refuses(&tokens(601), false), Some(Dimension::Tokens));
     }
 }

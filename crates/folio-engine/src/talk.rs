@@ -56,6 +56,12 @@ impl Purpose {
         }
     }
 
+    /// Whether it is the end of a task, for which a part of each limit is kept (E9.10).
+    #[must_use]
+    pub fn is_last(self) -> bool {
+        matches!(self, Self::Aggregate | Self::HandBack)
+    }
+
     /// The name as it is written.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -233,6 +233,14 @@ fn a_plan_may_not_be_larger_than_the_limits() {
 }
 
 #[test]
+fn a_plan_may_have_smaller_groups_than_the_limits_e9_10() {
+    let of = |children: u32| format!("{{title: t, budget: {{children: {children}}}, steps: [[a, b, c]]}}");
+    assert_eq!(codes(&of(2)).len(), 1);
+    assert!(codes(&of(2))[0].starts_with("P014"), "{:?}", codes(&of(2)));
+    assert!(parse(&of(3), &tools()).is_ok());
+}
+
+#[test]
 fn a_task_is_done_in_one_way() {
     assert_eq!(
         codes(

@@ -102,6 +102,9 @@ pub(crate) fn derive(
             None => run.due(now, slots),
         };
         for action in due {
+            if !first && !run.is_still_due(&action) {
+                continue;
+            }
             match action {
                 Action::Record(event) => match batch.record(run, now, event, Vec::new()) {
                     Ok(()) => (progress, first) = (true, false),

@@ -269,3 +269,31 @@ async fn models_keep_within_the_calls_at_a_time_also_while_a_confirmation_is_wai
     }
     assert_eq!(most, 2);
 }
+
+#[tokio::test]
+async fn calls_that_begin_in_one_commit_do_not_go_beyond_a_limit_together_e9_10() {
+    let cues = vec![When::any().json(&json!({
+        "decision": "execute", "reason": "it is small", "low_complexity": true, "resources_available": true,
+        "criteria_testable": true, "action": {"tool": "finish", "args": {"notes": "done"}},
+    }))];
+    let house = House::new(cues.into_iter().map(folio_model::Cue::always).collect());
+    let plan = json!({"title": "four at once", "budget": {"model_calls": 3}, "steps": [
+        {"id": "a", "title": "walk through cellars", "needs": []},
+        {"id": "b", "title": "weigh old stones", "needs": []},
+        {"id": "c", "title": "paint a door", "needs": []},
+        {"id": "d", "title": "count swallows", "needs": []},
+    ]});
+    let plan = folio_engine::plan::from_value(&plan, &folio_engine::plan::Known::default()).unwrap();
+    let run = submit(
+        &house.runner,
+        folio_runner::NewRun {
+            plan,
+            ..of_goal("four at once", json!({}))
+        },
+    )
+    .await;
+    house.runner.drive(run).await.unwrap();
+    let purse = *house.runner.load(run).await.unwrap().purse().unwrap();
+    assert_eq!(purse.spent.model_calls, 3, "of four that were due at once");
+    assert_eq!(house.model.asked().len(), 3);
+}

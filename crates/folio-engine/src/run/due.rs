@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::agent::{AskAction, CompactAction};
 use super::aggregate::Aggregation;
 use super::criteria::CheckCall;
+use super::purses::Fits;
 use super::scope::BodyNeeded;
 use super::state::Run;
 use super::tree::NodeKind;
@@ -200,6 +201,29 @@ impl Run {
         actions
     }
 
+    /// Whether `action` of an answer of [`Self::due`] is still owed as it stands, after others of that answer were recorded: what
+    /// those set aside is not free any more (E9.10), and whom they hold back does not begin (E9.5). If it is not, what is owed
+    /// instead is in the next answer.
+    #[must_use]
+    pub fn is_still_due(&self, action: &Action) -> bool {
+        let may_begin = |node: NodeId, more: &Spend, is_last| {
+            let Ok(index) = self.index(node) else { return false };
+            let parked_until = self.nodes[index].retry_at.unwrap_or_default();
+            let is_open = self.ready.contains(&index) || self.parked.contains(&(parked_until, index));
+            is_open && self.refused_by_budget(index, more, is_last).is_none()
+        };
+        match action {
+            Action::Ask(ask) => may_begin(ask.node, &ask.reserved, ask.purpose.is_last()),
+            Action::Call(call) => may_begin(call.node, &Spend::TOOL_CALL, false),
+            // What is set aside for a group was reckoned from what was free.
+            Action::Record(Event::Expanded { node, set_aside, .. }) => {
+                let is_open = self.index(*node).is_ok_and(|index| self.ready.contains(&index));
+                is_open && set_aside.is_none()
+            }
+            _ => true,
+        }
+    }
+
     /// What follows when nobody is there to answer the question of node `index`, or nobody did in time (E9.14).
     fn unattended(&self, index: usize, now: Timestamp) -> Option<Action> {
         let question = self.agent(index)?.question.as_deref()?;
@@ -279,7 +303,19 @@ impl Run {
     /// What to do with a node that is not a call and may begin.
     fn opening(&self, index: usize) -> Action {
         let node = &self.nodes[index];
-        let expanded = |items| Action::Record(Event::Expanded { node: node.id, items });
+        let expanded = |items, set_aside| {
+            Action::Record(Event::Expanded {
+                node: node.id,
+                items,
+                set_aside,
+            })
+        };
+        // What is needed for all of a group is set aside before the first of it begins, or none of it does.
+        let fanned_out = |items, steps: &[&Step]| match self.fits_group(index, steps) {
+            Fits::Freely => expanded(items, None),
+            Fits::With(set_aside) => expanded(items, Some(set_aside)),
+            Fits::Not(reason, notes) => Action::Record(self.failing(index, reason, notes)),
+        };
         let too_many = |count: usize| self.nodes_in_plans() + count > self.limits.nodes_max as usize;
         match &node.step {
             Some(Step::ForEach(for_each)) => {
@@ -309,7 +345,13 @@ impl Run {
                 if too_many(items.len()) {
                     return Action::Record(self.over_nodes(index, items.len()));
                 }
-                expanded(items)
+                let steps = vec![&for_each.body; items.len()];
+                fanned_out(items, &steps)
+            }
+            Some(Step::Parallel(_)) => {
+                let members = node.children.iter().filter(|child| self.may_begin(**child));
+                let steps: Vec<&Step> = members.filter_map(|child| self.nodes[*child].step.as_ref()).collect();
+                fanned_out(Vec::new(), &steps)
             }
             Some(Step::Task(task)) => match &task.work {
                 Work::Plan(_) if self.levels_above(index) >= self.limits.depth_max => {
@@ -323,11 +365,11 @@ impl Run {
                 Work::Plan(plan) if too_many(plan.steps.len()) => {
                     Action::Record(self.over_nodes(index, plan.steps.len()))
                 }
-                Work::Plan(_) => expanded(Vec::new()),
+                Work::Plan(_) => expanded(Vec::new(), None),
                 Work::Model | Work::Do(_) => Action::Record(self.without_model(index)),
             },
             None if node.kind == NodeKind::Model => Action::Record(self.without_model(index)),
-            None | Some(Step::Parallel(_) | Step::Sequence(_)) => expanded(Vec::new()),
+            None | Some(Step::Sequence(_)) => expanded(Vec::new(), None),
         }
     }
 

@@ -63,6 +63,8 @@ impl Run {
             agent: None,
             spent: Spend::default(),
             purse,
+            held: None,
+            set_aside: None,
             paused: false,
             in_scope: OnceLock::new(),
         });
@@ -178,7 +180,8 @@ impl Run {
         first
     }
 
-    pub(super) fn make_items(&mut self, owner: usize, for_each: &plan::ForEach, items: &[Value]) {
+    /// Makes a child for each of `items`, of which at most `lanes` are at work at one time.
+    pub(super) fn make_items(&mut self, owner: usize, for_each: &plan::ForEach, items: &[Value], lanes: Option<u32>) {
         let graph = Arc::new(Graph::of(std::slice::from_ref(&for_each.body)));
         let mut seen: HashMap<String, u32> = HashMap::new();
         let mut roots: Vec<usize> = Vec::with_capacity(items.len());
@@ -202,12 +205,8 @@ impl Run {
             roots.push(root);
         }
         // Lanes instead of a counter: item n waits for item n - k, so at most k are at work and the order is fixed.
-        if let Some(lanes) = for_each.concurrency.map(|k| k.max(1) as usize) {
-            for (position, root) in roots.iter().enumerate().skip(lanes) {
-                self.nodes[*root].waits_left += 1;
-                self.nodes[roots[position - lanes]].dependents.push(*root);
-                self.ready.remove(root);
-            }
+        if let Some(lanes) = for_each.concurrency.into_iter().chain(lanes).min() {
+            self.keep_lanes(&roots, lanes);
         }
     }
 }

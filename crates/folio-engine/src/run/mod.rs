@@ -4,6 +4,7 @@
 //! - `due`: what is owed now, derived from the state and never stored
 //! - `grow`: how the tree grows
 //! - `edit`: how people change a plan that is being carried out
+//! - `purses`: what parts of it may use up, and what is set aside
 //! - `approval`: what waits for a person's yes; `raise`: how people change limits;
 //!   `fork`: another run from a moment of one; `versions`: the versions that a plan had
 //! - [`agent`]: tasks that a model does
@@ -22,6 +23,7 @@ mod edit;
 mod fork;
 mod grow;
 mod limits;
+mod purses;
 mod raise;
 mod scope;
 mod state;

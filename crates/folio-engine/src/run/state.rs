@@ -10,7 +10,7 @@ use super::agent::{Equipment, Offered};
 use super::approval::{AskFirst, AskedAbout, PlanGate, Rule};
 use super::limits::Limits;
 use super::tree::{Cancel, Frame, Node, NodeKind, NodeView};
-use crate::event::{Event, FORMAT};
+use crate::event::{Event, FORMAT, SetAside};
 use crate::node::{Move, NodeId, NodeState};
 use crate::plan::{self, Plan, Step, Work};
 use crate::result::{NodeResult, Outcome, Output};
@@ -397,7 +397,7 @@ impl Run {
                 }
                 self.start(at, goal, plan, inputs, *deadline, run)
             }
-            Event::Expanded { node, items } => self.expand(at, *node, items),
+            Event::Expanded { node, items, set_aside } => self.expand(at, *node, items, *set_aside),
             Event::Started { node, attempt, call } => {
                 let index = self.step_to(*node, Move::Start)?;
                 self.ready.remove(&index);
@@ -578,10 +578,17 @@ impl Run {
         Ok(index)
     }
 
-    fn expand(&mut self, at: Timestamp, id: NodeId, items: &[Value]) -> Result<(), JournalError> {
+    fn expand(
+        &mut self,
+        at: Timestamp,
+        id: NodeId,
+        items: &[Value],
+        set_aside: Option<SetAside>,
+    ) -> Result<(), JournalError> {
         let index = self.step_to(id, Move::Expand)?;
         self.ready.remove(&index);
         self.nodes[index].started_at = Some(at);
+        let lanes = set_aside.and_then(|set_aside| set_aside.lanes);
         match self.nodes[index].step.clone() {
             None => {
                 let plan = Arc::clone(&self.plan);
@@ -594,11 +601,31 @@ impl Run {
             }
             Some(Step::Parallel(_) | Step::Sequence(_)) => {
                 // The members were made with their plan; they only waited for this.
-                for child in self.nodes[index].children.clone() {
-                    self.release(child);
+                let members = self.nodes[index].children.clone();
+                self.set_aside(index, set_aside);
+                if let Some(lanes) = lanes {
+                    let begin: Vec<usize> = members
+                        .iter()
+                        .copied()
+                        .filter(|member| self.may_begin(*member))
+                        .collect();
+                    self.keep_lanes(&begin, lanes);
+                }
+                for member in members {
+                    self.release(member);
                 }
             }
-            Some(Step::ForEach(for_each)) => self.make_items(index, &for_each, items),
+            Some(Step::ForEach(for_each)) => {
+                self.make_items(index, &for_each, items, lanes);
+                self.set_aside(index, set_aside);
+                if lanes.is_some() {
+                    for child in self.nodes[index].children.clone() {
+                        if self.ready.contains(&child) {
+                            self.hold_for(child);
+                        }
+                    }
+                }
+            }
         }
         self.settle_if_done(index);
         Ok(())
@@ -608,8 +635,11 @@ impl Run {
     pub(super) fn release(&mut self, index: usize) {
         let node = &mut self.nodes[index];
         node.waits_left = node.waits_left.saturating_sub(1);
-        if node.waits_left == 0 && node.state == NodeState::Created && !self.skipped.contains(&index) {
+        if node.waits_left == 0 && self.may_begin(index) {
             self.ready.insert(index);
+            if self.has_lanes_around(index) {
+                self.hold_for(index);
+            }
         }
     }
 
@@ -630,6 +660,7 @@ impl Run {
         if node.agent.is_some() {
             self.agent_ended(index);
         }
+        self.let_go(index);
         let node = &self.nodes[index];
         *self.finished.entry(result.status).or_insert(0) += 1;
         let (parent, optional, is_action) = (node.parent, node.optional, node.kind == NodeKind::Action);

@@ -15,6 +15,7 @@ use crate::plan::{self, Known};
 use crate::result::{Failure, Outcome, Severity, StopReason};
 use crate::template::Templates;
 
+mod budgets;
 mod cancel;
 mod compact;
 mod edits;
@@ -135,45 +136,50 @@ impl Sim {
             else {
                 return;
             };
-            match action {
-                Action::Record(event) => self.record(event),
-                Action::Call(call) => {
-                    self.record(call.started());
-                    let path = self.run.node(call.node).unwrap().path.to_owned();
-                    self.calls.push((path, call.args.clone()));
-                    self.under_way.push(*call);
-                }
-                Action::Verify { node, calls } => {
-                    let found: Vec<CheckFinding> = calls
-                        .into_iter()
-                        .map(|call| CheckFinding {
-                            criterion: call.criterion,
-                            finding: crate::result::Finding::Met,
-                        })
-                        .collect();
-                    let event = self.run.verified(node, &found).unwrap();
-                    self.record(event);
-                }
-                Action::Ask(ask) => {
-                    self.record(ask.asked());
-                    self.asks.push((*ask).clone());
-                    self.asking.push(*ask);
-                }
-                Action::Brief(node) => self.record(Event::Briefed {
-                    node,
-                    memory: "nothing yet".to_owned(),
-                    book: self.book.clone().map(Box::new),
-                }),
-                Action::Compact(compact) => self.record(Event::Compacted {
-                    node: compact.node,
-                    pieces: compact.pieces,
-                    text: format!("{} messages came to something", compact.messages.len()),
-                    book: self.book.clone().map(Box::new),
-                    spent: crate::spend::Spend::default(),
-                }),
-                Action::Load(hash) => panic!("nothing is kept beside this journal, but {hash} is asked for"),
-                Action::Stop(_) => unreachable!("filtered above"),
+            self.take(action);
+        }
+    }
+
+    /// Records what `action` says, and begins it if it is a call.
+    fn take(&mut self, action: Action) {
+        match action {
+            Action::Record(event) => self.record(event),
+            Action::Call(call) => {
+                self.record(call.started());
+                let path = self.run.node(call.node).unwrap().path.to_owned();
+                self.calls.push((path, call.args.clone()));
+                self.under_way.push(*call);
             }
+            Action::Verify { node, calls } => {
+                let found: Vec<CheckFinding> = calls
+                    .into_iter()
+                    .map(|call| CheckFinding {
+                        criterion: call.criterion,
+                        finding: crate::result::Finding::Met,
+                    })
+                    .collect();
+                let event = self.run.verified(node, &found).unwrap();
+                self.record(event);
+            }
+            Action::Ask(ask) => {
+                self.record(ask.asked());
+                self.asks.push((*ask).clone());
+                self.asking.push(*ask);
+            }
+            Action::Brief(node) => self.record(Event::Briefed {
+                node,
+                memory: "nothing yet".to_owned(),
+                book: self.book.clone().map(Box::new),
+            }),
+            Action::Compact(compact) => self.record(Event::Compacted {
+                node: compact.node,
+                pieces: compact.pieces,
+                text: format!("{} messages came to something", compact.messages.len()),
+                book: self.book.clone().map(Box::new),
+                spent: crate::spend::Spend::default(),
+            }),
+            Action::Load(hash) => panic!("nothing is kept beside this journal, but {hash} is asked for"),
+            Action::Stop(_) => unreachable!("filtered above"),
         }
     }
 
@@ -187,6 +193,12 @@ impl Sim {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         let index = usize::try_from(self.seed >> 33).unwrap() % (self.under_way.len() + self.asking.len());
+        self.end_nth(index);
+        true
+    }
+
+    /// Ends one of the calls under way: those of tools come first, then those of models.
+    fn end_nth(&mut self, index: usize) {
         if let Some(index) = index.checked_sub(self.under_way.len()) {
             let ask = self.asking.remove(index);
             let answer = (self.model)(&ask);
@@ -194,7 +206,7 @@ impl Sim {
                 .run
                 .model_answered(ask.node, answer, Duration::from_millis(1), self.now);
             self.record(event.unwrap());
-            return true;
+            return;
         }
         let call = self.under_way.remove(index);
         let cancelled = self.run.node(call.node).unwrap().state == NodeState::Cancelling;
@@ -203,7 +215,6 @@ impl Sim {
             .run
             .conclude(call.node, outcome, &[], Duration::from_millis(1), self.now);
         self.record(event);
-        true
     }
 
     fn driven_on(mut self) -> Self {

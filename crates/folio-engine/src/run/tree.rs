@@ -7,6 +7,8 @@ use folio_memory::Timestamp;
 use serde_json::Value;
 
 use super::agent::Agent;
+use super::purses::Held;
+use crate::event::SetAside;
 use crate::node::{NodeId, NodeState};
 use crate::plan::{Graph, Join, OnHard, Slug, Step, Work};
 use crate::result::{NodeResult, StopReason};
@@ -166,6 +168,10 @@ pub(super) struct Node {
     pub(super) spent: Spend,
     /// What it and everything below may use up, if that is counted here.
     pub(super) purse: Option<Box<Purse>>,
+    /// What it was set aside as a member of a group, until it has ended.
+    pub(super) held: Option<Box<Held>>,
+    /// What it sets aside for its members, if it is a group.
+    pub(super) set_aside: Option<SetAside>,
     /// No call at or below it is begun.
     pub(super) paused: bool,
     /// The result as templates see it, made when one first looks.

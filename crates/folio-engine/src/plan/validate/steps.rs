@@ -59,7 +59,11 @@ impl<'a> Validator<'a> {
     fn group(&mut self, group: &Group, origin: &At<'a>) {
         let steps_at = origin.follow_near(&[Segment::Key("parallel")]);
         self.not_empty(&group.steps, &steps_at, "the group");
-        let (branches, limit) = (group.steps.len(), self.known.limits.children);
+        let limit = self.known.limits.children;
+        let (branches, limit) = (
+            group.steps.len(),
+            self.plan.budget.children.map_or(limit, |own| own.min(limit)),
+        );
         if branches > limit as usize {
             let message = format!("the group has {branches} branches; at most {limit} are allowed");
             self.faults

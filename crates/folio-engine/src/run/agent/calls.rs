@@ -12,10 +12,7 @@ impl Run {
             return;
         };
         let Some(pending) = agent.pending.take() else { return };
-        self.charge(index, |purse| {
-            purse.reserved = purse.reserved.minus(&pending.reserved);
-        });
-        self.spend(index, spent);
+        self.settle(index, &pending.reserved, spent);
     }
 
     /// A call whose end nobody saw: what was set aside for it counts as spent until somebody knows better (E9.9).

@@ -14,7 +14,7 @@ use crate::run::due::Action;
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
-use crate::spend::{Dimension, Spend};
+use crate::spend::Spend;
 use crate::talk::{Message, ModelRole, Purpose, ToolOffer};
 
 /// Calls of models that one task may take for itself.
@@ -188,40 +188,6 @@ impl Run {
         self.nodes.len() - self.actions
     }
 
-    /// The tokens that node `index` may still use for anything but its end.
-    pub(super) fn tokens_left(&self, index: usize) -> Option<u64> {
-        let left = self.purses(index).filter_map(|purse| {
-            let limit = purse.limit.of(Dimension::Tokens)?;
-            Some(purse.free(Dimension::Tokens)?.saturating_sub(limit / 10))
-        });
-        left.min()
-    }
-
-    fn purses(&self, index: usize) -> impl Iterator<Item = &crate::spend::Purse> {
-        std::iter::successors(Some(index), |at| self.nodes[*at].parent).filter_map(|at| self.nodes[at].purse.as_deref())
-    }
-
-    /// Whether what node `index` costs is limited in money.
-    pub(super) fn has_cost_limit(&self, index: usize) -> bool {
-        self.purses(index).any(|purse| purse.limit.micro_usd.is_some())
-    }
-
-    /// The first limit, from node `index` up, that `more` does not fit into.
-    pub(in crate::run) fn refused_by_budget(&self, index: usize, more: &Spend, is_last: bool) -> Option<StopReason> {
-        let dimension = self.purses(index).find_map(|purse| purse.refuses(more, is_last))?;
-        Some(match dimension {
-            Dimension::Tokens => StopReason::BudgetTokens,
-            Dimension::MicroUsd => StopReason::BudgetUsd,
-            Dimension::ModelCalls => StopReason::BudgetModelCalls,
-            Dimension::ToolCalls => StopReason::BudgetToolCalls,
-        })
-    }
-
-    /// How full the fullest budget around node `index` is, in per cent.
-    pub(super) fn per_cent_spent(&self, index: usize) -> u64 {
-        self.purses(index).map(crate::spend::Purse::per_cent).max().unwrap_or(0)
-    }
-
     fn ask(&self, index: usize, purpose: Purpose, has_room: bool) -> Option<Action> {
         if !has_room {
             return None;
@@ -278,7 +244,7 @@ impl Run {
         if agent.rejections == 0 && purpose != Purpose::HandBack {
             answer_tokens = answer_tokens.min((model.answer_tokens / 2).max(ANSWER_TOKENS_MIN));
         }
-        let is_last = matches!(purpose, Purpose::Aggregate | Purpose::HandBack);
+        let is_last = purpose.is_last();
         let set_aside = |answer: u32| {
             let spend = Spend {
                 tokens_in,

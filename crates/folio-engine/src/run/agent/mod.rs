@@ -41,7 +41,7 @@ use crate::event::{BookView, Event, Proposal, Question};
 use crate::node::{Move, NodeId, NodeState};
 use crate::plan::{Call, Criterion, Slug, Step, Task, Work};
 use crate::result::{Failure, Finding, StopReason, Verdict};
-use crate::spend::{Purse, Spend};
+use crate::spend::Spend;
 use crate::talk::{Message, Purpose, Reply, Speaker, Wanted};
 
 /// Times that a model is told what is wrong with its answer before a rule takes its place (E9.13).
@@ -333,7 +333,7 @@ impl Run {
             } => {
                 let (index, agent) = self.agent_at(*node, "compacted")?;
                 agent.put_away(*pieces as usize, text, book.clone());
-                self.charge(index, |purse| purse.spent = purse.spent.plus(spent));
+                self.spend(index, spent);
                 Ok(())
             }
             Event::Asked {
@@ -464,32 +464,8 @@ impl Run {
             Purpose::Replan => agent.replan(),
             Purpose::Decide | Purpose::Work | Purpose::Judge | Purpose::HandBack => {}
         }
-        self.charge(index, |purse| purse.reserved = purse.reserved.plus(&reserved));
+        self.reserve(index, &reserved);
         Ok(())
-    }
-
-    /// Does `change` to the purse of `index` and to all above it.
-    pub(super) fn charge(&mut self, index: usize, change: impl Fn(&mut Purse)) {
-        let mut at = Some(index);
-        while let Some(index) = at {
-            if let Some(purse) = self.nodes[index].purse.as_deref_mut() {
-                change(purse);
-            }
-            at = self.nodes[index].parent;
-        }
-    }
-
-    /// Counts `spent` as used up by `index` and by all above it.
-    pub(in crate::run) fn spend(&mut self, index: usize, spent: &Spend) {
-        let mut at = Some(index);
-        while let Some(index) = at {
-            let node = &mut self.nodes[index];
-            node.spent = node.spent.plus(spent);
-            if let Some(purse) = node.purse.as_deref_mut() {
-                purse.spent = purse.spent.plus(spent);
-            }
-            at = node.parent;
-        }
     }
 
     fn replied(&mut self, node: NodeId, reply: &Reply, spent: &Spend) -> Result<(), JournalError> {

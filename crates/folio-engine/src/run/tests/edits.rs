@@ -356,6 +356,7 @@ proptest! {
         }
         let plans: Vec<NodeId> = sim.run.tree().iter()
             .filter(|view| view.kind == NodeKind::Plan && view.result.is_none() && view.plan_version > 0)
+            .filter(|view| view.state != NodeState::Cancelling)
             .map(|view| view.id).collect();
         for node in plans {
             let shown = sim.run.shown_plan(node).unwrap();

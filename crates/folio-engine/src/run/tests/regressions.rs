@@ -171,12 +171,7 @@ fn of_two_that_ask_at_once_for_what_is_left_one_is_refused() {
             run.apply(*at, event).expect("it was applied before");
             let purse = run.purse().expect("a purse");
             let free = purse.free(Dimension::ModelCalls).expect("a limit");
-            assert_eq!(
-                purse.spent.model_calls + purse.reserved.model_calls + free,
-                7,
-                "{seed}, {}",
-                event.name()
-            );
+            assert_eq!(purse.used(Dimension::ModelCalls) + free, 7, "{seed}, {}", event.name());
         }
         let over = |path: &str| {
             sim.run

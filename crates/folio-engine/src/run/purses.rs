@@ -1,0 +1,390 @@
+//! What parts of a run may use up: charged to a node and to all around it, and set aside for the members of a group before
+//! the first of them begins (E9.10).
+//!
+//! What a member was set aside is held in every purse around it. It uses that up first; only what it needs beyond has to fit into
+//! what is free, and what it does not need is free again when it has ended.
+
+use super::agent::Equipment;
+use super::state::Run;
+use super::tree::{Node, NodeKind};
+use crate::event::SetAside;
+use crate::node::NodeState;
+use crate::plan::{Join, Step, Work};
+use crate::result::StopReason;
+use crate::spend::{Amount, Dimension, Purse, Spend};
+use crate::talk::ModelRole;
+
+/// Tokens that the first call for a task reads, about: rules, the task, what is known.
+const TASK_TOKENS_IN: u64 = 2_000;
+
+/// What was set aside for a member of a group.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Held {
+    /// So much.
+    aside: Amount,
+    /// What it and everything below used up or set aside since.
+    used: Amount,
+}
+
+impl Held {
+    /// What of it is not used.
+    pub(super) fn rest(&self) -> Amount {
+        self.aside.minus(&self.used)
+    }
+
+    /// Takes in that `grown` more and `shrunk` less is used; gives what it changes around it.
+    fn take_in(&mut self, change: Change) -> Change {
+        let before = self.rest();
+        self.used = self.used.plus(&change.grown).minus(&change.shrunk);
+        let after = self.rest();
+        // What was held and is now used was counted already.
+        Change {
+            grown: change.grown.plus(&after),
+            shrunk: change.shrunk.plus(&before),
+        }
+        .settled()
+    }
+}
+
+/// By how much something grows and shrinks at once.
+#[derive(Debug, Clone, Copy, Default)]
+struct Change {
+    grown: Amount,
+    shrunk: Amount,
+}
+
+impl Change {
+    /// The same without what comes and goes.
+    fn settled(self) -> Self {
+        Self {
+            grown: self.grown.minus(&self.shrunk),
+            shrunk: self.shrunk.minus(&self.grown),
+        }
+    }
+}
+
+/// What a group that begins comes to.
+pub(super) enum Fits {
+    /// Nothing has to be set aside: no limit is touched.
+    Freely,
+    /// So much is set aside for its members.
+    With(SetAside),
+    /// Not one member fits, or calls that are counted are not there for all.
+    Not(StopReason, String),
+}
+
+impl Run {
+    /// Counts `spent` as used up by `index` and by all above it.
+    pub(super) fn spend(&mut self, index: usize, spent: &Spend) {
+        self.settle(index, &Spend::default(), spent);
+    }
+
+    /// Sets `reserved` aside for a call of `index`.
+    pub(super) fn reserve(&mut self, index: usize, reserved: &Spend) {
+        let change = Change {
+            grown: Amount::of(reserved),
+            shrunk: Amount::default(),
+        };
+        self.charge(Some(index), change, change, |node| {
+            if let Some(purse) = node.purse.as_deref_mut() {
+                purse.reserved = purse.reserved.plus(reserved);
+            }
+        });
+    }
+
+    /// Frees what was set aside for a call of `index`, and counts what it `spent`.
+    pub(super) fn settle(&mut self, index: usize, reserved: &Spend, spent: &Spend) {
+        let change = Change {
+            grown: Amount::of(spent),
+            shrunk: Amount::of(reserved),
+        };
+        let change = change.settled();
+        self.charge(Some(index), change, change, |node| {
+            node.spent = node.spent.plus(spent);
+            if let Some(purse) = node.purse.as_deref_mut() {
+                purse.reserved = purse.reserved.minus(reserved);
+                purse.spent = purse.spent.plus(spent);
+            }
+        });
+    }
+
+    /// Does `each` to the node at `from` and all above it. What is used or set aside for calls changes by `calls`, and together with
+    /// what is held, by `all`.
+    fn charge(&mut self, from: Option<usize>, calls: Change, all: Change, each: impl Fn(&mut Node)) {
+        let mut all = all;
+        let mut at = from;
+        while let Some(index) = at {
+            let node = &mut self.nodes[index];
+            each(node);
+            if let Some(purse) = node.purse.as_deref_mut() {
+                // What a call takes of what was held is no longer held.
+                let gained = all.grown.plus(&calls.shrunk);
+                let lost = all.shrunk.plus(&calls.grown);
+                purse.held = purse.held.plus(&gained.minus(&lost)).minus(&lost.minus(&gained));
+            }
+            if let Some(own) = node.held.as_deref_mut() {
+                all = own.take_in(all);
+            }
+            at = node.parent;
+        }
+    }
+
+    /// Sets aside what the member `index` of a group that sets something aside needs at the least, as far as it fits.
+    pub(super) fn hold_for(&mut self, index: usize) {
+        let Some(parent) = self.nodes[index].parent else { return };
+        let Some(set_aside) = self.nodes[parent].set_aside else {
+            return;
+        };
+        let needed = self.nodes[index]
+            .step
+            .as_ref()
+            .map(|step| least_of(step, &Amount::of(&set_aside.task)));
+        let aside = needed.unwrap_or_default().least(&self.room_in(parent));
+        let node = &self.nodes[index];
+        if aside.is_nothing() || node.held.is_some() || node.is_terminal() || self.skipped.contains(&index) {
+            return;
+        }
+        self.nodes[index].held = Some(Box::new(Held {
+            aside,
+            used: Amount::default(),
+        }));
+        let change = Change {
+            grown: aside,
+            shrunk: Amount::default(),
+        };
+        self.charge(Some(parent), Change::default(), change, |_| {});
+    }
+
+    /// Frees what the member `index` was set aside and did not use.
+    pub(super) fn let_go(&mut self, index: usize) {
+        let Some(held) = self.nodes[index].held.take() else {
+            return;
+        };
+        let Some(parent) = self.nodes[index].parent else { return };
+        let change = Change {
+            grown: Amount::default(),
+            shrunk: held.rest(),
+        };
+        self.charge(Some(parent), Change::default(), change, |_| {});
+    }
+
+    /// What more fits into all purses from node `index` up, besides what is kept for the end of each.
+    fn room_in(&self, index: usize) -> Amount {
+        let (mut room, mut own) = (Amount::ALL, Amount::default());
+        let mut at = Some(index);
+        while let Some(index) = at {
+            let node = &self.nodes[index];
+            if let Some(purse) = node.purse.as_deref() {
+                room = room.least(&purse.room(false).plus(&own));
+            }
+            if let Some(held) = node.held.as_deref() {
+                own = own.plus(&held.rest());
+            }
+            at = node.parent;
+        }
+        room
+    }
+
+    fn purses(&self, index: usize) -> impl Iterator<Item = &Purse> {
+        std::iter::successors(Some(index), |at| self.nodes[*at].parent).filter_map(|at| self.nodes[at].purse.as_deref())
+    }
+
+    /// The tokens that node `index` may still use for anything but its end; `None` if nothing around it limits them.
+    pub(super) fn tokens_left(&self, index: usize) -> Option<u64> {
+        let is_limited = self.purses(index).any(|purse| purse.limit.tokens.is_some());
+        is_limited.then(|| self.room_in(index).get(Dimension::Tokens))
+    }
+
+    /// Whether what node `index` costs is limited in money.
+    pub(super) fn has_cost_limit(&self, index: usize) -> bool {
+        self.purses(index).any(|purse| purse.limit.micro_usd.is_some())
+    }
+
+    /// The first limit, from node `index` up, that `more` does not fit into.
+    pub(super) fn refused_by_budget(&self, index: usize, more: &Spend, is_last: bool) -> Option<StopReason> {
+        let mut more = Amount::of(more);
+        let mut at = Some(index);
+        while let Some(index) = at {
+            let node = &self.nodes[index];
+            if let Some(dimension) = node.purse.as_deref().and_then(|purse| purse.refuses(&more, is_last)) {
+                return Some(reason_of(dimension));
+            }
+            if let Some(held) = node.held.as_deref() {
+                more = more.minus(&held.rest());
+            }
+            at = node.parent;
+        }
+        None
+    }
+
+    /// How full the fullest budget around node `index` is, in per cent.
+    pub(super) fn per_cent_spent(&self, index: usize) -> u64 {
+        self.purses(index).map(Purse::per_cent).max().unwrap_or(0)
+    }
+
+    /// Whether the members `steps` of the group `index` fit into what is free, all at once or fewer at a time.
+    ///
+    /// Of calls, which are counted, there have to be enough for all of them: none is left out. Tokens and money come back
+    /// from whoever needed less, so there have to be enough for those that are at work at one time.
+    pub(super) fn fits_group(&self, index: usize, steps: &[&Step]) -> Fits {
+        let task = self.equipment.as_deref().map(task_of).unwrap_or_default();
+        let each: Vec<Amount> = steps.iter().map(|step| least_of(step, &Amount::of(&task))).collect();
+        let all = each.iter().fold(Amount::default(), |sum, more| sum.plus(more));
+        let is_limited = |dimension: &Dimension| {
+            all.get(*dimension) > 0 && self.purses(index).any(|purse| purse.limit.of(*dimension).is_some())
+        };
+        let limited: Vec<Dimension> = Dimension::ALL.into_iter().filter(is_limited).collect();
+        if limited.is_empty() {
+            return Fits::Freely;
+        }
+        let room = self.room_in(index);
+        let mut lanes = each.len();
+        for dimension in limited {
+            let mut needed: Vec<u64> = each.iter().map(|amount| amount.get(dimension)).collect();
+            needed.sort_unstable();
+            let left = room.get(dimension);
+            if matches!(dimension, Dimension::ModelCalls | Dimension::ToolCalls) {
+                let enough = self.nodes[index]
+                    .enough_ok()
+                    .map_or(needed.len(), |enough| enough as usize);
+                let least: u64 = needed
+                    .iter()
+                    .take(enough)
+                    .fold(0, |sum, more| sum.saturating_add(*more));
+                if least > left {
+                    return Fits::Not(reason_of(dimension), too_few(dimension, least, left, each.len()));
+                }
+                continue;
+            }
+            let sums = needed.iter().rev().scan(0_u64, |sum, more| {
+                *sum = sum.saturating_add(*more);
+                Some(*sum)
+            });
+            let at_once = sums.take_while(|sum| *sum <= left).count();
+            if at_once == 0 {
+                let most = needed.last().copied().unwrap_or(0);
+                return Fits::Not(reason_of(dimension), too_few(dimension, most, left, each.len()));
+            }
+            lanes = lanes.min(at_once);
+        }
+        // Lanes go in the order of the plan; where members wait for others by name, that may be another one.
+        let is_free = self.nodes[index].kind == NodeKind::ForEach || steps.iter().all(|step| waits_for_nobody(step));
+        Fits::With(SetAside {
+            task,
+            lanes: (lanes < each.len() && is_free).then(|| u32::try_from(lanes).unwrap_or(u32::MAX)),
+        })
+    }
+
+    /// Whether node `index` has not begun, and nothing keeps it from beginning but what it waits for.
+    pub(super) fn may_begin(&self, index: usize) -> bool {
+        self.nodes[index].state == NodeState::Created && !self.skipped.contains(&index)
+    }
+
+    /// Whether something is set aside for node `index` when its turn comes.
+    pub(super) fn has_lanes_around(&self, index: usize) -> bool {
+        let around = self.nodes[index].parent.and_then(|parent| self.nodes[parent].set_aside);
+        around.is_some_and(|set_aside| set_aside.lanes.is_some())
+    }
+
+    /// Has at most `lanes` of the `members` of a group at work at one time: member n waits for member n - lanes.
+    pub(super) fn keep_lanes(&mut self, members: &[usize], lanes: u32) {
+        let lanes = lanes.max(1) as usize;
+        for (position, member) in members.iter().enumerate().skip(lanes) {
+            self.nodes[*member].waits_left += 1;
+            self.nodes[members[position - lanes]].dependents.push(*member);
+            self.ready.remove(member);
+        }
+    }
+
+    /// Sets aside what the members of the group `index` need, or, where they wait for one another, leaves it to each as its
+    /// turn comes.
+    pub(super) fn set_aside(&mut self, index: usize, set_aside: Option<SetAside>) {
+        self.nodes[index].set_aside = set_aside;
+        if set_aside.is_some_and(|set_aside| set_aside.lanes.is_none()) {
+            for child in self.nodes[index].children.clone() {
+                self.hold_for(child);
+            }
+        }
+    }
+}
+
+fn reason_of(dimension: Dimension) -> StopReason {
+    match dimension {
+        Dimension::Tokens => StopReason::BudgetTokens,
+        Dimension::MicroUsd => StopReason::BudgetUsd,
+        Dimension::ModelCalls => StopReason::BudgetModelCalls,
+        Dimension::ToolCalls => StopReason::BudgetToolCalls,
+    }
+}
+
+fn too_few(dimension: Dimension, needed: u64, left: u64, members: usize) -> String {
+    let what = dimension.as_str();
+    match dimension {
+        Dimension::ModelCalls | Dimension::ToolCalls => {
+            format!("its {members} members need {needed} {what} at the least, and {left} are left; none was begun")
+        }
+        Dimension::Tokens | Dimension::MicroUsd => {
+            format!(
+                "one of its {members} members needs {needed} {what} at the least, and {left} are left; none was begun"
+            )
+        }
+    }
+}
+
+/// What the first call for a task that a model does may come to.
+fn task_of(equipment: &Equipment) -> Spend {
+    let cost = |role: ModelRole| {
+        let model = equipment.model(role);
+        let spend = Spend {
+            tokens_in: TASK_TOKENS_IN.min(u64::from(model.window) / 2),
+            tokens_out: u64::from(model.answer_tokens / 2),
+            model_calls: 1,
+            ..Spend::default()
+        };
+        Spend {
+            micro_usd: model.price.map_or(0, |price| price.of(&spend)),
+            ..spend
+        }
+    };
+    let (planner, executor) = (cost(ModelRole::Planner), cost(ModelRole::Executor));
+    Spend {
+        tokens_in: planner.tokens_in.max(executor.tokens_in),
+        tokens_out: planner.tokens_out.max(executor.tokens_out),
+        micro_usd: planner.micro_usd.max(executor.micro_usd),
+        ..planner
+    }
+}
+
+/// What `step` needs at the least: its calls of tools, and `task` for each task of a model, within the limits that its tasks
+/// set themselves. What lists give is known once they are there.
+fn least_of(step: &Step, task: &Amount) -> Amount {
+    let sum = |steps: &[Step]| {
+        steps
+            .iter()
+            .fold(Amount::default(), |sum, step| sum.plus(&least_of(step, task)))
+    };
+    match step {
+        Step::Task(own) => {
+            let needed = match &own.work {
+                Work::Do(_) => Amount::of(&Spend::TOOL_CALL),
+                Work::Model => *task,
+                Work::Plan(plan) => sum(&plan.steps),
+            };
+            let limit = own.budget.allowance();
+            let most = |needed: Amount, dimension: Dimension| match limit.of(dimension) {
+                Some(limit) => needed.with(dimension, needed.get(dimension).min(limit)),
+                None => needed,
+            };
+            Dimension::ALL.into_iter().fold(needed, most)
+        }
+        Step::Parallel(group) if group.join == Join::AllSettled => sum(&group.steps),
+        // Of a race nobody knows how many begin.
+        Step::Parallel(_) | Step::ForEach(_) => Amount::default(),
+        Step::Sequence(sequence) => sum(&sequence.steps),
+    }
+}
+
+/// Whether neither `step` nor a member of it says by name what it waits for.
+fn waits_for_nobody(step: &Step) -> bool {
+    step.needs().is_none() && step.members().iter().all(waits_for_nobody)
+}
