@@ -18,7 +18,7 @@ use folio_model::{Message, Reply, Request, Role, Speaker, StopCause, ToolCall, T
 use folio_store::workspace::{Compacted, Compactor, Desk};
 use serde_json::{Value, json};
 
-use crate::models::{RunnerModel, spend_of};
+use crate::models::{RunnerModel, settle_place, spend_of};
 
 /// How long a compactor may take for one summary, all its reading included.
 pub const COMPACTOR_TIME: Duration = Duration::from_secs(120);
@@ -71,12 +71,10 @@ impl ModelCompactor {
             model_calls: 1,
             ..Spend::default()
         });
-        let reply = self
-            .model
-            .model
-            .reply(request, &mut |_| {})
-            .await
-            .map_err(|error| error.to_string())?;
+        let place = self.model.places.take().await;
+        let answered = self.model.model.reply(request, &mut |_| {}).await;
+        settle_place(place, &answered);
+        let reply = answered.map_err(|error| error.to_string())?;
         if let Some(usage) = reply.usage {
             let mut spend = spend_of(&usage);
             if usage.micro_usd.is_none() {

@@ -27,6 +27,7 @@ mod memory;
 pub mod models;
 mod outputs;
 mod perform;
+mod places;
 mod prefer;
 mod reads;
 pub mod runner;

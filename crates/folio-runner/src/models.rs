@@ -16,15 +16,15 @@ use folio_model::{
     ToolDescription, Usage,
 };
 use folio_tools::{Effect, Registry, ToolContext, ToolSpec};
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::perform::GRACE;
+use crate::places::{self, Places};
 use crate::runner::known_tools;
 
 /// How long one call of a model may take.
 const TIMEOUT: Duration = Duration::from_secs(10 * 60);
-/// Calls of one model that are under way at one moment, over all runs of a runner (E9.15).
+/// Calls of one provider that are under way at one moment, over all runs of a runner (E9.15).
 const AT_A_TIME: usize = 16;
 /// Tokens of a request and its answer, if nobody says.
 const WINDOW: u32 = 128_000;
@@ -47,7 +47,7 @@ pub struct RunnerModel {
     pub answer_tokens: u32,
     /// What it costs; `None` if nobody knows.
     pub price: Option<Price>,
-    slots: Arc<Semaphore>,
+    pub(crate) places: Arc<Places>,
 }
 
 impl RunnerModel {
@@ -60,15 +60,21 @@ impl RunnerModel {
             window: WINDOW,
             answer_tokens: ANSWER_TOKENS,
             price: None,
-            slots: Arc::new(Semaphore::new(AT_A_TIME)),
+            places: Places::new(AT_A_TIME),
         }
     }
 
-    /// How many calls of it may be under way at one moment; at least one.
+    /// How many calls of it may be under way at one moment; at least one. Models of one provider for which this is the same
+    /// number have it together.
     #[must_use]
     pub fn at_a_time(mut self, calls: usize) -> Self {
-        self.slots = Arc::new(Semaphore::new(calls.max(1)));
+        self.places = Places::new(calls);
         self
+    }
+
+    /// Who answers: its name without that of the model itself.
+    fn provider(&self) -> &str {
+        self.name.rsplit_once(':').map_or(&*self.name, |(provider, _)| provider)
     }
 
     fn spec(&self) -> ModelSpec {
@@ -111,6 +117,22 @@ impl RunnerModels {
             judge: model,
             compactor: None,
         }
+    }
+
+    /// The same, with one number of places for all models of one provider (E9.15).
+    pub(crate) fn by_provider(mut self) -> Self {
+        let mut first: Vec<RunnerModel> = Vec::new();
+        let roles = [&mut self.planner, &mut self.executor, &mut self.judge];
+        for model in roles.into_iter().chain(self.compactor.as_mut()) {
+            let is_same = |other: &&RunnerModel| {
+                other.provider() == model.provider() && other.places.most() == model.places.most()
+            };
+            match first.iter().find(is_same) {
+                Some(other) => model.places = Arc::clone(&other.places),
+                None => first.push(model.clone()),
+            }
+        }
+        self
     }
 
     pub(crate) fn of(&self, role: ModelRole) -> &RunnerModel {
@@ -206,28 +228,50 @@ pub(crate) async fn ask(model: RunnerModel, action: AskAction, context: ToolCont
     let timeout = action.timeout;
     let cancel = context.cancel;
     let request = request_of(action);
+    let failed_late = |kind, message| {
+        ModelAnswer::Failed(ModelFailure {
+            kind,
+            message,
+            retry_after: None,
+        })
+    };
     let asking = async {
-        // A place is waited for no longer than the call itself.
-        let _place = model.slots.acquire().await;
-        model.model.reply(&request, &mut |_| {}).await
+        // A place is waited for no longer than the call itself may take; who got none has asked for nothing.
+        let Ok(place) = tokio::time::timeout(timeout, model.places.take()).await else {
+            let message = format!("{} could not be asked within {timeout:?}: others ask it", model.name);
+            return failed_late(ModelFailureKind::RateLimited, message);
+        };
+        let answered = tokio::time::timeout(timeout, model.model.reply(&request, &mut |_| {})).await;
+        match answered {
+            Ok(answered) => {
+                settle_place(place, &answered);
+                answered.map_or_else(|error| failed(&error), |reply| answer_of(reply, &model.name))
+            }
+            Err(_) => {
+                let message = format!("{} did not answer within {timeout:?}", model.name);
+                failed_late(ModelFailureKind::Unavailable, message)
+            }
+        }
     };
     let answer = tokio::select! {
         biased;
         () = cancel.cancelled() => ModelAnswer::Stopped,
-        answered = tokio::time::timeout(timeout, asking) => match answered {
-            Ok(Ok(reply)) => answer_of(reply, &model.name),
-            Ok(Err(error)) => failed(&error),
-            Err(_) => ModelAnswer::Failed(ModelFailure {
-                kind: ModelFailureKind::Unavailable,
-                message: format!("{} did not answer within {timeout:?}", model.name),
-                retry_after: None,
-            }),
-        },
+        answer = asking => answer,
     };
     AskEnded {
         ask: id,
         answer,
         duration: began.elapsed(),
+    }
+}
+
+/// Gives the place of a call back, as its provider would have it.
+pub(crate) fn settle_place(place: places::Place, answered: &Result<Reply, ModelError>) {
+    match answered {
+        Ok(_) => place.answered(),
+        Err(error) if error.kind == ModelErrorKind::RateLimited => place.turned_away(error.retry_after),
+        // Whether it is asked too much, other failures do not say.
+        Err(_) => drop(place),
     }
 }
 
@@ -265,10 +309,10 @@ fn place_of(
 async fn work(model: &RunnerModel, action: AskAction, place: Place) -> ModelAnswer {
     let request = request_of(action);
     let stop = place.stop.clone();
-    let slot = tokio::select! {
+    let place_of_provider = tokio::select! {
         biased;
         () = stop.cancelled() => return ModelAnswer::Stopped,
-        slot = model.slots.acquire() => slot,
+        place = model.places.take() => place,
     };
     let mut unheard = |_| {};
     let mut working = model.model.reply_in(&request, &place, &mut unheard);
@@ -289,7 +333,7 @@ async fn work(model: &RunnerModel, action: AskAction, place: Place) -> ModelAnsw
             Ok(Err(_)) | Err(_) => ModelAnswer::Stopped,
         },
     };
-    drop(slot);
+    drop(place_of_provider);
     answer
 }
 

@@ -148,7 +148,8 @@ impl Shared {
 impl Runner {
     /// A runner whose runs live in `workspace` and use the tools of `registry`.
     #[must_use]
-    pub fn new(workspace: Workspace, registry: Registry, options: RunnerOptions) -> Self {
+    pub fn new(workspace: Workspace, registry: Registry, mut options: RunnerOptions) -> Self {
+        options.models = options.models.map(RunnerModels::by_provider);
         let templates = Arc::new(Templates::new());
         let owner = OwnerId::random();
         Self {
@@ -474,6 +475,7 @@ impl Runner {
             Ok(is_new.then(|| Event::Expanded {
                 node: root,
                 items: Vec::new(),
+                set_aside: None,
             }))
         };
         if node == root {

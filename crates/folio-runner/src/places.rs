@@ -1,0 +1,144 @@
+//! How many calls of one provider are under way at one moment, over all runs of a runner (E9.15).
+//!
+//! A provider that says that it is asked too much is asked less: nobody asks it before the time that it wants has passed, and each call
+//! that it turned away takes its place with it, down to one. Each answer gives one back. A call that waits for its next attempt has none.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+/// The longest time that a provider is believed to want to be left alone.
+const QUIET_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// The places of one provider. Whoever waits longest gets the next.
+#[derive(Debug)]
+pub(crate) struct Places {
+    most: usize,
+    free: Arc<Semaphore>,
+    slowed: Mutex<Slowed>,
+}
+
+/// How a provider is asked less than it could be.
+#[derive(Debug, Default)]
+struct Slowed {
+    /// Nobody asks it before.
+    quiet_until: Option<Instant>,
+    /// Places that nobody has for now.
+    taken_out: Vec<OwnedSemaphorePermit>,
+}
+
+/// One place, until it is dropped or what came of the call is told.
+#[derive(Debug)]
+pub(crate) struct Place {
+    permit: OwnedSemaphorePermit,
+    places: Arc<Places>,
+}
+
+impl Places {
+    /// So many; at least one.
+    pub(crate) fn new(most: usize) -> Arc<Self> {
+        let most = most.max(1);
+        Arc::new(Self {
+            most,
+            free: Arc::new(Semaphore::new(most)),
+            slowed: Mutex::default(),
+        })
+    }
+
+    /// How many there are when nothing slows them down.
+    pub(crate) fn most(&self) -> usize {
+        self.most
+    }
+
+    /// Waits for a place, and then until the provider may be asked.
+    pub(crate) async fn take(self: &Arc<Self>) -> Place {
+        let permit = loop {
+            // They are never closed.
+            if let Ok(permit) = Arc::clone(&self.free).acquire_owned().await {
+                break permit;
+            }
+        };
+        while let Some(until) = self.quiet_until().filter(|until| *until > Instant::now()) {
+            tokio::time::sleep_until(until).await;
+        }
+        Place {
+            permit,
+            places: Arc::clone(self),
+        }
+    }
+
+    fn quiet_until(&self) -> Option<Instant> {
+        self.slowed.lock().unwrap_or_else(PoisonError::into_inner).quiet_until
+    }
+}
+
+impl Place {
+    /// The provider answered: it may be asked more again.
+    pub(crate) fn answered(self) {
+        let mut slowed = self.places.slowed.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(slowed.taken_out.pop());
+    }
+
+    /// The provider wants to be asked less, and to be left alone for `wanted` if it says so.
+    pub(crate) fn turned_away(self, wanted: Option<Duration>) {
+        let mut slowed = self.places.slowed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(wanted) = wanted {
+            let until = Instant::now() + wanted.min(QUIET_MAX);
+            slowed.quiet_until = slowed.quiet_until.max(Some(until));
+        }
+        if slowed.taken_out.len() + 1 < self.places.most {
+            slowed.taken_out.push(self.permit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn taken(places: &Arc<Places>) -> Vec<Place> {
+        let mut taken = Vec::new();
+        while let Ok(place) = tokio::time::timeout(Duration::from_millis(1), places.take()).await {
+            taken.push(place);
+        }
+        taken
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_turned_away_takes_the_place_with_it_and_answers_give_them_back_e9_15() {
+        let places = Places::new(4);
+        let mut all = taken(&places).await;
+        assert_eq!(all.len(), 4);
+        for _ in 0..3 {
+            all.pop().unwrap().turned_away(None);
+        }
+        all.pop().unwrap().turned_away(None);
+        let left = taken(&places).await;
+        assert_eq!(left.len(), 1, "the last place stays");
+        left.into_iter().for_each(Place::answered);
+        let left = taken(&places).await;
+        assert_eq!(left.len(), 2);
+        left.into_iter().for_each(Place::answered);
+        assert_eq!(taken(&places).await.len(), 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_asks_before_the_time_that_a_provider_wants_has_passed_e9_15() {
+        let places = Places::new(4);
+        let began = Instant::now();
+        places.take().await.turned_away(Some(Duration::from_secs(7)));
+        // A shorter wish does not take back a longer one.
+        let other = Place {
+            permit: Arc::clone(&places.free).acquire_owned().await.unwrap(),
+            places: Arc::clone(&places),
+        };
+        other.turned_away(Some(Duration::from_secs(2)));
+        let place = places.take().await;
+        assert_eq!(began.elapsed().as_secs(), 7);
+        place.answered();
+        drop(places.take().await);
+        assert_eq!(began.elapsed().as_secs(), 7);
+    }
+}
