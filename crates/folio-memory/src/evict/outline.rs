@@ -2,10 +2,11 @@
 //!
 //! Nothing is held but what may be shown, so a text of any length takes the same memory.
 
-use std::collections::VecDeque;
-use std::fmt::Write as _;
+mod node;
 
-use serde_json::Value;
+use std::collections::VecDeque;
+
+pub(super) use node::{DETAILS, Node};
 
 /// Containers inside one another. A text that is deeper is not taken for JSON.
 const DEPTH_MAX: usize = 128;
@@ -22,140 +23,6 @@ const RECENT_BYTES: usize = 256 * 1024;
 const KEPT: [(usize, usize, usize); KEPT_DEPTH] =
     [(96, 12, 96), (24, 4, 48), (6, 2, 24), (3, 1, 16), (2, 1, 12), (1, 1, 8)];
 
-/// A value, as far as it is kept.
-#[derive(Debug)]
-pub(super) enum Node {
-    /// A number, `true`, `false` or `null`, as it was written.
-    Plain(String),
-    /// A text: what is kept of its beginning, how many bytes it has in all, and whether that is all of it.
-    Text(String, u64, bool),
-    List {
-        head: Vec<Self>,
-        tail: VecDeque<Self>,
-        len: u64,
-    },
-    Object {
-        entries: Vec<(String, Self)>,
-        len: u64,
-    },
-}
-
-/// How much of a value is shown.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Detail {
-    pub(super) head: usize,
-    pub(super) tail: usize,
-    pub(super) keys: usize,
-    pub(super) chars: usize,
-    pub(super) depth: usize,
-}
-
-/// From the most to the least.
-pub(super) const DETAILS: [Detail; 14] = {
-    const fn of(head: usize, tail: usize, keys: usize, chars: usize, depth: usize) -> Detail {
-        Detail {
-            head,
-            tail,
-            keys,
-            chars,
-            depth,
-        }
-    }
-    [
-        of(96, 12, 96, 400, 6),
-        of(48, 8, 96, 200, 6),
-        of(24, 4, 48, 200, 6),
-        of(12, 3, 48, 120, 6),
-        of(8, 3, 32, 120, 5),
-        of(5, 2, 32, 80, 5),
-        of(3, 1, 24, 60, 4),
-        of(2, 1, 24, 40, 4),
-        of(2, 1, 16, 32, 3),
-        of(1, 1, 16, 24, 3),
-        of(1, 1, 12, 16, 2),
-        of(1, 0, 8, 12, 2),
-        of(1, 0, 8, 12, 1),
-        of(0, 0, 6, 0, 1),
-    ]
-};
-
-impl Node {
-    /// The value as JSON, with what is left out said in its place: in a list as a text, in an object under the key `…`.
-    pub(super) fn render(&self, detail: Detail) -> String {
-        let mut out = String::new();
-        self.write(detail, 0, &mut out);
-        out
-    }
-
-    fn write(&self, detail: Detail, depth: usize, out: &mut String) {
-        match self {
-            Self::Plain(text) => out.push_str(text),
-            Self::Text(start, bytes, is_whole) => {
-                let cut = start.char_indices().nth(detail.chars).map(|(at, _)| at);
-                match (cut, is_whole) {
-                    (None, true) => quote(start, out),
-                    (cut, _) => {
-                        let start = &start[..cut.unwrap_or(start.len())];
-                        quote(&format!("{start}… ({bytes} bytes)"), out);
-                    }
-                }
-            }
-            Self::List { head, tail, len } => {
-                let (wanted_head, wanted_tail) = if depth < detail.depth {
-                    (detail.head, detail.tail)
-                } else {
-                    (0, 0)
-                };
-                let shown_head = head.len().min(wanted_head);
-                // What is kept of the end, and what of the beginning is the end of a short list.
-                let rest = head[shown_head..].iter().chain(tail);
-                let shown_tail = (head.len() - shown_head + tail.len()).min(wanted_tail);
-                let rest = rest.skip(head.len() - shown_head + tail.len() - shown_tail);
-                let left_out = len - (shown_head + shown_tail) as u64;
-                out.push('[');
-                let mut separator = "";
-                for item in &head[..shown_head] {
-                    out.push_str(separator);
-                    item.write(detail, depth + 1, out);
-                    separator = ",";
-                }
-                if left_out > 0 {
-                    // Writing to a string does not fail.
-                    let _infallible = write!(out, "{separator}\"… {left_out} items\"");
-                    separator = ",";
-                }
-                for item in rest {
-                    out.push_str(separator);
-                    item.write(detail, depth + 1, out);
-                    separator = ",";
-                }
-                out.push(']');
-            }
-            Self::Object { entries, len } => {
-                let shown = entries.len().min(if depth < detail.depth { detail.keys } else { 0 });
-                out.push('{');
-                let mut separator = "";
-                for (key, value) in &entries[..shown] {
-                    out.push_str(separator);
-                    quote(key, out);
-                    out.push(':');
-                    value.write(detail, depth + 1, out);
-                    separator = ",";
-                }
-                let left_out = len - shown as u64;
-                if left_out > 0 {
-                    let _infallible = write!(out, "{separator}\"…\":\"{left_out} keys\"");
-                }
-                out.push('}');
-            }
-        }
-    }
-}
-
-fn quote(text: &str, out: &mut String) {
-    out.push_str(&Value::from(text).to_string());
-}
-
 /// Reads a JSON text that goes by, as long as it is one.
 ///
 /// Of a long list nobody knows which items are the last until it ends. Beyond the first ones only where they stand is noted,
@@ -163,7 +30,10 @@ fn quote(text: &str, out: &mut String) {
 #[derive(Debug, Default)]
 pub(super) struct Outline {
     state: State,
+    /// The containers that are kept, from the outermost to the innermost.
     frames: Vec<Frame>,
+    /// Those within of which nothing is kept.
+    inside: Inside,
     /// The text, number or word under way.
     scalar: Scalar,
     nodes: usize,
@@ -198,6 +68,17 @@ enum State {
     NoJson,
 }
 
+impl State {
+    /// That of a container that has just begun.
+    fn of_new(is_object: bool) -> Self {
+        if is_object {
+            Self::Key { or_end: true }
+        } else {
+            Self::ValueOrEnd
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Scalar {
     /// What is kept, as it is written.
@@ -205,10 +86,33 @@ struct Scalar {
     bytes: u64,
 }
 
+/// Containers inside one another of which nothing is kept: only what kind each is, one bit for each.
+#[derive(Debug, Clone, Copy, Default)]
+struct Inside {
+    kinds: u128,
+    depth: usize,
+}
+
+impl Inside {
+    fn open(&mut self, is_object: bool) {
+        self.kinds = self.kinds << 1 | u128::from(is_object);
+        self.depth += 1;
+    }
+
+    fn close(&mut self) {
+        self.kinds >>= 1;
+        self.depth -= 1;
+    }
+
+    /// Whether the innermost is an object.
+    fn is_object(self) -> bool {
+        self.kinds & 1 == 1
+    }
+}
+
 #[derive(Debug)]
 struct Frame {
     is_object: bool,
-    is_kept: bool,
     len: u64,
     head: Vec<Node>,
     /// Where the last items behind `head` begin and end.
@@ -220,10 +124,9 @@ struct Frame {
 }
 
 impl Frame {
-    fn new(is_object: bool, is_kept: bool) -> Self {
+    fn new(is_object: bool) -> Self {
         Self {
             is_object,
-            is_kept,
             len: 0,
             head: Vec::new(),
             tail: VecDeque::new(),
@@ -236,12 +139,11 @@ impl Frame {
     /// Whether the next value is kept right away. `depth` is how many containers there are, this one included.
     fn keeps_next(&self, depth: usize) -> bool {
         let (head, _, keys) = KEPT[depth.clamp(1, KEPT_DEPTH) - 1];
-        self.is_kept
-            && if self.is_object {
-                self.entries.len() < keys
-            } else {
-                self.head.len() < head
-            }
+        if self.is_object {
+            self.entries.len() < keys
+        } else {
+            self.head.len() < head
+        }
     }
 }
 
@@ -265,7 +167,11 @@ impl Outline {
 
     /// Reads `recent` from `at` on.
     fn read(&mut self, recent: &[u8], mut at: usize) {
-        while let Some(&byte) = recent.get(at) {
+        loop {
+            if self.inside.depth > 0 {
+                at += self.skim(&recent[at..]);
+            }
+            let Some(&byte) = recent.get(at) else { return };
             at += match self.state {
                 State::NoJson => return,
                 State::Text { is_key, is_escaped } => self.text(recent, at, is_key, is_escaped),
@@ -279,6 +185,49 @@ impl Outline {
         }
     }
 
+    /// Goes on where nothing is kept, as far as everything is there and as it should be; gives how many bytes that is. Most of a
+    /// long text is that, and here each byte is looked at once.
+    fn skim(&mut self, bytes: &[u8]) -> usize {
+        let (mut state, mut inside, mut at) = (self.state, self.inside, 0);
+        while let Some(&byte) = bytes.get(at) {
+            let whole = match (state, byte) {
+                (State::Value | State::ValueOrEnd, b'"') => {
+                    text_len(&bytes[at + 1..]).map(|len| (State::CommaOrEnd, len + 1))
+                }
+                (State::Key { .. }, b'"') => text_len(&bytes[at + 1..]).map(|len| (State::Colon, len + 1)),
+                (State::Colon, b':') => Some((State::Value, 1)),
+                (State::CommaOrEnd, b',') if inside.is_object() => Some((State::Key { or_end: false }, 1)),
+                (State::CommaOrEnd, b',') => Some((State::Value, 1)),
+                (State::Value | State::ValueOrEnd, b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => {
+                    let rest = &bytes[at..];
+                    let len = rest.iter().position(|byte| !is_of_plain(*byte));
+                    len.filter(|len| *len <= SCALAR_BYTES && is_plain(&rest[..*len]))
+                        .map(|len| (State::CommaOrEnd, len))
+                }
+                (State::Value | State::ValueOrEnd, b'{' | b'[') if self.frames.len() + inside.depth < DEPTH_MAX => {
+                    inside.open(byte == b'{');
+                    Some((State::of_new(byte == b'{'), 1))
+                }
+                (State::Key { or_end: true } | State::CommaOrEnd, b'}') if inside.depth > 1 && inside.is_object() => {
+                    inside.close();
+                    Some((State::CommaOrEnd, 1))
+                }
+                (State::ValueOrEnd | State::CommaOrEnd, b']') if inside.depth > 1 && !inside.is_object() => {
+                    inside.close();
+                    Some((State::CommaOrEnd, 1))
+                }
+                (State::Text { .. } | State::Plain | State::NoJson, _) => None,
+                (_, byte) if byte.is_ascii_whitespace() => Some((state, 1)),
+                _ => None,
+            };
+            let Some((next, len)) = whole else { break };
+            state = next;
+            at += len;
+        }
+        (self.state, self.inside) = (state, inside);
+        at
+    }
+
     /// The value, if what went by is one list or one object and nothing else.
     pub(super) fn finish(self) -> Option<Node> {
         self.root
@@ -287,8 +236,12 @@ impl Outline {
 
     /// A sign outside of texts and numbers, or the first of one.
     fn sign(&mut self, recent: &[u8], at: usize, byte: u8) {
-        let top_is_object = self.frames.last().map(|frame| frame.is_object);
+        let top_is_object = match self.inside.depth {
+            0 => self.frames.last().map(|frame| frame.is_object),
+            _ => Some(self.inside.is_object()),
+        };
         if matches!(self.state, State::Value | State::ValueOrEnd)
+            && self.inside.depth == 0
             && let Some(frame) = self.frames.last_mut()
         {
             frame.item = self.gone + at as u64;
@@ -329,7 +282,7 @@ impl Outline {
     /// Whether the value under way, or the one whose key is, is kept right away.
     fn keeps_next(&self) -> bool {
         let depth = self.frames.len();
-        self.frames.last().is_some_and(|frame| frame.keeps_next(depth))
+        self.inside.depth == 0 && self.frames.last().is_some_and(|frame| frame.keeps_next(depth))
     }
 
     /// Goes on with a text; gives how many bytes belong to it.
@@ -359,7 +312,9 @@ impl Outline {
             }
             Some(_) if is_key => {
                 let key = self.keeps_next().then(|| self.scalar.text());
-                if let Some(frame) = self.frames.last_mut() {
+                if let Some(frame) = self.frames.last_mut()
+                    && self.inside.depth == 0
+                {
                     frame.key = key.map(|(text, is_whole)| if is_whole { text } else { format!("{text}…") });
                 }
                 self.state = State::Colon;
@@ -379,10 +334,7 @@ impl Outline {
     /// Goes on with a number or a word; gives how many bytes belong to it.
     fn plain(&mut self, recent: &[u8], at: usize) -> usize {
         let bytes = &recent[at..];
-        let len = bytes
-            .iter()
-            .position(|byte| !matches!(byte, b'-' | b'+' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z'))
-            .unwrap_or(bytes.len());
+        let len = bytes.iter().position(|byte| !is_of_plain(*byte)).unwrap_or(bytes.len());
         self.scalar.push(&bytes[..len]);
         if len < bytes.len() {
             if self.scalar.is_plain() {
@@ -397,21 +349,25 @@ impl Outline {
     }
 
     fn open(&mut self, is_object: bool) -> State {
-        if self.frames.len() >= DEPTH_MAX {
+        if self.frames.len() + self.inside.depth >= DEPTH_MAX {
             return State::NoJson;
         }
         let is_kept = self.frames.is_empty() || self.keeps_next();
-        let is_kept = is_kept && self.frames.len() < KEPT_DEPTH && self.nodes < NODES_MAX;
-        self.frames.push(Frame::new(is_object, is_kept));
-        if is_object {
-            State::Key { or_end: true }
+        if is_kept && self.frames.len() < KEPT_DEPTH && self.nodes < NODES_MAX {
+            self.frames.push(Frame::new(is_object));
         } else {
-            State::ValueOrEnd
+            self.inside.open(is_object);
         }
+        State::of_new(is_object)
     }
 
     /// The container ends at `at`.
     fn close(&mut self, recent: &[u8], at: usize) -> State {
+        if self.inside.depth > 0 {
+            self.inside.close();
+            self.place(at + 1, None);
+            return self.state;
+        }
         let Some(frame) = self.frames.pop() else {
             return State::NoJson;
         };
@@ -444,7 +400,7 @@ impl Outline {
         let from = usize::try_from(from.checked_sub(self.gone)?).ok()?;
         let to = usize::try_from(to.checked_sub(self.gone)?).ok()?;
         let mut outline = Self {
-            frames: (0..depth).map(|_| Frame::new(false, true)).collect(),
+            frames: (0..depth).map(|_| Frame::new(false)).collect(),
             nodes: self.nodes,
             ..Self::default()
         };
@@ -458,6 +414,9 @@ impl Outline {
     /// Puts a value that ends before `end` into the list or object that it stands in; `node` is there if it is kept.
     fn place(&mut self, end: usize, node: Option<Node>) {
         self.state = State::CommaOrEnd;
+        if self.inside.depth > 0 {
+            return;
+        }
         let depth = self.frames.len();
         let end = self.gone + end as u64;
         let Some(frame) = self.frames.last_mut() else { return };
@@ -468,7 +427,7 @@ impl Outline {
             Some(node) => frame.head.push(node),
             None => {
                 let (_, tail, _) = KEPT[depth.clamp(1, KEPT_DEPTH) - 1];
-                if frame.is_kept && !frame.is_object {
+                if !frame.is_object {
                     frame.tail.push_back((frame.item, end));
                     if frame.tail.len() > tail {
                         frame.tail.pop_front();
@@ -489,8 +448,7 @@ impl Scalar {
 
     /// Whether it is a number, `true`, `false` or `null`, all of which is kept.
     fn is_plain(&self) -> bool {
-        self.kept.len() as u64 == self.bytes
-            && (matches!(self.kept.as_slice(), b"true" | b"false" | b"null") || is_number(&self.kept))
+        self.kept.len() as u64 == self.bytes && is_plain(&self.kept)
     }
 
     fn push(&mut self, bytes: &[u8]) {
@@ -513,6 +471,28 @@ impl Scalar {
         }
         (String::from_utf8_lossy(&self.kept).into_owned(), false)
     }
+}
+
+/// How many bytes of `bytes` are the rest of a text with its closing quote, if that is there.
+fn text_len(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += bytes.get(at..)?.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
+        match bytes[at] {
+            b'"' => return Some(at + 1),
+            _ => at += 2,
+        }
+    }
+}
+
+/// Whether `byte` can stand in a number or a word.
+fn is_of_plain(byte: u8) -> bool {
+    matches!(byte, b'-' | b'+' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z')
+}
+
+/// Whether `text` is a number, `true`, `false` or `null`.
+fn is_plain(text: &[u8]) -> bool {
+    matches!(text, b"true" | b"false" | b"null") || is_number(text)
 }
 
 /// Whether `text` is a number as JSON writes them.
@@ -539,4 +519,55 @@ fn is_number(text: &[u8]) -> bool {
         return !exponent.is_empty() && digits(exponent) == exponent.len();
     }
     rest.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn values() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            "[a\\\\\"é🙂 \n]{0,6}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 12, 3, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                proptest::collection::btree_map("[a\\\\\"é]{0,3}", inner, 0..3)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    fn outlined(text: &[u8], piece: usize) -> String {
+        let mut outline = Outline::default();
+        text.chunks(piece).for_each(|piece| outline.feed(piece));
+        format!("{:?}", outline.finish())
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_skimmed_comes_to_what_each_byte_by_itself_does_m7_8_v9(
+            value in values(),
+            is_pretty in any::<bool>(),
+            edit in proptest::option::of((any::<proptest::sample::Index>(), proptest::sample::select(b"\"{}[],:\\ 1-.ex".to_vec()))),
+        ) {
+            // More than is kept of a list, so that most of it is skimmed.
+            let whole = json!({"rows": vec![value; 120], "end": 1});
+            let mut text = if is_pretty { serde_json::to_vec_pretty(&whole)? } else { serde_json::to_vec(&whole)? };
+            if let Some((at, byte)) = &edit {
+                let at = at.index(text.len());
+                text[at] = *byte;
+            }
+            let outline = outlined(&text, 1);
+            prop_assert!(edit.is_some() || outline.starts_with("Some"));
+            prop_assert_eq!(&outlined(&text, text.len()), &outline);
+            prop_assert_eq!(outlined(&text, 7), outline);
+        }
+    }
 }

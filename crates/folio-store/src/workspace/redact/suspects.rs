@@ -13,13 +13,18 @@ use regex::bytes::Regex;
 const WHOLE_BYTES: usize = 16 * 1024;
 /// Bytes before and behind a suspicious place that are looked at. What is found has no more, unless it is one long word or
 /// reaches to where the look ends.
-const AROUND_BYTES: usize = 2 * 1024;
+const AROUND_BYTES: usize = 512;
 /// Bytes of a word that is not cut.
 const WORD_BYTES: usize = 64 * 1024;
 /// What is found so near to where a look ends may go on beyond.
 const EDGE_BYTES: usize = 64;
 /// Bytes of what may stand across the end of a look without being one word, and is found in the next one.
 const OVERLAP_BYTES: usize = 512;
+
+/// Bytes from which on the two halves of a text are looked at by two threads.
+const HALVED_FROM: usize = 256 * 1024;
+/// Bytes in which the end of a line is looked for, for halves that do not overlap.
+const LINE_BYTES: usize = 4 * 1024;
 
 /// Everything that a detector can find matches this at its beginning, or a little later: less than what the detectors want,
 /// and nothing that would make an automaton remember more than the last few bytes.
@@ -71,18 +76,24 @@ pub(super) enum Suspects {
 impl Suspects {
     /// Those of `text`: all of it if it is short.
     pub(super) fn of(text: &str) -> Self {
-        static SHAPES_OF_ALL: LazyLock<Regex> =
-            LazyLock::new(|| Regex::new(SHAPES).expect("the expression is a constant and a test uses it"));
         if text.len() <= WHOLE_BYTES {
             return Self::Whole;
         }
-        let mut parts: Vec<Range<usize>> = Vec::new();
-        let mut at = 0;
-        while let Some(found) = SHAPES_OF_ALL.shortest_match_at(text.as_bytes(), at) {
-            let part = around(text, &(found..found), AROUND_BYTES);
-            at = found.max(part.end.saturating_sub(OVERLAP_BYTES));
-            add(&mut parts, part);
+        if text.len() < HALVED_FROM {
+            return Self::Parts(parts_in(text, 0..text.len()));
         }
+        let (first, second) = halves(text.as_bytes());
+        let mut found = std::thread::scope(|scope| {
+            let others = scope.spawn(|| parts_in(text, second.clone()));
+            let mut found = parts_in(text, first);
+            // A thread that failed has looked at nothing: then somebody else has to.
+            found.extend(others.join().unwrap_or_else(|_| parts_in(text, second.clone())));
+            found
+        });
+        // Where the halves overlap, both have found.
+        found.sort_by_key(|part| part.start);
+        let mut parts = Vec::with_capacity(found.len());
+        found.into_iter().for_each(|part| add(&mut parts, part));
         Self::Parts(parts)
     }
 
@@ -122,6 +133,39 @@ impl Suspects {
             here
         };
         done.into_iter().flat_map(placed).collect()
+    }
+}
+
+/// What of `text` lies around anything suspicious that stands in `range`.
+fn parts_in(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
+    static SHAPES_OF_ALL: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(SHAPES).expect("the expression is a constant and a test uses it"));
+    let looked_at = &text.as_bytes()[range.clone()];
+    let mut parts: Vec<Range<usize>> = Vec::new();
+    let mut at = 0;
+    while let Some(found) = SHAPES_OF_ALL.shortest_match_at(looked_at, at) {
+        let found = range.start + found;
+        let part = around(text, &(found..found), AROUND_BYTES);
+        let next = found.max(part.end.saturating_sub(OVERLAP_BYTES)).min(range.end);
+        at = next - range.start;
+        add(&mut parts, part);
+    }
+    parts
+}
+
+/// The halves of a text: apart at the end of a line, which nothing suspicious stands across, or else the first goes on for as
+/// much as a word has.
+fn halves(text: &[u8]) -> (Range<usize>, Range<usize>) {
+    let middle = text.len() / 2;
+    let line = text[middle - LINE_BYTES..middle]
+        .iter()
+        .rposition(|byte| *byte == b'\n');
+    match line {
+        Some(at) => {
+            let end = middle - LINE_BYTES + at + 1;
+            (0..end, end..text.len())
+        }
+        None => (0..(middle + WORD_BYTES).min(text.len()), middle..text.len()),
     }
 }
 
@@ -237,6 +281,36 @@ mod tests {
                 let found = both(&text, &Suspects::of(&text));
                 assert_eq!(found, both(&text, &Suspects::Whole), "{sample}");
                 assert!(found.iter().any(|found| !found.is_empty()), "{sample}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_lost_where_a_text_is_halved_m7_6_48() {
+        for form in 0..4 {
+            let before = filler(form, HALVED_FROM / 2);
+            let near = before.floor_char_boundary(before.len() - 2 * AROUND_BYTES);
+            for sample in samples() {
+                for inside in [0, 1, sample.len() / 2, sample.len()] {
+                    let mut behind = filler(form, before.len() + 2 * inside);
+                    // The middle of the text is as many bytes inside of the sample.
+                    let bytes = (before.len() + 2 * inside).saturating_sub(sample.len());
+                    behind.truncate(behind.floor_char_boundary(bytes));
+                    let text = format!("{before} {sample} {behind}");
+                    let far = text.ceil_char_boundary(before.len() + sample.len() + 2 * AROUND_BYTES);
+                    // Where it ends is what follows: some go on for as long as there is no end of a line.
+                    let begins = |found: [Vec<Match>; 2], at: usize| {
+                        found.map(|kind| {
+                            kind.into_iter()
+                                .map(|one| (at + one.start, one.kind))
+                                .collect::<Vec<_>>()
+                        })
+                    };
+                    let found = begins(both(&text, &Suspects::of(&text)), 0);
+                    let expected = begins(both(&text[near..far], &Suspects::Whole), near);
+                    assert_eq!(found, expected, "{sample} {inside} in {form}");
+                    assert!(found.iter().any(|found| !found.is_empty()), "{sample}");
+                }
             }
         }
     }
