@@ -67,6 +67,8 @@ pub(crate) struct Drive {
     fence: u64,
     context: ToolContext,
     memory: MemoryWriter,
+    /// The tools that the run's submitter allowed.
+    allowed_tools: Vec<String>,
     /// What comes first, if somebody waits for something.
     prefer: Option<Preferences>,
     under_way: UnderWay,
@@ -126,6 +128,7 @@ impl Drive {
             };
         }
         let prefer = Preferences::of(&shared.workspace).await?;
+        let allowed_tools = grants::allowed_tools_of(&run);
         let mut drive = Self {
             shared,
             run,
@@ -133,6 +136,7 @@ impl Drive {
             fence,
             context,
             memory,
+            allowed_tools,
             prefer,
             under_way: UnderWay::default(),
             pending: FuturesUnordered::new(),
@@ -532,7 +536,7 @@ impl Drive {
         if call.allowed {
             context.shell = Arc::new(ShellPolicy::AllowAll);
         }
-        context.allowed = call.allowed || grants::allows_tool(&grants::allowed_tools_of(&self.run), &call.tool);
+        context.allowed = call.allowed || grants::allows_tool(&self.allowed_tools, &call.tool);
         let (registry, memory) = (self.shared.registry.clone(), self.shared.workspace.clone());
         let caller = self.actor();
         self.pending.push(Box::pin(async move {

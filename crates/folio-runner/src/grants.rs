@@ -66,8 +66,9 @@ pub(crate) fn allowed_tools_of(run: &Run) -> Vec<String> {
     serde_json::from_value(tools).unwrap_or_default()
 }
 
-/// Whether one of `allowed` names `tool`, or all of its family.
-pub(crate) fn allows_tool(allowed: &[String], tool: &str) -> bool {
+/// Whether one of `allowed` names `tool`, or, as `SERVER.*`, all of its family.
+#[must_use]
+pub fn allows_tool(allowed: &[String], tool: &str) -> bool {
     allowed.iter().any(|name| match name.strip_suffix('*') {
         Some(family) => family.ends_with('.') && tool.starts_with(family),
         None => name == tool,

@@ -38,6 +38,7 @@ pub use again::Replayed;
 pub use cassette::{Asked, Recording, Tape};
 pub use compactor::{COMPACTOR_TIME, ModelCompactor};
 pub use error::RunnerError;
+pub use grants::allows_tool;
 pub use models::{RunnerModel, RunnerModels};
 pub use reads::row_as_of;
 pub use runner::{NewRun, Runner, RunnerOptions, Submitted};

@@ -960,12 +960,18 @@ class NewRunBody(TypedDict):
 
     # Let the tool `shell` run any command. Only for people.
     allow_shell: NotRequired[bool]
+    # Let these tools be called that wait for a person's yes: `NAME`, or `SERVER.*` for all of an MCP server. Only for
+    # people.
+    allow_tools: NotRequired[list[str]]
     # What is wanted, in words.
     goal: NotRequired[str | None]
     # Inputs of the plan. A path is one below the folder that the server was started in.
     inputs: NotRequired[dict[str, Any]]
     # The plan: the document as JSON, or as a text in YAML or JSON. Without one, a model makes it for the goal.
     plan: NotRequired[Any]
+    # Which plans of models wait for a person's yes: `never`, `root`, `depth<=N`, `always`, `if_cost>USD`; `never` if
+    # it is not said.
+    plan_gate: NotRequired[str | None]
     # Whether models take tasks apart.
     planning: NotRequired["Planning"]
     # The thread that it belongs to; the main one if it is not said.

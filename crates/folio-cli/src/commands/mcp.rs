@@ -35,6 +35,10 @@ pub(crate) struct Offer {
     /// More sets of tools for models, besides the six of the scratchbook
     #[arg(long, value_name = "SETS", value_delimiter = ',')]
     tools: Vec<ToolSet>,
+    /// Let runs that models start call a tool that waits for a yes without one, NAME.TOOL, or NAME.* for all of an MCP server;
+    /// may be given several times
+    #[arg(long = "allow-tool", value_name = "TOOL")]
+    allow_tools: Vec<String>,
 }
 
 impl Offer {
@@ -52,6 +56,7 @@ impl Offer {
         options.tokens = super::context::counter(context);
         options.sets.clone_from(&self.tools);
         options.folder = Some(settings.current.clone());
+        options.allow_tools.clone_from(&self.allow_tools);
         options
     }
 }

@@ -75,6 +75,8 @@ pub struct McpOptions {
     pub sets: Vec<ToolSet>,
     /// The folder that runs may read: what a relative path means, and what no path leads out of.
     pub folder: Option<PathBuf>,
+    /// The tools that runs of models may call although they wait for a person's yes: `NAME`, or `SERVER.*` for all of an MCP server.
+    pub allow_tools: Vec<String>,
 }
 
 impl McpOptions {
@@ -90,6 +92,7 @@ impl McpOptions {
             tokens: for_model(""),
             sets: Vec::new(),
             folder: None,
+            allow_tools: Vec::new(),
         }
     }
 

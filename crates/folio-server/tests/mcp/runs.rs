@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use folio::memory::id::{Ref, RunHandle};
 use folio::model::{ScriptedModel, When};
 use folio::runner::{Runner, RunnerModel, RunnerModels, RunnerOptions};
-use folio::tools::Registry;
+use folio::tools::{Effect, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec};
 use folio_server::{McpOptions, ToolSet};
 use rmcp::ClientHandler;
 use rmcp::model::{CallToolRequestParams, ClientConfig, ClientRequest, ProgressNotificationParam, Request};
@@ -257,5 +258,62 @@ async fn a_client_that_leaves_stops_the_run_that_it_waits_for() {
             runner.workspace().run(Ref::Handle(RunHandle(1))).await.unwrap().status,
             "cancelled"
         );
+    }
+}
+
+#[tokio::test]
+async fn a_run_of_a_model_may_call_what_whoever_started_the_server_allows_and_never_more_e9_14() {
+    let workspace = runner().await.workspace().clone();
+    let runner = Runner::new(workspace, Bell::registry(), RunnerOptions::default());
+    let plan = json!({"title": "Ring", "steps": [{"id": "a", "do": {"tool": "door.ring", "args": {}}}]});
+    let with = |granted: &[&str]| {
+        let mut options = with_runs();
+        options.allow_tools = granted.iter().map(ToString::to_string).collect();
+        options
+    };
+    let pair = Pair::of(Era::Requests, with(&["door.*"]), &runner, Plain).await;
+    let (text, _) = pair.call("run_start", json!({ "plan": plan })).await;
+    assert!(text.starts_with("r1 [ok]"), "{text}");
+    let (text, _) = pair.call("run_start", json!({"plan": plan, "allow_tools": []})).await;
+    assert!(text.starts_with("r2 [failed]"), "less was asked for: {text}");
+    let (text, _) = pair
+        .call("run_start", json!({"plan": plan, "allow_tools": ["door.ring"]}))
+        .await;
+    assert!(text.starts_with("r3 [ok]"), "{text}");
+    let (text, code) = pair
+        .refused("run_start", json!({"plan": plan, "allow_tools": ["maps.*"]}))
+        .await;
+    assert!(code == "role_denied" && text.contains("maps.*"), "{text}");
+    pair.end().await;
+    let pair = Pair::of(Era::Requests, with(&[]), &runner, Plain).await;
+    let (text, code) = pair
+        .refused("run_start", json!({"plan": plan, "allow_tools": ["door.ring"]}))
+        .await;
+    assert_eq!(code, "role_denied", "{text}");
+    pair.end().await;
+}
+
+/// A tool that waits for a person's yes.
+#[derive(Debug)]
+struct Bell(ToolSpec);
+
+impl Bell {
+    fn registry() -> Registry {
+        let spec = ToolSpec::new("door.ring", Effect::Idempotent, "Rings the bell.").needs_approval();
+        let mut registry = Registry::with_builtins();
+        registry.register(Arc::new(Self(spec)));
+        registry
+    }
+}
+
+#[async_trait]
+impl Tool for Bell {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
+        assert!(context.allowed, "nobody allowed it");
+        ToolResponse::ok(request, serde_json::json!({"rang": true}), "rang")
     }
 }

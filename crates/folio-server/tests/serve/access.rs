@@ -149,9 +149,13 @@ async fn a_role_may_do_what_its_row_of_the_table_says_m7_7() {
         is_problem(&ask(&house, method, path, token, body).await, 403, "role_denied");
     }
     let (house, token) = open_to_all(Role::Client).await;
-    let shell = json!({"plan": {"steps": []}, "allow_shell": true});
-    let refused = ask(&house, "POST", "/v1/spaces/main/runs", Some(&token), Some(shell)).await;
-    is_problem(&refused, 403, "role_denied");
+    for more in [
+        json!({"plan": {"steps": []}, "allow_shell": true}),
+        json!({"goal": "x", "allow_tools": ["maps.*"]}),
+    ] {
+        let refused = ask(&house, "POST", "/v1/spaces/main/runs", Some(&token), Some(more)).await;
+        is_problem(&refused, 403, "role_denied");
+    }
 }
 
 #[tokio::test]

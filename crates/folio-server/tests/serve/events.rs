@@ -26,7 +26,7 @@ fn outcomes(messages: &[Message]) -> Vec<(String, Value)> {
 }
 
 #[tokio::test]
-async fn a_run_is_told_while_it_is_driven_and_the_stream_ends_with_it() {
+async fn a_run_is_told_while_it_is_driven_and_the_stream_ends_with_it_e9_18() {
     let house = House::new().await;
     let run = house.submit(ECHO).await;
     let mut events = listen(&house, None).await;
@@ -58,7 +58,7 @@ async fn a_run_is_told_while_it_is_driven_and_the_stream_ends_with_it() {
 }
 
 #[tokio::test]
-async fn whoever_resumes_after_any_event_gets_exactly_what_follows() {
+async fn whoever_resumes_after_any_event_gets_exactly_what_follows_e9_18() {
     let house = House::new().await;
     house.run(ECHO).await;
     let all = listen(&house, None).await.rest().await;
@@ -70,7 +70,7 @@ async fn whoever_resumes_after_any_event_gets_exactly_what_follows() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_while_the_run_is_driven_loses_and_repeats_nothing() {
+async fn a_connection_that_breaks_while_the_run_is_driven_loses_and_repeats_nothing_e9_18() {
     let house = House::new().await;
     let run = house.submit(ECHO).await;
     let runner = house.runner.clone();
@@ -112,7 +112,7 @@ async fn where_no_header_can_be_set_the_query_says_what_was_seen() {
 }
 
 #[tokio::test]
-async fn an_id_that_the_run_does_not_have_is_a_gap_and_everything_follows() {
+async fn an_id_that_the_run_does_not_have_is_a_gap_and_everything_follows_e9_18() {
     let house = House::new().await;
     house.run(ECHO).await;
     let all = listen(&house, None).await.rest().await;
@@ -142,7 +142,7 @@ async fn an_id_that_is_no_number_is_refused() {
 }
 
 #[tokio::test]
-async fn all_who_watch_a_run_are_told_each_event_once_whenever_they_come() {
+async fn all_who_watch_a_run_are_told_each_event_once_whenever_they_come_e9_18() {
     const WATCHERS: usize = 200;
     let house = House::new().await;
     let run = house.submit(ECHO).await;

@@ -72,3 +72,24 @@ async fn a_path_leads_nowhere_but_below_the_folder_of_the_server() {
         is_problem(&start(at).await, 422, "inputs_invalid");
     }
 }
+
+#[tokio::test]
+async fn a_person_allows_tools_that_wait_for_a_yes_and_says_which_plans_do_e9_14() {
+    let house = House::new().await;
+    let plan = json!({"steps": [{"id": "a", "do": {"tool": "door.ring", "args": {}}}]});
+    let asked = [
+        json!({ "plan": plan }),
+        json!({"plan": plan, "allow_tools": ["door.*"], "plan_gate": "depth<=2"}),
+    ];
+    for (nth, (body, status)) in asked.into_iter().zip(["failed", "ok"]).enumerate() {
+        house.makes("/runs", 201, body).await;
+        let run = ended(&house, &format!("/runs/r{}", nth + 1)).await;
+        assert_eq!(run["status"], status, "{run}");
+    }
+    for wrong in [
+        json!({"plan": plan, "plan_gate": "sometimes"}),
+        json!({"plan": plan, "allow_tools": vec!["x"; 65]}),
+    ] {
+        is_problem(&house.ask("POST", "/runs", &[], Some(wrong)).await, 422, "body_invalid");
+    }
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::http::StatusCode;
 use folio::Role;
-use folio::engine::run::PlanMode;
+use folio::engine::run::{PlanGate, PlanMode};
 use folio::memory::id::Ref;
 use folio::runner::NewRun;
 use folio::tools::ShellPolicy;
@@ -22,6 +22,9 @@ use crate::http::problem::Problem;
 use crate::http::query::{Asked, Nothing};
 use crate::submit;
 use crate::wire::run::RunInFull;
+
+/// Names of tools that may be allowed at once.
+const ALLOWED_MAX: usize = 64;
 
 /// What is to be run.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -42,9 +45,16 @@ pub(super) struct NewRunBody {
     /// Whether models take tasks apart.
     #[serde(default)]
     planning: Planning,
+    /// Which plans of models wait for a person's yes: `never`, `root`, `depth<=N`, `always`, `if_cost>USD`; `never` if it is not said.
+    #[serde(default)]
+    plan_gate: Option<String>,
     /// Let the tool `shell` run any command. Only for people.
     #[serde(default)]
     allow_shell: bool,
+    /// Let these tools be called that wait for a person's yes: `NAME`, or `SERVER.*` for all of an MCP server. Only for people.
+    #[serde(default)]
+    #[schemars(length(max = 64))]
+    allow_tools: Vec<String>,
 }
 
 /// Whether models take tasks apart.
@@ -79,10 +89,18 @@ pub(super) async fn start(
     Body(asked): Body<NewRunBody>,
 ) -> Result<Made<RunInFull>, Problem> {
     caller.may_steer()?;
-    if asked.allow_shell && caller.actor.role != Role::Human {
-        let detail = "only people allow commands of the shell";
+    let is_person = caller.actor.role == Role::Human;
+    if !is_person && (asked.allow_shell || !asked.allow_tools.is_empty()) {
+        let detail = "only people allow commands of the shell, and tools that wait for a person's yes";
         return Err(Problem::new(StatusCode::FORBIDDEN, "role_denied", detail));
     }
+    if asked.allow_tools.len() > ALLOWED_MAX {
+        return Err(body_invalid(format!("allow_tools names more than {ALLOWED_MAX} tools")));
+    }
+    let gate = asked.plan_gate.as_deref().map(str::parse).transpose();
+    let plan_gate: PlanGate = gate
+        .map_err(|reason: String| body_invalid(format!("plan_gate: {reason}")))?
+        .unwrap_or_default();
     let caller = caller.in_thread(asked.thread)?;
     let plan = submit::plan_of(&caller.runner, asked.plan, asked.goal.as_deref())?;
     let plan = plan.ok_or_else(|| body_invalid("there is neither a plan nor a goal"))?;
@@ -106,9 +124,9 @@ pub(super) async fn start(
         } else {
             ShellPolicy::default()
         },
-        allow_tools: Vec::new(),
+        allow_tools: asked.allow_tools,
         plan_mode: asked.planning.into(),
-        plan_gate: Default::default(),
+        plan_gate,
         thread: caller.thread(),
         actor: caller.actor.clone(),
     };

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use folio::Role;
 use folio::engine::event::Question;
 use folio::engine::{NodeId, Run};
 use folio::memory::RunId;
 use folio::memory::id::RunRef;
-use folio::runner::{NewRun, Watch};
+use folio::runner::{NewRun, Watch, allows_tool};
 use folio::store::RunRow;
 use rmcp::model::{ProgressNotificationParam, Tool};
 use serde::Deserialize;
@@ -29,6 +30,8 @@ use crate::submit;
 const WAIT: u64 = 45;
 /// Seconds that can be asked for.
 const MAX_WAIT: u64 = 3_600;
+/// Names of tools that may be allowed at once.
+const ALLOWED_MAX: usize = 64;
 /// Questions of a run that are told.
 const QUESTIONS: usize = 8;
 
@@ -40,6 +43,7 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
             "plan": {"description": "plan document; as text, YAML or JSON", "anyOf": [{"type": "object"}, {"type": "string"}]},
             "inputs": {"type": "object"},
             "goal": {"type": "string", "description": "without a plan, folio's own model makes one"},
+            "allow_tools": {"type": "array", "items": {"type": "string"}, "description": "fewer of the tools that need no yes here"},
             "wait_seconds": wait(),
         },
     });
@@ -98,7 +102,29 @@ struct Start {
     #[serde(default)]
     inputs: BTreeMap<String, Value>,
     goal: Option<String>,
+    allow_tools: Option<Vec<String>>,
     wait_seconds: Option<u64>,
+}
+
+/// What a run may call that waits for a person's yes: what whoever started this server allows, or the part of it that is `asked` for. People
+/// may ask for more (E9.14: never wider than what is around it).
+fn allowed(call: &Call<'_>, asked: Option<Vec<String>>) -> Result<Vec<String>, Problem> {
+    let granted = &call.mcp.shared.options.allow_tools;
+    let Some(asked) = asked else { return Ok(granted.clone()) };
+    if asked.len() > ALLOWED_MAX {
+        return Err(wrong("allow_tools", format!("more than {ALLOWED_MAX} tools")).into());
+    }
+    let is_person = call.caller.actor.role == Role::Human;
+    match asked.iter().find(|tool| !is_person && !allows_tool(granted, tool)) {
+        None => Ok(asked),
+        Some(tool) => {
+            let detail = format!(
+                "{tool} waits for a person's yes, and runs of models are not allowed to call it without one here"
+            );
+            let hint = "leave it out of allow_tools: then a person is asked";
+            Err(Problem::new(StatusCode::FORBIDDEN, "role_denied", detail).hint(hint))
+        }
+    }
 }
 
 /// Submits the plan and drives it. Whoever takes the request back while it is waited for, takes the run back; who waits no
@@ -106,6 +132,7 @@ struct Start {
 async fn start(call: Call<'_>) -> Result<Answer, Problem> {
     let asked: Start = read(&call.arguments)?;
     let until = until(asked.wait_seconds)?;
+    let allow_tools = allowed(&call, asked.allow_tools)?;
     let runner = &call.mcp.shared.runner;
     let plan = submit::plan_of(runner, asked.plan, asked.goal.as_deref())?;
     let plan = plan.ok_or_else(|| wrong("plan", "neither a plan nor a goal is given"))?;
@@ -119,7 +146,7 @@ async fn start(call: Call<'_>) -> Result<Answer, Problem> {
         inputs,
         folder: folder.map(Path::to_owned),
         shell: Default::default(),
-        allow_tools: Vec::new(),
+        allow_tools,
         plan_mode: Default::default(),
         plan_gate: Default::default(),
         thread: call.caller.thread.clone(),
