@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_deterministic_and_every_state_can_end() {
+    fn the_table_is_deterministic_and_every_state_can_end_e9_19() {
         for (index, (from, by, _)) in NodeState::TRANSITIONS.iter().enumerate() {
             let again = NodeState::TRANSITIONS
                 .iter()

@@ -82,7 +82,7 @@ steps:
 "#;
 
 #[test]
-fn ten_mistakes_are_told_at_once_each_with_its_place() {
+fn ten_mistakes_are_told_at_once_each_with_its_place_e9_1() {
     insta::assert_snapshot!(mistakes(TEN_MISTAKES), @r#"
         3:31 inputs.repo.default: P026 the default is a number, the input is a path
         6:16 steps[0].do.tool: P004 unknown tool "grpe" (did you mean `grep`?)
@@ -159,7 +159,7 @@ fn needs_name_steps_of_the_same_plan() {
 }
 
 #[test]
-fn steps_that_wait_for_one_another_are_named() {
+fn steps_that_wait_for_one_another_are_named_e9_1() {
     insta::assert_snapshot!(
         [
             "[{id: a, needs: [b]}, {id: b}]",
@@ -348,7 +348,7 @@ fn a_for_each_needs_a_list() {
 }
 
 #[test]
-fn branches_that_race_may_not_write() {
+fn branches_that_race_may_not_write_e9_5() {
     let plan = |second: &str| {
         format!(
             "[{{join: first_ok, parallel: [{{id: a, do: {{tool: write, args: {{path: p, text: t}}}}}}, {second}]}}]"

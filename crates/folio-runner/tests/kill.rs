@@ -201,7 +201,7 @@ async fn only_run(runner: &Runner) -> Option<RunId> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_killed_at_any_moment_goes_on_and_comes_to_the_same_end() {
+async fn a_run_killed_at_any_moment_goes_on_and_comes_to_the_same_end_e9_9() {
     let folder = tempfile::tempdir().unwrap();
     let undisturbed = folder.path().join("undisturbed.db");
     assert!(start_child(&undisturbed).wait().unwrap().success());

@@ -2,9 +2,11 @@
 //!
 //! - [`sim_clock`], [`seeded_ids`]: time and ids that a test decides
 //! - [`faulty_store`]: a store that fails when it is told to
+//! - [`any_text`]: what holds for any text, for properties and for fuzzers
 //! - [`process`]: a second process, for whatever several of them do to one file
 //! - [`contract`]: what every store promises, as cases that any store can be put through
 
+pub mod any_text;
 pub mod contract;
 pub mod faulty_store;
 pub mod process;

@@ -316,7 +316,7 @@ fn results_flow_forward_and_keep_their_type_e9_2() {
 }
 
 #[test]
-fn the_seed_array_runs_in_order_with_its_inner_array_in_parallel() {
+fn the_seed_array_runs_in_order_with_its_inner_array_in_parallel_e9_1() {
     let task = |id: &str| json!({"id": id, "do": {"tool": "echo", "args": {}}});
     let plan = json!([task("t1"), task("t2"), [task("t3"), task("t4")], task("t5")]).to_string();
     let sim = Sim::new(&plan).driven_on();
@@ -345,7 +345,7 @@ fn a_for_each_makes_one_child_an_item_and_gives_their_outputs_in_order() {
 }
 
 #[test]
-fn too_many_items_are_refused_and_none_is_begun() {
+fn too_many_items_are_refused_and_none_is_begun_e9_1() {
     let sim = Sim::new(
         "steps:
           - {id: list, do: {tool: echo, args: {files: [a, b, c]}}}
@@ -560,7 +560,7 @@ fn a_journal_of_a_newer_version_is_refused_by_name_e9_9() {
 }
 
 #[test]
-fn an_event_that_the_table_does_not_allow_changes_nothing() {
+fn an_event_that_the_table_does_not_allow_changes_nothing_e9_19() {
     let sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {}}}]").driven_on();
     let mut run = sim.run;
     let again = sim.journal.last().unwrap();

@@ -81,8 +81,8 @@ fn every_link_leads_to_a_file_and_a_heading_that_are_there() {
     none(&broken);
 }
 
-#[test]
-fn every_test_that_the_list_of_regressions_names_is_there() {
+/// Rows of a table that name a test which is not there, or none; a row's tests stand in its third column.
+fn rows_without_tests(rows: &[&str]) -> Vec<String> {
     let function = Regex::new(r"fn ([a-z0-9_]+)\(").expect("the expression is a constant");
     let sources = rust_files();
     let known: BTreeSet<&str> = sources
@@ -91,15 +91,51 @@ fn every_test_that_the_list_of_regressions_names_is_there() {
         .filter_map(|found| found.get(1).map(|name| name.as_str()))
         .collect();
     let name = Regex::new(r"`([a-z0-9_]+)`").expect("the expression is a constant");
+    let are_there = |row: &&&str| {
+        let tests = row.split('|').nth(3).unwrap_or_default();
+        let mut named = name.captures_iter(tests).map(|found| found[1].to_owned()).peekable();
+        named.peek().is_some() && named.all(|test| known.contains(test.as_str()))
+    };
+    rows.iter()
+        .filter(|row| !are_there(row))
+        .map(ToString::to_string)
+        .collect()
+}
+
+#[test]
+fn every_test_that_the_list_of_regressions_names_is_there() {
     let list = read("docs/regressions.md");
     let rows: Vec<&str> = list.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
     assert!(rows.len() >= 33, "{} cases", rows.len());
-    let mut missing = Vec::new();
-    for row in rows {
-        let tests = row.split('|').nth(3).unwrap_or_default();
-        let named: Vec<String> = name.captures_iter(tests).map(|found| found[1].to_owned()).collect();
-        let are_there = !named.is_empty() && named.iter().all(|test| known.contains(test.as_str()));
-        missing.extend((!are_there).then(|| row.to_owned()));
-    }
-    none(&missing);
+    none(&rows_without_tests(&rows));
+}
+
+#[test]
+fn every_rule_of_the_engine_has_a_test_and_every_test_of_the_list_is_there() {
+    let list = read("docs/engine-rules.md");
+    let rows: Vec<&str> = list.lines().filter(|line| line.starts_with("| E9.")).collect();
+    let sections: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| row.split('|').nth(1))
+        .map(str::trim)
+        .collect();
+    let expected: Vec<String> = (1..=19).map(|section| format!("E9.{section}")).collect();
+    assert_eq!(sections, expected);
+    // A row names tests that cite its rule.
+    let cites = |row: &&&str| {
+        let number = row
+            .split('|')
+            .nth(1)
+            .unwrap_or_default()
+            .trim()
+            .replace('.', "_")
+            .to_lowercase();
+        row.split('`')
+            .skip(1)
+            .step_by(2)
+            .any(|test| test.ends_with(&format!("_{number}")))
+    };
+    let foreign: Vec<String> = rows.iter().filter(|row| !cites(row)).map(ToString::to_string).collect();
+    none(&foreign);
+    none(&rows_without_tests(&rows));
 }

@@ -20,7 +20,7 @@ fn at_work() -> Sim {
 }
 
 #[test]
-fn what_is_done_stays_done_and_nothing_new_begins() {
+fn what_is_done_stays_done_and_nothing_new_begins_e9_11() {
     let mut sim = at_work();
     sim.record(Event::CancelRequested {
         node: None,
@@ -35,7 +35,7 @@ fn what_is_done_stays_done_and_nothing_new_begins() {
 }
 
 #[test]
-fn a_subtree_stops_and_the_rest_goes_on() {
+fn a_subtree_stops_and_the_rest_goes_on_e9_11() {
     let mut sim = at_work();
     let sub = sim.run.tree().into_iter().find(|node| node.slug() == "sub").unwrap().id;
     sim.record(Event::CancelRequested {
@@ -48,7 +48,7 @@ fn a_subtree_stops_and_the_rest_goes_on() {
 }
 
 #[test]
-fn asking_twice_is_asking_once() {
+fn asking_twice_is_asking_once_e9_11() {
     let mut sim = at_work();
     for _ in 0..2 {
         sim.record(Event::CancelRequested {
@@ -60,7 +60,7 @@ fn asking_twice_is_asking_once() {
 }
 
 #[test]
-fn a_call_that_a_dead_process_was_to_stop_ends_as_stopped() {
+fn a_call_that_a_dead_process_was_to_stop_ends_as_stopped_e9_11() {
     let mut sim = at_work();
     sim.record(Event::CancelRequested {
         node: None,
@@ -72,7 +72,7 @@ fn a_call_that_a_dead_process_was_to_stop_ends_as_stopped() {
 }
 
 #[test]
-fn when_the_time_is_up_the_run_hands_back_what_it_has() {
+fn when_the_time_is_up_the_run_hands_back_what_it_has_e9_10() {
     let mut sim = at_work();
     sim.run.deadline = Some(sim.now);
     let sim = sim.driven_on();

@@ -1,5 +1,6 @@
 //! Parallel groups when a member fails hard or enough have succeeded (E9.5).
 
+use super::models::*;
 use super::*;
 
 fn group(policy: &str) -> String {
@@ -27,7 +28,7 @@ fn with_bad_first(policy: &str) -> Sim {
 }
 
 #[test]
-fn held_members_do_not_begin_and_running_ones_finish() {
+fn held_members_do_not_begin_and_running_ones_finish_e9_5() {
     let sim = with_bad_first("").driven_on();
     let statuses = ["g/bad", "g/m1", "g/m2", "after"].map(|path| sim.status(path));
     assert_eq!(
@@ -37,7 +38,7 @@ fn held_members_do_not_begin_and_running_ones_finish() {
 }
 
 #[test]
-fn with_continue_every_member_is_carried_out() {
+fn with_continue_every_member_is_carried_out_e9_5() {
     let sim = with_bad_first("on_hard: continue").driven_on();
     assert_eq!([sim.status("g/m1"), sim.status("g/m2")], [Outcome::Ok, Outcome::Ok]);
     // The group is still as its worst required member, so the plan stops after it.
@@ -48,7 +49,7 @@ fn with_continue_every_member_is_carried_out() {
 }
 
 #[test]
-fn with_cancel_running_members_are_stopped() {
+fn with_cancel_running_members_are_stopped_e9_5() {
     let sim = with_bad_first("on_hard: cancel");
     assert!(
         sim.run
@@ -64,7 +65,7 @@ fn with_cancel_running_members_are_stopped() {
 }
 
 #[test]
-fn of_first_ok_the_losers_are_stopped_and_do_not_count() {
+fn of_first_ok_the_losers_are_stopped_and_do_not_count_e9_5() {
     let sim = Sim::new(
         "steps:
           - id: race
@@ -91,7 +92,7 @@ fn of_first_ok_the_losers_are_stopped_and_do_not_count() {
 }
 
 #[test]
-fn a_group_in_a_group_passes_a_hard_failure_on() {
+fn a_group_in_a_group_passes_a_hard_failure_on_e9_4() {
     let sim = Sim::new(
         "steps:
           - sequence:
@@ -107,7 +108,7 @@ fn a_group_in_a_group_passes_a_hard_failure_on() {
 }
 
 #[test]
-fn needs_narrows_what_a_step_waits_for() {
+fn needs_narrows_what_a_step_waits_for_e9_1() {
     let mut sim = Sim::new(
         "steps:
           - {id: a, do: {tool: echo, args: {}}}
@@ -121,4 +122,41 @@ fn needs_narrows_what_a_step_waits_for() {
     sim.derive();
     let begun: Vec<&str> = sim.calls.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(begun, ["a", "b", "c"]);
+}
+
+#[test]
+fn of_a_quorum_the_losers_are_stopped_and_what_was_set_aside_for_them_counts_as_spent_e9_5() {
+    let extra = json!({"steps": [{"id": "g", "join": "quorum(2)", "parallel": [
+        {"id": "a", "title": "walk through cellars"},
+        {"id": "b", "title": "paint a door"},
+        {"id": "c", "title": "count swallows"},
+    ]}]});
+    let mut sim = goal_with("survey the house", &extra, equipment(), |_| {
+        execute("finish", json!({"notes": "done"}))
+    });
+    sim.concurrency = 3;
+    sim.derive();
+    assert_eq!(sim.asking.len(), 3);
+    let loser = sim.asking[2].clone();
+    for _ in 0..2 {
+        sim.end_nth(0);
+        sim.derive();
+    }
+    let node = sim.run.node(loser.node).unwrap();
+    assert_eq!(node.state, NodeState::Cancelling, "two of three are enough");
+    let stopped = sim
+        .run
+        .model_answered(loser.node, ModelAnswer::Stopped, Duration::ZERO, sim.now);
+    sim.asking.clear();
+    sim.record(stopped.unwrap());
+    let sim = sim.driven_on();
+    assert_eq!([sim.status("g"), sim.status("g/c")], [Outcome::Ok, Outcome::Cancelled]);
+    let purse = sim.run.purse().unwrap();
+    assert_eq!(purse.spent.model_calls, 3);
+    assert_eq!(
+        purse.spent.tokens(),
+        2 * 120 + loser.reserved.tokens(),
+        "remote work may go on"
+    );
+    assert!(purse.reserved.is_nothing() && purse.held.is_nothing());
 }

@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn the_pages_of_a_journal_can_be_made_again(plan in plans(), seed: u64) {
+    fn the_pages_of_a_journal_can_be_made_again_e9_16(plan in plans(), seed: u64) {
         let sim = driven(&plan, seed, 4);
         let mut run = Run::new(RunId::derived(&["test"]), Arc::new(Templates::new()));
         let mut added = std::collections::BTreeSet::new();

@@ -53,7 +53,7 @@ fn who_puts_results_together_is_told_what_failed_and_why() {
 }
 
 #[test]
-fn an_answer_that_speaks_of_an_error_is_an_answer() {
+fn an_answer_that_speaks_of_an_error_is_an_answer_e9_4() {
     let sim =
         Sim::new("- {id: look, do: {tool: echo, args: {text: 'error: failed to fail, exception none'}}}").driven_on();
     assert_eq!(sim.status("look"), Outcome::Ok);
@@ -147,7 +147,7 @@ fn a_task_that_never_comes_to_an_end_is_ended_and_whoever_gave_it_is_told() {
 }
 
 #[test]
-fn of_two_that_ask_at_once_for_what_is_left_one_is_refused() {
+fn of_two_that_ask_at_once_for_what_is_left_one_is_refused_e9_10() {
     for seed in 0..20 {
         // Of seven, one is kept for the end; the plan and its first step cost one each, and each hand wants three.
         let mut sim = goal(
@@ -194,7 +194,7 @@ fn of_two_that_ask_at_once_for_what_is_left_one_is_refused() {
 }
 
 #[test]
-fn what_was_spent_before_a_crash_stays_spent() {
+fn what_was_spent_before_a_crash_stays_spent_e9_10() {
     let whole = goal("survey the house", &house(), nested).driven_on();
     let mut run = Run::new(whole.run.id(), Arc::new(Templates::new()));
     for (cut, (at, event)) in whole.journal.iter().enumerate() {

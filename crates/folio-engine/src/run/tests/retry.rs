@@ -47,3 +47,20 @@ fn a_call_that_is_under_way_is_not_named_again() {
     sim.derive();
     assert_eq!(sim.run.due(sim.now, 4), []);
 }
+
+#[test]
+fn what_waited_for_a_moment_that_is_over_is_begun_at_once_after_a_crash_e9_9() {
+    let mut sim = Sim::new("steps: [{id: a, do: {tool: flaky, args: {}}, retry: {max_attempts: 3, delay: 2s}}]");
+    sim.derive();
+    sim.end_one();
+    let mut resumed = Sim::resumed(&sim.journal);
+    assert_eq!(
+        resumed.run.due(resumed.now, 4),
+        [],
+        "a moment that is not over is waited for"
+    );
+    resumed.now = resumed.run.wakes_at().unwrap().plus(Duration::from_secs(3_600));
+    resumed.derive();
+    assert_eq!(resumed.calls.len(), 1);
+    assert_eq!(resumed.driven_on().status("a"), Outcome::Ok);
+}

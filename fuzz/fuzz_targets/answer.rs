@@ -1,0 +1,6 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|text: &str| {
+    folio_testkit::any_text::answer(text);
+    folio_testkit::any_text::talk(text);
+});
