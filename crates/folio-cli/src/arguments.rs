@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Where memory is kept: sqlite:PATH or memory: [default: a file of the user]
+    /// Where memory is kept: sqlite:PATH, postgres://… or memory: [default: a file of the user]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,
     /// Whose memory [default: main]

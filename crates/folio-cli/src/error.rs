@@ -266,6 +266,10 @@ impl From<StoreError> for Failure {
             StoreError::StaleSpace { .. } => ("stale_space", Some("look at it as it is now, then decide anew")),
             StoreError::RunTaken { .. } => ("run_taken", Some("`folio watch RUN` shows what the other process does")),
             StoreError::Invalid(_) => ("invalid", None),
+            StoreError::Unavailable { location, .. } if location.starts_with("postgres") => (
+                "store_unavailable",
+                Some("--store postgres://USER:PASSWORD@HOST:PORT/DATABASE names another server"),
+            ),
             StoreError::Unavailable { .. } => ("store_unavailable", Some("--store sqlite:PATH names another file")),
             StoreError::TooNew { .. } => ("store_too_new", Some("use the newer version of folio for this file")),
             StoreError::Corrupt { .. } => (
@@ -385,11 +389,8 @@ impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::Store(error) => error.into(),
-            error @ OpenError::NotBuilt { .. } => {
-                Self::new(Exit::Unavailable, "store_not_built", error.to_string()).hint("use --store sqlite:PATH")
-            }
             error => Self::usage("store_url_invalid", error.to_string())
-                .hint("a store is sqlite:PATH or memory:, for example --store sqlite:./folio.db"),
+                .hint("a store is sqlite:PATH, postgres://… or memory:, for example --store sqlite:./folio.db"),
         }
     }
 }

@@ -104,7 +104,7 @@ fn a_mistake_in_the_call_is_explained_and_ends_with_2() {
     = 2
     ----
     ! error: the store URL does not begin with a kind of store and a colon
-    !   hint: a store is sqlite:PATH or memory:, for example --store sqlite:./folio.db
+    !   hint: a store is sqlite:PATH, postgres://… or memory:, for example --store sqlite:./folio.db
     = 2
     "#);
 }
@@ -124,12 +124,19 @@ fn with_json_a_failure_is_one_problem_on_standard_error() {
 }
 
 #[test]
-fn a_store_that_this_build_does_not_have_is_refused_without_the_password() {
-    let seen = Folio::new().seen(&["observe", "list", "--store", "postgres://me:hunter2@db/x"]);
-    assert_snapshot!(seen, @"
-    ! error: this build of folio has no PostgreSQL store yet
-    !   hint: use --store sqlite:PATH
+fn a_server_that_is_not_there_is_told_without_the_password() {
+    let url = "postgres://me:hunter2@127.0.0.1:1/x?sslmode=disable";
+    assert_snapshot!(Folio::new().seen(&["observe", "list", "--store", url]), @"
+    ! error: cannot open postgres://127.0.0.1:1/x: the connection to the server was lost, or could not be made; try again
+    !   caused by: error connecting to server
+    !   caused by: Connection refused (os error 111)
+    !   hint: --store postgres://USER:PASSWORD@HOST:PORT/DATABASE names another server
     = 5
+    ");
+    assert_snapshot!(Folio::new().seen(&["backup", "copy.db", "--store", url]), @"
+    ! error: a PostgreSQL database is copied by PostgreSQL's own tools
+    !   hint: pg_dump makes a copy, pg_restore a database of it
+    = 2
     ");
 }
 

@@ -144,3 +144,11 @@ impl StoreError {
         }
     }
 }
+
+/// The error for something that was named and is not there.
+pub(crate) fn not_found(what: &'static str, name: impl ToString) -> StoreError {
+    StoreError::NotFound {
+        what,
+        name: name.to_string(),
+    }
+}

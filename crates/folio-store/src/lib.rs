@@ -4,23 +4,35 @@
 //! - [`commit`]: the one shape of a write
 //! - [`store`]: the seam, with what every store promises
 //! - [`sqlite`]: one file, many threads and processes, no daemon
+//! - [`postgres`]: one database, many processes on many machines
 //! - [`upkeep`]: what a store does besides: what is due, what takes less room, what is gone
 //! - [`system`]: the real clock and the real source of ids
 //! - [`workspace`]: validates, stamps and commits; nothing else writes memory
 
 pub mod access;
 pub mod commit;
+mod cursor;
 pub mod error;
+mod fold;
 mod live;
+mod packed;
+mod place;
+mod plan;
+pub mod postgres;
+mod prepare;
+mod said;
 pub mod sqlite;
 pub mod store;
 pub mod system;
+mod text_cursor;
 pub mod upkeep;
+mod words;
 pub mod workspace;
 
 pub use access::{AccessToken, KeptToken};
 pub use commit::{Blob, BlobHash, Commit, Committed, Expected, Folded, Record, RunAppend};
 pub use error::{ErrorKind, StoreError};
+pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 pub use store::{Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
 pub use system::{RandomIds, SystemClock};

@@ -6,6 +6,8 @@ use folio_memory::{Entry, EntryHandle, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::error::StoreError;
+
 /// A question for entries that are watched, in the order of their instants.
 #[derive(Debug, Clone)]
 pub struct WatchQuery {
@@ -73,4 +75,19 @@ pub struct Residue {
     pub found: Vec<String>,
     /// Copies that were made before a migration. They hold what the store held then; nobody but people should remove them.
     pub backups: Vec<String>,
+}
+
+/// How a row names what is watched. These numbers are stored.
+pub(crate) fn watch_code(what: Watch) -> Result<i64, StoreError> {
+    Ok(match what {
+        Watch::Live => 1,
+        Watch::Resolved => 2,
+        Watch::Ending => 3,
+        Watch::Personal => 4,
+        Watch::Archived => 5,
+        Watch::Tombstone => 6,
+        Watch::Unnoted => 7,
+        Watch::Past => 8,
+        other => return Err(StoreError::Invalid(format!("the watch {other:?} has no number"))),
+    })
 }

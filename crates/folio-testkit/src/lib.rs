@@ -3,12 +3,14 @@
 //! - [`sim_clock`], [`seeded_ids`]: time and ids that a test decides
 //! - [`faulty_store`]: a store that fails when it is told to
 //! - [`any_text`]: what holds for any text, for properties and for fuzzers
+//! - [`postgres`]: databases of a real server, one for each test
 //! - [`process`]: a second process, for whatever several of them do to one file
 //! - [`contract`]: what every store promises, as cases that any store can be put through
 
 pub mod any_text;
 pub mod contract;
 pub mod faulty_store;
+pub mod postgres;
 pub mod process;
 pub mod seeded_ids;
 pub mod sim_clock;

@@ -58,6 +58,7 @@ impl Folio {
     /// Opens the store that `url` names, and makes it if it is not there.
     ///
     /// - `sqlite:PATH`: one file; its folders are made as well
+    /// - `postgres://USER:PASSWORD@HOST:PORT/DATABASE`: a database that many machines share; its tables are made as well
     /// - `memory:`: nothing is kept when it is closed
     ///
     /// # Errors

@@ -56,6 +56,12 @@ impl Report for Copied {
 
 /// Carries out `folio backup`.
 pub(crate) async fn back_up(context: &Context<'_>, backup: Backup) -> Result<Exit, Failure> {
+    if context.settings.store.starts_with("postgres") {
+        let message = "a PostgreSQL database is copied by PostgreSQL's own tools";
+        return Err(
+            Failure::usage("store_not_copied", message).hint("pg_dump makes a copy, pg_restore a database of it")
+        );
+    }
     let folio = context.folio().await?;
     folio.store().back_up(&backup.to).await?;
     context.output.report(&Copied {

@@ -19,11 +19,11 @@ const LEVEL: i32 = 1;
 const BYTES_MAX: usize = 900 * 1024 * 1024;
 
 /// A body as it is stored.
-pub(super) struct Packed {
-    pub(super) hash: [u8; 32],
-    pub(super) size: u64,
-    pub(super) encoding: &'static str,
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Packed {
+    pub(crate) hash: [u8; 32],
+    pub(crate) size: u64,
+    pub(crate) encoding: &'static str,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl std::fmt::Debug for Packed {
@@ -44,7 +44,7 @@ impl Packed {
     /// # Errors
     ///
     /// `Invalid` if it is too large.
-    pub(super) fn of(blob: Blob) -> Result<Self, StoreError> {
+    pub(crate) fn of(blob: Blob) -> Result<Self, StoreError> {
         let size = blob.bytes().len() as u64;
         if blob.bytes().len() > BYTES_MAX {
             return Err(StoreError::Invalid(format!(
@@ -115,7 +115,7 @@ pub(super) fn read(conn: &Connection, space: Option<SpaceId>, hash: &BlobHash) -
 }
 
 /// The body behind what is stored, or what is wrong with it.
-pub(super) fn unpack(hash: &[u8], size: u64, encoding: &str, stored: Vec<u8>) -> Result<Vec<u8>, String> {
+pub(crate) fn unpack(hash: &[u8], size: u64, encoding: &str, stored: Vec<u8>) -> Result<Vec<u8>, String> {
     let bytes = match encoding {
         "raw" => stored,
         "zstd" => {
@@ -136,6 +136,6 @@ pub(super) fn unpack(hash: &[u8], size: u64, encoding: &str, stored: Vec<u8>) ->
 }
 
 /// The bytes that a hash as it is written stands for.
-pub(super) fn parse_hash(hash: &str) -> Option<[u8; 32]> {
+pub(crate) fn parse_hash(hash: &str) -> Option<[u8; 32]> {
     HEXLOWER.decode(hash.as_bytes()).ok()?.try_into().ok()
 }

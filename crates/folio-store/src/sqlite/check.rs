@@ -21,6 +21,7 @@ use super::journal::{self, Touched};
 use super::packed::{self, Packed};
 use super::place::{Place, SpaceId, from_column};
 use super::{blob, entry, page, policy, text_check, watch};
+use crate::fold;
 use crate::store::{Checkup, LogRow};
 
 /// Most problems that are told; beyond, one knows that it is bad.
@@ -299,7 +300,7 @@ impl<'c, 'f> Replay<'c, 'f> {
             self.problem(|| format!("commit {} changes {id}, which is not there", row.seq));
             return Ok(());
         };
-        let changed = journal::fold(&mut state, EntryHandle(number), change, id, row.seq, row.at);
+        let changed = fold::fold(&mut state, EntryHandle(number), change, id, row.seq, row.at);
         if let Some(entry) = state.filter(|entry| changed || entry.version > 1) {
             let created = entry.created_seq;
             self.entries.insert(id, entry);

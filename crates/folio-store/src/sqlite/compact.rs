@@ -9,8 +9,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::error::{Failure, damaged};
 use super::packed::{self, Packed};
 use super::place::{Place, SpaceId};
-use super::{entry, erase, prepare, rewrite, unclaimed, watch};
+use super::{entry, rewrite, unclaimed, watch};
 use crate::commit::{Folded, Record};
+use crate::fold;
 use crate::upkeep::{Compacted, Compaction, WatchQuery};
 
 /// Which space is to be made smaller, and how.
@@ -68,7 +69,7 @@ fn pack(conn: &Connection, place: Place) -> Result<bool, Failure> {
     };
     packed::insert(conn, Packed::Body, place, &body)?;
     entry.fields.body.clear();
-    entry::set_fields(conn, place, &prepare::entry_fields_json(&entry.fields)?)?;
+    entry::set_fields(conn, place, &crate::prepare::entry_fields_json(&entry.fields)?)?;
     let commit = Place::of(place.space(), entry.created_seq.0);
     let record = rewrite::record_text(conn, commit)?.unwrap_or_default();
     // A run reads its commits again and again.
@@ -132,7 +133,7 @@ impl<'c> Burial<'c> {
             if record.changes.is_empty() && record.run.is_none() {
                 empty.push((*seq, added));
             } else if record.changes.len() < before {
-                rewrite::rewrite(self.conn, place, &erase::write(&record)?)?;
+                rewrite::rewrite(self.conn, place, &fold::record_json(&record)?)?;
             }
         }
         for place in self.gone.values() {
@@ -244,6 +245,6 @@ impl<'c> Burial<'c> {
             folded: Some(folded),
             ..Record::of(Vec::new())
         };
-        rewrite::fold_into(self.conn, place, &erase::write(&record)?)
+        rewrite::fold_into(self.conn, place, &fold::record_json(&record)?)
     }
 }

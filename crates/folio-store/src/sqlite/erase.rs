@@ -1,26 +1,16 @@
 //! Rewriting the log: the content of entries is taken out of every commit that added or changed them.
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 
 use folio_memory::keeping::Eraser;
-use folio_memory::{EntryId, Seq};
-use regex::Regex;
 use rusqlite::{Connection, params};
 
 use super::error::{Failure, damaged};
 use super::place::{Place, SpaceId};
 use super::{blob, rewrite, text, trace};
 use crate::commit::Record;
-use crate::error::StoreError;
-
-/// An entry whose content goes, and the commit that added it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Gone {
-    pub(super) id: EntryId,
-    pub(super) place: Place,
-    pub(super) created: Seq,
-}
+use crate::fold;
+use crate::plan::Gone;
 
 /// Makes what is deleted from now on be overwritten at once, in free space too.
 pub(super) fn overwrite_deleted(conn: &Connection, overwrite: bool) -> Result<(), Failure> {
@@ -50,8 +40,8 @@ pub(super) fn take_out(conn: &Connection, space: SpaceId, gone: &[Gone]) -> Resu
             is_changed |= eraser.clean(change);
         }
         if is_changed {
-            let rest = write(&record)?;
-            bodies.extend(hashes_in(&text).difference(&hashes_in(&rest)).cloned());
+            let rest = fold::record_json(&record)?;
+            bodies.extend(fold::hashes_in(&text).difference(&fold::hashes_in(&rest)).cloned());
             rewrite::rewrite(conn, place, &rest)?;
         }
     }
@@ -67,20 +57,6 @@ pub(super) fn take_out(conn: &Connection, space: SpaceId, gone: &[Gone]) -> Resu
         }
     }
     Ok(())
-}
-
-/// The stored form of a record.
-pub(super) fn write(record: &Record) -> Result<String, Failure> {
-    let text = serde_json::to_string(record);
-    Ok(text.map_err(|error| StoreError::Invalid(format!("the record cannot be written as JSON: {error}")))?)
-}
-
-/// The names of bodies in `text`.
-fn hashes_in(text: &str) -> BTreeSet<String> {
-    static HASH: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"(?-u)\b[0-9a-f]{64}\b").expect("the expression is a constant and a test uses it")
-    });
-    HASH.find_iter(text).map(|found| found.as_str().to_owned()).collect()
 }
 
 /// Whether any commit of `space` names the body `hash`. Looks at the whole log, which only what had a body costs.

@@ -3,6 +3,7 @@
 use rusqlite::ErrorCode;
 
 use crate::error::StoreError;
+pub(super) use crate::error::not_found;
 
 /// Why a step of the embedded store failed, before it is known what it was a step of.
 #[derive(Debug)]
@@ -45,14 +46,6 @@ impl Failure {
 /// What could not be read as the thing that it should be.
 pub(super) fn damaged(what: &str, error: impl std::fmt::Display) -> Failure {
     Failure::Damaged(format!("{what} cannot be read: {error}"))
-}
-
-/// The error for something that was named and is not there.
-pub(super) fn not_found(what: &'static str, name: impl ToString) -> StoreError {
-    StoreError::NotFound {
-        what,
-        name: name.to_string(),
-    }
 }
 
 /// `error` once more, for another caller that it concerns as well.

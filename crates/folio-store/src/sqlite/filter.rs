@@ -5,11 +5,11 @@ use folio_memory::{Entry, EntryQuery, Order, Seq, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::cursor::After;
 use super::entry::{self, COLUMNS, OF_MEMORY, from_row, memory_kinds};
 use super::error::Failure;
 use super::page::place_value;
 use super::place::{Place, SpaceId, to_column};
+use crate::cursor::After;
 
 /// Entries that are kept while the best of all are looked for.
 const KEPT: usize = 4_096;

@@ -7,13 +7,13 @@ use super::compact::Compact;
 use super::error::Failure;
 use super::lease::Owners;
 use super::place::SpaceId;
-use super::prepare::Prepared;
 use super::scope::Scope;
 use super::trace::{self, Notes};
 use super::{commit, compact, run, text, token};
 use crate::access::KeptToken;
 use crate::commit::Committed;
 use crate::error::StoreError;
+use crate::prepare::Prepared;
 use crate::store::OwnerId;
 use crate::upkeep::Compacted;
 

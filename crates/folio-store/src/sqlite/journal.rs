@@ -2,16 +2,14 @@
 
 use std::collections::HashMap;
 
-use folio_engine::Event;
-use folio_memory::{Actor, Change, Entry, EntryHandle, EntryId, RunId, Seq, Timestamp};
+use folio_memory::{Actor, Entry, EntryId, RunId, Seq, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use serde::Deserialize;
 
 use super::error::{Failure, damaged, not_found};
 use super::place::{Place, SpaceId, from_column, to_column};
-use super::prepare::Prepared;
 use super::{entry, rewrite, run};
-use crate::commit::{RECORD_FORMAT, Record};
+use crate::fold::{self, FieldVersions};
+use crate::prepare::Prepared;
 use crate::store::{Journal, LogRow, Revision};
 
 /// What a touch is of.
@@ -157,21 +155,11 @@ pub(super) fn changed_since(
     let mut statement = conn.prepare_cached(&sql)?;
     let revisions = entry.version.saturating_sub(base);
     let mut rows = statement.query(params![place, Place::start(space), revisions])?;
-    let (mut changed, mut version) = (HashMap::new(), entry.version);
+    let mut fields = FieldVersions::of(entry, base);
     while let Some(row) = rows.next()? {
-        for change in from_row(row)?.record.changes.iter().rev() {
-            if let Change::PatchEntry { entry: id, fields, .. } = change
-                && *id == entry.id
-                && version > base
-            {
-                for field in fields {
-                    changed.entry(field.field()).or_insert(version);
-                }
-                version -= 1;
-            }
-        }
+        fields.before(&from_row(row)?.record);
     }
-    Ok(changed)
+    Ok(fields.changed)
 }
 
 /// The revisions of one entry, oldest first.
@@ -183,25 +171,8 @@ pub(super) fn history(conn: &Connection, space: Option<SpaceId>, id: EntryId) ->
         .flatten()
         .ok_or_else(missing)?;
     let place = Place::of(space.ok_or_else(missing)?, found.handle.0);
-    let mut revisions = Vec::new();
-    let mut state = None;
-    for commit in commits_of_entry(conn, place, found.created_seq, Seq(u64::MAX))? {
-        for change in commit.record.changes {
-            let changed = fold(&mut state, found.handle, &change, id, commit.seq, commit.at);
-            if let (true, Some(entry)) = (changed, &state) {
-                let (actor, reason) = (commit.actor.clone(), commit.record.reason.clone());
-                revisions.push(Revision {
-                    seq: commit.seq,
-                    at: commit.at,
-                    actor,
-                    version: entry.version,
-                    change,
-                    reason,
-                });
-            }
-        }
-    }
-    Ok(revisions)
+    let commits = commits_of_entry(conn, place, found.created_seq, Seq(u64::MAX))?;
+    Ok(fold::revisions(&found, commits))
 }
 
 /// The entry at `place` as it stood at commit `seq`, if it was there.
@@ -209,48 +180,14 @@ pub(super) fn as_of(conn: &Connection, place: Place, seq: Seq) -> Result<Option<
     let Some(found) = entry::at(conn, place)? else {
         return Ok(None);
     };
-    let mut state = None;
-    for commit in commits_of_entry(conn, place, found.created_seq, seq)? {
-        for change in commit.record.changes {
-            fold(&mut state, found.handle, &change, found.id, commit.seq, commit.at);
-        }
-    }
-    Ok(state)
-}
-
-/// Brings `state` of the entry `id` to what it is after `change`; whether anything changed.
-pub(super) fn fold(
-    state: &mut Option<Entry>,
-    handle: EntryHandle,
-    change: &Change,
-    id: EntryId,
-    seq: Seq,
-    at: Timestamp,
-) -> bool {
-    match (change, state) {
-        (Change::AddEntry(new), state @ None) if new.id == id => {
-            *state = Some(Entry::added((**new).clone(), handle, seq, at));
-            true
-        }
-        (Change::PatchEntry { entry, fields, .. }, Some(state)) if *entry == id && !state.already_has(fields) => {
-            state.patch(fields, seq, at);
-            true
-        }
-        (Change::EraseEntry { entry, why, .. }, Some(state)) if *entry == id => state.erase(*why, seq, at),
-        _ => false,
-    }
+    Ok(fold::state_after(
+        &found,
+        commits_of_entry(conn, place, found.created_seq, seq)?,
+    ))
 }
 
 /// What happened in `id` after `since`.
 pub(super) fn of_run(conn: &Connection, space: Option<SpaceId>, id: RunId, since: Seq) -> Result<Journal, Failure> {
-    #[derive(Deserialize)]
-    struct OnlyRun {
-        run: Option<OnlyEvents>,
-    }
-    #[derive(Deserialize)]
-    struct OnlyEvents {
-        events: Vec<Event>,
-    }
     let missing = || not_found("run", id);
     let space = space.ok_or_else(missing)?;
     let place = run::place_of(conn, space, id)?.ok_or_else(missing)?;
@@ -268,8 +205,7 @@ pub(super) fn of_run(conn: &Connection, space: Option<SpaceId>, id: RunId, since
         let at = Timestamp::from_nanos(row.get(1)?);
         let name = || format!("commit {seq}");
         let record = row.get_ref(2)?.as_str().map_err(|error| damaged(&name(), error))?;
-        let record: OnlyRun = serde_json::from_str(record).map_err(|error| damaged(&name(), error))?;
-        let events = record.run.map(|run| run.events).unwrap_or_default();
+        let events = fold::events_of(record).map_err(|error| damaged(&name(), error))?;
         journal.events.extend(events.into_iter().map(|event| (at, event)));
         journal.head = seq;
     }
@@ -287,13 +223,7 @@ pub(super) fn from_row(row: &Row<'_>) -> Result<LogRow, Failure> {
     let text =
         |column| -> Result<_, Failure> { row.get_ref(column)?.as_str().map_err(|error| damaged(&name(), error)) };
     let record = rewrite::text_of(row.get_ref(4)?, row.get_ref(5)?).map_err(|error| damaged(&name(), error))?;
-    let record: Record = serde_json::from_str(&record).map_err(|error| damaged(&name(), error))?;
-    if record.format > RECORD_FORMAT {
-        return Err(damaged(
-            &name(),
-            format!("its format {} is newer than {RECORD_FORMAT}", record.format),
-        ));
-    }
+    let record = fold::record_of(&record).map_err(|error| damaged(&name(), error))?;
     let actor: Actor = serde_json::from_str(text(3)?).map_err(|error| damaged(&name(), error))?;
     Ok(LogRow {
         seq,

@@ -7,12 +7,12 @@ use folio_memory::terms::{MORE, context_term};
 use folio_memory::{Entry, EntryQuery, ListAnswer, Seq, SpaceName, Status, Timestamp};
 use rusqlite::Connection;
 
-use super::cursor::{After, Cursor, binding};
 use super::error::Failure;
 use super::filter::{Filter, When};
 use super::living::Living;
 use super::place::{Place, SpaceId};
 use super::{entry, journal, page};
+use crate::cursor::{After, Cursor, binding};
 use crate::live::Wanted;
 
 /// The entries that `query`, which has no text, asks for, as they are at `now`.

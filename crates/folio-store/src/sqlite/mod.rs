@@ -19,12 +19,11 @@
 //! - [`yardstick`]: what the disk can do at best
 
 mod backup;
-mod blob;
+pub(crate) mod blob;
 mod busy;
 mod check;
 mod commit;
 mod compact;
-mod cursor;
 mod entry;
 mod erase;
 mod error;
@@ -42,7 +41,6 @@ mod page;
 mod place;
 mod planned;
 mod policy;
-mod prepare;
 mod readers;
 mod replay;
 mod residue;
@@ -51,7 +49,6 @@ mod run;
 mod scope;
 mod text;
 mod text_check;
-mod text_cursor;
 mod text_list;
 mod text_words;
 mod token;
@@ -86,7 +83,6 @@ use self::lease::Owners;
 use self::living::Living;
 use self::open::Target;
 use self::place::SpaceId;
-use self::prepare::Prepared;
 use self::readers::Readers;
 use self::scope::space_id;
 use self::trace::Notes;
@@ -95,6 +91,7 @@ use self::writer::Writer;
 use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed};
 use crate::error::StoreError;
+use crate::prepare::Prepared;
 use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 

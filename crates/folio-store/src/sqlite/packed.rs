@@ -1,49 +1,10 @@
-//! Texts that are kept compressed, with a dictionary of what such texts have in common.
-//!
-//! A packed text is one byte that names the dictionary, four that say how long the text is, and a zstd frame.
-
-use std::sync::LazyLock;
+//! Where texts are that are kept compressed.
 
 use rusqlite::{Connection, params};
-use zstd::dict::{DecoderDictionary, EncoderDictionary};
 
 use super::error::{Failure, damaged};
 use super::place::Place;
-
-/// The dictionaries that were ever in use. One that was published stays as it is; packing uses the last.
-const DICTIONARIES: [&[u8]; 1] = [include_bytes!("dictionaries/1.zdict")];
-const LEVEL: i32 = 9;
-const HEAD: usize = 5;
-
-/// `text` made smaller, or nothing if it does not get smaller by a tenth.
-pub(super) fn pack(text: &str) -> Option<Vec<u8>> {
-    static DICTIONARY: LazyLock<EncoderDictionary<'_>> =
-        LazyLock::new(|| EncoderDictionary::copy(DICTIONARIES[DICTIONARIES.len() - 1], LEVEL));
-    let mut compressor = zstd::bulk::Compressor::with_prepared_dictionary(&DICTIONARY).ok()?;
-    let frame = compressor.compress(text.as_bytes()).ok()?;
-    let mut packed = vec![u8::try_from(DICTIONARIES.len()).ok()?];
-    packed.extend(u32::try_from(text.len()).ok()?.to_le_bytes());
-    packed.extend(frame);
-    (packed.len() < text.len() / 10 * 9).then_some(packed)
-}
-
-/// The text behind `packed`, or what is wrong with it.
-pub(super) fn unpack(packed: &[u8]) -> Result<String, String> {
-    static DICTIONARY: LazyLock<[DecoderDictionary<'_>; DICTIONARIES.len()]> =
-        LazyLock::new(|| DICTIONARIES.map(DecoderDictionary::copy));
-    let (head, frame) = packed.split_at_checked(HEAD).ok_or("is cut off")?;
-    let dictionary = usize::from(head[0])
-        .checked_sub(1)
-        .and_then(|index| DICTIONARY.get(index));
-    let dictionary = dictionary.ok_or_else(|| format!("needs the unknown dictionary {}", head[0]))?;
-    let len = u32::from_le_bytes([head[1], head[2], head[3], head[4]]);
-    let mut decompressor =
-        zstd::bulk::Decompressor::with_prepared_dictionary(dictionary).map_err(|error| error.to_string())?;
-    let bytes = decompressor
-        .decompress(frame, usize::try_from(len).unwrap_or(0))
-        .map_err(|error| format!("cannot be unpacked: {error}"))?;
-    String::from_utf8(bytes).map_err(|error| error.to_string())
-}
+pub(super) use crate::packed::{pack, unpack};
 
 /// Which table a packed text is in.
 #[derive(Debug, Clone, Copy)]
@@ -93,34 +54,4 @@ pub(super) fn each(
         look(row.get(0)?, unpack(bytes));
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_comes_back_as_it_was_and_takes_less_room_m7_6_45() {
-        let text = "The build of the web client fails on the second machine because the cache was made by an older \
-                    version; clearing it helped twice this week. "
-            .repeat(5);
-        let packed = pack(&text).unwrap();
-        assert!(packed.len() * 3 < text.len(), "{} of {}", packed.len(), text.len());
-        assert_eq!(unpack(&packed).unwrap(), text);
-    }
-
-    #[test]
-    fn what_does_not_get_smaller_is_not_packed_m7_6_45() {
-        let noise: String = (0..600_u32)
-            .map(|n| char::from(b'!' + (n.wrapping_mul(2_654_435_761) >> 25) as u8 % 90))
-            .collect();
-        assert_eq!(pack(&noise[..8]), None);
-    }
-
-    #[test]
-    fn a_damaged_text_is_an_error() {
-        for bad in [&[][..], &[9, 0, 0, 0, 0, 1], &[1, 200, 0, 0, 0, 1, 2, 3]] {
-            assert!(unpack(bad).is_err());
-        }
-    }
 }

@@ -1,65 +1,19 @@
-//! The key of a numbered row.
+//! The key of a numbered row, as SQLite keeps it.
 
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlResult, ToSqlOutput, ValueRef};
 
-const NUMBER_BITS: u32 = 40;
-const LAST_NUMBER: u64 = (1 << NUMBER_BITS) - 1;
-
-/// The row of a space.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct SpaceId(pub(super) i64);
-
-/// Where a numbered row stands: its space in the upper bits, its number in the lower forty.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Place(i64);
-
-impl Place {
-    /// The place of `number` in `space`. Numbers beyond forty bits, which are never given, share the last place.
-    pub(super) fn of(space: SpaceId, number: u64) -> Self {
-        Self((space.0 << NUMBER_BITS) | to_column(number.min(LAST_NUMBER)))
-    }
-
-    /// Before every row of `space`.
-    pub(super) fn start(space: SpaceId) -> Self {
-        Self::of(space, 0)
-    }
-
-    /// Behind every row of `space`.
-    pub(super) fn end(space: SpaceId) -> Self {
-        Self::of(space, LAST_NUMBER)
-    }
-
-    /// As a column keeps it.
-    pub(super) fn raw(self) -> i64 {
-        self.0
-    }
-
-    /// What a column has.
-    pub(super) fn from_raw(raw: i64) -> Self {
-        Self(raw)
-    }
-
-    /// The number within the space.
-    pub(super) fn number(self) -> u64 {
-        self.0.unsigned_abs() & LAST_NUMBER
-    }
-
-    /// The space.
-    pub(super) fn space(self) -> SpaceId {
-        SpaceId(self.0 >> NUMBER_BITS)
-    }
-}
+pub(super) use crate::place::{Place, SpaceId, from_column, to_column};
 
 impl ToSql for Place {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(self.0.into())
+        Ok(self.raw().into())
     }
 }
 
 impl FromSql for Place {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        i64::column_result(value).map(Self)
+        i64::column_result(value).map(Self::from_raw)
     }
 }
 
@@ -72,33 +26,5 @@ impl ToSql for SpaceId {
 impl FromSql for SpaceId {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         i64::column_result(value).map(Self)
-    }
-}
-
-/// A count as a column keeps it. Counts that would not fit are never reached.
-pub(super) fn to_column(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-/// A count as a column keeps it, read back; a negative one, which only damage can bring, reads as zero.
-pub(super) fn from_column(column: i64) -> u64 {
-    u64::try_from(column).unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_place_gives_its_space_and_number_back() {
-        for (space, number) in [(0, 0), (1, 42), (8_388_607, LAST_NUMBER)] {
-            let place = Place::of(SpaceId(space), number);
-            assert_eq!((place.space(), place.number()), (SpaceId(space), number));
-        }
-    }
-
-    #[test]
-    fn a_number_that_is_never_given_names_nothing_of_the_next_space() {
-        assert_eq!(Place::of(SpaceId(1), u64::MAX).space(), SpaceId(1));
     }
 }

@@ -1,12 +1,13 @@
 //! The answer to a commit that was made before, found by its key.
 
-use folio_memory::{Change, EntryHandle, EntryId, PageHandle, Seq};
+use folio_memory::{Change, EntryId, PageHandle, Seq};
 use rusqlite::Connection;
 
 use super::error::Failure;
 use super::place::{Place, SpaceId};
 use super::{entry, journal, page, run};
 use crate::commit::{Committed, CommittedEntry};
+use crate::fold;
 use crate::store::LogRow;
 
 /// What the commit of `row` answered when it was made.
@@ -50,26 +51,11 @@ fn entry_after(
 ) -> Result<CommittedEntry, Failure> {
     let lost = || Failure::Damaged(format!("commit {} names {id}, which is not there", row.seq));
     let found = entry::by_id(conn, space, id)?.ok_or_else(lost)?;
-    let handle = EntryHandle(found.handle.0);
-    let place = Place::of(space, handle.0);
-    let mut state = None;
-    if found.created_seq < row.seq {
-        for earlier in journal::commits_of_entry(conn, place, found.created_seq, Seq(row.seq.0 - 1))? {
-            for change in &earlier.record.changes {
-                journal::fold(&mut state, handle, change, id, earlier.seq, earlier.at);
-            }
-        }
-    }
-    let mut changed = false;
-    for (at, change) in row.record.changes.iter().enumerate() {
-        let changes = journal::fold(&mut state, handle, change, id, row.seq, row.at);
-        changed |= changes && at == index;
-    }
-    Ok(CommittedEntry {
-        id,
-        handle,
-        version: state.ok_or_else(lost)?.version,
-        changed,
-        conflicts: Vec::new(),
-    })
+    let place = Place::of(space, found.handle.0);
+    let before = if found.created_seq < row.seq {
+        journal::commits_of_entry(conn, place, found.created_seq, Seq(row.seq.0 - 1))?
+    } else {
+        Vec::new()
+    };
+    fold::answered(&found, before, row, index).ok_or_else(lost)
 }

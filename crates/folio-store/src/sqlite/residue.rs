@@ -18,20 +18,16 @@ use super::packed::{self, Packed};
 use super::place::{Place, SpaceId, from_column};
 use super::{blob, migrate};
 use crate::error::StoreError;
+use crate::said::{find, looked_for, tell};
 use crate::upkeep::Residue;
 use crate::workspace::OUTBOX_SUFFIX;
 
-/// Bytes of a text below which finding it says nothing.
-const LEAST: usize = 6;
 /// Bytes into which a text is cut, because it may lie on several pages of the file.
 const PIECE: usize = 40;
 /// Pieces that are looked for at a time.
 const AT_A_TIME: usize = 2_000;
 /// Bytes of a file that are in memory at a time.
 const CHUNK: usize = 8 * 1024 * 1024;
-/// Places that are told for all texts together.
-const TOLD: usize = 50;
-
 /// What was found, and whether any of it is in free space.
 #[derive(Debug, Default)]
 pub(super) struct Search {
@@ -49,11 +45,7 @@ pub(super) fn search(
     space: Option<SpaceId>,
     texts: &[String],
 ) -> Result<Search, Failure> {
-    let texts: BTreeSet<String> = texts
-        .iter()
-        .flat_map(|text| [text.trim().to_owned(), escaped(text.trim())])
-        .filter(|text| text.len() >= LEAST)
-        .collect();
+    let texts = looked_for(texts);
     let mut search = Search::default();
     let in_rows = search_rows(conn, space, &texts, &mut search.residue)?;
     if let Some(file) = file {
@@ -82,18 +74,6 @@ fn unavailable(location: &str, error: std::io::Error) -> Failure {
         reason: error.to_string(),
         source: Some(Box::new(error)),
     })
-}
-
-/// `text` as it stands between quotes in JSON.
-pub(super) fn escaped(text: &str) -> String {
-    let json = serde_json::Value::String(text.to_owned()).to_string();
-    json.trim_matches('"').to_owned()
-}
-
-fn tell(residue: &mut Residue, place: String) {
-    if residue.found.len() < TOLD && !residue.found.contains(&place) {
-        residue.found.push(place);
-    }
 }
 
 /// Looks into every value of every table; the texts that stand in some.
@@ -197,10 +177,6 @@ fn named(table: &str, number: Option<i64>) -> String {
         ("blob", _) => "a body".to_owned(),
         (table, _) => format!("the table {table}"),
     }
-}
-
-fn find(bytes: &[u8], text: &[u8]) -> bool {
-    bytes.len() >= text.len() && bytes.windows(text.len()).any(|window| window == text)
 }
 
 /// The file and what stands beside it under its name.

@@ -10,7 +10,6 @@ use super::journal::{self, Touched};
 use super::lease::Owners;
 use super::page::place_value;
 use super::place::{Place, SpaceId, from_column, to_column};
-use super::scope::Scope;
 use crate::error::StoreError;
 use crate::store::{OwnerId, RunQuery, RunRow};
 
@@ -57,44 +56,6 @@ pub(super) fn set_status(conn: &Connection, place: Place, status: &str) -> Resul
     conn.prepare_cached("UPDATE run SET status = ?2 WHERE place = ?1")?
         .execute(params![place, status])?;
     Ok(())
-}
-
-/// Whether the journal of a run ends at `head` and `fence`, if given, still holds.
-pub(super) fn expect_head(
-    scope: &mut Scope<'_>,
-    space: SpaceId,
-    run: RunId,
-    head: Seq,
-    fence: Option<u64>,
-) -> Result<(), Failure> {
-    let place = scope.run(space, run)?.ok_or_else(|| not_found("run", run))?;
-    if let Some(fence) = fence {
-        let (owner, current) = owner_of(scope.conn, place)?;
-        // First, because who lost the run must stop, and not read again.
-        if owner.is_none() || current != fence {
-            let detail = if owner.is_none() {
-                "it was given up"
-            } else {
-                "it was taken over"
-            };
-            return Err(StoreError::RunTaken {
-                run: run.to_string(),
-                detail: Some(detail.to_owned()),
-            }
-            .into());
-        }
-    }
-    let found = scope.run_head(place)?;
-    if found == head {
-        Ok(())
-    } else {
-        Err(StoreError::StaleRun {
-            run: run.to_string(),
-            found,
-            expected: head,
-        }
-        .into())
-    }
 }
 
 /// Makes `owner` the driver of `run`; the fence.
@@ -187,7 +148,8 @@ pub(super) fn list(
     Ok(runs)
 }
 
-fn owner_of(conn: &Connection, place: Place) -> Result<(Option<OwnerId>, u64), Failure> {
+/// Who drives the run at `place`, and under which fence it was last claimed.
+pub(super) fn owner_of(conn: &Connection, place: Place) -> Result<(Option<OwnerId>, u64), Failure> {
     let sql = "SELECT owner, fence FROM run WHERE place = ?1";
     Ok(conn.prepare_cached(sql)?.query_row(params![place], |row| {
         Ok((row.get::<_, Option<String>>(0)?.map(OwnerId), from_column(row.get(1)?)))

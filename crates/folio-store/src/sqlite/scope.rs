@@ -9,6 +9,7 @@ use super::error::Failure;
 use super::journal::Touched;
 use super::place::{Place, SpaceId};
 use super::{journal, page, policy, run};
+use crate::plan::Ends;
 
 /// Pages of which it is remembered where they stand.
 const PAGES_KNOWN: usize = 4096;
@@ -37,17 +38,6 @@ pub(super) struct Scope<'w> {
     pub(super) conn: &'w Connection,
     known: &'w mut Known,
     pub(super) has_committed: bool,
-}
-
-/// The last numbers given in a space.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Ends {
-    pub(super) head: Seq,
-    pub(super) at: Timestamp,
-    pub(super) entries: u64,
-    pub(super) pages: u64,
-    pub(super) runs: u64,
-    pub(super) turns: u64,
 }
 
 impl<'w> Scope<'w> {

@@ -8,16 +8,15 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use folio_memory::text::{self, EntryTerms};
-use folio_memory::{Entry, EntryId, EntryKind, Seq};
+use folio_memory::{Entry, Seq};
 use rusqlite::{Connection, OptionalExtension, params};
-use serde::Deserialize;
-use serde_json::Value;
 use tokio::time::Instant;
 
 use super::erase::overwrite_deleted;
 use super::error::{Failure, damaged};
 use super::place::{Place, SpaceId, from_column, to_column};
 use super::{entry, journal, rewrite};
+use crate::fold;
 
 /// How many commits the index may be behind before it catches up without being asked.
 pub(super) const FAR: u64 = 2_000;
@@ -91,7 +90,7 @@ pub(super) fn catch_up(conn: &Connection, space: SpaceId) -> Result<Seq, Failure
         until = Seq(row.get::<_, Place>(0)?.number());
         let name = || format!("commit {until}");
         let record = rewrite::text_of(row.get_ref(1)?, row.get_ref(2)?).map_err(|error| damaged(&name(), error))?;
-        for id in touched(&record).map_err(|error| damaged(&name(), error))? {
+        for id in fold::touched(&record).map_err(|error| damaged(&name(), error))? {
             if let Some(place) = entry::place_of(conn, space, id)?
                 && places.insert(place)
             {
@@ -167,47 +166,6 @@ fn write(conn: &Connection, place: Place) -> Result<(), Failure> {
     let [title, body, tags] = [&terms.title, &terms.body, &terms.tags].map(|terms| terms.join(" "));
     conn.prepare_cached(&sql)?.execute(params![place, title, body, tags])?;
     Ok(())
-}
-
-/// The entries whose words a commit may have changed.
-fn touched(record: &str) -> serde_json::Result<Vec<EntryId>> {
-    #[derive(Deserialize)]
-    struct Changes {
-        #[serde(default)]
-        changes: Vec<Change>,
-    }
-    /// As much of a change as tells. Everything else of it is passed over unread.
-    #[derive(Deserialize)]
-    struct Change {
-        op: String,
-        #[serde(default)]
-        id: Value,
-        #[serde(default)]
-        kind: Value,
-        #[serde(default)]
-        entry: Value,
-        #[serde(default)]
-        entries: Value,
-    }
-    let changes: Changes = serde_json::from_str(record)?;
-    let mut touched = Vec::new();
-    for change in changes.changes {
-        if change.op == "add_entry" {
-            let kind = change.kind.as_str().and_then(EntryKind::parse);
-            if kind.is_some_and(text::is_searchable) {
-                touched.extend(id(&change.id));
-            }
-        } else {
-            // Whatever it does to an entry, the terms are made of what the entry is now.
-            touched.extend(id(&change.entry));
-            touched.extend(change.entries.as_array().into_iter().flatten().filter_map(id));
-        }
-    }
-    Ok(touched)
-}
-
-fn id(value: &Value) -> Option<EntryId> {
-    value.as_str()?.parse().ok()
 }
 
 #[cfg(test)]

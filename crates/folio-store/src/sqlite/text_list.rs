@@ -7,15 +7,15 @@ use folio_memory::{Entry, EntryQuery, FOUND_MAX, ListAnswer, Order, Seq, SpaceNa
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::cursor::binding;
 use super::error::{Failure, damaged};
 use super::filter::{Conditions, Filter, required};
 use super::job::Job;
 use super::place::{Place, SpaceId, from_column};
-use super::text_cursor::{Cursor, Position};
-use super::text_words::{Asked, Ranking};
-use super::{SqliteStore, entry, journal, page, text};
+use super::{SqliteStore, entry, journal, page, text, text_words};
+use crate::cursor::binding;
 use crate::error::StoreError;
+use crate::text_cursor::{Cursor, Hit, Position, nothing, part};
+use crate::words::{Asked, Ranking};
 
 /// How much a word in the title, in the text and in a tag says about an entry.
 const WEIGHTS: &str = "4.0, 1.0, 2.0";
@@ -111,18 +111,6 @@ fn entries(
     Ok(Search::Found(answer))
 }
 
-fn nothing(as_of: Seq) -> ListAnswer<Entry> {
-    ListAnswer {
-        items: Vec::new(),
-        returned: 0,
-        total: 0,
-        next: None,
-        as_of,
-        scores: Vec::new(),
-        at_least: false,
-    }
-}
-
 /// What is found, as far as it is looked for.
 #[derive(Debug)]
 struct Hits {
@@ -130,15 +118,6 @@ struct Hits {
     total: u64,
     /// Whether there is more than was counted.
     at_least: bool,
-}
-
-/// An entry that is found.
-#[derive(Debug)]
-struct Hit {
-    place: Place,
-    score: f64,
-    /// As it was, if it has changed since the state of memory that is asked for.
-    before: Option<Box<Entry>>,
 }
 
 /// A question that is being answered, within one transaction.
@@ -162,7 +141,7 @@ impl Question<'_> {
             changed = entry::changed_after(self.conn, self.space, self.as_of)?;
         }
         let places: HashSet<_> = changed.iter().copied().collect();
-        let best = Asked::best(self.conn, self.space, &self.words, self.query.order)?;
+        let best = text_words::asked(self.conn, self.space, &self.words, self.query.order)?;
         let (mut hits, counted, is_whole) = match self.filter()? {
             None => (Vec::new(), 0, true),
             Some(Wanted {
@@ -263,14 +242,19 @@ impl Question<'_> {
     /// The entries that are `asked` for and for which `filter` holds, the newest first unless the oldest are wanted; at most
     /// `limit` of each expression.
     fn found(&self, asked: &Asked, filter: &Conditions, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
-        let only = asked.only.as_deref().map(|only| self.places(only)).transpose()?;
+        let only = asked
+            .only
+            .as_ref()
+            .map(|only| self.places(&only.to_string()))
+            .transpose()?;
         // What is left out afterwards must not use the limit up.
         let limit = limit.filter(|_| only.is_none());
         let mut hits: Vec<Hit> = Vec::new();
         for expression in &asked.expressions {
+            let expression = expression.to_string();
             let found = match asked.ranking {
-                Ranking::Finder => self.ranked(expression, filter, limit)?,
-                Ranking::By(_) | Ranking::Nothing => self.unranked(expression, filter, limit)?,
+                Ranking::Finder => self.ranked(&expression, filter, limit)?,
+                Ranking::By(_) | Ranking::Nothing => self.unranked(&expression, filter, limit)?,
             };
             let is_wanted = |hit: &Hit| only.as_ref().is_none_or(|only| only.contains(&hit.place));
             hits.extend(found.into_iter().filter(is_wanted));
@@ -279,8 +263,9 @@ impl Question<'_> {
             hits.sort_unstable_by(|a, b| b.place.cmp(&a.place).then_with(|| b.score.total_cmp(&a.score)));
             hits.dedup_by_key(|hit| hit.place);
         }
-        if let Ranking::By(expression) = &asked.ranking {
-            self.rank(&mut hits, expression)?;
+        if let Ranking::By(expressions) = &asked.ranking {
+            let expressions: Vec<_> = expressions.iter().map(ToString::to_string).collect();
+            self.rank(&mut hits, &expressions.join(" OR "))?;
         }
         Ok(hits)
     }
@@ -346,7 +331,8 @@ impl Question<'_> {
         let mut statement = self.conn.prepare_cached(&sql)?;
         let mut counted = 0;
         for expression in &asked.expressions {
-            let values = params_from_iter(values(expression, filter));
+            let expression = expression.to_string();
+            let values = params_from_iter(values(&expression, filter));
             counted += from_column(statement.query_row(values, |row| row.get(0))?);
         }
         Ok(counted)
@@ -423,31 +409,6 @@ fn values(expression: &str, filter: &Conditions) -> impl Iterator<Item = Value> 
 fn list(places: &[Place]) -> Value {
     let places: Vec<_> = places.iter().map(|place| place.raw().to_string()).collect();
     format!("[{}]", places.join(",")).into()
-}
-
-/// The hits that are given now, and where to go on if there are more.
-fn part(hits: Vec<Hit>, from: Option<Position>, query: &EntryQuery) -> (Vec<Hit>, Option<Position>) {
-    let limit = usize::try_from(query.limit()).unwrap_or(usize::MAX);
-    let is_left = |hit: &Hit| match &from {
-        None => true,
-        Some(Position::After(number)) if query.order == Order::Oldest => hit.place.number() > *number,
-        Some(Position::After(number)) => hit.place.number() < *number,
-        Some(Position::Given(given)) => !given.contains(&hit.place.number()),
-    };
-    let mut part: Vec<_> = hits.into_iter().filter(is_left).take(limit + 1).collect();
-    let goes_on = part.len() > limit;
-    part.truncate(limit);
-    let mut numbers = part.iter().map(|hit| hit.place.number());
-    let next = match (query.order, from) {
-        (Order::Newest | Order::Oldest, _) => numbers.next_back().map(Position::After),
-        (_, Some(Position::Given(mut given))) => {
-            given.extend(numbers);
-            Some(Position::Given(given))
-        }
-        _ => Some(Position::Given(numbers.collect())),
-    };
-    let next = next.filter(|next| goes_on && next.can_be_written());
-    (part, next)
 }
 
 #[cfg(test)]

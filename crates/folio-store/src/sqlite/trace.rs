@@ -7,9 +7,9 @@ use rusqlite::{Connection, params, params_from_iter};
 use super::erase::overwrite_deleted;
 use super::error::{Failure, damaged};
 use super::place::{Place, SpaceId, to_column};
-use super::residue::escaped;
 use super::scope::Scope;
 use crate::error::StoreError;
+use crate::said::escaped;
 
 /// Most notes that one write lets go of, besides as many as it brings: so that nobody waits for a large sweep.
 const SWEPT: u64 = 1_000;

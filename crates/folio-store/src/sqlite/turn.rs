@@ -4,52 +4,43 @@ use folio_memory::id::{TurnHandle, TurnRef};
 use folio_memory::turn::{NewTurn, Turn, TurnEnd, TurnEnded, TurnQuery};
 use folio_memory::{Seq, Timestamp, TurnId};
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
+use rusqlite::{Connection, Row, params, params_from_iter};
 use serde::Serialize;
 
 use super::error::{Failure, damaged, not_found};
 use super::page::place_value;
 use super::place::{Place, SpaceId, from_column, to_column};
 use crate::error::StoreError;
+use crate::plan::PlannedTurn;
 
-/// A turn that a commit names.
-#[derive(Debug)]
-pub(super) struct PlannedTurn {
-    pub(super) place: Place,
-    pub(super) turn: Turn,
-    pub(super) is_new: bool,
-}
-
-impl PlannedTurn {
-    /// Writes it.
-    pub(super) fn write(&self, conn: &Connection) -> Result<(), Failure> {
-        let turn = &self.turn;
-        let end = turn.ended.as_ref();
-        let ended = end.map(|ended| json("the end of a turn", &ended.end)).transpose()?;
-        let (ended_at, ended_seq) = (end.map(|end| end.at.as_nanos()), end.map(|end| to_column(end.seq.0)));
-        if self.is_new {
-            let sql = "INSERT INTO turn (place, space, id, thread, run, started_at, started_seq, ended_at, ended_seq, begun, ended)
-                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
-            conn.prepare_cached(sql)?.execute(params![
-                self.place,
-                self.place.space(),
-                turn.begun.id.to_bytes(),
-                turn.begun.thread.0,
-                turn.begun.run.map(|run| run.to_bytes()),
-                turn.started_at.as_nanos(),
-                to_column(turn.started_seq.0),
-                ended_at,
-                ended_seq,
-                json("a turn", &turn.begun)?,
-                ended,
-            ])?;
-        } else {
-            let sql = "UPDATE turn SET ended_at = ?2, ended_seq = ?3, ended = ?4 WHERE place = ?1";
-            conn.prepare_cached(sql)?
-                .execute(params![self.place, ended_at, ended_seq, ended])?;
-        }
-        Ok(())
+/// Writes what a commit says of a turn.
+pub(super) fn write(conn: &Connection, planned: &PlannedTurn) -> Result<(), Failure> {
+    let turn = &planned.turn;
+    let end = turn.ended.as_ref();
+    let ended = end.map(|ended| json("the end of a turn", &ended.end)).transpose()?;
+    let (ended_at, ended_seq) = (end.map(|end| end.at.as_nanos()), end.map(|end| to_column(end.seq.0)));
+    if planned.is_new {
+        let sql = "INSERT INTO turn (place, space, id, thread, run, started_at, started_seq, ended_at, ended_seq, begun, ended)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+        conn.prepare_cached(sql)?.execute(params![
+            planned.place,
+            planned.place.space(),
+            turn.begun.id.to_bytes(),
+            turn.begun.thread.0,
+            turn.begun.run.map(|run| run.to_bytes()),
+            turn.started_at.as_nanos(),
+            to_column(turn.started_seq.0),
+            ended_at,
+            ended_seq,
+            json("a turn", &turn.begun)?,
+            ended,
+        ])?;
+    } else {
+        let sql = "UPDATE turn SET ended_at = ?2, ended_seq = ?3, ended = ?4 WHERE place = ?1";
+        conn.prepare_cached(sql)?
+            .execute(params![planned.place, ended_at, ended_seq, ended])?;
     }
+    Ok(())
 }
 
 /// The turn called `id`.
@@ -57,16 +48,6 @@ pub(super) fn by_id(conn: &Connection, space: SpaceId, id: TurnId) -> Result<Opt
     let mut statement = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM turn WHERE id = ?1 AND space = ?2"))?;
     let mut rows = statement.query(params![id.to_bytes(), space])?;
     rows.next()?.map(from_row).transpose()
-}
-
-/// Whether there is a turn called `id`.
-pub(super) fn exists(conn: &Connection, space: SpaceId, id: TurnId) -> Result<bool, Failure> {
-    let sql = "SELECT 1 FROM turn WHERE id = ?1 AND space = ?2";
-    let found = conn
-        .prepare_cached(sql)?
-        .query_row(params![id.to_bytes(), space], |_| Ok(()))
-        .optional()?;
-    Ok(found.is_some())
 }
 
 /// The turn that `turn` names.

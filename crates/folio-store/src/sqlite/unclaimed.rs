@@ -1,61 +1,21 @@
 //! Bodies that came before whatever names them. A long text goes by in pieces, and only behind the last one there is an entry
 //! for it; if its writer ends in between, nothing ever names the pieces, and they are given up in time.
 
-use folio_memory::entry::BodyRef;
-use folio_memory::{Change, FieldChange, Timestamp};
+use folio_memory::Timestamp;
 use rusqlite::{Connection, params};
 
 use super::blob;
 use super::error::Failure;
 use super::place::SpaceId;
-use super::prepare::Prepared;
-use crate::error::StoreError;
+use crate::plan::{brings_only, named};
+use crate::prepare::Prepared;
 
 /// Bodies that are given up at a time: with a piece of a mebibyte each, a few milliseconds.
 const AT_A_TIME: u32 = 32;
 
-/// Whether `commit` does nothing but bring bodies, which something later is going to name.
-fn is_ahead(commit: &Prepared) -> bool {
-    commit.record.changes.is_empty() && commit.record.run.is_none()
-}
-
-/// The hashes by which `commit` names bodies as texts of entries.
-fn named(commit: &Prepared) -> impl Iterator<Item = &String> {
-    let texts = commit.record.changes.iter().flat_map(|change| -> Vec<&BodyRef> {
-        match change {
-            Change::AddEntry(new) => new.fields.body_ref.iter().collect(),
-            Change::PatchEntry { fields, .. } => fields
-                .iter()
-                .filter_map(|field| match field {
-                    FieldChange::BodyRef(body) => body.as_ref(),
-                    _ => None,
-                })
-                .collect(),
-            _ => Vec::new(),
-        }
-    });
-    texts.flat_map(BodyRef::hashes)
-}
-
-/// Says no to a commit that names a text which is not kept and does not come with it.
-///
-/// # Errors
-///
-/// `Invalid`, naming it.
-pub(super) fn expect_named(conn: &Connection, space: SpaceId, commit: &Prepared) -> Result<(), Failure> {
-    for hash in named(commit) {
-        let comes = |body: &blob::Packed| blob::parse_hash(hash) == Some(body.hash);
-        if !commit.blobs.iter().any(comes) && !blob::is_kept(conn, space, hash)? {
-            let message = format!("the text {hash} is not kept, or not any more: put it away again");
-            return Err(StoreError::Invalid(message).into());
-        }
-    }
-    Ok(())
-}
-
 /// Keeps the bodies of `commit`, which was made at `at`, and notes which of all bodies have a name now.
 pub(super) fn keep(conn: &Connection, space: SpaceId, commit: &Prepared, at: Timestamp) -> Result<(), Failure> {
-    let is_ahead = is_ahead(commit);
+    let is_ahead = brings_only(commit);
     for body in &commit.blobs {
         let is_new = blob::insert(conn, space, body)?;
         if is_new && is_ahead {

@@ -7,21 +7,10 @@ use rusqlite::{Connection, params};
 use super::entry;
 use super::error::{Failure, damaged};
 use super::place::{Place, SpaceId, from_column};
-use crate::upkeep::{WatchAnswer, WatchPlace, WatchQuery};
+use crate::upkeep::{WatchAnswer, WatchPlace, WatchQuery, watch_code};
 
-/// How a row names what is watched. These numbers are stored.
-pub(super) fn code(what: Watch) -> Result<i64, Failure> {
-    Ok(match what {
-        Watch::Live => 1,
-        Watch::Resolved => 2,
-        Watch::Ending => 3,
-        Watch::Personal => 4,
-        Watch::Archived => 5,
-        Watch::Tombstone => 6,
-        Watch::Unnoted => 7,
-        Watch::Past => 8,
-        other => return Err(damaged("a watch", format!("{other:?} has no number"))),
-    })
+fn code(what: Watch) -> Result<i64, Failure> {
+    Ok(watch_code(what)?)
 }
 
 /// Brings the rows of the entry at `place` from what it was watched for to what it is.

@@ -23,15 +23,18 @@ const LAYERS: [(&str, u8); 12] = [
 const TESTKIT: &str = "folio-testkit";
 
 /// What only some crates may use: each is a door to the outside. A server and a client of one protocol are two doors.
-const DOORS: [(&str, &[&str]); 17] = [
+const DOORS: [(&str, &[&str]); 20] = [
     ("agent-client-protocol", &["folio-model"]),
     ("rusqlite", &["folio-store"]),
+    ("tokio-postgres", &["folio-store"]),
+    ("tokio-postgres-rustls", &["folio-store"]),
+    ("deadpool-postgres", &["folio-store"]),
     ("zstd", &["folio-store"]),
     ("leakguard", &["folio-store"]),
     ("getrandom", &["folio-store"]),
     ("genai", &["folio-model"]),
     ("reqwest", &["folio-model", "folio-mcp"]),
-    ("rustls", &["folio-model", "folio-mcp"]),
+    ("rustls", &["folio-model", "folio-mcp", "folio-store"]),
     ("cap-std", &["folio-tools"]),
     ("ignore", &["folio-tools"]),
     ("axum", &["folio-server"]),

@@ -6,7 +6,7 @@ use super::repository::{TextFile, none, rust_files};
 const PURE: [&str; 2] = ["folio-memory", "folio-engine"];
 
 /// Crates that wait, read or send. None of them may be anywhere below a pure crate.
-const IMPURE: [&str; 13] = [
+const IMPURE: [&str; 14] = [
     "async-trait",
     "cap-std",
     "clap",
@@ -20,6 +20,7 @@ const IMPURE: [&str; 13] = [
     "rustls",
     "socket2",
     "tokio",
+    "tokio-postgres",
 ];
 
 /// Crates that a pure crate does not ask for itself. Another crate below it may, and is then not called for it.

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use folio_memory::{
-    Actor, Change, EntryFields, EntryKind, EntryQuery, FieldChange, NewEntry, NewPage, Owner, PageFields, PageId,
-    PageRole, Role, SpaceName, TextMatch, Timestamp, Trust,
+    Actor, Change, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, NewEntry, NewPage, Owner, PageFields,
+    PageId, PageRole, Role, SpaceName, TextMatch, Timestamp, Trust,
 };
 
 use super::*;

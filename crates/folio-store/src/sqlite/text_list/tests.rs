@@ -10,6 +10,7 @@ use crate::commit::{Commit, Record};
 use crate::sqlite::OpenOptions;
 use crate::sqlite::open::Target;
 use crate::store::Store as _;
+use crate::words::Expression;
 
 const BODIES: [&str; 4] = ["case rain rain", "case", "case and rain today", "case closed"];
 
@@ -76,7 +77,7 @@ async fn what_is_everywhere_finds_and_the_other_words_rank() {
         let scored = hits.iter().map(|hit| (hit.place.number(), hit.score > 0.0));
         scored.collect::<Vec<_>>()
     };
-    let by_rain = || Ranking::By(r#"("rain")"#.to_owned());
+    let by_rain = || Ranking::By(vec![Expression::of(&[vec!["rain".to_owned()]], TextMatch::All)]);
     assert_eq!(
         found(Ranking::Nothing, None),
         [(4, false), (3, false), (2, false), (1, false)]

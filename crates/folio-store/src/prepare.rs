@@ -4,9 +4,9 @@ use folio_engine::Event;
 use folio_memory::{Change, EntryFields, PageFields, SpaceName, Timestamp};
 use serde::Serialize;
 
-use super::blob::Packed;
 use crate::commit::{Commit, Expected, RECORD_FORMAT, Record};
 use crate::error::StoreError;
+use crate::sqlite::blob::Packed;
 
 const KEY_BYTES_MAX: usize = 1024;
 
@@ -18,17 +18,17 @@ const DEPTH_MAX: usize = 100;
 
 /// A commit that is ready to be applied.
 #[derive(Debug)]
-pub(super) struct Prepared {
-    pub(super) space: SpaceName,
-    pub(super) at: Timestamp,
-    pub(super) key: Option<String>,
-    pub(super) expected: Vec<Expected>,
-    pub(super) record: Record,
-    pub(super) actor_json: String,
-    pub(super) record_json: String,
+pub(crate) struct Prepared {
+    pub(crate) space: SpaceName,
+    pub(crate) at: Timestamp,
+    pub(crate) key: Option<String>,
+    pub(crate) expected: Vec<Expected>,
+    pub(crate) record: Record,
+    pub(crate) actor_json: String,
+    pub(crate) record_json: String,
     /// For each change the fields of the entry or page that it adds.
-    pub(super) fields_json: Vec<Option<String>>,
-    pub(super) blobs: Vec<Packed>,
+    pub(crate) fields_json: Vec<Option<String>>,
+    pub(crate) blobs: Vec<Packed>,
 }
 
 impl Prepared {
@@ -37,7 +37,7 @@ impl Prepared {
     /// # Errors
     ///
     /// `Invalid` if it contradicts itself or could not be read back.
-    pub(super) fn of(commit: Commit) -> Result<Self, StoreError> {
+    pub(crate) fn of(commit: Commit) -> Result<Self, StoreError> {
         let Commit {
             space,
             at,
@@ -83,18 +83,18 @@ impl Prepared {
     }
 
     /// About how much it adds to a transaction.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.record_json.len() + self.blobs.iter().map(|blob| blob.bytes.len()).sum::<usize>()
     }
 }
 
 /// The stored form of an entry's fields.
-pub(super) fn entry_fields_json(fields: &EntryFields) -> Result<String, StoreError> {
+pub(crate) fn entry_fields_json(fields: &EntryFields) -> Result<String, StoreError> {
     json("the fields of an entry", fields)
 }
 
 /// The stored form of a page's fields.
-pub(super) fn page_fields_json(fields: &PageFields) -> Result<String, StoreError> {
+pub(crate) fn page_fields_json(fields: &PageFields) -> Result<String, StoreError> {
     json("the fields of a page", fields)
 }
 

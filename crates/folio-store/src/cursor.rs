@@ -9,22 +9,22 @@ use crate::error::StoreError;
 
 /// Where an answer ended, and the state of memory that it was given from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cursor {
-    pub(super) after: After,
-    pub(super) as_of: Seq,
+pub(crate) struct Cursor {
+    pub(crate) after: After,
+    pub(crate) as_of: Seq,
 }
 
 /// The last entry that was given, as far as orders look at it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct After {
-    pub(super) number: u64,
-    pub(super) rank: u32,
-    pub(super) sureness: f64,
+pub(crate) struct After {
+    pub(crate) number: u64,
+    pub(crate) rank: u32,
+    pub(crate) sureness: f64,
 }
 
 impl After {
     /// `entry`, in an answer to `query`.
-    pub(super) fn of(query: &EntryQuery, entry: &Entry) -> Self {
+    pub(crate) fn of(query: &EntryQuery, entry: &Entry) -> Self {
         Self {
             number: entry.handle.0,
             rank: query.ranks.of(entry.fields.type_name.as_deref()),
@@ -33,7 +33,7 @@ impl After {
     }
 
     /// Whether `entry` comes after it in an answer to `query`.
-    pub(super) fn is_before(&self, query: &EntryQuery, entry: &Entry) -> bool {
+    pub(crate) fn is_before(&self, query: &EntryQuery, entry: &Entry) -> bool {
         let other = Self::of(query, entry);
         let newer = self.number.cmp(&other.number);
         let order = match query.order {
@@ -51,7 +51,7 @@ impl After {
 
 impl Cursor {
     /// As it is handed out.
-    pub(super) fn to_text(self, binding: &str) -> String {
+    pub(crate) fn to_text(self, binding: &str) -> String {
         let After { number, rank, sureness } = self.after;
         let sureness = sureness.to_bits();
         format!("{binding}.{number}.{}.{rank}.{sureness:x}", self.as_of)
@@ -62,7 +62,7 @@ impl Cursor {
     /// # Errors
     ///
     /// `Invalid` if it was not, or is no cursor at all.
-    pub(super) fn parse(text: &str, binding: &str) -> Result<Self, StoreError> {
+    pub(crate) fn parse(text: &str, binding: &str) -> Result<Self, StoreError> {
         let no_cursor = || StoreError::Invalid(format!("{text:?} is not a cursor"));
         let parts: Vec<&str> = text.split('.').collect();
         let [bound, number, as_of, rank, sureness] = parts[..] else {
@@ -89,7 +89,7 @@ impl Cursor {
 }
 
 /// What a cursor is bound to: the space and everything of the query but where to go on and how far.
-pub(super) fn binding(name: &SpaceName, query: &EntryQuery) -> Result<String, StoreError> {
+pub(crate) fn binding(name: &SpaceName, query: &EntryQuery) -> Result<String, StoreError> {
     let query = EntryQuery {
         cursor: None,
         limit: 0,

@@ -3,14 +3,12 @@
 use folio_memory::EntryId;
 use folio_memory::keeping::ErasedFor;
 
-use super::Plan;
-use crate::error::StoreError;
-use crate::sqlite::erase::Gone;
-use crate::sqlite::error::{Failure, not_found};
+use super::{Facts, Gone, Plan};
+use crate::error::{StoreError, not_found};
 
-impl Plan<'_, '_, '_> {
+impl<F: Facts> Plan<'_, '_, F> {
     /// Erases what was there before this commit.
-    pub(super) fn erase_entry(&mut self, id: EntryId, why: ErasedFor, expected: Option<u32>) -> Result<(), Failure> {
+    pub(super) fn erase_entry(&mut self, id: EntryId, why: ErasedFor, expected: Option<u32>) -> Result<(), F::Failure> {
         let index = self.find_entry(id)?.ok_or_else(|| not_found("entry", id))?;
         let (seq, at) = (self.seq, self.at);
         if self.entries.items[index].new.is_some() {

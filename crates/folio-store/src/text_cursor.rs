@@ -7,24 +7,25 @@
 use std::collections::BTreeSet;
 
 use data_encoding::BASE64URL_NOPAD;
-use folio_memory::Seq;
+use folio_memory::{Entry, EntryQuery, ListAnswer, Order, Seq};
 
 use crate::error::StoreError;
+use crate::place::Place;
 
 /// Most entries that a cursor remembers: where a list by relevance ends.
 const GIVEN_MAX: usize = 10_000;
 
 /// Where a search goes on, and what it sees.
 #[derive(Debug)]
-pub(super) struct Cursor {
+pub(crate) struct Cursor {
     /// The commit after which nothing that was added counts.
-    pub(super) as_of: Seq,
-    pub(super) position: Position,
+    pub(crate) as_of: Seq,
+    pub(crate) position: Position,
 }
 
 /// Where a search goes on.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Position {
+pub(crate) enum Position {
     /// After the entry with this number.
     After(u64),
     /// With all but the entries with these numbers.
@@ -33,7 +34,7 @@ pub(super) enum Position {
 
 impl Position {
     /// Whether it is small enough to be handed out.
-    pub(super) fn can_be_written(&self) -> bool {
+    pub(crate) fn can_be_written(&self) -> bool {
         match self {
             Self::After(_) => true,
             Self::Given(given) => given.len() < GIVEN_MAX,
@@ -43,7 +44,7 @@ impl Position {
 
 impl Cursor {
     /// As text that is bound to a query.
-    pub(super) fn to_text(&self, binding: &str) -> String {
+    pub(crate) fn to_text(&self, binding: &str) -> String {
         let position = match &self.position {
             Position::After(number) => number.to_string(),
             Position::Given(given) => format!("g{}", packed(given)),
@@ -52,7 +53,7 @@ impl Cursor {
     }
 
     /// Reads what [`Self::to_text`] gives.
-    pub(super) fn parse(text: &str, binding: &str) -> Result<Self, StoreError> {
+    pub(crate) fn parse(text: &str, binding: &str) -> Result<Self, StoreError> {
         let malformed = || StoreError::Invalid(format!("{text:?} is not a cursor"));
         let parts: Vec<_> = text.split('.').collect();
         let [bound, as_of, position] = parts[..] else {
@@ -105,6 +106,53 @@ fn unpacked(text: &str) -> Option<BTreeSet<u64>> {
         }
     }
     (shift == 0 && numbers.len() <= GIVEN_MAX).then_some(numbers)
+}
+
+/// An entry that is found.
+#[derive(Debug)]
+pub(crate) struct Hit {
+    pub(crate) place: Place,
+    pub(crate) score: f64,
+    /// As it was, if it has changed since the state of memory that is asked for.
+    pub(crate) before: Option<Box<Entry>>,
+}
+
+/// The answer that nothing is found.
+pub(crate) fn nothing(as_of: Seq) -> ListAnswer<Entry> {
+    ListAnswer {
+        items: Vec::new(),
+        returned: 0,
+        total: 0,
+        next: None,
+        as_of,
+        scores: Vec::new(),
+        at_least: false,
+    }
+}
+
+/// The hits that are given now, and where to go on if there are more.
+pub(crate) fn part(hits: Vec<Hit>, from: Option<Position>, query: &EntryQuery) -> (Vec<Hit>, Option<Position>) {
+    let limit = usize::try_from(query.limit()).unwrap_or(usize::MAX);
+    let is_left = |hit: &Hit| match &from {
+        None => true,
+        Some(Position::After(number)) if query.order == Order::Oldest => hit.place.number() > *number,
+        Some(Position::After(number)) => hit.place.number() < *number,
+        Some(Position::Given(given)) => !given.contains(&hit.place.number()),
+    };
+    let mut part: Vec<_> = hits.into_iter().filter(is_left).take(limit + 1).collect();
+    let goes_on = part.len() > limit;
+    part.truncate(limit);
+    let mut numbers = part.iter().map(|hit| hit.place.number());
+    let next = match (query.order, from) {
+        (Order::Newest | Order::Oldest, _) => numbers.next_back().map(Position::After),
+        (_, Some(Position::Given(mut given))) => {
+            given.extend(numbers);
+            Some(Position::Given(given))
+        }
+        _ => Some(Position::Given(numbers.collect())),
+    };
+    let next = next.filter(|next| goes_on && next.can_be_written());
+    (part, next)
 }
 
 #[cfg(test)]

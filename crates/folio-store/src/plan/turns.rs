@@ -4,16 +4,14 @@ use folio_memory::id::TurnHandle;
 use folio_memory::turn::{NewTurn, TurnEnd};
 use folio_memory::{Turn, TurnId};
 
-use super::Plan;
-use crate::error::StoreError;
-use crate::sqlite::error::{Failure, not_found};
-use crate::sqlite::place::Place;
-use crate::sqlite::turn::{self, PlannedTurn};
+use super::{Facts, Plan, PlannedTurn};
+use crate::error::{StoreError, not_found};
+use crate::place::Place;
 
-impl Plan<'_, '_, '_> {
-    pub(super) fn begin_turn(&mut self, new: &NewTurn) -> Result<(), Failure> {
+impl<F: Facts> Plan<'_, '_, F> {
+    pub(super) fn begin_turn(&mut self, new: &NewTurn) -> Result<(), F::Failure> {
         let is_planned = self.turns.iter().any(|planned| planned.turn.begun.id == new.id);
-        if is_planned || turn::exists(self.scope.conn, self.space, new.id)? {
+        if is_planned || self.facts.turn(new.id)?.is_some() {
             return Err(StoreError::Invalid(format!("there is a turn {} already", new.id)).into());
         }
         self.ends.turns += 1;
@@ -26,11 +24,11 @@ impl Plan<'_, '_, '_> {
         Ok(())
     }
 
-    pub(super) fn end_turn(&mut self, id: TurnId, end: &TurnEnd) -> Result<(), Failure> {
+    pub(super) fn end_turn(&mut self, id: TurnId, end: &TurnEnd) -> Result<(), F::Failure> {
         let index = match self.turns.iter().position(|planned| planned.turn.begun.id == id) {
             Some(index) => index,
             None => {
-                let found = turn::by_id(self.scope.conn, self.space, id)?;
+                let found = self.facts.turn(id)?;
                 let turn = found.ok_or_else(|| not_found("turn", id))?;
                 let place = Place::of(self.space, turn.handle.0);
                 self.turns.push(PlannedTurn {

@@ -1,0 +1,205 @@
+//! What a run of commits makes of one entry, and what their records say.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::LazyLock;
+
+use folio_engine::Event;
+use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, Seq, Timestamp, text};
+use regex::Regex;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::commit::{CommittedEntry, RECORD_FORMAT, Record};
+use crate::error::StoreError;
+use crate::store::{LogRow, Revision};
+
+/// Brings `state` of the entry `id` to what it is after `change`; whether anything changed.
+pub(crate) fn fold(
+    state: &mut Option<Entry>,
+    handle: EntryHandle,
+    change: &Change,
+    id: EntryId,
+    seq: Seq,
+    at: Timestamp,
+) -> bool {
+    match (change, state) {
+        (Change::AddEntry(new), state @ None) if new.id == id => {
+            *state = Some(Entry::added((**new).clone(), handle, seq, at));
+            true
+        }
+        (Change::PatchEntry { entry, fields, .. }, Some(state)) if *entry == id && !state.already_has(fields) => {
+            state.patch(fields, seq, at);
+            true
+        }
+        (Change::EraseEntry { entry, why, .. }, Some(state)) if *entry == id => state.erase(*why, seq, at),
+        _ => false,
+    }
+}
+
+/// The revisions of `found`, made of the `commits` that added and changed it, oldest first.
+pub(crate) fn revisions(found: &Entry, commits: Vec<LogRow>) -> Vec<Revision> {
+    let mut revisions = Vec::new();
+    let mut state = None;
+    for commit in commits {
+        for change in commit.record.changes {
+            let changed = fold(&mut state, found.handle, &change, found.id, commit.seq, commit.at);
+            if let (true, Some(entry)) = (changed, &state) {
+                let (actor, reason) = (commit.actor.clone(), commit.record.reason.clone());
+                revisions.push(Revision {
+                    seq: commit.seq,
+                    at: commit.at,
+                    actor,
+                    version: entry.version,
+                    change,
+                    reason,
+                });
+            }
+        }
+    }
+    revisions
+}
+
+/// What `commits`, which added and changed `found`, make of it; nothing if none of them adds it.
+pub(crate) fn state_after(found: &Entry, commits: Vec<LogRow>) -> Option<Entry> {
+    let mut state = None;
+    for commit in commits {
+        for change in commit.record.changes {
+            fold(&mut state, found.handle, &change, found.id, commit.seq, commit.at);
+        }
+    }
+    state
+}
+
+/// What the commit of `row` answered about `found` for its change number `index`, `before` being the commits that had added
+/// and changed it by then.
+pub(crate) fn answered(found: &Entry, before: Vec<LogRow>, row: &LogRow, index: usize) -> Option<CommittedEntry> {
+    let (id, handle) = (found.id, found.handle);
+    let mut state = state_after(found, before);
+    let mut changed = false;
+    for (at, change) in row.record.changes.iter().enumerate() {
+        let changes = fold(&mut state, handle, change, id, row.seq, row.at);
+        changed |= changes && at == index;
+    }
+    Some(CommittedEntry {
+        id,
+        handle,
+        version: state?.version,
+        changed,
+        conflicts: Vec::new(),
+    })
+}
+
+/// Which fields of an entry were changed since a version, found by going back from what it is.
+#[derive(Debug)]
+pub(crate) struct FieldVersions {
+    id: EntryId,
+    version: u32,
+    base: u32,
+    /// Each field with the version that last changed it.
+    pub(crate) changed: HashMap<&'static str, u32>,
+}
+
+impl FieldVersions {
+    /// Of `entry`, since its version `base`.
+    pub(crate) fn of(entry: &Entry, base: u32) -> Self {
+        Self {
+            id: entry.id,
+            version: entry.version,
+            base,
+            changed: HashMap::new(),
+        }
+    }
+
+    /// Goes back over `record`.
+    pub(crate) fn before(&mut self, record: &Record) {
+        for change in record.changes.iter().rev() {
+            if let Change::PatchEntry { entry: id, fields, .. } = change
+                && *id == self.id
+                && self.version > self.base
+            {
+                for field in fields {
+                    self.changed.entry(field.field()).or_insert(self.version);
+                }
+                self.version -= 1;
+            }
+        }
+    }
+}
+
+/// The record that is written `text`, or what is wrong with it.
+pub(crate) fn record_of(text: &str) -> Result<Record, String> {
+    let record: Record = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if record.format > RECORD_FORMAT {
+        return Err(format!("its format {} is newer than {RECORD_FORMAT}", record.format));
+    }
+    Ok(record)
+}
+
+/// The events in the record that is written `text`; everything else of it is passed over unread.
+pub(crate) fn events_of(text: &str) -> serde_json::Result<Vec<Event>> {
+    #[derive(Deserialize)]
+    struct OnlyRun {
+        run: Option<OnlyEvents>,
+    }
+    #[derive(Deserialize)]
+    struct OnlyEvents {
+        events: Vec<Event>,
+    }
+    let record: OnlyRun = serde_json::from_str(text)?;
+    Ok(record.run.map(|run| run.events).unwrap_or_default())
+}
+
+/// The stored form of a record.
+pub(crate) fn record_json(record: &Record) -> Result<String, StoreError> {
+    let text = serde_json::to_string(record);
+    text.map_err(|error| StoreError::Invalid(format!("the record cannot be written as JSON: {error}")))
+}
+
+/// The names of bodies in `text`.
+pub(crate) fn hashes_in(text: &str) -> BTreeSet<String> {
+    static HASH: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"(?-u)\b[0-9a-f]{64}\b").expect("the expression is a constant and a test uses it")
+    });
+    HASH.find_iter(text).map(|found| found.as_str().to_owned()).collect()
+}
+
+/// The entries whose words a commit may have changed.
+pub(crate) fn touched(record: &str) -> serde_json::Result<Vec<EntryId>> {
+    #[derive(Deserialize)]
+    struct Changes {
+        #[serde(default)]
+        changes: Vec<Change>,
+    }
+    /// As much of a change as tells. Everything else of it is passed over unread.
+    #[derive(Deserialize)]
+    struct Change {
+        op: String,
+        #[serde(default)]
+        id: Value,
+        #[serde(default)]
+        kind: Value,
+        #[serde(default)]
+        entry: Value,
+        #[serde(default)]
+        entries: Value,
+    }
+    let changes: Changes = serde_json::from_str(record)?;
+    let mut touched = Vec::new();
+    for change in changes.changes {
+        if change.op == "add_entry" {
+            let kind = change.kind.as_str().and_then(EntryKind::parse);
+            if kind.is_some_and(text::is_searchable) {
+                touched.extend(id(&change.id));
+            }
+        } else {
+            // Whatever it does to an entry, the terms are made of what the entry is now.
+            touched.extend(id(&change.entry));
+            touched.extend(change.entries.as_array().into_iter().flatten().filter_map(id));
+        }
+    }
+    Ok(touched)
+}
+
+fn id(value: &Value) -> Option<EntryId> {
+    value.as_str()?.parse().ok()
+}

@@ -1,0 +1,78 @@
+//! Bodies that are kept under the hash of their content.
+
+use std::collections::HashSet;
+
+use folio_memory::Timestamp;
+
+use super::column::{count, get};
+use super::error::{Failure, damaged, not_found};
+use super::session::Session;
+use super::unclaimed;
+use crate::commit::BlobHash;
+use crate::place::to_column;
+use crate::sqlite::blob::{Packed, parse_hash, unpack};
+
+/// Which of several bodies are kept.
+pub(super) const WHICH_KEPT: &str = "SELECT hash FROM blob WHERE space = $1 AND hash = ANY($2)";
+
+/// Those of `hashes` under which something is kept.
+pub(super) async fn which_kept(session: &Session, hashes: &[[u8; 32]]) -> Result<HashSet<[u8; 32]>, Failure> {
+    if hashes.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let hashes: Vec<&[u8]> = hashes.iter().map(<[u8; 32]>::as_slice).collect();
+    let rows = session.query(WHICH_KEPT, &[&session.space.0, &hashes]).await?;
+    rows.iter()
+        .map(|row| <[u8; 32]>::try_from(get::<&[u8]>(row, 0)?).map_err(|error| damaged("a body", error)))
+        .collect()
+}
+
+/// Keeps `blob`, unless it is there; whether it is new.
+pub(super) async fn insert(session: &Session, blob: &Packed) -> Result<bool, Failure> {
+    let sql =
+        "INSERT INTO blob (space, hash, size, encoding, bytes) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
+    let hash = blob.hash.as_slice();
+    let written = session
+        .execute(
+            sql,
+            &[
+                &session.space.0,
+                &hash,
+                &to_column(blob.size),
+                &blob.encoding,
+                &blob.bytes,
+            ],
+        )
+        .await?;
+    Ok(written > 0)
+}
+
+/// Gives up what is kept as `hash`, if anything is.
+pub(super) async fn delete(session: &Session, hash: &[u8]) -> Result<(), Failure> {
+    let sql = "DELETE FROM blob WHERE space = $1 AND hash = $2";
+    session.execute(sql, &[&session.space.0, &hash]).await?;
+    unclaimed::forget(session, hash).await
+}
+
+/// The bytes that are kept as `hash`.
+pub(super) async fn read(session: Option<&Session>, hash: &BlobHash) -> Result<Vec<u8>, Failure> {
+    let missing = || not_found("blob", hash);
+    let (session, wanted) = (session.ok_or_else(missing)?, parse_hash(&hash.0).ok_or_else(missing)?);
+    let sql = "SELECT size, encoding, bytes FROM blob WHERE space = $1 AND hash = $2";
+    let row = session.one(sql, &[&session.space.0, &wanted.as_slice()]).await?;
+    let row = row.ok_or_else(missing)?;
+    unpack(&wanted, count(&row, 0)?, get(&row, 1)?, get(&row, 2)?)
+        .map_err(|why| Failure::Damaged(format!("body {hash} {why}")))
+}
+
+/// Notes that the body `hash` came at `at`, before whatever will name it.
+pub(super) async fn came(session: &Session, hash: &[u8], at: Timestamp, is_new: bool) -> Result<(), Failure> {
+    let sql = if is_new {
+        "INSERT INTO unclaimed (space, hash, at) VALUES ($1, $2, $3) ON CONFLICT (space, hash) DO UPDATE SET at = $3"
+    } else {
+        // It comes once more, for somebody who has yet to name it.
+        "UPDATE unclaimed SET at = $3 WHERE space = $1 AND hash = $2"
+    };
+    session.execute(sql, &[&session.space.0, &hash, &at.as_nanos()]).await?;
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! Applying commits: what they need is looked up together, each is decided in turn, and what they come to is written together.
+
+use std::collections::HashSet;
+
+use folio_memory::Seq;
+
+use super::column;
+use super::error::{Failure, damaged};
+use super::loaded::Loaded;
+use super::rows::Rows;
+use super::session::{Session, Unwritten, Write, values};
+use super::wake::CHANNEL;
+use super::{blob, entry, erase, journal, page, policy, replay, run, turn, unclaimed};
+use crate::commit::Committed;
+use crate::place::{SpaceId, to_column};
+use crate::plan::{Ends, decide};
+use crate::prepare::Prepared;
+use crate::store::LogRow;
+
+const ENDS: &str = "SELECT head, at, entries, pages, runs, turns FROM space_end WHERE space = $1";
+const ENDS_LOCKED: &str = "SELECT head, at, entries, pages, runs, turns FROM space_end WHERE space = $1 FOR UPDATE";
+
+/// The last numbers that were given.
+pub(super) async fn ends(session: &Session) -> Result<Ends, Failure> {
+    read(session, ENDS).await
+}
+
+/// Keeps everybody else from writing to the space, until the transaction ends; the last numbers that were given.
+pub(super) async fn lock(session: &Session) -> Result<Ends, Failure> {
+    read(session, ENDS_LOCKED).await
+}
+
+async fn read(session: &Session, sql: &str) -> Result<Ends, Failure> {
+    let row = session.one(sql, &[&session.space.0]).await?;
+    let row = row.ok_or_else(|| damaged("a space", "its last numbers are missing"))?;
+    Ok(Ends {
+        head: column::seq(&row, 0)?,
+        at: column::instant(&row, 1)?,
+        entries: column::count(&row, 2)?,
+        pages: column::count(&row, 3)?,
+        runs: column::count(&row, 4)?,
+        turns: column::count(&row, 5)?,
+    })
+}
+
+/// What is asked before anything is decided. Prepared beforehand, so that nothing overtakes the lock.
+const LOOKED_UP: [&str; 8] = [
+    ENDS_LOCKED,
+    journal::WITH_KEYS,
+    entry::BY_IDS,
+    page::BY_IDS,
+    run::BY_IDS,
+    turn::BY_IDS,
+    blob::WHICH_KEPT,
+    policy::READ,
+];
+
+/// What became of each of several commits, and the last commit if any was written.
+type Applied = (Vec<Result<Committed, Failure>>, Option<Seq>);
+
+/// Writes `commits`, all of one space, but for those that are refused or were written before.
+pub(super) async fn apply(session: &Session, commits: &[Prepared]) -> Result<Applied, Unwritten> {
+    session.prepare(&LOOKED_UP).await?;
+    let keys: Vec<_> = commits.iter().filter_map(|commit| commit.key.as_deref()).collect();
+    // Sent one behind the other, without waiting in between. What is looked up stands behind the lock.
+    let locking = lock(session);
+    let finding = journal::with_keys(session, &keys);
+    let loading = Loaded::of(session, commits);
+    let (ends, known, loaded) = futures_util::future::join3(locking, finding, loading).await;
+    let (mut ends, known, mut loaded) = (ends?, known?, loaded?);
+    loaded.look_back(session, commits).await?;
+    let mut rows = Rows::new(session.space);
+    let mut done = Vec::with_capacity(commits.len());
+    let (mut gone, mut bodies) = (Vec::new(), Vec::new());
+    for commit in commits {
+        if let Some(row) = repeated(commit, &known) {
+            done.push(replay::committed(session, row).await);
+            continue;
+        }
+        match decide(&mut loaded, session.space, ends.head > Seq(0), ends, commit) {
+            Ok(decided) => {
+                ends = decided.ends;
+                gone.extend_from_slice(&decided.gone);
+                if unclaimed::is_concerned(commit) {
+                    bodies.push((commit, decided.at));
+                }
+                rows.commit(commit, &decided);
+                loaded.absorb(commit, &decided, &mut rows);
+                done.push(Ok(decided.answer()));
+            }
+            // What could not be granted has changed nothing, and does not keep the others from being written.
+            Err(error) => done.push(Err(Failure::Refused(error))),
+        }
+    }
+    if rows.is_empty() {
+        return Ok((done, None));
+    }
+    rows.take(loaded).map_err(Failure::Refused)?;
+    for (commit, at) in &bodies {
+        unclaimed::keep(session, commit, *at).await?;
+    }
+    let head = ends.head;
+    let mut writes = rows.writes(&ends)?;
+    writes.push(tell(session.space, head));
+    if gone.is_empty() {
+        session.write_and_commit(&writes).await?;
+    } else {
+        session.write(&writes).await?;
+        erase::take_out(session, &gone).await?;
+        session.write_and_commit(&[]).await?;
+    }
+    Ok((done, Some(head)))
+}
+
+/// Tells every process of commit `head` once it is there.
+fn tell(space: SpaceId, head: Seq) -> Write {
+    let told = format!("{}:{head}", space.0);
+    Write::new("SELECT pg_notify($1, $2)", values![CHANNEL, told])
+}
+
+fn repeated<'r>(commit: &Prepared, known: &'r [LogRow]) -> Option<&'r LogRow> {
+    let key = commit.key.as_ref()?;
+    known.iter().find(|row| row.idempotency_key.as_ref() == Some(key))
+}
+
+/// Notes that the last numbers that were given are `ends`.
+pub(super) fn give(space: SpaceId, ends: &Ends) -> Write {
+    let sql =
+        "UPDATE space_end SET head = $2, at = $3, entries = $4, pages = $5, runs = $6, turns = $7 WHERE space = $1";
+    Write::new(
+        sql,
+        values![
+            space.0,
+            to_column(ends.head.0),
+            ends.at.as_nanos(),
+            to_column(ends.entries),
+            to_column(ends.pages),
+            to_column(ends.runs),
+            to_column(ends.turns)
+        ],
+    )
+}
+
+/// What is looked up of several things at once, each once.
+pub(super) fn each_once<T: std::hash::Hash + Eq + Copy>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = HashSet::new();
+    all.filter(|one| seen.insert(*one)).collect()
+}

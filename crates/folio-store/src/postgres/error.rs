@@ -1,0 +1,207 @@
+//! What PostgreSQL says, in words that people understand.
+
+use deadpool_postgres::{PoolError, TimeoutType};
+use tokio_postgres::error::SqlState;
+
+use crate::error::StoreError;
+pub(super) use crate::error::not_found;
+
+/// Why a step of the shared store failed, before it is known what it was a step of.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The call cannot be granted. Nothing was written for it.
+    Refused(StoreError),
+    /// The server could not do it, or could not be asked.
+    Sql(tokio_postgres::Error),
+    /// There was no connection to be had.
+    Pool(PoolError),
+    /// What was read cannot be right.
+    Damaged(String),
+}
+
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<PoolError> for Failure {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Backend(error) => Self::Sql(error),
+            error => Self::Pool(error),
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl Failure {
+    /// Whether another connection, now or in a moment, may do better: the server went away, is coming up, or is not the one
+    /// that writes.
+    pub(super) fn may_pass(&self) -> bool {
+        match self {
+            Self::Sql(error) => match error.code() {
+                Some(code) => {
+                    [
+                        SqlState::ADMIN_SHUTDOWN,
+                        SqlState::CRASH_SHUTDOWN,
+                        SqlState::CANNOT_CONNECT_NOW,
+                        SqlState::READ_ONLY_SQL_TRANSACTION,
+                        SqlState::T_R_DEADLOCK_DETECTED,
+                        SqlState::T_R_SERIALIZATION_FAILURE,
+                    ]
+                    .contains(code)
+                        || code.code().starts_with("08")
+                }
+                None => is_connection(error),
+            },
+            Self::Refused(_) | Self::Pool(_) | Self::Damaged(_) => false,
+        }
+    }
+
+    /// The error that a caller sees who was `doing` something at `location`.
+    pub(super) fn into_error(self, doing: &'static str, location: &str) -> StoreError {
+        let location = location.to_owned();
+        match self {
+            Self::Refused(error) => error,
+            Self::Sql(error) => explained(error, doing, location),
+            Self::Pool(error) => {
+                let reason = match &error {
+                    PoolError::Timeout(TimeoutType::Wait) => {
+                        "all connections were busy for ten seconds; try again, or allow more of them"
+                    }
+                    PoolError::Timeout(_) => "the server does not answer",
+                    _ => "no connection could be made ready",
+                };
+                StoreError::Unavailable {
+                    doing,
+                    location,
+                    reason: reason.to_owned(),
+                    source: Some(Box::new(error)),
+                }
+            }
+            Self::Damaged(reason) => StoreError::Corrupt {
+                location,
+                reason,
+                source: None,
+            },
+        }
+    }
+}
+
+/// What could not be read as the thing that it should be.
+pub(super) fn damaged(what: &str, error: impl std::fmt::Display) -> Failure {
+    Failure::Damaged(format!("{what} cannot be read: {error}"))
+}
+
+/// Whether the connection is at fault, and not what was sent over it.
+fn is_connection(error: &tokio_postgres::Error) -> bool {
+    use std::error::Error as _;
+    error.is_closed() || error.source().is_some_and(|source| source.is::<std::io::Error>())
+}
+
+fn explained(error: tokio_postgres::Error, doing: &'static str, location: String) -> StoreError {
+    let Some(code) = error.code() else {
+        if is_connection(&error) {
+            let reason = "the connection to the server was lost, or could not be made; try again".to_owned();
+            return StoreError::Unavailable {
+                doing,
+                location,
+                reason,
+                source: Some(Box::new(error)),
+            };
+        }
+        let reason = format!("an answer of the server cannot be read: {error}");
+        return StoreError::Corrupt {
+            location,
+            reason,
+            source: Some(Box::new(error)),
+        };
+    };
+    let reason = reason(code);
+    let is_corrupt = ["22", "23", "XX"].iter().any(|class| code.code().starts_with(class));
+    let (reason, source) = (reason.to_owned(), Some(Box::new(error) as _));
+    if is_corrupt {
+        StoreError::Corrupt {
+            location,
+            reason,
+            source,
+        }
+    } else {
+        StoreError::Unavailable {
+            doing,
+            location,
+            reason,
+            source,
+        }
+    }
+}
+
+fn reason(code: &SqlState) -> &'static str {
+    let known = [
+        (
+            SqlState::DISK_FULL,
+            "the disk of the server is full; free some space and try again",
+        ),
+        (SqlState::OUT_OF_MEMORY, "the server is out of memory"),
+        (
+            SqlState::TOO_MANY_CONNECTIONS,
+            "the server takes no more connections; try again, or allow more of them",
+        ),
+        (
+            SqlState::ADMIN_SHUTDOWN,
+            "the server was shut down; try again when it is up",
+        ),
+        (
+            SqlState::CRASH_SHUTDOWN,
+            "the server had to restart; try again in a moment",
+        ),
+        (
+            SqlState::CANNOT_CONNECT_NOW,
+            "the server is starting or stopping; try again in a moment",
+        ),
+        (
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+            "the server is a standby, which only reads; name the one that writes",
+        ),
+        (SqlState::INVALID_PASSWORD, "the server does not accept the password"),
+        (
+            SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+            "the server does not let this user in",
+        ),
+        (
+            SqlState::INVALID_CATALOG_NAME,
+            "there is no such database; make it with createdb",
+        ),
+        (
+            SqlState::INSUFFICIENT_PRIVILEGE,
+            "the role of the URL may not do that; see docs/postgres.md for what it needs",
+        ),
+        (
+            SqlState::QUERY_CANCELED,
+            "it took longer than the server allows; try again",
+        ),
+        (
+            SqlState::LOCK_NOT_AVAILABLE,
+            "somebody else has kept a row locked for ten seconds; try again",
+        ),
+        (
+            SqlState::UNDEFINED_TABLE,
+            "tables are missing; open the store once with the role that owns it",
+        ),
+    ];
+    if let Some((_, reason)) = known.iter().find(|(known, _)| known == code) {
+        return reason;
+    }
+    match code.code().get(..2) {
+        Some("22" | "23") => "its rows contradict each other; run the doctor",
+        Some("XX") => "the server reports damage; restore it from a backup",
+        Some("53") => "the server lacks something that it needs; see its log",
+        _ => "the server reports a fault",
+    }
+}

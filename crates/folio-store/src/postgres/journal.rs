@@ -1,0 +1,138 @@
+//! Rows of the log, and what is read from them: changes, revisions of an entry, the journal of a run.
+
+use std::collections::HashMap;
+
+use folio_memory::{Entry, EntryId, RunId, Seq};
+use tokio_postgres::Row;
+
+use super::column::{get, instant, seq};
+use super::error::{Failure, damaged, not_found};
+use super::session::Session;
+use super::{entry, rewrite, run};
+use crate::fold::{self, FieldVersions};
+use crate::place::to_column;
+use crate::store::{Journal, LogRow, Revision};
+
+/// What a touch of an entry is called.
+pub(super) const ENTRY: &str = "e";
+/// What a touch of a run is called.
+pub(super) const RUN: &str = "r";
+
+/// What [`from_row`] reads.
+const COLUMNS: &str = "log.seq, at, key, actor, record, packed";
+
+/// Commits by their keys.
+pub(super) const WITH_KEYS: &str =
+    "SELECT log.seq, at, key, actor, record, packed FROM log WHERE space = $1 AND key = ANY($2)";
+
+/// The commits that carry one of `keys`.
+pub(super) async fn with_keys(session: &Session, keys: &[&str]) -> Result<Vec<LogRow>, Failure> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
+    let rows = session.query(WITH_KEYS, &[&session.space.0, &keys]).await?;
+    rows.iter().map(from_row).collect()
+}
+
+/// Up to `limit` commits after `since`.
+pub(super) async fn changes(session: &Session, since: Seq, limit: u32) -> Result<Vec<LogRow>, Failure> {
+    let sql = format!("SELECT {COLUMNS} FROM log WHERE space = $1 AND seq > $2 ORDER BY seq LIMIT $3");
+    let rows = session
+        .query(&sql, &[&session.space.0, &to_column(since.0), &i64::from(limit)])
+        .await?;
+    rows.iter().map(from_row).collect()
+}
+
+/// The commits that added and changed `entry`, in order, up to `last`.
+pub(super) async fn commits_of_entry(session: &Session, entry: &Entry, last: Seq) -> Result<Vec<LogRow>, Failure> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM log WHERE space = $1 AND (seq = $2 OR seq IN
+             (SELECT seq FROM touch WHERE space = $1 AND what = 'e' AND number = $3 AND seq > $2 AND seq <= $4))
+         ORDER BY seq"
+    );
+    let (created, number) = (to_column(entry.created_seq.0), to_column(entry.handle.0));
+    let rows = session
+        .query(&sql, &[&session.space.0, &created, &number, &to_column(last.0)])
+        .await?;
+    rows.iter().map(from_row).collect()
+}
+
+/// The fields of `entry` that were changed since its version `base`, each with the version that last did.
+pub(super) async fn changed_since(
+    session: &Session,
+    entry: &Entry,
+    base: u32,
+) -> Result<HashMap<&'static str, u32>, Failure> {
+    // Each revision has a commit, which may have more of them: as many commits are enough.
+    let sql = format!(
+        "SELECT {COLUMNS} FROM log WHERE space = $1 AND seq IN
+             (SELECT seq FROM touch WHERE space = $1 AND what = 'e' AND number = $2 ORDER BY seq DESC LIMIT $3)
+         ORDER BY seq DESC"
+    );
+    let revisions = i64::from(entry.version.saturating_sub(base));
+    let rows = session
+        .query(&sql, &[&session.space.0, &to_column(entry.handle.0), &revisions])
+        .await?;
+    let mut fields = FieldVersions::of(entry, base);
+    for row in &rows {
+        fields.before(&from_row(row)?.record);
+    }
+    Ok(fields.changed)
+}
+
+/// The revisions of one entry, oldest first.
+pub(super) async fn history(session: Option<&Session>, id: EntryId) -> Result<Vec<Revision>, Failure> {
+    let missing = || not_found("entry", id);
+    let session = session.ok_or_else(missing)?;
+    let found = entry::by_id(session, id).await?.ok_or_else(missing)?;
+    let commits = commits_of_entry(session, &found, Seq(u64::MAX)).await?;
+    Ok(fold::revisions(&found, commits))
+}
+
+/// `entry` as it stood at commit `seq`, if it was there.
+pub(super) async fn as_of(session: &Session, entry: &Entry, seq: Seq) -> Result<Option<Entry>, Failure> {
+    Ok(fold::state_after(entry, commits_of_entry(session, entry, seq).await?))
+}
+
+/// What happened in `id` after `since`.
+pub(super) async fn of_run(session: Option<&Session>, id: RunId, since: Seq) -> Result<Journal, Failure> {
+    let missing = || not_found("run", id);
+    let session = session.ok_or_else(missing)?;
+    let run = run::by_ids(session, &[id]).await?.remove(&id).ok_or_else(missing)?;
+    let sql =
+        "SELECT log.seq, log.at, log.record FROM touch JOIN log ON log.space = touch.space AND log.seq = touch.seq
+               WHERE touch.space = $1 AND what = 'r' AND touch.number = $2 AND touch.seq > $3 ORDER BY touch.seq";
+    let rows = session
+        .query(sql, &[&session.space.0, &to_column(run.number), &to_column(since.0)])
+        .await?;
+    let mut journal = Journal {
+        events: Vec::new(),
+        head: since,
+    };
+    for row in &rows {
+        let (seq, at) = (seq(row, 0)?, instant(row, 1)?);
+        let events = fold::events_of(get(row, 2)?).map_err(|error| damaged(&format!("commit {seq}"), error))?;
+        journal.events.extend(events.into_iter().map(|event| (at, event)));
+        journal.head = seq;
+    }
+    Ok(journal)
+}
+
+/// Reads [`COLUMNS`].
+pub(super) fn from_row(row: &Row) -> Result<LogRow, Failure> {
+    let seq = seq(row, 0)?;
+    let name = || format!("commit {seq}");
+    let record = rewrite::text_of(get(row, 4)?, get(row, 5)?).map_err(|error| damaged(&name(), error))?;
+    let key: Option<Vec<u8>> = get(row, 2)?;
+    Ok(LogRow {
+        seq,
+        at: instant(row, 1)?,
+        actor: serde_json::from_str(get(row, 3)?).map_err(|error| damaged(&name(), error))?,
+        idempotency_key: key
+            .map(String::from_utf8)
+            .transpose()
+            .map_err(|error| damaged(&name(), error))?,
+        record: fold::record_of(&record).map_err(|error| damaged(&name(), error))?,
+    })
+}

@@ -1,0 +1,139 @@
+//! Lists of entries: which of them, how many there are, and where to go on.
+//!
+//! A list is a reading of one state of memory: that of the commit that it is asked for, or that of its first page. What has
+//! changed since is looked up in the log, and everything else is found as it stands.
+
+use folio_memory::terms::{MORE, context_term};
+use folio_memory::{Entry, EntryQuery, ListAnswer, Seq, SpaceName, Timestamp};
+
+use super::error::Failure;
+use super::filter::{Filter, When};
+use super::session::Session;
+use super::{commit, entry, journal, page};
+use crate::cursor::{After, Cursor, binding};
+
+/// The entries that `query`, which has no text, asks for, as they are at `now`.
+pub(super) async fn entries(
+    session: Option<&Session>,
+    name: &SpaceName,
+    query: &EntryQuery,
+    now: Timestamp,
+) -> Result<ListAnswer<Entry>, Failure> {
+    let binding = binding(name, query)?;
+    let cursor = query.cursor.as_deref();
+    let cursor = cursor.map(|text| Cursor::parse(text, &binding)).transpose()?;
+    let head = match session {
+        Some(session) => commit::ends(session).await?.head,
+        None => Seq(0),
+    };
+    let asked = cursor.map(|cursor| cursor.as_of).or(query.as_of);
+    let as_of = asked.unwrap_or(head).min(head);
+    let limit = usize::try_from(query.limit()).unwrap_or(usize::MAX);
+    let (mut items, total) = match session {
+        Some(session) => {
+            let search = Search {
+                session,
+                query,
+                now,
+                head,
+                as_of,
+                after: cursor.map(|cursor| cursor.after),
+                limit: limit + 1,
+            };
+            search.run().await?
+        }
+        None => (Vec::new(), 0),
+    };
+    let goes_on = items.len() > limit;
+    items.truncate(limit);
+    let last = items.last().filter(|_| goes_on);
+    let next = last.map(|last| {
+        let after = After::of(query, last);
+        Cursor { after, as_of }.to_text(&binding)
+    });
+    Ok(ListAnswer {
+        returned: items.len(),
+        items,
+        total,
+        next,
+        as_of,
+        scores: Vec::new(),
+        at_least: false,
+    })
+}
+
+/// A question that is being answered, within one transaction.
+struct Search<'q> {
+    session: &'q Session,
+    query: &'q EntryQuery,
+    now: Timestamp,
+    head: Seq,
+    as_of: Seq,
+    after: Option<After>,
+    /// One more than are wanted, to see whether there are more.
+    limit: usize,
+}
+
+impl Search<'_> {
+    /// The first entries in order, and how many there are in all.
+    async fn run(&self) -> Result<(Vec<Entry>, u64), Failure> {
+        let page = match self.query.page {
+            Some(page) => match page::number_of(self.session, page).await? {
+                Some(page) => Some(page),
+                // There is no such page.
+                None => return Ok((Vec::new(), 0)),
+            },
+            None => None,
+        };
+        let changed = if self.as_of < self.head {
+            entry::changed_after(self.session, self.as_of).await?
+        } else {
+            Vec::new()
+        };
+        let (mut items, mut total) = self.as_they_are(page, &changed).await?;
+        if !changed.is_empty() {
+            let before = self.as_they_were(&changed).await?;
+            total += before.len() as u64;
+            items.extend(before.into_iter().filter(|entry| self.comes_after(entry)));
+            items.sort_by(|a, b| self.query.compare(a, b));
+            items.truncate(self.limit);
+        }
+        Ok((items, total))
+    }
+
+    async fn as_they_are(&self, page: Option<u64>, changed: &[u64]) -> Result<(Vec<Entry>, u64), Failure> {
+        let (session, query) = (self.session, self.query);
+        let mut terms = query.context.iter().map(|(path, value)| context_term(path, value));
+        let has_words = terms.all(|term| term.is_some());
+        let all_have_words = has_words && (query.context.is_empty() || !entry::is_any_found_by(session, MORE).await?);
+        let when = When {
+            as_of: self.as_of,
+            now: self.now,
+            changed,
+        };
+        let filter = Filter::of(session, query, page, when, all_have_words).await?;
+        if all_have_words {
+            let (first, count) = (filter.first(session, self.after, self.limit), filter.count(session));
+            let (first, count) = futures_util::future::join(first, count).await;
+            return Ok((first?, count?));
+        }
+        let matches = |entry: &Entry| query.matches(entry, self.now);
+        filter
+            .scan(session, self.limit, matches, |entry| self.comes_after(entry))
+            .await
+    }
+
+    /// What has `numbers` now, as it was, if that is part of the answer.
+    async fn as_they_were(&self, numbers: &[u64]) -> Result<Vec<Entry>, Failure> {
+        let mut entries = Vec::new();
+        for found in entry::at_all(self.session, numbers).await? {
+            let before = journal::as_of(self.session, &found, self.as_of).await?;
+            entries.extend(before.filter(|before| self.query.matches(before, self.now)));
+        }
+        Ok(entries)
+    }
+
+    fn comes_after(&self, entry: &Entry) -> bool {
+        self.after.is_none_or(|after| after.is_before(self.query, entry))
+    }
+}

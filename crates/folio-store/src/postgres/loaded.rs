@@ -1,0 +1,380 @@
+//! What several commits need to know, looked up in a few questions, and kept up with what each of them changes.
+
+use std::collections::{HashMap, HashSet};
+
+use folio_memory::keeping::{Watched, watched};
+use folio_memory::terms::terms_of;
+use folio_memory::{
+    Change, Entry, EntryHandle, EntryId, KeptPolicy, Page, PageHandle, PageId, RunId, Seq, Turn, TurnId,
+};
+
+use super::commit::each_once;
+use super::error::Failure;
+use super::rows::Rows;
+use super::session::Session;
+use super::{blob, entry, journal, page, policy, run, turn};
+use crate::commit::Expected;
+use crate::error::StoreError;
+use crate::place::{Place, SpaceId};
+use crate::plan::{Decided, Facts, named};
+use crate::prepare::Prepared;
+use crate::sqlite::blob::parse_hash;
+use crate::store::OwnerId;
+
+/// What is there of the things that some commits name, as the last of them leaves it.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    space: SpaceId,
+    pub(super) entries: HashMap<EntryId, LoadedEntry>,
+    pub(super) pages: HashMap<PageId, LoadedPage>,
+    pub(super) runs: HashMap<RunId, LoadedRun>,
+    pub(super) turns: HashMap<TurnId, LoadedTurn>,
+    /// The policy, and whether it has changed.
+    pub(super) policy: (KeptPolicy, bool),
+    kept: HashSet<[u8; 32]>,
+    changed: HashMap<(EntryId, u32), HashMap<&'static str, u32>>,
+}
+
+/// An entry.
+#[derive(Debug)]
+pub(super) struct LoadedEntry {
+    pub(super) now: Entry,
+    pub(super) page: u64,
+    /// What it was found by, and watched for; nothing for one that is new.
+    pub(super) before: Option<(Vec<String>, Vec<Watched>)>,
+    pub(super) is_changed: bool,
+}
+
+/// A page.
+#[derive(Debug)]
+pub(super) struct LoadedPage {
+    pub(super) now: Page,
+    pub(super) parent: Option<u64>,
+    pub(super) is_new: bool,
+    pub(super) is_changed: bool,
+}
+
+/// A run.
+#[derive(Debug)]
+pub(super) struct LoadedRun {
+    pub(super) number: u64,
+    pub(super) head: Seq,
+    pub(super) owner: Option<OwnerId>,
+    pub(super) fence: u64,
+    /// The status that it gets.
+    pub(super) status: Option<String>,
+    /// If it is new: its title, and when it began.
+    pub(super) begun: Option<(String, Seq, folio_memory::Timestamp)>,
+}
+
+/// A turn.
+#[derive(Debug)]
+pub(super) struct LoadedTurn {
+    pub(super) now: Turn,
+    pub(super) is_new: bool,
+    pub(super) is_changed: bool,
+}
+
+/// The names of things in some commits.
+#[derive(Debug, Default)]
+struct Names {
+    entries: Vec<EntryId>,
+    pages: Vec<PageId>,
+    runs: Vec<RunId>,
+    turns: Vec<TurnId>,
+    bodies: Vec<[u8; 32]>,
+    policy: bool,
+}
+
+impl Names {
+    fn of(commits: &[Prepared]) -> Self {
+        let mut names = Self::default();
+        for commit in commits {
+            for expected in &commit.expected {
+                match expected {
+                    Expected::RunHead { run, .. } => names.runs.push(*run),
+                    Expected::Policy(_) => names.policy = true,
+                    Expected::SpaceHead(_) => {}
+                }
+            }
+            for change in &commit.record.changes {
+                names.add(change);
+            }
+            names.runs.extend(commit.record.run.as_ref().map(|append| append.run));
+            names.bodies.extend(named(commit).filter_map(|hash| parse_hash(hash)));
+        }
+        names
+    }
+
+    fn add(&mut self, change: &Change) {
+        match change {
+            Change::EnsurePage(new) => {
+                self.pages.push(new.id);
+                self.pages.extend(new.fields.parent);
+            }
+            Change::SetPageStatus { page, .. } => self.pages.push(*page),
+            Change::AddEntry(new) => {
+                self.entries.push(new.id);
+                self.pages.push(new.page);
+            }
+            Change::PatchEntry { entry, .. } | Change::EraseEntry { entry, .. } => self.entries.push(*entry),
+            Change::AddLink(link) => {
+                for end in [&link.src, &link.dst] {
+                    self.entries.extend(end.parse::<EntryId>().ok());
+                    self.pages.extend(end.parse::<PageId>().ok());
+                }
+            }
+            Change::BeginTurn(new) => self.turns.push(new.id),
+            Change::EndTurn { turn, .. } => self.turns.push(*turn),
+            Change::SetPolicy { .. } | Change::RegisterType { .. } => self.policy = true,
+            _ => {}
+        }
+    }
+}
+
+impl Loaded {
+    /// What `commits` name.
+    pub(super) async fn of(session: &Session, commits: &[Prepared]) -> Result<Self, Failure> {
+        let Names {
+            entries,
+            pages,
+            runs,
+            turns,
+            bodies,
+            policy: asks_for_policy,
+        } = Names::of(commits);
+        let (entries, pages, runs) = (
+            each_once(entries.into_iter()),
+            each_once(pages.into_iter()),
+            each_once(runs.into_iter()),
+        );
+        let (turns, bodies) = (each_once(turns.into_iter()), each_once(bodies.into_iter()));
+        // Sent one behind the other, without waiting in between; nothing is sent for what nobody names.
+        let first = futures_util::future::join3(
+            entry::by_ids(session, &entries),
+            page::by_ids(session, &pages),
+            run::by_ids(session, &runs),
+        );
+        let second = futures_util::future::join3(
+            turn::by_ids(session, &turns),
+            blob::which_kept(session, &bodies),
+            async {
+                if asks_for_policy {
+                    policy::read(session).await
+                } else {
+                    Ok(KeptPolicy::default())
+                }
+            },
+        );
+        let ((entries, pages, runs), (turns, kept, policy)) = futures_util::future::join(first, second).await;
+        let entry = |(found, page): (Entry, u64)| {
+            let before = Some((terms_of(&found.fields), watched(&found)));
+            let loaded = LoadedEntry {
+                page,
+                before,
+                is_changed: false,
+                now: found,
+            };
+            (loaded.now.id, loaded)
+        };
+        let page = |found: Page| {
+            let loaded = LoadedPage {
+                parent: None,
+                is_new: false,
+                is_changed: false,
+                now: found,
+            };
+            (loaded.now.id, loaded)
+        };
+        let turn = |found: Turn| {
+            let loaded = LoadedTurn {
+                is_new: false,
+                is_changed: false,
+                now: found,
+            };
+            (loaded.now.begun.id, loaded)
+        };
+        Ok(Self {
+            space: session.space,
+            entries: entries?.into_iter().map(entry).collect(),
+            pages: pages?.into_iter().map(page).collect(),
+            runs: runs?.into_iter().collect(),
+            turns: turns?.into_iter().map(turn).collect(),
+            policy: (policy?, false),
+            kept: kept?,
+            changed: HashMap::new(),
+        })
+    }
+
+    /// Looks up what others have changed since the versions that the writers of `commits` had read.
+    pub(super) async fn look_back(&mut self, session: &Session, commits: &[Prepared]) -> Result<(), Failure> {
+        for change in commits.iter().flat_map(|commit| &commit.record.changes) {
+            let Change::PatchEntry {
+                entry,
+                base_version: Some(base),
+                ..
+            } = change
+            else {
+                continue;
+            };
+            if let Some(found) = self.entries.get(entry).filter(|found| *base < found.now.version)
+                && !self.changed.contains_key(&(*entry, *base))
+            {
+                let changed = journal::changed_since(session, &found.now, *base).await?;
+                self.changed.insert((*entry, *base), changed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in what a commit comes to, which `decided` says.
+    pub(super) fn absorb(&mut self, commit: &Prepared, decided: &Decided<'_>, rows: &mut Rows) {
+        let (seq, at) = (decided.seq, decided.at);
+        for planned in &decided.pages {
+            match (planned.new, &planned.page) {
+                (Some((new, _, parent)), page) => {
+                    let handle = PageHandle(planned.place.number());
+                    let now = page
+                        .clone()
+                        .unwrap_or_else(|| Page::added(new.clone(), handle, seq, at));
+                    let loaded = LoadedPage {
+                        now,
+                        parent: parent.map(Place::number),
+                        is_new: true,
+                        is_changed: false,
+                    };
+                    self.pages.insert(new.id, loaded);
+                }
+                (None, Some(page)) if planned.is_changed => {
+                    if let Some(loaded) = self.pages.get_mut(&page.id) {
+                        (loaded.now, loaded.is_changed) = (page.clone(), true);
+                    }
+                }
+                (None, _) => {}
+            }
+        }
+        for planned in &decided.entries {
+            match (planned.new, &planned.entry) {
+                (Some((new, _, page)), entry) => {
+                    let handle = EntryHandle(planned.place.number());
+                    let now = entry
+                        .clone()
+                        .unwrap_or_else(|| Entry::added(new.clone(), handle, seq, at));
+                    let loaded = LoadedEntry {
+                        now,
+                        page: page.number(),
+                        before: None,
+                        is_changed: false,
+                    };
+                    self.entries.insert(new.id, loaded);
+                }
+                (None, Some(entry)) => {
+                    // The record has what was asked for, even if that changes nothing, and erasing has to find it.
+                    rows.touch(journal::ENTRY, planned.place.number(), seq);
+                    if planned.is_changed
+                        && let Some(loaded) = self.entries.get_mut(&entry.id)
+                    {
+                        (loaded.now, loaded.is_changed) = (entry.clone(), true);
+                    }
+                }
+                (None, None) => {}
+            }
+        }
+        if let Some(planned) = &decided.run {
+            rows.touch(journal::RUN, planned.place.number(), seq);
+            let append = planned.append;
+            if planned.is_new {
+                let loaded = LoadedRun {
+                    number: planned.place.number(),
+                    head: seq,
+                    owner: None,
+                    fence: 0,
+                    status: append.status.clone(),
+                    begun: Some((append.title.clone().unwrap_or_default(), seq, at)),
+                };
+                self.runs.insert(append.run, loaded);
+            } else if let Some(loaded) = self.runs.get_mut(&append.run) {
+                loaded.head = seq;
+                if append.status.is_some() {
+                    loaded.status.clone_from(&append.status);
+                }
+            }
+        }
+        for planned in &decided.turns {
+            let id = planned.turn.begun.id;
+            let is_new = planned.is_new || self.turns.get(&id).is_some_and(|known| known.is_new);
+            let loaded = LoadedTurn {
+                now: planned.turn.clone(),
+                is_new,
+                is_changed: true,
+            };
+            self.turns.insert(id, loaded);
+        }
+        if let Some(kept) = &decided.policy {
+            self.policy = (kept.clone(), true);
+        }
+        self.kept.extend(commit.blobs.iter().map(|body| body.hash));
+    }
+
+    fn place(&self, number: u64) -> Place {
+        Place::of(self.space, number)
+    }
+
+    fn run_at(&self, place: Place) -> Option<&LoadedRun> {
+        self.runs.values().find(|run| run.number == place.number())
+    }
+}
+
+impl Facts for Loaded {
+    type Failure = StoreError;
+
+    fn page_place(&mut self, id: PageId) -> Result<Option<Place>, StoreError> {
+        Ok(self.pages.get(&id).map(|page| self.place(page.now.handle.0)))
+    }
+
+    fn page(&mut self, id: PageId) -> Result<Option<Page>, StoreError> {
+        Ok(self.pages.get(&id).map(|page| page.now.clone()))
+    }
+
+    fn entry_place(&mut self, id: EntryId) -> Result<Option<Place>, StoreError> {
+        Ok(self.entries.get(&id).map(|entry| self.place(entry.now.handle.0)))
+    }
+
+    fn entry(&mut self, id: EntryId, _: Place) -> Result<Option<Entry>, StoreError> {
+        Ok(self.entries.get(&id).map(|entry| entry.now.clone()))
+    }
+
+    fn changed_since(&mut self, entry: &Entry, base: u32) -> Result<HashMap<&'static str, u32>, StoreError> {
+        Ok(self.changed.get(&(entry.id, base)).cloned().unwrap_or_default())
+    }
+
+    fn run_place(&mut self, id: RunId) -> Result<Option<Place>, StoreError> {
+        Ok(self.runs.get(&id).map(|run| self.place(run.number)))
+    }
+
+    fn run_head(&mut self, place: Place) -> Result<Seq, StoreError> {
+        Ok(self.run_at(place).map_or(Seq(0), |run| run.head))
+    }
+
+    fn driver(&mut self, place: Place) -> Result<(Option<OwnerId>, u64), StoreError> {
+        Ok(self
+            .run_at(place)
+            .map_or((None, 0), |run| (run.owner.clone(), run.fence)))
+    }
+
+    fn policy_version(&mut self) -> Result<u32, StoreError> {
+        Ok(self.policy.0.version)
+    }
+
+    fn policy(&mut self) -> Result<KeptPolicy, StoreError> {
+        Ok(self.policy.0.clone())
+    }
+
+    fn turn(&mut self, id: TurnId) -> Result<Option<Turn>, StoreError> {
+        Ok(self.turns.get(&id).map(|turn| turn.now.clone()))
+    }
+
+    fn is_kept(&mut self, hash: &str) -> Result<bool, StoreError> {
+        Ok(parse_hash(hash).is_some_and(|hash| self.kept.contains(&hash)))
+    }
+}

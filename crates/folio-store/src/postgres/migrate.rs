@@ -1,0 +1,79 @@
+//! The format of the tables: how old they are, and how they become the newest.
+
+use tokio_postgres::Client;
+
+use super::error::{Failure, damaged};
+use crate::error::StoreError;
+
+/// Every step, in order. Tables are at format n when the first n have been taken; a step that was published never changes.
+const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001_start.sql")];
+
+/// Names the lock under which steps are taken: "folio" in five bytes.
+const LOCK: i64 = 0x66_6f6c_696f;
+
+/// Takes the steps that are missing, all or none, while no other process can.
+///
+/// # Errors
+///
+/// `TooNew` if a newer version of this program has been here.
+pub(super) async fn bring_up_to_date(client: &Client, location: &str) -> Result<(), Failure> {
+    // Most of the time there is nothing to do, and nobody needs to wait or to be the owner.
+    if found(client, location).await? == MIGRATIONS.len() {
+        return Ok(());
+    }
+    client.batch_execute("BEGIN").await?;
+    let taken = take_steps(client, location).await;
+    let end = if taken.is_ok() { "COMMIT" } else { "ROLLBACK" };
+    let ended = client.batch_execute(end).await;
+    taken?;
+    Ok(ended?)
+}
+
+async fn take_steps(client: &Client, location: &str) -> Result<(), Failure> {
+    client
+        .batch_execute(&format!(
+            "SET LOCAL lock_timeout = '60s'; SELECT pg_advisory_xact_lock({LOCK})"
+        ))
+        .await?;
+    // Again, now that nobody else can: another process may have been quicker.
+    let found = found(client, location).await?;
+    if found == MIGRATIONS.len() {
+        return Ok(());
+    }
+    client
+        .batch_execute(
+            "CREATE SCHEMA IF NOT EXISTS folio; CREATE TABLE IF NOT EXISTS folio.format (version bigint NOT NULL)",
+        )
+        .await?;
+    for step in &MIGRATIONS[found..] {
+        client.batch_execute(step).await?;
+    }
+    let sql = format!(
+        "DELETE FROM folio.format; INSERT INTO folio.format VALUES ({})",
+        MIGRATIONS.len()
+    );
+    Ok(client.batch_execute(&sql).await?)
+}
+
+/// How many steps have been taken.
+async fn found(client: &Client, location: &str) -> Result<usize, Failure> {
+    let is_there = client
+        .query_one("SELECT to_regclass('folio.format') IS NOT NULL", &[])
+        .await?;
+    if !is_there.try_get::<_, bool>(0)? {
+        return Ok(0);
+    }
+    let rows = client.query("SELECT version FROM folio.format", &[]).await?;
+    let found: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+    let found = u32::try_from(found).map_err(|_| damaged("the format number", found))?;
+    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+    if found > known {
+        return Err(StoreError::TooNew {
+            location: location.to_owned(),
+            found,
+            known,
+        }
+        .into());
+    }
+    Ok(usize::try_from(found).unwrap_or(usize::MAX))
+}

@@ -1,0 +1,257 @@
+//! Opening the database: where it is, how it is reached, and how many connections lead to it.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::error::Failure;
+use crate::error::StoreError;
+
+/// How long is waited for a connection, or for a lock of somebody else.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// How long is waited for a server to take a new connection.
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// Bytes of TCP that nobody confirms keep a connection alive no longer than this.
+const SILENT_FOR: Duration = Duration::from_secs(20);
+/// Connections that only write. Commits of a space share one, so these are for different spaces.
+const WRITERS: usize = 4;
+
+/// What is opened, and how.
+#[derive(Clone)]
+pub struct OpenOptions {
+    /// `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with `sslmode=disable|prefer|require` and `sslrootcert=FILE`.
+    pub url: String,
+    /// How long a process that drives runs may be silent before another one may take them over.
+    pub lease: Duration,
+    /// Connections that this store has at most, besides one that listens. At least 8. Default: 16.
+    pub connections_max: usize,
+}
+
+impl fmt::Debug for OpenOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The URL may have a password.
+        f.debug_struct("OpenOptions")
+            .field("lease", &self.lease)
+            .field("connections_max", &self.connections_max)
+            .finish_non_exhaustive()
+    }
+}
+
+impl OpenOptions {
+    /// The database at `url`, with a lease of fifteen seconds.
+    #[must_use]
+    pub fn at(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            lease: Duration::from_secs(15),
+            connections_max: 16,
+        }
+    }
+}
+
+/// What connections lead to.
+#[derive(Clone)]
+pub(super) struct Target {
+    /// As people see it: without user and password.
+    pub(super) location: String,
+    config: Config,
+    tls: MakeRustlsConnect,
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.location)
+    }
+}
+
+impl Target {
+    /// What `options` name.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the URL cannot be read, without its words: they may be a password.
+    pub(super) fn of(options: &OpenOptions) -> Result<Self, StoreError> {
+        let (url, root) = without_root(&options.url)?;
+        let mut config = Config::from_str(&url).map_err(|_| {
+            let form = "postgres://USER:PASSWORD@HOST:PORT/DATABASE";
+            StoreError::Invalid(format!("the store URL cannot be read; it has the form {form}"))
+        })?;
+        if config.get_dbname().is_none() {
+            let reason = "the store URL names no database: put its name behind the host, after a slash".to_owned();
+            return Err(StoreError::Invalid(reason));
+        }
+        // Tables of folio have a schema of their own, beside whatever else is in the database.
+        let own = "-c search_path=folio -c jit=off";
+        let settings = config
+            .get_options()
+            .map_or_else(|| own.to_owned(), |given| format!("{given} {own}"));
+        config
+            .options(settings)
+            .application_name("folio")
+            .connect_timeout(CONNECT_WITHIN)
+            .keepalives_idle(SILENT_FOR)
+            .tcp_user_timeout(SILENT_FOR);
+        let location = location(&config);
+        // Without TLS no certificate is looked for.
+        let roots = if config.get_ssl_mode() == SslMode::Disable {
+            RootCertStore::empty()
+        } else {
+            roots(root.as_deref())?
+        };
+        let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| StoreError::Invalid(format!("TLS cannot be set up: {error}")))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self {
+            location,
+            config,
+            tls: MakeRustlsConnect::new(tls),
+        })
+    }
+
+    /// A connection of its own, with what has to be driven so that it lives.
+    pub(super) async fn connect(
+        &self,
+    ) -> Result<
+        (
+            tokio_postgres::Client,
+            tokio_postgres::Connection<
+                tokio_postgres::Socket,
+                <MakeRustlsConnect as tokio_postgres::tls::MakeTlsConnect<tokio_postgres::Socket>>::Stream,
+            >,
+        ),
+        Failure,
+    > {
+        Ok(self.config.connect(self.tls.clone()).await?)
+    }
+
+    /// Connections to read with, and connections to write with.
+    pub(super) fn pools(&self, connections_max: usize) -> Result<(Pool, Pool), StoreError> {
+        let readers = connections_max.max(8) - WRITERS;
+        Ok((self.pool(readers)?, self.pool(WRITERS)?))
+    }
+
+    fn pool(&self, size: usize) -> Result<Pool, StoreError> {
+        let settings = ManagerConfig {
+            recycling_method: RecyclingMethod::Fast,
+        };
+        let manager = Manager::from_config(self.config.clone(), self.tls.clone(), settings);
+        Pool::builder(manager)
+            .max_size(size)
+            .runtime(Runtime::Tokio1)
+            .wait_timeout(Some(PATIENCE))
+            .create_timeout(Some(PATIENCE))
+            .build()
+            .map_err(|error| StoreError::Unavailable {
+                doing: "open",
+                location: self.location.clone(),
+                reason: "no pool of connections can be made".to_owned(),
+                source: Some(Box::new(error)),
+            })
+    }
+}
+
+/// The URL without the file of certificates that it may name, and that file.
+fn without_root(url: &str) -> Result<(String, Option<String>), StoreError> {
+    let Some((address, settings)) = url.split_once('?') else {
+        return Ok((url.to_owned(), None));
+    };
+    let (mut rest, mut root) = (Vec::new(), None);
+    for setting in settings.split('&').filter(|setting| !setting.is_empty()) {
+        match setting.split_once('=') {
+            Some(("sslrootcert", path)) => root = Some(path.to_owned()),
+            // Certificates are always verified, so these say no more than `require`.
+            Some(("sslmode", "verify-ca" | "verify-full")) => rest.push("sslmode=require".to_owned()),
+            _ => rest.push(setting.to_owned()),
+        }
+    }
+    if root.as_deref().is_some_and(|root| root.contains('%')) {
+        let reason = "the path after sslrootcert= in the store URL may have no percent signs".to_owned();
+        return Err(StoreError::Invalid(reason));
+    }
+    Ok((format!("{address}?{}", rest.join("&")), root))
+}
+
+/// Whose certificates are believed: those in the file at `path`, or those that the system believes.
+fn roots(path: Option<&str>) -> Result<RootCertStore, StoreError> {
+    let mut roots = RootCertStore::empty();
+    match path {
+        Some(path) => {
+            let unreadable =
+                |why: String| StoreError::Invalid(format!("the certificates in {path} cannot be read: {why}"));
+            let found = CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))?;
+            for certificate in found {
+                let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
+                roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
+            }
+        }
+        None => {
+            // A system without any can still be connected to without TLS.
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    Ok(roots)
+}
+
+/// Where it is, without user and password.
+fn location(config: &Config) -> String {
+    let hosts = config.get_hosts().iter().enumerate().map(|(index, host)| {
+        let host = match host {
+            Host::Tcp(name) => name.clone(),
+            Host::Unix(path) => path.display().to_string(),
+        };
+        let ports = config.get_ports();
+        match ports.get(index).or(ports.first()) {
+            Some(port) => format!("{host}:{port}"),
+            None => host,
+        }
+    });
+    let hosts: Vec<_> = hosts.collect();
+    format!(
+        "postgres://{}/{}",
+        hosts.join(","),
+        config.get_dbname().unwrap_or_default()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(url: &str) -> Result<Target, StoreError> {
+        Target::of(&OpenOptions::at(url))
+    }
+
+    #[test]
+    fn neither_user_nor_password_is_told() {
+        let found = target("postgres://me:hunter2@db.example:5433/memory?sslmode=disable").unwrap();
+        assert_eq!(found.location, "postgres://db.example:5433/memory");
+        let options = OpenOptions::at("postgres://me:hunter2@db/x");
+        assert!(!format!("{found:?} {options:?}").contains("hunter2"));
+        for wrong in [
+            "postgres://me:hunter2@db/x?what=hunter2",
+            "postgres://me:hunter2@db",
+            "postgres://me:hunter2@db:port/x",
+        ] {
+            let error = target(wrong).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn certificates_are_those_of_a_file_if_one_is_named() {
+        let error = target("postgres://db/x?sslmode=verify-full&sslrootcert=/nowhere/ca.pem").unwrap_err();
+        assert!(error.to_string().contains("/nowhere/ca.pem"), "{error}");
+        assert!(target("postgres://db/x?sslmode=disable&sslrootcert=/nowhere/ca.pem").is_ok());
+    }
+}

@@ -1,0 +1,90 @@
+//! Rows of pages.
+
+use folio_memory::id::PageRef;
+use folio_memory::{Page, PageHandle, PageId, PageQuery};
+use tokio_postgres::Row;
+
+use super::column::{Statement, Value, count, get, id, instant, kept, seq, version};
+use super::error::{Failure, damaged, not_found};
+use super::session::Session;
+use crate::place::to_column;
+
+const SELECT: &str = "SELECT number, id, version, created_at, updated_at, created_seq, fields FROM page WHERE";
+
+/// Pages by their ids.
+pub(super) const BY_IDS: &str = "SELECT number, id, version, created_at, updated_at, created_seq, fields FROM page WHERE space = $1 AND id = ANY($2)";
+
+/// The pages called `ids`, in no order.
+pub(super) async fn by_ids(session: &Session, ids: &[PageId]) -> Result<Vec<Page>, Failure> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<Vec<u8>> = ids.iter().map(|id| id.to_bytes().to_vec()).collect();
+    let rows = session.query(BY_IDS, &[&session.space.0, &ids]).await?;
+    rows.iter().map(from_row).collect()
+}
+
+/// The number of the page called `id`.
+pub(super) async fn number_of(session: &Session, id: PageId) -> Result<Option<u64>, Failure> {
+    let sql = "SELECT number FROM page WHERE space = $1 AND id = $2";
+    let row = session.one(sql, &[&session.space.0, &id.to_bytes().as_slice()]).await?;
+    row.map(|row| count(&row, 0)).transpose()
+}
+
+/// The page that `page` names.
+pub(super) async fn read(session: Option<&Session>, page: PageRef) -> Result<Page, Failure> {
+    let missing = || not_found("page", page);
+    let session = session.ok_or_else(missing)?;
+    let found = match page {
+        PageRef::Id(id) => by_ids(session, &[id]).await?.pop(),
+        PageRef::Handle(handle) => {
+            let sql = format!("{SELECT} space = $1 AND number = $2");
+            let row = session.one(&sql, &[&session.space.0, &to_column(handle.0)]).await?;
+            row.as_ref().map(from_row).transpose()?
+        }
+    };
+    Ok(found.ok_or_else(missing)?)
+}
+
+/// The pages that `query` asks for.
+pub(super) async fn list(session: &Session, query: &PageQuery) -> Result<Vec<Page>, Failure> {
+    let mut statement = Statement::default();
+    let first = query.after.unwrap_or(0);
+    statement.push(
+        &format!("{SELECT} space = ? AND number > ?"),
+        [Value::Int(session.space.0), Value::count(first)],
+    );
+    if let Some(parent) = query.parent {
+        let Some(parent) = number_of(session, parent).await? else {
+            return Ok(Vec::new());
+        };
+        statement.push(" AND parent = ?", [Value::count(parent)]);
+    }
+    if let Some(run) = query.run {
+        statement.push(" AND run = ?", [Value::Bytes(run.to_bytes().to_vec())]);
+    }
+    if let Some(thread) = &query.thread {
+        statement.push(" AND thread = ?", [Value::Text(kept(&thread.0).into_owned())]);
+    }
+    if !query.roles.is_empty() {
+        let roles = query.roles.iter().map(|role| role.as_str().to_owned()).collect();
+        statement.push(" AND role = ANY(?)", [Value::Texts(roles)]);
+    }
+    statement.push(" ORDER BY number LIMIT ?", [Value::Int(i64::from(query.limit()))]);
+    session.ask(&statement).await?.iter().map(from_row).collect()
+}
+
+/// Reads what [`SELECT`] selects.
+pub(super) fn from_row(row: &Row) -> Result<Page, Failure> {
+    let handle = PageHandle(count(row, 0)?);
+    let fields = serde_json::from_str(get(row, 6)?).map_err(|error| damaged(&format!("page {handle}"), error))?;
+    Ok(Page {
+        id: PageId::from_bytes(id(row, 1, "a page")?),
+        handle,
+        version: version(row, 2)?,
+        created_at: instant(row, 3)?,
+        updated_at: instant(row, 4)?,
+        created_seq: seq(row, 5)?,
+        fields,
+    })
+}

@@ -1,0 +1,55 @@
+//! The answer to a commit that was made before, found by its key.
+
+use folio_memory::id::RunHandle;
+use folio_memory::{Change, EntryId, PageHandle, Seq};
+
+use super::error::Failure;
+use super::session::Session;
+use super::{entry, journal, page, run};
+use crate::commit::{Committed, CommittedEntry};
+use crate::fold;
+use crate::store::LogRow;
+
+/// What the commit of `row` answered when it was made.
+pub(super) async fn committed(session: &Session, row: &LogRow) -> Result<Committed, Failure> {
+    let lost = |what: &str| Failure::Damaged(format!("commit {} names {what} that is not there", row.seq));
+    let mut answer = Committed {
+        seq: row.seq,
+        at: row.at,
+        replayed: true,
+        entries: Vec::new(),
+        pages: Vec::new(),
+        run: None,
+    };
+    for (index, change) in row.record.changes.iter().enumerate() {
+        match change {
+            Change::EnsurePage(new) => {
+                let number = page::number_of(session, new.id).await?.ok_or_else(|| lost("a page"))?;
+                answer.pages.push((new.id, PageHandle(number)));
+            }
+            Change::AddEntry(new) => answer.entries.push(entry_after(session, row, index, new.id).await?),
+            Change::PatchEntry { entry, .. } | Change::EraseEntry { entry, .. } => {
+                answer.entries.push(entry_after(session, row, index, *entry).await?);
+            }
+            _ => {}
+        }
+    }
+    if let Some(append) = &row.record.run {
+        let found = run::by_ids(session, &[append.run]).await?.remove(&append.run);
+        let found = found.ok_or_else(|| lost("a run"))?;
+        answer.run = Some((append.run, RunHandle(found.number)));
+    }
+    Ok(answer)
+}
+
+/// What the commit of `row` made of entry `id`, and whether its change number `index` had a part in it.
+async fn entry_after(session: &Session, row: &LogRow, index: usize, id: EntryId) -> Result<CommittedEntry, Failure> {
+    let lost = || Failure::Damaged(format!("commit {} names {id}, which is not there", row.seq));
+    let found = entry::by_id(session, id).await?.ok_or_else(lost)?;
+    let before = if found.created_seq < row.seq {
+        journal::commits_of_entry(session, &found, Seq(row.seq.0 - 1)).await?
+    } else {
+        Vec::new()
+    };
+    fold::answered(&found, before, row, index).ok_or_else(lost)
+}

@@ -1,0 +1,185 @@
+//! Rows of runs, and who drives them.
+
+use std::collections::HashMap;
+
+use folio_memory::RunId;
+use folio_memory::id::{RunHandle, RunRef};
+use tokio_postgres::Row;
+
+use super::column::{Statement, Value, count, get, given, id, instant, kept, seq};
+use super::error::{Failure, not_found};
+use super::lease::Owners;
+use super::loaded::LoadedRun;
+use super::session::{Session, Write, values};
+use crate::error::StoreError;
+use crate::place::{SpaceId, to_column};
+use crate::store::{OwnerId, RunQuery, RunRow};
+
+const RUNNING: &str = "running";
+const LIMIT_DEFAULT: u32 = 100;
+
+/// Runs by their ids.
+pub(super) const BY_IDS: &str = "SELECT id, number, owner, fence, coalesce((SELECT max(seq) FROM touch \
+                                 WHERE touch.space = run.space AND what = 'r' AND touch.number = run.number), 0) \
+                                 FROM run WHERE space = $1 AND id = ANY($2)";
+
+const SELECT: &str =
+    "SELECT number, id, title, status, created_at, owner, coalesce(head, 0), coalesce(log.at, created_at)
+    FROM run CROSS JOIN LATERAL (SELECT max(seq) AS head FROM touch
+        WHERE touch.space = run.space AND what = 'r' AND touch.number = run.number) AS last
+    LEFT JOIN log ON log.space = run.space AND log.seq = head WHERE";
+
+/// Writes what commits say of a run, if they say anything.
+pub(super) fn write(space: SpaceId, id: RunId, run: &LoadedRun) -> Option<Write> {
+    let number = to_column(run.number);
+    if let Some((title, seq, at)) = &run.begun {
+        let sql = "INSERT INTO run (space, number, id, title, status, created_at, created_seq, owner, fence)
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, 0)";
+        let status = kept(run.status.as_deref().unwrap_or(RUNNING)).into_owned();
+        let values = values![
+            space.0,
+            number,
+            id.to_bytes().to_vec(),
+            kept(title).into_owned(),
+            status,
+            at.as_nanos(),
+            to_column(seq.0)
+        ];
+        return Some(Write::new(sql, values));
+    }
+    let status = kept(run.status.as_deref()?).into_owned();
+    let sql = "UPDATE run SET status = $3 WHERE space = $1 AND number = $2";
+    Some(Write::new(sql, values![space.0, number, status]))
+}
+
+/// The runs called `ids`.
+pub(super) async fn by_ids(session: &Session, ids: &[RunId]) -> Result<HashMap<RunId, LoadedRun>, Failure> {
+    let mut runs = HashMap::new();
+    if ids.is_empty() {
+        return Ok(runs);
+    }
+    let ids: Vec<Vec<u8>> = ids.iter().map(|id| id.to_bytes().to_vec()).collect();
+    for row in session.query(BY_IDS, &[&session.space.0, &ids]).await? {
+        let run = LoadedRun {
+            number: count(&row, 1)?,
+            owner: owner(&row, 2)?,
+            fence: count(&row, 3)?,
+            head: seq(&row, 4)?,
+            status: None,
+            begun: None,
+        };
+        runs.insert(RunId::from_bytes(id(&row, 0, "a run")?), run);
+    }
+    Ok(runs)
+}
+
+/// Makes `owner` the driver of `run`; the fence.
+pub(super) async fn claim(
+    session: Option<&Session>,
+    run: RunId,
+    owner: &OwnerId,
+    owners: &Owners,
+) -> Result<u64, Failure> {
+    let missing = || not_found("run", run);
+    let session = session.ok_or_else(missing)?;
+    let found = by_ids(session, &[run]).await?.remove(&run).ok_or_else(missing)?;
+    let is_mine = found.owner.as_ref() == Some(owner);
+    if let Some(current) = &found.owner
+        && !is_mine
+        && owners.is_alive(session, current).await?
+    {
+        let run = run.to_string();
+        return Err(StoreError::RunTaken { run, detail: None }.into());
+    }
+    // Visibly alive before the run names it, so that nobody can take it for dead.
+    owners.hold(owner).await?;
+    owners.renew(session, owner).await?;
+    if is_mine {
+        return Ok(found.fence);
+    }
+    let fence = found.fence + 1;
+    let sql = "UPDATE run SET owner = $3, fence = $4 WHERE space = $1 AND number = $2";
+    session
+        .execute(
+            sql,
+            &[
+                &session.space.0,
+                &to_column(found.number),
+                &kept(&owner.0).as_ref(),
+                &to_column(fence),
+            ],
+        )
+        .await?;
+    Ok(fence)
+}
+
+/// Gives `run` up if `fence` still holds.
+pub(super) async fn release(session: &Session, run: RunId, fence: u64) -> Result<(), Failure> {
+    let sql = "UPDATE run SET owner = NULL WHERE space = $1 AND id = $2 AND fence = $3";
+    session
+        .execute(sql, &[&session.space.0, &run.to_bytes().as_slice(), &to_column(fence)])
+        .await?;
+    Ok(())
+}
+
+/// The run that `run` names.
+pub(super) async fn read(session: Option<&Session>, run: RunRef, owners: &Owners) -> Result<RunRow, Failure> {
+    let missing = || not_found("run", run);
+    let session = session.ok_or_else(missing)?;
+    let row = match run {
+        RunRef::Id(id) => {
+            let sql = format!("{SELECT} run.space = $1 AND id = $2");
+            session
+                .one(&sql, &[&session.space.0, &id.to_bytes().as_slice()])
+                .await?
+        }
+        RunRef::Handle(handle) => {
+            let sql = format!("{SELECT} run.space = $1 AND number = $2");
+            session.one(&sql, &[&session.space.0, &to_column(handle.0)]).await?
+        }
+    };
+    from_row(session, &row.ok_or_else(missing)?, owners).await
+}
+
+/// The runs that `query` asks for, newest first.
+pub(super) async fn list(session: &Session, query: &RunQuery, owners: &Owners) -> Result<Vec<RunRow>, Failure> {
+    let mut statement = Statement::default();
+    statement.push(&format!("{SELECT} run.space = ?"), [Value::Int(session.space.0)]);
+    if let Some(before) = query.before {
+        statement.push(" AND number < ?", [Value::count(before)]);
+    }
+    if !query.status.is_empty() {
+        let status = query.status.iter().map(|status| kept(status).into_owned()).collect();
+        statement.push(" AND status = ANY(?)", [Value::Texts(status)]);
+    }
+    let limit = if query.limit == 0 { LIMIT_DEFAULT } else { query.limit };
+    statement.push(" ORDER BY number DESC LIMIT ?", [Value::Int(i64::from(limit))]);
+    let mut runs = Vec::new();
+    for row in session.ask(&statement).await? {
+        runs.push(from_row(session, &row, owners).await?);
+    }
+    Ok(runs)
+}
+
+fn owner(row: &Row, column: usize) -> Result<Option<OwnerId>, Failure> {
+    Ok(get::<Option<String>>(row, column)?.map(|owner| OwnerId(given(owner))))
+}
+
+/// Reads what [`SELECT`] selects.
+async fn from_row(session: &Session, row: &Row, owners: &Owners) -> Result<RunRow, Failure> {
+    let status = given(get(row, 3)?);
+    let driven = match owner(row, 5)? {
+        Some(owner) if status == RUNNING => owners.is_alive(session, &owner).await?,
+        _ => false,
+    };
+    Ok(RunRow {
+        id: RunId::from_bytes(id(row, 1, "a run")?),
+        handle: RunHandle(count(row, 0)?),
+        title: given(get(row, 2)?),
+        status,
+        created_at: instant(row, 4)?,
+        updated_at: instant(row, 7)?,
+        head: seq(row, 6)?,
+        driven,
+    })
+}

@@ -1,0 +1,236 @@
+//! A transaction in one space.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+
+use deadpool_postgres::Object;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::column::Statement;
+use super::error::Failure;
+use crate::place::SpaceId;
+
+/// What is given with a statement.
+pub(super) type Parameters<'p> = &'p [&'p (dyn ToSql + Sync)];
+
+/// What a transaction is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To see one state of the database.
+    Read,
+    /// To write.
+    Write,
+    /// To write what may be lost when the power fails.
+    WriteCarelessly,
+}
+
+/// A transaction that sees the rows of one space and no others. Ended without a commit, it has written nothing.
+pub(super) struct Session {
+    client: Arc<Object>,
+    pub(super) space: SpaceId,
+    purpose: Purpose,
+    /// What began it, as long as nobody has looked whether it did.
+    begun: Mutex<Option<BoxFuture<'static, Result<(), tokio_postgres::Error>>>>,
+    is_over: AtomicBool,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Session({:?}, {:?})", self.space, self.purpose)
+    }
+}
+
+impl Session {
+    /// Begins on `client`. That is sent with the first question, so it takes no time of its own.
+    pub(super) fn begin(client: Object, space: SpaceId, purpose: Purpose) -> Self {
+        let begin = match purpose {
+            Purpose::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            // What was committed before the lock was given is seen by every statement behind it.
+            Purpose::Write | Purpose::WriteCarelessly => "BEGIN ISOLATION LEVEL READ COMMITTED",
+        };
+        let mut sql = format!("{begin}; SELECT set_config('folio.space', '{}', true)", space.0);
+        if purpose == Purpose::WriteCarelessly {
+            sql += "; SET LOCAL synchronous_commit = off";
+        }
+        let client = Arc::new(client);
+        let sender = Arc::clone(&client);
+        let begun = Some(on_its_way(async move { sender.batch_execute(&sql).await }.boxed()));
+        Self {
+            client,
+            space,
+            purpose,
+            begun: Mutex::new(begun),
+            is_over: AtomicBool::new(false),
+        }
+    }
+
+    /// The rows of a statement that is the same every time.
+    pub(super) async fn query(&self, sql: &str, values: Parameters<'_>) -> Result<Vec<Row>, Failure> {
+        let rows = match self.client.prepare_cached(sql).await {
+            Ok(statement) => self.client.query(&statement, values).await,
+            Err(error) => Err(error),
+        };
+        self.has_begun().await?;
+        Ok(rows?)
+    }
+
+    /// Its only row, if there is one.
+    pub(super) async fn one(&self, sql: &str, values: Parameters<'_>) -> Result<Option<Row>, Failure> {
+        Ok(self.query(sql, values).await?.into_iter().next())
+    }
+
+    /// How many rows a statement that is the same every time has written.
+    pub(super) async fn execute(&self, sql: &str, values: Parameters<'_>) -> Result<u64, Failure> {
+        let written = match self.client.prepare_cached(sql).await {
+            Ok(statement) => self.client.execute(&statement, values).await,
+            Err(error) => Err(error),
+        };
+        self.has_begun().await?;
+        Ok(written?)
+    }
+
+    /// The rows of a statement that was put together; planned for its values.
+    pub(super) async fn ask(&self, statement: &Statement) -> Result<Vec<Row>, Failure> {
+        let rows = self.client.query_typed(&statement.sql, &statement.parameters()).await;
+        self.has_begun().await?;
+        Ok(rows?)
+    }
+
+    /// Makes `statements` ready, so that questions with them are sent at once and in order.
+    pub(super) async fn prepare(&self, statements: &[&str]) -> Result<(), Failure> {
+        for sql in statements {
+            if let Err(error) = self.client.prepare_cached(sql).await {
+                self.has_begun().await?;
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all of `writes`, in order.
+    pub(super) async fn write(&self, writes: &[Write]) -> Result<(), Failure> {
+        for write in writes {
+            let values: Vec<_> = write
+                .values
+                .iter()
+                .map(|value| &**value as &(dyn ToSql + Sync))
+                .collect();
+            self.execute(write.sql, &values).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes all of `writes`, in order, and makes everything durable. All of it is sent at once: if one of them fails, the
+    /// last word commits nothing.
+    pub(super) async fn write_and_commit(&self, writes: &[Write]) -> Result<(), Unwritten> {
+        let mut ready = Vec::with_capacity(writes.len());
+        for write in writes {
+            ready.push(self.client.prepare_cached(write.sql).await.map_err(Failure::from)?);
+        }
+        self.has_begun().await?;
+        let values: Vec<Vec<_>> = writes
+            .iter()
+            .map(|write| {
+                write
+                    .values
+                    .iter()
+                    .map(|value| &**value as &(dyn ToSql + Sync))
+                    .collect()
+            })
+            .collect();
+        let mut sent = Vec::with_capacity(writes.len());
+        for (statement, values) in ready.iter().zip(&values) {
+            sent.push(on_its_way(self.client.execute(statement, values).boxed()));
+        }
+        let committed = on_its_way(self.client.batch_execute("COMMIT").boxed());
+        let mut written = Ok(());
+        for write in sent {
+            written = written.and(write.await.map(drop));
+        }
+        let committed = committed.await;
+        self.is_over.store(committed.is_ok(), Ordering::Release);
+        match written {
+            Ok(()) => committed.map_err(|error| Unwritten::Perhaps(error.into())),
+            // What the server says no to ends the transaction.
+            Err(error) if error.code().is_some() => Err(Unwritten::Certainly(error.into())),
+            Err(error) => Err(Unwritten::Perhaps(error.into())),
+        }
+    }
+
+    /// Makes what was written durable.
+    pub(super) async fn commit(&self) -> Result<(), Failure> {
+        self.has_begun().await?;
+        self.client.batch_execute("COMMIT").await?;
+        self.is_over.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    async fn has_begun(&self) -> Result<(), Failure> {
+        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match begun {
+            Some(begun) => Ok(begun.await?),
+            None => Ok(()),
+        }
+    }
+}
+
+/// `sending`, polled once: then it is on its way, in front of everything that is sent later.
+fn on_its_way<'f, T: Send + 'f>(mut sending: BoxFuture<'f, T>) -> BoxFuture<'f, T> {
+    match (&mut sending).now_or_never() {
+        None => sending,
+        Some(done) => std::future::ready(done).boxed(),
+    }
+}
+
+/// Why a transaction was not made durable.
+#[derive(Debug)]
+pub(super) enum Unwritten {
+    /// Nothing of it was written.
+    Certainly(Failure),
+    /// The connection was lost behind the last word, before there was an answer.
+    Perhaps(Failure),
+}
+
+impl From<Failure> for Unwritten {
+    fn from(failure: Failure) -> Self {
+        Self::Certainly(failure)
+    }
+}
+
+/// A statement that writes, and its values.
+pub(super) struct Write {
+    sql: &'static str,
+    values: Vec<Box<dyn ToSql + Sync + Send>>,
+}
+
+impl Write {
+    /// `sql` with `values`.
+    pub(super) fn new(sql: &'static str, values: Vec<Box<dyn ToSql + Sync + Send>>) -> Self {
+        Self { sql, values }
+    }
+}
+
+/// Values of a [`Write`].
+macro_rules! values {
+    ($($value:expr),* $(,)?) => {
+        vec![$(Box::new($value) as Box<dyn tokio_postgres::types::ToSql + Sync + Send>),*]
+    };
+}
+pub(super) use values;
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.is_over.load(Ordering::Acquire) {
+            // Whoever gets the connection next comes behind it. Nobody has to wait for an answer.
+            let end = match self.purpose {
+                Purpose::Read => "COMMIT",
+                Purpose::Write | Purpose::WriteCarelessly => "ROLLBACK",
+            };
+            drop(self.client.batch_execute(end).now_or_never());
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The index of words: it lags behind the log, and catches up when somebody searches.
+//!
+//! An add writes nothing here. Who searches catches up first, a short transaction after the other, so he finds everything that
+//! was committed before, by whomever. The pure analyser decides what the words are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use folio_memory::text::{self, EntryTerms};
+use folio_memory::{Entry, EntryId, Seq, SpaceName};
+
+use super::Inner;
+use super::column::{count, get, seq};
+use super::error::{Failure, damaged};
+use super::patience::patiently;
+use super::session::{Purpose, Session};
+use super::{entry, rewrite};
+use crate::fold;
+use crate::place::to_column;
+
+/// Most commits in one transaction.
+const COMMITS_MAX: i64 = 256;
+/// How much a word says about an entry: in the title, in a tag, in the text.
+const WEIGHTS: [f64; 3] = [4.0, 2.0, 1.0];
+
+/// How far the index has come, and what it has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Indexed {
+    pub(super) seq: Seq,
+    /// Entries that have words.
+    pub(super) entries: u64,
+    /// The words that they have, each as often as it stands there.
+    pub(super) length: u64,
+}
+
+/// How far the index has come by the rules of this version. `None` if nobody has searched yet.
+pub(super) async fn indexed(session: &Session) -> Result<Option<Indexed>, Failure> {
+    let sql = "SELECT seq, entries, length FROM text_index WHERE space = $1 AND version = $2";
+    let row = session.one(sql, &[&session.space.0, &i64::from(text::VERSION)]).await?;
+    row.map(|row| read(&row)).transpose()
+}
+
+fn read(row: &tokio_postgres::Row) -> Result<Indexed, Failure> {
+    Ok(Indexed {
+        seq: seq(row, 0)?,
+        entries: count(row, 1)?,
+        length: count(row, 2)?,
+    })
+}
+
+impl Inner {
+    /// Indexes what has been committed to `space`, until the index has come to commit `head`.
+    pub(super) async fn index(&self, space: &SpaceName, head: Seq) -> Result<(), Failure> {
+        let mut until = Seq(0);
+        while until < head {
+            until = patiently!({
+                let Some(session) = self.writing(space, false, Purpose::WriteCarelessly).await? else {
+                    return Ok(head);
+                };
+                let until = catch_up(&session).await?;
+                session.commit().await?;
+                Ok(until)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Indexes what has been committed since, for a while; up to which commit it has come.
+///
+/// Begins anew if there is no index, or one by other rules.
+async fn catch_up(session: &Session) -> Result<Seq, Failure> {
+    let space = session.space.0;
+    let mut known = begin(session).await?;
+    let sql = "SELECT seq, record, packed FROM log WHERE space = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+    let rows = session
+        .query(sql, &[&space, &to_column(known.seq.0), &COMMITS_MAX])
+        .await?;
+    let mut ids: BTreeSet<EntryId> = BTreeSet::new();
+    for row in &rows {
+        known.seq = seq(row, 0)?;
+        let name = || format!("commit {}", known.seq);
+        let record = rewrite::text_of(get(row, 1)?, get(row, 2)?).map_err(|error| damaged(&name(), error))?;
+        ids.extend(fold::touched(&record).map_err(|error| damaged(&name(), error))?);
+    }
+    let ids: Vec<_> = ids.into_iter().collect();
+    let entries = entry::by_ids(session, &ids).await?;
+    let numbers: Vec<i64> = entries.iter().map(|(entry, _)| to_column(entry.handle.0)).collect();
+    known = take_out(session, known, &numbers).await?;
+    let entries: Vec<_> = entries
+        .iter()
+        .map(|(entry, _)| entry)
+        .filter(|entry| text::is_searchable(entry.kind))
+        .collect();
+    known = put_in(session, known, &entries).await?;
+    note(session, known).await?;
+    Ok(known.seq)
+}
+
+/// Keeps everybody else from indexing the space, and makes the index if it is not there.
+async fn begin(session: &Session) -> Result<Indexed, Failure> {
+    let (space, version) = (session.space.0, i64::from(text::VERSION));
+    let sql =
+        "INSERT INTO text_index (space, seq, version, entries, length) VALUES ($1, 0, $2, 0, 0) ON CONFLICT DO NOTHING";
+    session.execute(sql, &[&space, &version]).await?;
+    let sql = "SELECT seq, entries, length, version FROM text_index WHERE space = $1 FOR UPDATE";
+    let row = session.one(sql, &[&space]).await?;
+    let row = row.ok_or_else(|| damaged("the index of words", "it is not there"))?;
+    if get::<i64>(&row, 3)? == version {
+        return read(&row);
+    }
+    for sql in [
+        "DELETE FROM word WHERE space = $1",
+        "DELETE FROM entry_text WHERE space = $1",
+    ] {
+        session.execute(sql, &[&space]).await?;
+    }
+    Ok(Indexed {
+        seq: Seq(0),
+        entries: 0,
+        length: 0,
+    })
+}
+
+async fn note(session: &Session, known: Indexed) -> Result<(), Failure> {
+    let sql = "UPDATE text_index SET seq = $2, version = $3, entries = $4, length = $5 WHERE space = $1";
+    session
+        .execute(
+            sql,
+            &[
+                &session.space.0,
+                &to_column(known.seq.0),
+                &i64::from(text::VERSION),
+                &to_column(known.entries),
+                &to_column(known.length),
+            ],
+        )
+        .await?;
+    Ok(())
+}
+
+/// Takes the words of entry `number` out of the index: it is not found any more.
+pub(super) async fn remove(session: &Session, number: u64) -> Result<(), Failure> {
+    let sql = "SELECT seq, entries, length, version FROM text_index WHERE space = $1 FOR UPDATE";
+    let Some(row) = session.one(sql, &[&session.space.0]).await? else {
+        return Ok(());
+    };
+    let known = read(&row)?;
+    let left = take_out(session, known, &[to_column(number)]).await?;
+    let sql = "UPDATE text_index SET entries = $2, length = $3 WHERE space = $1";
+    session
+        .execute(
+            sql,
+            &[&session.space.0, &to_column(left.entries), &to_column(left.length)],
+        )
+        .await?;
+    Ok(())
+}
+
+/// Takes what the entries with `numbers` have out of the index; what it has then.
+async fn take_out(session: &Session, mut known: Indexed, numbers: &[i64]) -> Result<Indexed, Failure> {
+    if numbers.is_empty() {
+        return Ok(known);
+    }
+    let sql = "DELETE FROM entry_text WHERE space = $1 AND number = ANY($2) RETURNING number, length, words";
+    let (mut words, mut of) = (Vec::new(), Vec::new());
+    for row in session.query(sql, &[&session.space.0, &numbers]).await? {
+        known.entries = known.entries.saturating_sub(1);
+        known.length = known.length.saturating_sub(count(&row, 1)?);
+        for word in get::<Vec<String>>(&row, 2)? {
+            words.push(word);
+            of.push(get::<i64>(&row, 0)?);
+        }
+    }
+    let sql = "DELETE FROM word USING unnest($2::text[], $3::bigint[]) AS old (word, number)
+               WHERE word.space = $1 AND word.word = old.word AND word.number = old.number";
+    session.execute(sql, &[&session.space.0, &words, &of]).await?;
+    Ok(known)
+}
+
+/// Puts `entries`, none of which is there, into the index; what it has then.
+async fn put_in(session: &Session, mut known: Indexed, entries: &[&Entry]) -> Result<Indexed, Failure> {
+    let (mut numbers, mut lengths, mut lists) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut words, mut of, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+    for entry in entries {
+        let number = to_column(entry.handle.0);
+        let (found, length) = weighted(&EntryTerms::of(&entry.fields));
+        known.entries += 1;
+        known.length += length;
+        numbers.push(number);
+        lengths.push(to_column(length));
+        // Words are made of letters and digits, so a space parts them.
+        lists.push(found.keys().map(String::as_str).collect::<Vec<_>>().join(" "));
+        for (word, weight) in found {
+            words.push(word);
+            of.push(number);
+            weights.push(weight);
+        }
+    }
+    let sql = "INSERT INTO entry_text (space, number, length, words)
+               SELECT $1, number, length, string_to_array(words, ' ')
+               FROM unnest($2::bigint[], $3::bigint[], $4::text[]) AS new (number, length, words)";
+    session
+        .execute(sql, &[&session.space.0, &numbers, &lengths, &lists])
+        .await?;
+    let sql = "INSERT INTO word (space, word, number, weight)
+               SELECT $1, * FROM unnest($2::text[], $3::bigint[], $4::float8[])";
+    session.execute(sql, &[&session.space.0, &words, &of, &weights]).await?;
+    Ok(known)
+}
+
+/// The words of an entry, each with its weight, and how many there are with repetitions.
+pub(super) fn weighted(terms: &EntryTerms) -> (BTreeMap<String, f64>, u64) {
+    let mut words = BTreeMap::new();
+    let mut length = 0;
+    for (terms, weight) in [&terms.title, &terms.tags, &terms.body].into_iter().zip(WEIGHTS) {
+        length += terms.len() as u64;
+        for term in terms {
+            *words.entry(term.clone()).or_insert(0.0) += weight;
+        }
+    }
+    (words, length)
+}

@@ -1,0 +1,485 @@
+//! Lists of what a few words find: which entries, how well they fit, and where to go on.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use folio_memory::terms::{MORE, context_term};
+use folio_memory::{Entry, EntryQuery, FOUND_MAX, ListAnswer, Order, Seq, SpaceName, TextMatch, TextQuery, Timestamp};
+
+use super::column::{Statement, Value, count, get};
+use super::error::{Failure, damaged};
+use super::filter::{push_wanted, push_without, required};
+use super::session::Session;
+use super::text::Indexed;
+use super::{PostgresStore, commit, entry, journal, page, text};
+use crate::cursor::binding;
+use crate::error::StoreError;
+use crate::place::{Place, to_column};
+use crate::text_cursor::{Cursor, Hit, Position, nothing, part};
+use crate::words::{Asked, COMMON, Counted, EVERYWHERE, Expression, Ranking};
+
+/// How much it counts that an entry says a word more than once, and that it is long: as FTS5 has it.
+const REPETITION: f64 = 1.2;
+const LENGTH: f64 = 0.75;
+/// What a word says at least.
+const LEAST: f64 = 1e-6;
+
+impl PostgresStore {
+    /// The entries that a query with a text asks for, once the index has come to the last commit of this moment.
+    pub(super) async fn search(
+        &self,
+        space: &SpaceName,
+        query: &EntryQuery,
+        now: Timestamp,
+    ) -> Result<ListAnswer<Entry>, StoreError> {
+        let mut known = None;
+        loop {
+            let (name, query) = (space.clone(), query.clone());
+            let search = self
+                .read(space, move |session, _| {
+                    let (name, query) = (name.clone(), query.clone());
+                    async move { entries(session.as_deref(), &name, &query, now, known).await }
+                })
+                .await?;
+            match search {
+                Search::Found(answer) => return Ok(answer),
+                Search::Behind(head) => {
+                    let (inner, space) = (Arc::clone(&self.inner), space.clone());
+                    self.on_threads("write to", async move {
+                        let indexed = inner.index(&space, head).await;
+                        indexed.map_err(|failure| failure.into_error("write to", &inner.target.location))
+                    })
+                    .await?;
+                    known = Some(head);
+                }
+            }
+        }
+    }
+}
+
+/// What comes of a question.
+#[derive(Debug)]
+enum Search {
+    /// What was found.
+    Found(ListAnswer<Entry>),
+    /// Nothing was looked for, because the index of the space has not come to this commit yet.
+    Behind(Seq),
+}
+
+/// The entries that `query`, which has a text, asks for, as they are at `now`.
+///
+/// Looks only into an index that has come to the commit `known`, or to the last one if that is none.
+async fn entries(
+    session: Option<&Session>,
+    name: &SpaceName,
+    query: &EntryQuery,
+    now: Timestamp,
+    known: Option<Seq>,
+) -> Result<Search, Failure> {
+    let binding = binding(name, query)?;
+    let cursor = query.cursor.as_deref();
+    let cursor = cursor.map(|text| Cursor::parse(text, &binding)).transpose()?;
+    let asked = cursor.as_ref().map(|cursor| cursor.as_of).or(query.as_of);
+    let position = cursor.map(|cursor| cursor.position);
+    let words = query.text_query().filter(|words| !words.is_empty());
+    let head = match session {
+        Some(session) => commit::ends(session).await?.head,
+        None => Seq(0),
+    };
+    let (Some(session), Some(words)) = (session, words) else {
+        return Ok(Search::Found(nothing(asked.unwrap_or(head).min(head))));
+    };
+    let wanted = known.unwrap_or(head);
+    let Some(index) = text::indexed(session).await?.filter(|index| index.seq >= wanted) else {
+        return Ok(Search::Behind(wanted));
+    };
+    let as_of = asked.unwrap_or(index.seq).min(index.seq);
+    let question = Question {
+        session,
+        query,
+        words,
+        now,
+        as_of,
+        index,
+    };
+    let Hits {
+        mut hits,
+        total,
+        at_least,
+    } = question.hits(head, position.as_ref()).await?;
+    question.sort(&mut hits).await?;
+    let (hits, position) = part(hits, position, query);
+    let mut answer = nothing(as_of);
+    answer.at_least = at_least;
+    let numbers: Vec<u64> = hits.iter().map(|hit| hit.place.number()).collect();
+    let mut now: HashMap<u64, Entry> = entry::at_all(session, &numbers)
+        .await?
+        .into_iter()
+        .map(|entry| (entry.handle.0, entry))
+        .collect();
+    for hit in hits {
+        answer.scores.push(hit.score);
+        let missing = || damaged("an entry", "it was there a moment ago");
+        answer.items.push(match hit.before {
+            Some(before) => *before,
+            None => now.remove(&hit.place.number()).ok_or_else(missing)?,
+        });
+    }
+    (answer.returned, answer.total) = (answer.items.len(), total);
+    answer.next = position.map(|position| Cursor { as_of, position }.to_text(&binding));
+    Ok(Search::Found(answer))
+}
+
+/// What is found, as far as it is looked for.
+#[derive(Debug)]
+struct Hits {
+    hits: Vec<Hit>,
+    total: u64,
+    /// Whether there is more than was counted.
+    at_least: bool,
+}
+
+/// What has to hold for an entry beside its words.
+struct Wanted {
+    page: Option<u64>,
+    terms: Vec<String>,
+    /// What the conditions cannot say, so that each entry has to be looked at.
+    rest: Option<EntryQuery>,
+}
+
+/// Which of the entries that an expression finds are wanted.
+enum Which<'w> {
+    /// Those for which this holds, without those that have changed, on one side of a number.
+    Wanted(&'w Wanted, &'w [u64], Option<(&'static str, u64)>),
+    /// Those with these numbers.
+    Among(&'w [u64]),
+}
+
+/// A question that is being answered, within one transaction.
+struct Question<'q> {
+    session: &'q Session,
+    query: &'q EntryQuery,
+    words: TextQuery,
+    now: Timestamp,
+    as_of: Seq,
+    index: Indexed,
+}
+
+impl Question<'_> {
+    /// What is found in memory as it was, by what is indexed of it now; of a list by age what comes after `from`.
+    ///
+    /// What has changed since is matched as it was, and ordered by what it says now: behind everything else if that no
+    /// longer has the words.
+    async fn hits(&self, head: Seq, from: Option<&Position>) -> Result<Hits, Failure> {
+        let mut changed = Vec::new();
+        if self.as_of < head {
+            changed = entry::changed_after(self.session, self.as_of).await?;
+        }
+        let best = self.best().await?;
+        let (mut hits, counted, is_whole) = match self.wanted().await? {
+            None => (Vec::new(), 0, true),
+            Some(wanted) if wanted.rest.is_some() => {
+                // Only the whole entry tells what is in its context.
+                let whole = best.wholly(&self.words);
+                let mut found = self
+                    .found(&whole, &Which::Wanted(&wanted, &changed, None), None)
+                    .await?;
+                let numbers: Vec<u64> = found.iter().map(|hit| hit.place.number()).collect();
+                let entries = entry::at_all(self.session, &numbers).await?;
+                let matches = |entry: &&Entry| wanted.rest.as_ref().is_none_or(|rest| rest.matches(entry, self.now));
+                let kept: std::collections::HashSet<u64> =
+                    entries.iter().filter(matches).map(|entry| entry.handle.0).collect();
+                found.retain(|hit| kept.contains(&hit.place.number()));
+                let counted = found.len() as u64;
+                (found, counted, true)
+            }
+            Some(wanted) => match (self.query.order, from) {
+                // A list by age has no end, so it is not cut off where counting ends.
+                (Order::Newest | Order::Oldest, Some(Position::After(number))) => {
+                    let counted = self.count(&best, &Which::Wanted(&wanted, &changed, None)).await?;
+                    let side = if self.query.order == Order::Newest { "<" } else { ">" };
+                    let rest = Which::Wanted(&wanted, &changed, Some((side, *number)));
+                    (
+                        self.found(&best, &rest, Some(self.query.limit() + 1)).await?,
+                        counted,
+                        true,
+                    )
+                }
+                _ => {
+                    let which = Which::Wanted(&wanted, &changed, None);
+                    let mut hits = self.found(&best, &which, Some(FOUND_MAX + 1)).await?;
+                    let counted = hits.len() as u64;
+                    hits.truncate(FOUND_MAX as usize);
+                    (hits, counted, best.is_whole)
+                }
+            },
+        };
+        let mut total = counted.min(FOUND_MAX.into());
+        let before = hits.len();
+        self.add_changed(&best.wholly(&self.words), &changed, &mut hits).await?;
+        total += (hits.len() - before) as u64;
+        Ok(Hits {
+            hits,
+            total,
+            at_least: !is_whole || counted > FOUND_MAX.into(),
+        })
+    }
+
+    /// Adds what was found by entries that say something else now.
+    async fn add_changed(&self, asked: &Asked, changed: &[u64], hits: &mut Vec<Hit>) -> Result<(), Failure> {
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let found = self.found(asked, &Which::Among(changed), None).await?;
+        let scores: HashMap<_, _> = found.into_iter().map(|hit| (hit.place.number(), hit.score)).collect();
+        for now in entry::at_all(self.session, changed).await? {
+            let before = journal::as_of(self.session, &now, self.as_of).await?;
+            if let Some(before) = before.filter(|before| self.query.matches(before, self.now)) {
+                let number = before.handle.0;
+                hits.push(Hit {
+                    place: Place::of(self.session.space, number),
+                    score: scores.get(&number).copied().unwrap_or_default(),
+                    before: Some(Box::new(before)),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// What has to hold for an entry beside its words. `None` if nothing can be found.
+    async fn wanted(&self) -> Result<Option<Wanted>, Failure> {
+        let query = self.query;
+        let mut terms = query.context.iter().map(|(path, value)| context_term(path, value));
+        let has_terms = query.context.is_empty()
+            || terms.all(|term| term.is_some()) && !entry::is_any_found_by(self.session, MORE).await?;
+        let page = match query.page {
+            Some(page) => match page::number_of(self.session, page).await? {
+                Some(page) => Some(page),
+                None => return Ok(None),
+            },
+            None => None,
+        };
+        let rest = (!has_terms).then(|| EntryQuery {
+            text: None,
+            ..query.clone()
+        });
+        Ok(Some(Wanted {
+            page,
+            terms: required(query, has_terms),
+            rest,
+        }))
+    }
+
+    /// How the words are asked for, so that the best are found.
+    async fn best(&self) -> Result<Asked, Failure> {
+        let last = commit::ends(self.session).await?.entries;
+        if Asked::needs_no_counts(last, &self.words, self.query.order) {
+            return Ok(Asked::whole(&self.words));
+        }
+        let mut counted = Vec::new();
+        for terms in self.words.words() {
+            let rarest = self.document_counts(terms).await?;
+            let fewest = rarest.values().copied().min().unwrap_or(0);
+            counted.push(Counted {
+                count: u32::try_from(fewest).unwrap_or(u32::MAX).min(COMMON),
+                is_everywhere: rarest.values().any(|count| *count >= EVERYWHERE),
+                terms: terms.clone(),
+            });
+        }
+        Ok(Asked::by_counts(counted, &self.words, self.query.order))
+    }
+
+    /// How many entries have each of `terms`.
+    async fn document_counts(&self, terms: &[String]) -> Result<HashMap<String, u64>, Failure> {
+        let sql = "SELECT wanted.word, (SELECT count(*) FROM word WHERE word.space = $1 AND word.word = wanted.word)
+                   FROM unnest($2::text[]) AS wanted (word)";
+        let rows = self.session.query(sql, &[&self.session.space.0, &terms]).await?;
+        rows.iter().map(|row| Ok((get(row, 0)?, count(row, 1)?))).collect()
+    }
+
+    /// The entries that are `asked` for, the newest first unless the oldest are wanted; at most `limit` of each expression.
+    async fn found(&self, asked: &Asked, which: &Which<'_>, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
+        let mut numbers: Vec<u64> = Vec::new();
+        for expression in &asked.expressions {
+            let expressions = std::iter::once(expression).chain(asked.only.as_ref());
+            let statement = self.select("entry.number", expressions, which, limit);
+            for row in self.session.ask(&statement).await? {
+                numbers.push(count(&row, 0)?);
+            }
+        }
+        if asked.expressions.len() > 1 {
+            numbers.sort_unstable_by(|a, b| b.cmp(a));
+            numbers.dedup();
+        }
+        let scores = match &asked.ranking {
+            Ranking::Finder => self.scores(&asked.expressions, &numbers).await?,
+            Ranking::By(expressions) => self.scores(expressions, &numbers).await?,
+            Ranking::Nothing => HashMap::new(),
+        };
+        let hit = |number: u64| Hit {
+            place: Place::of(self.session.space, number),
+            score: scores.get(&number).copied().unwrap_or_default(),
+            before: None,
+        };
+        Ok(numbers.into_iter().map(hit).collect())
+    }
+
+    /// How well each of the entries with `numbers` fits the words of the best of `expressions`: by how often it says them, how
+    /// rare they are, and how long it is.
+    async fn scores(&self, expressions: &[Expression], numbers: &[u64]) -> Result<HashMap<u64, f64>, Failure> {
+        let numbers: Vec<i64> = numbers.iter().map(|number| to_column(*number)).collect();
+        let mut words: Vec<String> = Vec::new();
+        for expression in expressions {
+            words.extend(
+                expression
+                    .0
+                    .iter()
+                    .flat_map(|group| group.words.iter().flatten().cloned()),
+            );
+        }
+        words.sort();
+        words.dedup();
+        if numbers.is_empty() || words.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let counts = self.document_counts(&words).await?;
+        let sql = "SELECT number, length FROM entry_text WHERE space = $1 AND number = ANY($2)";
+        let space = self.session.space.0;
+        let mut lengths: HashMap<u64, u64> = HashMap::new();
+        for row in self.session.query(sql, &[&space, &numbers]).await? {
+            lengths.insert(count(&row, 0)?, count(&row, 1)?);
+        }
+        let usual = as_real(self.index.length) / as_real(self.index.entries).max(1.0);
+        let mut scores: HashMap<u64, f64> = HashMap::new();
+        let sql = "SELECT number, word, weight FROM word WHERE space = $1 AND word = ANY($2) AND number = ANY($3)";
+        for row in self.session.query(sql, &[&space, &words, &numbers]).await? {
+            let (number, weight) = (count(&row, 0)?, get::<f64>(&row, 2)?);
+            let having = as_real(counts.get(get::<&str>(&row, 1)?).copied().unwrap_or(0));
+            let rarity = ((as_real(self.index.entries) - having + 0.5) / (having + 0.5))
+                .ln()
+                .max(LEAST);
+            let length = as_real(lengths.get(&number).copied().unwrap_or(0)) / usual.max(1.0);
+            let fits = weight * (REPETITION + 1.0) / (weight + REPETITION * (1.0 - LENGTH + LENGTH * length));
+            *scores.entry(number).or_default() += rarity * fits;
+        }
+        Ok(scores)
+    }
+
+    /// How many entries there are that are `asked` for, counted until there are more than [`FOUND_MAX`].
+    async fn count(&self, asked: &Asked, which: &Which<'_>) -> Result<u64, Failure> {
+        let mut counted = 0;
+        for expression in &asked.expressions {
+            let statement = self.select("1", std::iter::once(expression), which, Some(FOUND_MAX + 1));
+            counted += self.session.ask(&statement).await?.len() as u64;
+        }
+        Ok(counted)
+    }
+
+    fn select<'e>(
+        &self,
+        columns: &str,
+        expressions: impl Iterator<Item = &'e Expression>,
+        which: &Which<'_>,
+        limit: Option<u32>,
+    ) -> Statement {
+        let mut statement = Statement::default();
+        statement.push(
+            &format!("SELECT {columns} FROM entry WHERE entry.space = ?"),
+            [Value::Int(self.session.space.0)],
+        );
+        for expression in expressions {
+            push_expression(&mut statement, expression);
+        }
+        match which {
+            Which::Wanted(wanted, changed, side) => {
+                if let Some(page) = wanted.page {
+                    statement.push(" AND entry.page = ?", [Value::count(page)]);
+                }
+                push_wanted(&mut statement, self.query, self.as_of, self.now, &wanted.terms);
+                push_without(&mut statement, changed);
+                if let Some((side, number)) = side {
+                    statement.push(&format!(" AND entry.number {side} ?"), [Value::count(*number)]);
+                }
+            }
+            Which::Among(numbers) => {
+                let numbers = numbers.iter().map(|number| to_column(*number)).collect();
+                statement.push(" AND entry.number = ANY(?)", [Value::Ints(numbers)]);
+            }
+        }
+        if let Some(limit) = limit {
+            let direction = if self.query.order == Order::Oldest {
+                "ASC"
+            } else {
+                "DESC"
+            };
+            statement.push(
+                &format!(" ORDER BY entry.number {direction} LIMIT ?"),
+                [Value::Int(i64::from(limit))],
+            );
+        }
+        statement
+    }
+
+    async fn sort(&self, hits: &mut [Hit]) -> Result<(), Failure> {
+        match self.query.order {
+            Order::Relevance => {
+                hits.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then_with(|| b.place.cmp(&a.place)));
+            }
+            Order::Newest => hits.sort_unstable_by_key(|hit| std::cmp::Reverse(hit.place)),
+            Order::Oldest => hits.sort_unstable_by_key(|hit| hit.place),
+            Order::Priority => {
+                let numbers: Vec<u64> = hits.iter().map(|hit| hit.place.number()).collect();
+                let entries = entry::at_all(self.session, &numbers).await?;
+                let mut now: HashMap<_, _> = entries.into_iter().map(|entry| (entry.handle.0, entry)).collect();
+                for hit in &mut *hits {
+                    if hit.before.is_none() {
+                        hit.before = now.remove(&hit.place.number()).map(Box::new);
+                    }
+                }
+                hits.sort_by(|a, b| match (&a.before, &b.before) {
+                    (Some(a), Some(b)) => self.query.compare(a, b),
+                    _ => std::cmp::Ordering::Equal,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// That an entry has the words of `expression`.
+fn push_expression(statement: &mut Statement, expression: &Expression) {
+    const HAS: &str =
+        "EXISTS (SELECT 1 FROM word WHERE word.space = entry.space AND word.number = entry.number AND word.word";
+    for group in &expression.0 {
+        match group.how {
+            TextMatch::All => {
+                for term in group.words.iter().flatten() {
+                    statement.push(&format!(" AND {HAS} = ?)"), [Value::Text(term.clone())]);
+                }
+            }
+            TextMatch::Any if group.words.iter().all(|terms| terms.len() == 1) => {
+                let terms = group.words.iter().flatten().cloned().collect();
+                statement.push(&format!(" AND {HAS} = ANY(?))"), [Value::Texts(terms)]);
+            }
+            TextMatch::Any => {
+                statement.push(" AND (false", []);
+                for terms in &group.words {
+                    statement.push(" OR (true", []);
+                    for term in terms {
+                        statement.push(&format!(" AND {HAS} = ?)"), [Value::Text(term.clone())]);
+                    }
+                    statement.push(")", []);
+                }
+                statement.push(")", []);
+            }
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of entries and words are far below where that begins"
+)]
+fn as_real(count: u64) -> f64 {
+    count as f64
+}

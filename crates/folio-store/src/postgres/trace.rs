@@ -1,0 +1,173 @@
+//! Notes of what happened besides the log.
+
+use folio_memory::{EntryId, NoteQuery, NotesKept, SpaceName, TraceNote};
+
+use super::Inner;
+use super::column::{Statement, Value, count, get, kept};
+use super::error::{Failure, damaged};
+use super::patience::patiently;
+use super::session::{Purpose, Session};
+use crate::error::StoreError;
+use crate::place::to_column;
+use crate::said::escaped;
+
+/// Most notes that one write lets go of, besides as many as it brings: so that nobody waits for a large sweep.
+const SWEPT: u64 = 1_000;
+
+/// Notes as they are stored.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    at: Vec<i64>,
+    as_of: Vec<i64>,
+    components: Vec<String>,
+    turns: Vec<Option<Vec<u8>>>,
+    runs: Vec<Option<Vec<u8>>>,
+    entries: Vec<Option<Vec<u8>>>,
+    notes: Vec<String>,
+}
+
+/// Makes rows of `notes`.
+pub(super) fn rows_of(notes: &[TraceNote]) -> Result<Rows, StoreError> {
+    let mut rows = Rows::default();
+    for note in notes {
+        let text = serde_json::to_string(note)
+            .map_err(|error| StoreError::Invalid(format!("a note cannot be written down: {error}")))?;
+        rows.at.push(note.at.as_nanos());
+        rows.as_of.push(to_column(note.as_of.0));
+        rows.components.push(kept(&note.component).into_owned());
+        rows.turns.push(note.turn.map(|turn| turn.to_bytes().to_vec()));
+        rows.runs.push(note.run.map(|run| run.to_bytes().to_vec()));
+        rows.entries.push(note.entry.map(|entry| entry.to_bytes().to_vec()));
+        rows.notes.push(text);
+    }
+    Ok(rows)
+}
+
+impl Inner {
+    /// Keeps `rows`, and lets go of the oldest notes that are beyond what is kept. Nobody waits for the disk.
+    pub(super) async fn keep_notes(&self, space: &SpaceName, rows: &Rows, kept: NotesKept) -> Result<(), Failure> {
+        patiently!({
+            let Some(session) = self.writing(space, true, Purpose::WriteCarelessly).await? else {
+                return Ok(());
+            };
+            append(&session, rows, kept).await?;
+            // Kept or not: twice would be once too often.
+            let committed = session.commit().await;
+            committed.map_err(|failure| Failure::Refused(failure.into_error("write to", &self.target.location)))
+        })
+    }
+}
+
+async fn append(session: &Session, rows: &Rows, kept: NotesKept) -> Result<(), Failure> {
+    let brought = rows.notes.len() as u64;
+    // Numbers are given one after the other; whoever else brings notes waits here.
+    let sql = "INSERT INTO last_note (space, number) VALUES ($1, $2)
+               ON CONFLICT (space) DO UPDATE SET number = last_note.number + $2 RETURNING number";
+    let row = session.one(sql, &[&session.space.0, &to_column(brought)]).await?;
+    let last = row.map_or(Ok(brought), |row| count(&row, 0))?;
+    let sql = "INSERT INTO trace (space, number, at, as_of, component, turn, run, entry, note)
+               SELECT $1, $2 + place, at, as_of, component, turn, run, entry, note
+               FROM unnest($3::bigint[], $4::bigint[], $5::text[], $6::bytea[], $7::bytea[], $8::bytea[], $9::text[])
+                   WITH ORDINALITY AS new (at, as_of, component, turn, run, entry, note, place)";
+    session
+        .execute(
+            sql,
+            &[
+                &session.space.0,
+                &to_column(last - brought),
+                &rows.at,
+                &rows.as_of,
+                &rows.components,
+                &rows.turns,
+                &rows.runs,
+                &rows.entries,
+                &rows.notes,
+            ],
+        )
+        .await?;
+    sweep(session, last, brought, kept).await
+}
+
+/// Takes away the oldest notes that are too old, or too many.
+async fn sweep(session: &Session, last: u64, brought: u64, kept: NotesKept) -> Result<(), Failure> {
+    // Notes come in the order of time, give or take a second between processes: the oldest have the smallest numbers.
+    let sql = "SELECT number, at FROM trace WHERE space = $1 ORDER BY number LIMIT 1";
+    let Some(row) = session.one(sql, &[&session.space.0]).await? else {
+        return Ok(());
+    };
+    let (first, at) = (count(&row, 0)?, get::<i64>(&row, 1)?);
+    let beyond = last.saturating_sub(kept.notes_max);
+    let reach = first.saturating_add(SWEPT + brought);
+    let mut old = 0;
+    // As long as the oldest is young enough, one row is all that is looked at.
+    if at < kept.from.as_nanos() {
+        let sql = "SELECT coalesce(max(number), 0) FROM trace WHERE space = $1 AND number <= $2 AND at < $3";
+        let row = session
+            .one(sql, &[&session.space.0, &to_column(reach), &kept.from.as_nanos()])
+            .await?;
+        old = row.map_or(Ok(0), |row| count(&row, 0))?;
+    }
+    let until = beyond.min(reach).max(old);
+    if until >= first {
+        let sql = "DELETE FROM trace WHERE space = $1 AND number <= $2";
+        session.execute(sql, &[&session.space.0, &to_column(until)]).await?;
+    }
+    Ok(())
+}
+
+/// Lets go of the notes about the entry `id`.
+pub(super) async fn forget_entry(session: &Session, id: EntryId) -> Result<(), Failure> {
+    let sql = "DELETE FROM trace WHERE space = $1 AND entry = $2";
+    session
+        .execute(sql, &[&session.space.0, &id.to_bytes().as_slice()])
+        .await?;
+    Ok(())
+}
+
+/// Lets go of the notes that say one of `texts`: the words of a question, a value that was put right.
+pub(super) async fn forget_texts(session: &Session, texts: &[String]) -> Result<(), Failure> {
+    let forms: Vec<String> = texts.iter().flat_map(|text| [text.clone(), escaped(text)]).collect();
+    // A note is JSON, in which no text has this character.
+    let forms: Vec<String> = forms.into_iter().filter(|form| !form.contains('\0')).collect();
+    let sql = "DELETE FROM trace WHERE space = $1 AND EXISTS (SELECT 1 FROM unnest($2::text[]) AS form WHERE strpos(note, form) > 0)";
+    session.execute(sql, &[&session.space.0, &forms]).await?;
+    Ok(())
+}
+
+/// The notes that `query` asks for, oldest first.
+pub(super) async fn list(session: &Session, query: &NoteQuery) -> Result<Vec<TraceNote>, Failure> {
+    let mut statement = Statement::default();
+    statement.push("SELECT note FROM trace WHERE space = ?", [Value::Int(session.space.0)]);
+    let ids = [
+        (" AND turn = ?", query.turn.map(|id| id.to_bytes())),
+        (" AND run = ?", query.run.map(|id| id.to_bytes())),
+        (" AND entry = ?", query.entry.map(|id| id.to_bytes())),
+    ];
+    for (condition, id) in ids {
+        if let Some(id) = id {
+            statement.push(condition, [Value::Bytes(id.to_vec())]);
+        }
+    }
+    if let Some(component) = &query.component {
+        statement.push(" AND component = ?", [Value::Text(kept(component).into_owned())]);
+    }
+    if let Some(since) = query.since {
+        statement.push(" AND as_of >= ?", [Value::count(since.0)]);
+    }
+    // The last ones are read backwards, and turned around below.
+    let is_backwards = query.since.is_none();
+    let order = if is_backwards {
+        " ORDER BY number DESC LIMIT ?"
+    } else {
+        " ORDER BY number LIMIT ?"
+    };
+    statement.push(order, [Value::count(query.limit as u64)]);
+    let mut notes = Vec::new();
+    for row in session.ask(&statement).await? {
+        notes.push(serde_json::from_str(get(&row, 0)?).map_err(|error| damaged("a note", error))?);
+    }
+    if is_backwards {
+        notes.reverse();
+    }
+    Ok(notes)
+}

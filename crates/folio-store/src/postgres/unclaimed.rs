@@ -1,0 +1,54 @@
+//! Bodies that came before whatever names them.
+
+use folio_memory::Timestamp;
+
+use super::blob;
+use super::column::get;
+use super::error::Failure;
+use super::session::Session;
+use crate::plan::{brings_only, named};
+use crate::prepare::Prepared;
+use crate::sqlite::blob::parse_hash;
+
+/// Bodies that are given up at a time: with a piece of a mebibyte each, a few milliseconds.
+const AT_A_TIME: u32 = 32;
+
+/// Whether `commit` brings or names bodies.
+pub(super) fn is_concerned(commit: &Prepared) -> bool {
+    !commit.blobs.is_empty() || named(commit).next().is_some()
+}
+
+/// Keeps the bodies of `commit`, which was made at `at`, and notes which of all bodies have a name now.
+pub(super) async fn keep(session: &Session, commit: &Prepared, at: Timestamp) -> Result<(), Failure> {
+    let is_ahead = brings_only(commit);
+    for body in &commit.blobs {
+        let is_new = blob::insert(session, body).await?;
+        if is_ahead {
+            blob::came(session, &body.hash, at, is_new).await?;
+        } else {
+            forget(session, &body.hash).await?;
+        }
+    }
+    for hash in named(commit).filter_map(|hash| parse_hash(hash)) {
+        forget(session, &hash).await?;
+    }
+    Ok(())
+}
+
+/// Does not look at the body `hash` any more: it has a name, or is gone.
+pub(super) async fn forget(session: &Session, hash: &[u8]) -> Result<(), Failure> {
+    let sql = "DELETE FROM unclaimed WHERE space = $1 AND hash = $2";
+    session.execute(sql, &[&session.space.0, &hash]).await?;
+    Ok(())
+}
+
+/// Gives up bodies that came at `until` or before and that nothing names; how many, and whether there may be more.
+pub(super) async fn give_up(session: &Session, until: Timestamp) -> Result<(u64, bool), Failure> {
+    let sql = "SELECT hash FROM unclaimed WHERE space = $1 AND at <= $2 ORDER BY at LIMIT $3";
+    let values: (_, _, _) = (session.space.0, until.as_nanos(), i64::from(AT_A_TIME));
+    let rows = session.query(sql, &[&values.0, &values.1, &values.2]).await?;
+    for row in &rows {
+        blob::delete(session, get(row, 0)?).await?;
+    }
+    Ok((rows.len() as u64, rows.len() >= AT_A_TIME as usize))
+}

@@ -1,0 +1,337 @@
+//! What writes commits: one transaction at a time for each space.
+//!
+//! Making a transaction durable takes longer than filling it, so while one is under way the commits for the next gather, and
+//! all of them go into one. Nobody is held back to wait for company. Spaces do not wait for one another, and other processes
+//! only for the lock of a space.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use folio_memory::{Change, SpaceName};
+use tokio::sync::{Semaphore, oneshot, watch};
+
+use super::Inner;
+use super::commit;
+use super::error::Failure;
+use super::patience::patiently;
+use super::session::{Purpose, Unwritten};
+use crate::commit::Committed;
+use crate::error::StoreError;
+use crate::prepare::Prepared;
+
+/// Commits that may wait before those who bring more have to wait themselves.
+const WAITING_MAX: usize = 4_096;
+/// Most commits in one transaction.
+const COMMITS_MAX: usize = 512;
+/// Bytes after which a transaction is closed.
+const BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// A commit that waits, and where its answer goes.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) commit: Prepared,
+    pub(super) answer: oneshot::Sender<Result<Committed, StoreError>>,
+}
+
+/// The commits that wait, by their spaces. A space is here as long as somebody works on it.
+#[derive(Debug)]
+pub(super) struct Writer {
+    spaces: Mutex<HashMap<SpaceName, VecDeque<Waiting>>>,
+    room: Semaphore,
+    busy: watch::Sender<usize>,
+}
+
+impl Default for Writer {
+    fn default() -> Self {
+        Self {
+            spaces: Mutex::default(),
+            room: Semaphore::new(WAITING_MAX),
+            busy: watch::Sender::new(0),
+        }
+    }
+}
+
+impl Writer {
+    /// Waits until nothing is left to be written.
+    pub(super) async fn is_idle(&self) {
+        // The sender lives as long as the writer, so this ends only when nobody is busy.
+        drop(self.busy.subscribe().wait_for(|busy| *busy == 0).await);
+    }
+
+    /// Lets `waiting` wait; whether somebody works on the space already.
+    fn queue(&self, waiting: Waiting) -> bool {
+        let mut spaces = self.spaces();
+        if let Some(queue) = spaces.get_mut(&waiting.commit.space) {
+            queue.push_back(waiting);
+            return true;
+        }
+        self.busy.send_modify(|busy| *busy += 1);
+        spaces.insert(waiting.commit.space.clone(), VecDeque::from([waiting]));
+        false
+    }
+
+    /// The commits of `space` that go into the next transaction. If none is left, nobody works on the space any more.
+    fn next(&self, space: &SpaceName) -> Vec<Waiting> {
+        let mut spaces = self.spaces();
+        let group = spaces.get_mut(space).map(group).unwrap_or_default();
+        if group.is_empty() {
+            spaces.remove(space);
+            self.busy.send_modify(|busy| *busy -= 1);
+        }
+        group
+    }
+
+    fn spaces(&self) -> MutexGuard<'_, HashMap<SpaceName, VecDeque<Waiting>>> {
+        self.spaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes from `queue` what can be decided together: not what has to see in the log what another of them has written.
+fn group(queue: &mut VecDeque<Waiting>) -> Vec<Waiting> {
+    let mut group: Vec<Waiting> = Vec::new();
+    let (mut keys, mut changed, mut bytes) = (HashSet::new(), HashSet::new(), 0);
+    while let Some(next) = queue.front() {
+        let erases = |commit: &Prepared| {
+            commit
+                .record
+                .changes
+                .iter()
+                .any(|c| matches!(c, Change::EraseEntry { .. }))
+        };
+        let looks_back = |change: &Change| match change {
+            Change::PatchEntry {
+                entry,
+                base_version: Some(_),
+                ..
+            } => changed.contains(entry),
+            _ => false,
+        };
+        let is_repeated = next.commit.key.as_ref().is_some_and(|key| keys.contains(key));
+        let is_full = group.len() >= COMMITS_MAX || bytes >= BYTES_MAX;
+        let is_alone = group.last().is_some_and(|last| erases(&last.commit)) || erases(&next.commit);
+        if is_full
+            || is_repeated
+            || (is_alone && !group.is_empty())
+            || next.commit.record.changes.iter().any(looks_back)
+        {
+            break;
+        }
+        keys.extend(next.commit.key.clone());
+        bytes += next.commit.bytes();
+        changed.extend(next.commit.record.changes.iter().filter_map(|change| match change {
+            Change::PatchEntry { entry, .. } => Some(*entry),
+            Change::AddEntry(new) => Some(new.id),
+            _ => None,
+        }));
+        group.extend(queue.pop_front());
+    }
+    group
+}
+
+impl Inner {
+    /// Writes `commit`, with whatever else waits.
+    pub(super) async fn write(self: Arc<Self>, commit: Prepared) -> Result<Committed, StoreError> {
+        let unavailable = || StoreError::Unavailable {
+            doing: "write to",
+            location: self.target.location.clone(),
+            reason: "the writer has stopped".to_owned(),
+            source: None,
+        };
+        let _room = self.writer.room.acquire().await.map_err(|_| unavailable())?;
+        let space = commit.space.clone();
+        let (answer, written) = oneshot::channel();
+        if !self.writer.queue(Waiting { commit, answer }) {
+            let inner = Arc::clone(&self);
+            // Whoever brings a commit may go away; what was begun goes on.
+            tokio::spawn(async move {
+                loop {
+                    let group = inner.writer.next(&space);
+                    if group.is_empty() {
+                        break;
+                    }
+                    Box::pin(inner.write_group(&space, group)).await;
+                }
+            });
+        }
+        written.await.map_err(|_| unavailable())?
+    }
+
+    async fn write_group(&self, space: &SpaceName, group: Vec<Waiting>) {
+        let (commits, answers): (Vec<_>, Vec<_>) = group.into_iter().map(|one| (one.commit, one.answer)).unzip();
+        let done = match self.together(space, &commits).await {
+            Ok(done) => done,
+            // One of them, or all of them together, is more than the server can do: each for itself, then.
+            Err((failure, false)) if commits.len() > 1 && is_of_one(&failure) => {
+                let mut done = Vec::with_capacity(commits.len());
+                for commit in &commits {
+                    let alone = self.together(space, std::slice::from_ref(commit)).await;
+                    let alone = alone.map_err(|(failure, _)| failure).map(|mut one| one.pop());
+                    done.push(match alone {
+                        Ok(Some(done)) => done,
+                        Ok(None) => Err(Failure::Damaged("a commit without an answer".to_owned())),
+                        Err(failure) => Err(failure),
+                    });
+                }
+                done
+            }
+            Err((failure, _)) => {
+                // Whoever gets it does not care who else does.
+                let error = failure.into_error("write to", &self.target.location);
+                for answer in answers {
+                    drop(answer.send(Err(repeated(&error))));
+                }
+                return;
+            }
+        };
+        for (answer, done) in answers.into_iter().zip(done) {
+            // Somebody who does not wait any more is no reason to do anything differently.
+            drop(answer.send(done.map_err(|failure| failure.into_error("write to", &self.target.location))));
+        }
+    }
+
+    /// Writes `commits` in one transaction, or none of them; what became of each. On failure, whether they may have been
+    /// written all the same.
+    async fn together(
+        &self,
+        space: &SpaceName,
+        commits: &[Prepared],
+    ) -> Result<Vec<Result<Committed, Failure>>, (Failure, bool)> {
+        let mut is_sent = false;
+        let written = patiently!({
+            let session = self.writing(space, true, Purpose::Write).await?;
+            let Some(session) = session else { return Ok(None) };
+            match commit::apply(&session, commits).await {
+                Ok((done, head)) => Ok(Some((done, session.space, head))),
+                // Unknown is not the same as failed: it must not be tried again.
+                Err(Unwritten::Perhaps(failure)) => {
+                    is_sent = true;
+                    Err(Failure::Refused(failure.into_error("write to", &self.target.location)))
+                }
+                Err(Unwritten::Certainly(failure)) => Err(failure),
+            }
+        });
+        match written {
+            Ok(Some((done, space, head))) => {
+                if let Some(head) = head {
+                    self.wake.ring(space, head);
+                }
+                Ok(done)
+            }
+            Ok(None) => Ok(Vec::new()),
+            Err(failure) => Err((failure, is_sent)),
+        }
+    }
+}
+
+/// Whether it may be the fault of one commit, so that the others can be written without it.
+fn is_of_one(failure: &Failure) -> bool {
+    match failure {
+        // What the server lacks, it lacks for all of them.
+        Failure::Sql(error) => error.code().is_some_and(|code| !code.code().starts_with("53")) && !failure.may_pass(),
+        Failure::Damaged(_) | Failure::Refused(_) => true,
+        Failure::Pool(_) => false,
+    }
+}
+
+/// `error` once more, for another caller that it concerns as well.
+fn repeated(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Unavailable {
+            doing,
+            location,
+            reason,
+            ..
+        } => StoreError::Unavailable {
+            doing,
+            location: location.clone(),
+            reason: reason.clone(),
+            source: None,
+        },
+        StoreError::Corrupt { location, reason, .. } => StoreError::Corrupt {
+            location: location.clone(),
+            reason: reason.clone(),
+            source: None,
+        },
+        other => StoreError::Invalid(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use folio_memory::{Actor, EntryId, Role, SpaceName, Timestamp};
+
+    use super::*;
+    use crate::commit::{Commit, Record};
+
+    fn waiting(key: Option<&str>, changes: Vec<Change>) -> Waiting {
+        let commit = Commit {
+            space: SpaceName::main(),
+            at: Timestamp::default(),
+            actor: Actor::new(Role::Human, "ada"),
+            idempotency_key: key.map(str::to_owned),
+            expected: Vec::new(),
+            record: Record::of(changes),
+            blobs: Vec::new(),
+        };
+        Waiting {
+            commit: Prepared::of(commit).unwrap(),
+            answer: oneshot::channel().0,
+        }
+    }
+
+    fn patch(base_version: Option<u32>) -> Vec<Change> {
+        vec![Change::PatchEntry {
+            entry: EntryId::derived(&["one"]),
+            fields: Vec::new(),
+            expected_version: None,
+            base_version,
+        }]
+    }
+
+    fn sizes(waiting: Vec<Waiting>) -> Vec<usize> {
+        let mut queue = VecDeque::from(waiting);
+        let mut sizes = Vec::new();
+        while !queue.is_empty() {
+            sizes.push(group(&mut queue).len());
+        }
+        sizes
+    }
+
+    #[test]
+    fn what_waits_goes_together() {
+        assert_eq!(sizes((0..5).map(|_| waiting(None, Vec::new())).collect()), [5]);
+        assert_eq!(sizes((0..600).map(|_| waiting(None, Vec::new())).collect()), [512, 88]);
+    }
+
+    #[test]
+    fn what_has_to_see_another_in_the_log_comes_behind_it() {
+        assert_eq!(
+            sizes(vec![waiting(Some("k"), Vec::new()), waiting(Some("k"), Vec::new())]),
+            [1, 1]
+        );
+        assert_eq!(
+            sizes(vec![waiting(None, patch(None)), waiting(None, patch(Some(1)))]),
+            [1, 1]
+        );
+        assert_eq!(
+            sizes(vec![waiting(None, patch(Some(1))), waiting(None, patch(None))]),
+            [2]
+        );
+    }
+
+    #[test]
+    fn what_takes_content_away_is_alone() {
+        let erase = || {
+            waiting(
+                None,
+                vec![Change::EraseEntry {
+                    entry: EntryId::derived(&["one"]),
+                    why: folio_memory::keeping::ErasedFor::Forgotten,
+                    expected_version: None,
+                }],
+            )
+        };
+        let plain = || waiting(None, Vec::new());
+        assert_eq!(sizes(vec![plain(), erase(), plain(), plain()]), [1, 1, 2]);
+    }
+}

@@ -1,0 +1,312 @@
+//! How words are put to an index of words, which costs as much as entries have them.
+
+use std::fmt;
+
+use folio_memory::{FOUND_MAX, Order, TextMatch, TextQuery};
+
+/// How many entries may have a word before it is left out of the reckoning if others are rare: it would cost most and say
+/// least.
+pub(crate) const COMMON: u32 = 20_000;
+/// How many entries may have a term before nothing is ranked by it: FTS5 counts them all before it ranks the first, which
+/// takes 30 to 40 ns each.
+pub(crate) const EVERYWHERE: u64 = 250_000;
+
+/// What the index is asked. An entry that several expressions find has the best of their scores.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) expressions: Vec<Expression>,
+    /// What has to hold as well, without being reckoned with. Few entries are found by it.
+    pub(crate) only: Option<Expression>,
+    /// What tells how well an entry fits.
+    pub(crate) ranking: Ranking,
+    /// Whether that finds all there is.
+    pub(crate) is_whole: bool,
+}
+
+/// What tells how well an entry fits that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ranking {
+    /// What found it.
+    Finder,
+    /// These expressions; an entry that none of them finds fits worst.
+    By(Vec<Expression>),
+    /// Nothing: all fit alike.
+    Nothing,
+}
+
+/// A word that is asked for. The rarer come first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Counted {
+    /// How many entries have it, counted up to [`COMMON`].
+    pub(crate) count: u32,
+    /// Whether one of its terms is one of [`EVERYWHERE`].
+    pub(crate) is_everywhere: bool,
+    pub(crate) terms: Vec<String>,
+}
+
+impl Asked {
+    /// What finds everything with `words`.
+    pub(crate) fn whole(words: &TextQuery) -> Self {
+        Self {
+            expressions: vec![Expression::of(words.words(), words.how())],
+            only: None,
+            ranking: Ranking::Finder,
+            is_whole: true,
+        }
+    }
+
+    /// What finds everything with `words`, ranked as this is.
+    pub(crate) fn wholly(&self, words: &TextQuery) -> Self {
+        let whole = Self::whole(words);
+        let ranking = match &self.ranking {
+            Ranking::Finder if self.expressions != whole.expressions => Ranking::By(self.expressions.clone()),
+            ranking => ranking.clone(),
+        };
+        Self { ranking, ..whole }
+    }
+
+    /// What finds the best of what has `words` in `order`.
+    ///
+    /// Of what has any of several words, so much may be found that the newest are not the best: then those with the rarest
+    /// words are looked for, and the other words only tell which of them are better. Of what has all of them, a word that
+    /// very many entries have tells nothing: everything that is found has it.
+    ///
+    /// By words that hundreds of thousands have nothing is ranked.
+    ///
+    /// `counted` tells how many entries have each of the words; `last` is the number of the newest entry.
+    pub(crate) fn best<E>(
+        last: u64,
+        words: &TextQuery,
+        order: Order,
+        counted: impl FnOnce() -> Result<Vec<Counted>, E>,
+    ) -> Result<Self, E> {
+        if Self::needs_no_counts(last, words, order) {
+            return Ok(Self::whole(words));
+        }
+        Ok(Self::by_counts(counted()?, words, order))
+    }
+
+    /// Whether the words are asked for as they are, however many entries have them.
+    pub(crate) fn needs_no_counts(last: u64, words: &TextQuery, order: Order) -> bool {
+        let by_age = matches!(order, Order::Newest | Order::Oldest);
+        last < EVERYWHERE && (by_age || words.words().len() < 2)
+    }
+
+    /// What finds the best of words that were counted.
+    pub(crate) fn by_counts(counted: Vec<Counted>, words: &TextQuery, order: Order) -> Self {
+        let by_age = matches!(order, Order::Newest | Order::Oldest);
+        match words.how() {
+            _ if by_age || counted.len() < 2 => Self::by_telling(&counted, words),
+            TextMatch::All => Self::all(&counted, words),
+            TextMatch::Any => Self::any(counted, words),
+        }
+    }
+
+    /// What finds everything, ranked by the words that are not everywhere.
+    fn by_telling(counted: &[Counted], words: &TextQuery) -> Self {
+        let telling: Vec<_> = counted.iter().filter(|word| !word.is_everywhere).cloned().collect();
+        let ranking = match telling.len() {
+            all if all == counted.len() => Ranking::Finder,
+            0 => Ranking::Nothing,
+            _ => Ranking::By(vec![Expression::of(&terms(telling), words.how())]),
+        };
+        Self {
+            ranking,
+            ..Self::whole(words)
+        }
+    }
+
+    fn all(counted: &[Counted], words: &TextQuery) -> Self {
+        let is_rare = counted.iter().any(|word| word.count <= FOUND_MAX);
+        let telling: Vec<_> = counted.iter().filter(|word| word.count < COMMON).cloned().collect();
+        if !is_rare || telling.len() == counted.len() {
+            return Self::by_telling(counted, words);
+        }
+        Self {
+            expressions: vec![Expression::of(&terms(telling), TextMatch::All)],
+            only: Self::whole(words).expressions.into_iter().next(),
+            ranking: Ranking::Finder,
+            is_whole: true,
+        }
+    }
+
+    fn any(mut counted: Vec<Counted>, words: &TextQuery) -> Self {
+        counted.retain(|word| word.count > 0);
+        counted.sort();
+        let is_mute = counted.first().is_some_and(|rarest| rarest.is_everywhere);
+        let (mut rare, mut others, mut sum) = (Vec::new(), Vec::new(), 0);
+        for word in counted {
+            sum += word.count;
+            if rare.is_empty() || sum <= FOUND_MAX {
+                rare.push(word.terms);
+            } else if word.count < COMMON {
+                others.push(word.terms);
+            }
+        }
+        if sum <= FOUND_MAX {
+            return Self::whole(words);
+        }
+        let rare = Expression::of(&rare, TextMatch::Any);
+        let mut expressions = Vec::new();
+        if !others.is_empty() {
+            expressions.push(rare.clone().and(Expression::of(&others, TextMatch::Any)));
+        }
+        expressions.push(rare);
+        Self {
+            expressions,
+            only: None,
+            ranking: if is_mute { Ranking::Nothing } else { Ranking::Finder },
+            is_whole: false,
+        }
+    }
+}
+
+/// Which words an entry has to have: of every group all, or any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Expression(pub(crate) Vec<Group>);
+
+/// Words of which an entry has all, or any. A word may be several terms, of which it has all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Group {
+    pub(crate) words: Vec<Vec<String>>,
+    pub(crate) how: TextMatch,
+}
+
+impl Expression {
+    /// All of `words`, or any.
+    pub(crate) fn of(words: &[Vec<String>], how: TextMatch) -> Self {
+        let words = words.to_vec();
+        Self(vec![Group { words, how }])
+    }
+
+    fn and(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+}
+
+/// As FTS5 reads it. Terms have no signs, so quotes keep every one of them from being a word of its language.
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let group = |group: &Group| {
+            let word = |terms: &Vec<String>| {
+                let terms: Vec<_> = terms.iter().map(|term| format!("\"{term}\"")).collect();
+                format!("({})", terms.join(" AND "))
+            };
+            let between = match group.how {
+                TextMatch::All => " AND ",
+                TextMatch::Any => " OR ",
+            };
+            group.words.iter().map(word).collect::<Vec<_>>().join(between)
+        };
+        match self.0.as_slice() {
+            [one] => f.write_str(&group(one)),
+            several => {
+                let groups: Vec<_> = several.iter().map(|one| format!("({})", group(one))).collect();
+                f.write_str(&groups.join(" AND "))
+            }
+        }
+    }
+}
+
+fn terms(words: Vec<Counted>) -> Vec<Vec<String>> {
+    words.into_iter().map(|word| word.terms).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use folio_memory::{TextMatch, TextQuery};
+
+    use super::{Asked, COMMON, Counted, EVERYWHERE, Expression, Ranking};
+
+    fn query(counts: &[(u32, &str)], how: TextMatch) -> (Vec<Counted>, TextQuery) {
+        let words: Vec<_> = counts.iter().map(|(_, word)| *word).collect();
+        let counted = counts.iter().map(|(count, word)| Counted {
+            count: (*count).min(COMMON),
+            is_everywhere: u64::from(*count) >= EVERYWHERE,
+            terms: vec![(*word).to_owned()],
+        });
+        (counted.collect(), TextQuery::of(&words.join(" "), how))
+    }
+
+    fn written(expressions: &[Expression]) -> Vec<String> {
+        expressions.iter().map(Expression::to_string).collect()
+    }
+
+    fn any(counts: &[(u32, &str)]) -> (Vec<String>, bool) {
+        let (counted, words) = query(counts, TextMatch::Any);
+        let asked = Asked::any(counted, &words);
+        (written(&asked.expressions), asked.is_whole)
+    }
+
+    #[test]
+    fn what_few_have_is_asked_as_it_is() {
+        let (expressions, is_whole) = any(&[(300, "rain"), (0, "snow"), (700, "wind")]);
+        assert_eq!(expressions, [r#"("rain") OR ("snow") OR ("wind")"#]);
+        assert!(is_whole);
+    }
+
+    #[test]
+    fn rare_words_find_and_the_others_tell_which_are_better() {
+        let (expressions, is_whole) = any(&[(9_000, "rain"), (COMMON, "snow"), (30, "wind"), (100, "hail")]);
+        let best = r#"(("wind") OR ("hail")) AND (("rain"))"#;
+        assert_eq!(expressions, [best, r#"("wind") OR ("hail")"#]);
+        assert!(!is_whole);
+    }
+
+    #[test]
+    fn of_common_words_the_rarest_finds() {
+        let (expressions, is_whole) = any(&[(9_000, "rain"), (COMMON, "snow"), (8_000, "wind")]);
+        assert_eq!(expressions, [r#"(("wind")) AND (("rain"))"#, r#"("wind")"#]);
+        assert!(!is_whole);
+    }
+
+    #[test]
+    fn a_word_that_all_have_is_not_reckoned_with() {
+        let (counted, words) = query(&[(COMMON, "case"), (3, "rain"), (5_000, "wind")], TextMatch::All);
+        let asked = Asked::all(&counted, &words);
+        assert_eq!(written(&asked.expressions), [r#"("rain") AND ("wind")"#]);
+        assert_eq!(
+            asked.only.map(|only| only.to_string()).as_deref(),
+            Some(r#"("case") AND ("rain") AND ("wind")"#)
+        );
+        assert!(asked.is_whole);
+        for counts in [[(COMMON, "case"), (5_000, "rain")], [(19_999, "case"), (3, "rain")]] {
+            let (counted, words) = query(&counts, TextMatch::All);
+            assert_eq!(Asked::all(&counted, &words), Asked::whole(&words));
+        }
+    }
+
+    #[test]
+    fn by_what_is_everywhere_nothing_is_ranked() {
+        const MANY: u32 = 400_000;
+        let ranking = |counts: &[(u32, &str)], how| {
+            let (counted, words) = query(counts, how);
+            match how {
+                TextMatch::All => Asked::all(&counted, &words).ranking,
+                TextMatch::Any => Asked::any(counted, &words).ranking,
+            }
+        };
+        let of_rain = Ranking::By(vec![Expression::of(&[vec!["rain".to_owned()]], TextMatch::All)]);
+        assert_eq!(ranking(&[(MANY, "case")], TextMatch::All), Ranking::Nothing);
+        assert_eq!(ranking(&[(MANY, "case"), (5_000, "rain")], TextMatch::All), of_rain);
+        assert_eq!(
+            ranking(&[(MANY, "case"), (MANY, "rain")], TextMatch::All),
+            Ranking::Nothing
+        );
+        assert_eq!(ranking(&[(MANY, "case"), (3, "rain")], TextMatch::All), Ranking::Finder);
+        assert_eq!(
+            ranking(&[(MANY, "case"), (90_000, "rain")], TextMatch::Any),
+            Ranking::Finder
+        );
+        assert_eq!(
+            ranking(&[(MANY, "case"), (MANY, "rain")], TextMatch::Any),
+            Ranking::Nothing
+        );
+        let (counted, words) = query(&[(MANY, "case"), (5_000, "rain")], TextMatch::All);
+        assert_eq!(
+            Asked::by_telling(&counted, &words).expressions,
+            Asked::whole(&words).expressions
+        );
+    }
+}
