@@ -31,8 +31,8 @@ url=$(cat "$folder/url")
 load() { wrk -t1 -c64 -d"$2" --timeout 5s -s "$here/$1.lua" "$url" | tail -n 1; }
 
 echo "watchers: $(python3 "$here/watchers.py" "$url" "$server")"
-load adds 2 >/dev/null # warm
 for what in adds lists; do
+    load $what 2 >/dev/null # warm: of a large space, an index is made when it is asked for the first times
     echo "$what: $(load $what "$seconds")"
 done
 echo "resident: $(awk '/^VmRSS/ { print $2 / 1024 " MB" }' "/proc/$server/status")"

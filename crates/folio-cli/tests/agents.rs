@@ -166,3 +166,27 @@ fn a_program_that_talks_does_a_goal_e9_17() {
     let budget = folio.json(&["budget", "r1"]).to_string();
     assert!(budget.contains("1234") && budget.contains("50000"), "{budget}");
 }
+
+#[test]
+fn a_run_of_a_program_is_recorded_and_gone_through_without_it_e9_17() {
+    let folio = folio_with(&answering(
+        &json!({"status": "ok", "notes": "It ticks.", "output": {"wheels": 4}}),
+    ));
+    let run = [
+        "run",
+        "Mend the clock",
+        "--allow-shell",
+        "--quiet",
+        "--record",
+        "take.json",
+    ];
+    let ran = folio.command(&run).env("PATH", PATH).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    assert_eq!(line_of(&folio, "begun"), "begun");
+    let found = folio.json(&["replay", "r1", "--cassette", "take.json"]);
+    assert_eq!(found["differences"], json!([]), "{found}");
+    assert_eq!(line_of(&folio, "begun"), "begun", "the program was not started again");
+    // Its command may hold keys, and is not on the cassette.
+    let take = std::fs::read_to_string(folio.path().join("take.json")).unwrap();
+    assert!(take.contains("It ticks.") && !take.contains("mender.sh"), "{take}");
+}

@@ -4,6 +4,10 @@
 
 mod support;
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::Stdio;
+
 use insta::assert_snapshot;
 use serde_json::json;
 use support::{Folio, is_gone, line_of};
@@ -178,4 +182,53 @@ fn a_kill_of_folio_ends_the_commands_of_its_tools_too() {
     running.wait().unwrap();
     is_gone(&pid);
     is_gone(&child);
+}
+
+#[test]
+fn a_server_of_runs_keeps_the_servers_of_its_settings_and_ends_them_with_itself_e9_17() {
+    let folio = folio_with("allow = [\"echo\"]\n");
+    let mut serving = folio.process(&["serve", "--listen", "127.0.0.1:0"]);
+    let serving = serving
+        .env("PATH", PATH)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut serving = serving.spawn().unwrap();
+    let mut url = String::new();
+    BufReader::new(serving.stdout.take().unwrap())
+        .read_line(&mut url)
+        .unwrap();
+    let port: u16 = url
+        .trim()
+        .trim_end_matches('/')
+        .rsplit(':')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
+    let body = json!({"plan": plan("desk.echo", "{text: 'good day'}")}).to_string();
+    let mut pids = Vec::new();
+    for run in ["r1", "r2"] {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        write!(
+            stream,
+            "POST /v1/spaces/main/runs HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(
+            answer.starts_with("HTTP/1.0 201") || answer.starts_with("HTTP/1.1 201"),
+            "{answer}"
+        );
+        let ended = folio.until(&["show", run], |run| run["finished_at"].is_string());
+        assert_eq!(ended["status"], "ok", "{ended}");
+        pids.push(line_of(&folio, "pid"));
+    }
+    assert_eq!(pids[0], pids[1], "it was started once");
+    assert_eq!(line_of(&folio, "asked").lines().count(), 2);
+    serving.kill().unwrap();
+    serving.wait().unwrap();
+    is_gone(&pids[0]);
 }

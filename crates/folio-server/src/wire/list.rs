@@ -60,10 +60,16 @@ impl<T: Serialize> List<T> {
     }
 
     fn new(items: Vec<T>, total: Option<u64>, next: Option<String>, as_of: u64) -> Self {
-        let costs = |item: &T| serde_json::to_string(item).map_or(0, |text| u64::from(Estimate.count(&text)));
+        let mut json = Vec::new();
+        let mut costs = |item: &T| {
+            json.clear();
+            let written = serde_json::to_writer(&mut json, item).ok();
+            let text = written.and_then(|()| std::str::from_utf8(&json).ok());
+            text.map_or(0, |text| u64::from(Estimate.count(text)))
+        };
         Self {
             returned: items.len(),
-            tokens: items.iter().map(costs).sum(),
+            tokens: items.iter().map(&mut costs).sum(),
             items,
             total,
             at_least: false,
