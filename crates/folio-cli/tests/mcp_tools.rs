@@ -6,7 +6,7 @@ mod support;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use insta::assert_snapshot;
 use serde_json::json;
@@ -184,6 +184,16 @@ fn a_kill_of_folio_ends_the_commands_of_its_tools_too() {
     is_gone(&child);
 }
 
+/// A program that is killed at the end of a test, however it ends.
+struct EndsWithTest(Child);
+
+impl Drop for EndsWithTest {
+    fn drop(&mut self) {
+        self.0.kill().unwrap_or_default();
+        self.0.wait().map(drop).unwrap_or_default();
+    }
+}
+
 #[test]
 fn a_server_of_runs_keeps_the_servers_of_its_settings_and_ends_them_with_itself_e9_17() {
     let folio = folio_with("allow = [\"echo\"]\n");
@@ -193,9 +203,9 @@ fn a_server_of_runs_keeps_the_servers_of_its_settings_and_ends_them_with_itself_
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    let mut serving = serving.spawn().unwrap();
+    let mut serving = EndsWithTest(serving.spawn().unwrap());
     let mut url = String::new();
-    BufReader::new(serving.stdout.take().unwrap())
+    BufReader::new(serving.0.stdout.take().unwrap())
         .read_line(&mut url)
         .unwrap();
     let port: u16 = url
@@ -222,13 +232,12 @@ fn a_server_of_runs_keeps_the_servers_of_its_settings_and_ends_them_with_itself_
             answer.starts_with("HTTP/1.0 201") || answer.starts_with("HTTP/1.1 201"),
             "{answer}"
         );
-        let ended = folio.until(&["show", run], |run| run["finished_at"].is_string());
+        let ended = folio.until(&["show", run], |run| run["status"] != "running");
         assert_eq!(ended["status"], "ok", "{ended}");
         pids.push(line_of(&folio, "pid"));
     }
     assert_eq!(pids[0], pids[1], "it was started once");
     assert_eq!(line_of(&folio, "asked").lines().count(), 2);
-    serving.kill().unwrap();
-    serving.wait().unwrap();
+    drop(serving);
     is_gone(&pids[0]);
 }
