@@ -15,7 +15,7 @@
 //! - `erase`, `rewrite`, `residue`: taking content out of the log, and looking whether it is gone
 //! - `check`: whether the rows follow from the log
 //!
-//! What is decided about a commit is decided by the same code for every store ([`crate::plan`]).
+//! What is decided about a commit is decided by the same code for every store (`plan`).
 
 mod blob;
 mod check;
