@@ -4,12 +4,9 @@
 
 mod support;
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
-use std::process::{Child, Stdio};
-
 use insta::assert_snapshot;
 use serde_json::json;
+use support::served::Served;
 use support::{Folio, is_gone, line_of};
 
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -184,50 +181,16 @@ fn a_kill_of_folio_ends_the_commands_of_its_tools_too() {
     is_gone(&child);
 }
 
-/// A program that is killed at the end of a test, however it ends.
-struct EndsWithTest(Child);
-
-impl Drop for EndsWithTest {
-    fn drop(&mut self) {
-        self.0.kill().unwrap_or_default();
-        self.0.wait().map(drop).unwrap_or_default();
-    }
-}
-
 #[test]
 fn a_server_of_runs_keeps_the_servers_of_its_settings_and_ends_them_with_itself_e9_17() {
     let folio = folio_with("allow = [\"echo\"]\n");
-    let mut serving = folio.process(&["serve", "--listen", "127.0.0.1:0"]);
-    let serving = serving
-        .env("PATH", PATH)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    let mut serving = EndsWithTest(serving.spawn().unwrap());
-    let mut url = String::new();
-    BufReader::new(serving.0.stdout.take().unwrap())
-        .read_line(&mut url)
-        .unwrap();
-    let port: u16 = url
-        .trim()
-        .trim_end_matches('/')
-        .rsplit(':')
-        .next()
-        .unwrap()
-        .parse()
-        .unwrap();
+    let mut command = folio.process(&["serve", "--listen", "127.0.0.1:0"]);
+    command.env("PATH", PATH);
+    let serving = Served::of(command);
     let body = json!({"plan": plan("desk.echo", "{text: 'good day'}")}).to_string();
     let mut pids = Vec::new();
     for run in ["r1", "r2"] {
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        write!(
-            stream,
-            "POST /v1/spaces/main/runs HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        let answer = serving.post("/v1/spaces/main/runs", &body);
         assert!(
             answer.starts_with("HTTP/1.0 201") || answer.starts_with("HTTP/1.1 201"),
             "{answer}"

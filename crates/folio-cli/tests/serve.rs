@@ -4,65 +4,10 @@
 
 mod support;
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
-use std::process::{Child, Stdio};
-use std::time::Duration;
+use std::io::{BufRead as _, BufReader, Read as _};
 
 use support::Folio;
-
-/// A server, and where it is.
-struct Served {
-    child: Child,
-    port: u16,
-}
-
-impl Served {
-    fn new(folio: &Folio, listen: &str) -> Self {
-        let mut command = folio.process(&["--store", "sqlite:f.db", "serve", "--listen", listen]);
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut url = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut url)
-            .unwrap();
-        let port = url
-            .trim()
-            .trim_end_matches('/')
-            .rsplit(':')
-            .next()
-            .unwrap()
-            .parse()
-            .unwrap();
-        Self { child, port }
-    }
-
-    fn open(&self, path: &str, token: Option<&str>) -> TcpStream {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        let token = token.map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
-        write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n{token}\r\n").unwrap();
-        stream
-    }
-
-    fn status(&self, path: &str, token: Option<&str>) -> String {
-        let mut answer = String::new();
-        self.open(path, token).read_to_string(&mut answer).unwrap();
-        answer.split(' ').nth(1).unwrap().to_owned()
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        // One that has ended already cannot be ended.
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
+use support::served::Served;
 
 const LIST: &str = "/v1/spaces/main/observations";
 

@@ -247,9 +247,14 @@ fn told(differences: &[String], none: &str, out: &mut String, style: Style) -> R
     }
     Ok(match differences.len() {
         0 => none.to_owned(),
-        1 => "1 difference".to_owned(),
-        n => format!("{n} differences"),
+        count => counted(count, "difference"),
     })
+}
+
+/// `1 answer`, `3 answers`.
+fn counted(count: usize, what: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{ending}")
 }
 
 /// What came of going through a run with a cassette.
@@ -265,10 +270,7 @@ struct AskedShape {
 impl Report for AskedShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         let verdict = told(&self.differences, "asked for and given as on the cassette", out, style)?;
-        let answers = match self.answers {
-            1 => "1 answer".to_owned(),
-            n => format!("{n} answers"),
-        };
+        let answers = counted(self.answers, "answer");
         writeln!(out, "{}: {answers}: {verdict}", style.strong(&self.run))
     }
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::allow_attributes, reason = "an unused part cannot be expected in every file")]
 
 pub(crate) mod mcp;
+pub(crate) mod served;
 
 use std::path::Path;
 use std::process::{Output, Stdio};

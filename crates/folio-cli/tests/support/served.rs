@@ -1,0 +1,82 @@
+//! `folio serve` as a process, asked over plain HTTP and killed at the end of its test, however that ends.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use super::Folio;
+
+/// A server, and where it is.
+pub(crate) struct Served {
+    pub(crate) child: Child,
+    pub(crate) port: u16,
+}
+
+impl Served {
+    /// One that listens at `listen`, with the store `f.db` of `folio`.
+    pub(crate) fn new(folio: &Folio, listen: &str) -> Self {
+        Self::of(folio.process(&["--store", "sqlite:f.db", "serve", "--listen", listen]))
+    }
+
+    /// The one that `command` starts.
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut url)
+            .unwrap();
+        let port = url
+            .trim()
+            .trim_end_matches('/')
+            .rsplit(':')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
+        Self { child, port }
+    }
+
+    /// A connection that has asked for `path`.
+    pub(crate) fn open(&self, path: &str, token: Option<&str>) -> TcpStream {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let token = token.map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n{token}\r\n").unwrap();
+        stream
+    }
+
+    /// The status with which `path` is answered.
+    pub(crate) fn status(&self, path: &str, token: Option<&str>) -> String {
+        let mut answer = String::new();
+        self.open(path, token).read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap().to_owned()
+    }
+
+    /// The whole answer, with its head, when `body` is sent to `path`.
+    pub(crate) fn post(&self, path: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let bytes = body.len();
+        write!(
+            stream,
+            "POST {path} HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {bytes}\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // One that has ended already cannot be ended.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
