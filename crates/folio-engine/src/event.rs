@@ -72,6 +72,10 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         call: String,
     },
+        /// The names of what it writes: until this attempt has ended no other call begins that writes the same, something inside of
+        /// it or something around it (E9.15).
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        writes: Vec<String>,
     /// An attempt failed and there will be another.
     AttemptFailed {
         /// Which node.

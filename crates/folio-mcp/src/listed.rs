@@ -101,6 +101,14 @@ fn spec_of(server: &str, settings: &McpSettings, tool: &Listed) -> Result<ToolSp
         description.chars().take(DESCRIPTION_CHARS).collect::<String>(),
     );
     spec.schema = Some(schema);
+    // What only looks waits for nobody, unless it is named.
+    let may_write = spec.writes || settings.writes.contains_key(name);
+    spec.resources = settings
+        .written_by(name)
+        .filter(|_| may_write)
+        .map(str::to_owned)
+        .into_iter()
+        .collect();
     spec.approval = if settings.allows(name) {
         Approval::Never
     } else {
@@ -172,6 +180,25 @@ mod tests {
             .map(|tool| &*tool.name)
             .collect();
         assert_eq!(asks, ["silent", "empty", "reads", "repeats", "adds", "puts", "takes"]);
+    }
+
+    #[test]
+    fn what_a_tool_writes_is_said_in_the_settings_e9_15() {
+        let text = "command = ['x']\neffects = {look = 'read'}\nwrites = {put = 'board/{id}', free = '', '*' = 'desk'}";
+        let settings: McpSettings = toml::from_str(text).unwrap_or_else(|error| panic!("{error}"));
+        let names = ["put", "free", "other", "look"].map(|name| tool(name, &Value::Null));
+        let (tools, _) = offered("x", &settings, &listed(json!(names)));
+        let written: Vec<&[String]> = tools.iter().map(|tool| &*tool.spec.resources).collect();
+        let nothing: &[String] = &[];
+        assert_eq!(
+            written,
+            [
+                &["board/{id}".to_owned()][..],
+                nothing,
+                &["desk".to_owned()][..],
+                nothing
+            ]
+        );
     }
 
     #[test]

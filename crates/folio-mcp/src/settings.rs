@@ -53,6 +53,10 @@ pub struct McpSettings {
     /// Tools that are called without anybody being asked, as the server calls them; `*` stands for all.
     #[serde(default)]
     pub allow: Vec<String>,
+    /// What a call of a tool writes, by the name that the server has for it; `*` stands for all that are not named. A pattern as
+    /// `board/{id}`, in which arguments are filled in: calls that write the same are made one after the other.
+    #[serde(default)]
+    pub writes: BTreeMap<String, String>,
     /// Seconds that a call may take: 1 to 86,400, 120 by default.
     pub time_s: Option<u64>,
     /// Seconds until the server is there and has told its tools: 1 to 600, 30 by default.
@@ -125,6 +129,12 @@ impl McpSettings {
         } else {
             None
         }
+    }
+
+    /// What a call of the tool that the server calls `name` writes, if somebody said so.
+    pub(crate) fn written_by(&self, name: &str) -> Option<&str> {
+        let pattern = self.writes.get(name).or_else(|| self.writes.get("*"))?;
+        Some(pattern).map(String::as_str).filter(|pattern| !pattern.is_empty())
     }
 
     pub(crate) fn time(&self) -> Duration {

@@ -86,13 +86,10 @@ impl Drive {
     /// Calls that had begun and have no outcome are owed again, by the class of their tools.
     pub(crate) async fn open(shared: Arc<Shared>, id: RunId, fence: u64) -> Result<Self, RunnerError> {
         let (mut run, head) = shared.open(id).await?;
-        if shared.options.has_person {
-            run.ask_first(Some(grants::asks_first(&shared.registry, &run)));
-        }
         let policy = shared.workspace.policy().await?;
-        if let Some(equipment) = equipped(&shared, &run, &policy) {
-            run.equip(equipment);
-        } else if let Some(tasks) = needed_model(&run) {
+        if shared.options.models.is_none()
+            && let Some(tasks) = needed_model(&run)
+        {
             // Whoever has a model goes on with it; here it would only fail.
             return Err(RunnerError::NeedsModel { tasks });
         }
@@ -127,6 +124,7 @@ impl Drive {
                 Err(error) => return Err(error.into()),
             };
         }
+        told(&shared, &mut run, &context, &memory.policy);
         let prefer = Preferences::of(&shared.workspace).await?;
         let allowed_tools = grants::allowed_tools_of(&run);
         let mut drive = Self {
@@ -460,13 +458,7 @@ impl Drive {
                 }
                 let (run, head) = self.shared.fold(self.run.id()).await?;
                 self.run = run;
-                if self.shared.options.has_person {
-                    let asks = grants::asks_first(&self.shared.registry, &self.run);
-                    self.run.ask_first(Some(asks));
-                }
-                if let Some(equipment) = equipped(&self.shared, &self.run, &self.memory.policy) {
-                    self.run.equip(equipment);
-                }
+                told(&self.shared, &mut self.run, &self.context, &self.memory.policy);
                 self.head.store(head.0, Ordering::Release);
                 let mut outcomes = self.ahead.start_anew(writing);
                 outcomes.retain(|outcome| match outcome {
@@ -650,11 +642,16 @@ impl Drive {
     }
 }
 
-/// What models of `run` may be asked for; nothing if there are none.
-fn equipped(shared: &Shared, run: &Run, policy: &PolicyInForce) -> Option<Arc<Equipment>> {
-    let models = shared.options.models.as_ref()?;
-    let has_person = shared.options.has_person;
-    Some(equipment(models, &shared.registry, has_person, run, policy))
+/// Tells `run` what is no part of its journal: who says yes to calls, what they write, which models there are.
+fn told(shared: &Shared, run: &mut Run, context: &ToolContext, policy: &PolicyInForce) {
+    let (registry, has_person) = (&shared.registry, shared.options.has_person);
+    if has_person {
+        run.ask_first(Some(grants::asks_first(registry, run)));
+    }
+    run.know_writes(Some(grants::writes_of(registry, context, &shared.workspace, run)));
+    if let Some(models) = &shared.options.models {
+        run.equip(equipment(models, registry, has_person, run, policy));
+    }
 }
 
 /// What `models` of `run` may be asked for.

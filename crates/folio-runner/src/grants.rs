@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use folio_engine::Run;
+use folio_engine::Event;
 use folio_engine::plan::{InputKind, Plan};
-use folio_engine::run::{AsksFirst, PlanMode};
+use folio_engine::run::{AsksFirst, PlanMode, WritesOf};
+use folio_engine::{NodeId, Run};
+use folio_store::Workspace;
 use folio_tools::tool::Approval;
-use folio_tools::{Access, Registry, Root, Roots, RunFolder, ShellPolicy};
+use folio_tools::{Access, Registry, Root, Roots, RunFolder, ShellPolicy, ToolContext};
 use serde_json::Value;
 
 use crate::error::RunnerError;
@@ -86,6 +88,30 @@ pub(crate) fn asks_first(registry: &Registry, run: &Run) -> AsksFirst {
         let is_program = tool.starts_with(AGENT);
         let is_allowed = ((is_program || tool == "shell") && shell.allows(args)) || allows_tool(&allowed, tool);
         (asks || is_program) && !is_allowed
+    })
+}
+
+/// What calls of a run write, which works in `context`: as the journal will say it.
+pub(crate) fn writes_of(registry: &Registry, context: &ToolContext, workspace: &Workspace, run: &Run) -> WritesOf {
+    let (registry, context, workspace) = (registry.clone(), context.clone(), workspace.clone());
+    let node = NodeId::root(run.id());
+    Arc::new(move |tool, args| {
+        let named = registry.get(tool).map(|tool| tool.resources(args, &context));
+        let Some(writes) = named.filter(|names| !names.is_empty()) else {
+            return Vec::new();
+        };
+        let call = String::new();
+        let mut begun = Event::Started {
+            node,
+            attempt: 1,
+            call,
+            writes,
+        };
+        let _said_when_it_begins = workspace.clean_event(&mut begun);
+        match begun {
+            Event::Started { writes, .. } => writes,
+            _ => Vec::new(),
+        }
     })
 }
 

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use folio_engine::plan;
-use folio_engine::{NodeResult, Outcome, StopReason};
+use folio_engine::{Event, NodeId, NodeResult, Outcome, StopReason};
 use folio_memory::id::Ref;
-use folio_memory::{Actor, EntryQuery, PageQuery, PageRole, Role, RunId, SpaceName};
+use folio_memory::{Actor, EntryQuery, PageQuery, PageRole, Role, RunId, Seq, SpaceName};
 use folio_runner::{NewRun, Runner, RunnerError, RunnerOptions, Watch, row_as_of};
 use folio_store::sqlite::OpenOptions;
 use folio_store::{RandomIds, RunRow, SqliteStore, SystemClock, Workspace};
@@ -217,6 +217,54 @@ async fn a_command_is_refused_unless_it_is_allowed() {
     house.shell = ShellPolicy::AllowAll;
     let (_, result) = house.run(plan).await;
     assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
+}
+
+/// How often a call begins while another one, whose beginning says that it writes the same, is under way.
+async fn overlaps(house: &House, run: RunId) -> usize {
+    let workspace = house.runner.workspace();
+    let journal = workspace.store().journal(workspace.space(), run, Seq(0)).await.unwrap();
+    let mut under_way: BTreeMap<NodeId, Vec<String>> = BTreeMap::new();
+    let mut overlaps = 0;
+    for (_, event) in &journal.events {
+        match event {
+            Event::Started { node, writes, .. } => {
+                overlaps += under_way.values().filter(|other| *other == writes).count();
+                under_way.insert(*node, writes.clone());
+            }
+            Event::Finished { node, .. } => drop(under_way.remove(node)),
+            _ => {}
+        }
+    }
+    overlaps
+}
+
+#[tokio::test]
+async fn commands_in_one_folder_run_one_after_the_other_e9_15() {
+    let mut house = House::with(RunnerOptions {
+        environment: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
+        ..RunnerOptions::default()
+    });
+    house.shell = ShellPolicy::AllowAll;
+    let plan = |command: &str, more: &str| {
+        let members =
+            (0..6).map(|n| format!("{{id: c{n}, do: {{tool: shell, args: {{command: '{command}'{more}}}}}}}"));
+        format!(
+            "steps: [{{id: all, parallel: [{}]}}]",
+            members.collect::<Vec<_>>().join(", ")
+        )
+    };
+    // Each of them fails if another one is at work.
+    let (run, result) = house
+        .run(&plan("mkdir busy && echo x >> order && rmdir busy", ""))
+        .await;
+    assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
+    assert_eq!(overlaps(&house, run).await, 0);
+    let order = std::fs::read_to_string(house.folder.path().join("order")).unwrap();
+    assert_eq!(order.lines().count(), 6);
+    // Four may be under way, and nothing keeps them from it.
+    let (run, result) = house.run(&plan("true", ", alone: false")).await;
+    assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
+    assert!(overlaps(&house, run).await >= 3);
 }
 
 #[tokio::test]

@@ -204,6 +204,14 @@ impl ToolContext {
         located.real_folder()
     }
 
+    /// The name of that folder, as far as it can be told without looking.
+    pub(crate) fn place_of_programs(&self, folder: Option<&str>) -> Option<String> {
+        match folder {
+            None if self.roots.iter().next().is_none() => self.roots.place_to_write("", &self.run_folder),
+            folder => self.roots.place(folder.unwrap_or_default(), &self.run_folder),
+        }
+    }
+
     /// A context with the default limits that grants `roots` and `run_folder` and nothing else: no
     /// commands, no environment, no earlier results.
     pub fn new(roots: Roots, run_folder: RunFolder) -> Self {

@@ -36,6 +36,7 @@ mod gitignore;
 mod globs;
 mod language;
 mod process;
+mod resource;
 mod schema;
 mod sha256;
 mod walk;

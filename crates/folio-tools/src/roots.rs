@@ -270,6 +270,45 @@ impl Roots {
         Ok(located)
     }
 
+    /// Where a path leads, by its name alone: nothing is opened, and no link is followed. `None` if it names nothing that was
+    /// granted.
+    pub(crate) fn place(&self, path: &str, run_folder: &RunFolder) -> Option<String> {
+        let first = self.roots.first().map(|root| root.path());
+        self.placed(path, run_folder, first.or(run_folder.path()))
+    }
+
+    /// The same for a file that is to be written: a path without a name is in the run's folder.
+    pub(crate) fn place_to_write(&self, path: &str, run_folder: &RunFolder) -> Option<String> {
+        self.placed(path, run_folder, run_folder.path())
+    }
+
+    fn placed(&self, path: &str, run_folder: &RunFolder, default: Option<&Path>) -> Option<String> {
+        let bytes = |text: &str| path_from_bytes(named(text));
+        let place = if path.starts_with('/') {
+            let absolute = bytes(path);
+            let inside = self
+                .iter()
+                .find_map(|root| Some(root.path.join(root.strip(&absolute)?)));
+            inside.unwrap_or(absolute)
+        } else {
+            let granted = path.split_once(':').and_then(|(name, rest)| {
+                let folder = match self.get(name) {
+                    Some(root) => root.path(),
+                    None if name == RUN => run_folder.path()?,
+                    None => return None,
+                };
+                Some(folder.join(bytes(rest.trim_start_matches('/'))))
+            });
+            match granted {
+                Some(place) => place,
+                None => default?.join(bytes(path)),
+            }
+        };
+        // Without a `/` at the end.
+        let place: PathBuf = place.components().collect();
+        Some(shown(place.as_os_str().as_bytes()))
+    }
+
     fn locate(&self, path: &str, run_folder: &RunFolder, purpose: Purpose) -> Result<Located, ToolError> {
         let open_run = || {
             run_folder.open(match purpose {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::context::ToolContext;
+use crate::resource::named_in;
 use crate::response::ToolResponse;
 
 /// What a call changes, which decides what happens to it after a crash.
@@ -121,6 +122,10 @@ pub struct ToolSpec {
     /// Whether a call may change something outside of the store, so that two branches of a race must
     /// not both make it.
     pub writes: bool,
+    /// What a call writes, by name: a pattern as `board/{id}`, in which the arguments are filled in. Calls that write the same, or
+    /// something inside of it or around it, are made one after the other. Empty for a tool of which nothing of that is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
 }
 
 impl ToolSpec {
@@ -137,6 +142,7 @@ impl ToolSpec {
             approval: Approval::Never,
             scratch_page_query: None,
             writes: !matches!(effect, Effect::Pure | Effect::Read),
+            resources: Vec::new(),
         }
     }
 
@@ -168,6 +174,13 @@ impl ToolSpec {
     #[must_use]
     pub fn needs_approval(mut self) -> Self {
         self.approval = Approval::UnlessAllowed;
+        self
+    }
+
+    /// Says what a call writes: a name, with `{ARGUMENT}` for the value of an argument.
+    #[must_use]
+    pub fn writes_to(mut self, pattern: &str) -> Self {
+        self.resources.push(pattern.to_owned());
         self
     }
 
@@ -240,6 +253,16 @@ pub trait Tool: Send + Sync + Debug {
     /// task of its own.
     fn inline(&self) -> bool {
         false
+    }
+
+    /// The names of what a call with `args` writes: what [`ToolSpec::resources`] says, unless the tool knows better.
+    ///
+    /// A file is named by the whole path of where it is. Opens and makes nothing. The arguments may be wrong; then what is
+    /// named does not matter.
+    fn resources(&self, args: &Value, context: &ToolContext) -> Vec<String> {
+        // Only some tools have to see where the run is at work.
+        let _ = context;
+        named_in(&self.spec().resources, args)
     }
 
     /// Does what `request` asks, within `context`.

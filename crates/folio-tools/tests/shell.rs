@@ -228,3 +228,53 @@ async fn odd_arguments_are_refused() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_command_writes_the_folder_that_it_works_in_unless_others_may_be_there_e9_15() {
+    let world = world();
+    let repo = world.repo().canonicalize().unwrap().display().to_string();
+    let names = |args: serde_json::Value| world.resources("shell", &args);
+    assert_eq!(names(json!({"command": "x"})), [repo.clone()]);
+    assert_eq!(names(json!({"command": "x", "alone": true})), [repo.clone()]);
+    let sub = format!("{repo}/sub");
+    assert_eq!(names(json!({"command": "x", "cwd": "./sub/"})), [sub.clone()]);
+    assert_eq!(names(json!({"command": "x", "cwd": sub})), [sub]);
+    let nothing: [String; 0] = [];
+    assert_eq!(names(json!({"command": "x", "alone": false})), nothing);
+    assert_eq!(names(json!({"command": "x", "alone": "false"})), nothing);
+}
+
+#[tokio::test]
+async fn a_file_that_is_written_has_one_name_and_what_looks_has_none_e9_15() {
+    let world = world();
+    let one = world.resources("write", &json!({"path": "notes/a.md", "content": ""}));
+    assert_eq!(one.len(), 1);
+    assert!(one[0].ends_with("/notes/a.md"), "{one:?}");
+    assert_eq!(
+        world.resources("write", &json!({"path": "run:notes/a.md", "content": ""})),
+        one
+    );
+    assert_eq!(
+        world.resources("scratch_update", &json!({"id": "e42"})),
+        ["scratchbook/e42"]
+    );
+    let nothing: [String; 0] = [];
+    for tool in [
+        "read",
+        "list",
+        "git",
+        "text",
+        "scratch_add",
+        "scratch_read",
+        "observe",
+        "page_append",
+    ] {
+        assert_eq!(
+            world.resources(tool, &json!({"path": "a", "id": "e1"})),
+            nothing,
+            "{tool}"
+        );
+    }
+    // Nothing is made by asking.
+    assert!(!std::path::Path::new(&one[0]).parent().unwrap().exists());
+}

@@ -30,8 +30,17 @@ impl EventLine {
         let more = match event {
             Event::RunStarted { goal, .. } => json!({"title": run.plan().title, "goal": goal}),
             Event::Expanded { node, .. } => json!({"children": run.children(*node).len()}),
-            Event::Started { node, attempt, call } => {
-                json!({"title": run.title(*node), "attempt": attempt, "call": call})
+            Event::Started {
+                node,
+                attempt,
+                call,
+                writes,
+            } => {
+                let mut more = json!({"title": run.title(*node), "attempt": attempt, "call": call});
+                if !writes.is_empty() {
+                    more["writes"] = json!(writes);
+                }
+                more
             }
             Event::AttemptFailed {
                 attempt,

@@ -9,6 +9,7 @@ use super::agent::{AskAction, CompactAction};
 use super::aggregate::Aggregation;
 use super::criteria::CheckCall;
 use super::purses::Fits;
+use super::resources::Resources;
 use super::scope::BodyNeeded;
 use super::state::Run;
 use super::tree::NodeKind;
@@ -62,6 +63,8 @@ pub struct CallAction {
     pub timeout: Option<std::time::Duration>,
     /// Whether a person said yes to it: then what the run was not granted does not keep it from being made.
     pub allowed: bool,
+    /// The names of what it writes (E9.15).
+    pub writes: Vec<String>,
 }
 
 impl CallAction {
@@ -72,6 +75,7 @@ impl CallAction {
             node: self.node,
             attempt: self.attempt,
             call: self.in_words(),
+            writes: self.writes.clone(),
         }
     }
 
@@ -172,15 +176,17 @@ impl Run {
             .map(|(_, index)| index);
         actions.extend(self.asking.iter().filter_map(|index| self.unattended(*index, now)));
         actions.extend(self.unapproved().into_iter().map(Action::Record));
+        let mut ahead = Resources::default();
         for index in self.ready.iter().chain(parked) {
             if self.is_paused(*index) {
                 continue;
             }
             match self.nodes[*index].kind {
                 NodeKind::Call | NodeKind::Action if free > 0 => {
-                    let call = self.call(*index);
-                    free -= usize::from(matches!(call, Action::Call(_)));
-                    actions.push(call);
+                    if let Some(call) = self.call_in_turn(*index, &mut ahead) {
+                        free -= usize::from(matches!(call, Action::Call(_)));
+                        actions.push(call);
+                    }
                 }
                 NodeKind::Call | NodeKind::Action => {}
                 NodeKind::Model if self.equipment.is_some() => {
@@ -202,7 +208,7 @@ impl Run {
     }
 
     /// Whether `action` of an answer of [`Self::due`] is still owed as it stands, after others of that answer were recorded: what
-    /// those set aside is not free any more (E9.10), and whom they hold back does not begin (E9.5). If it is not, what is owed
+    /// those set aside is not free any more (E9.10), what they write is taken (E9.15), and whom they hold back does not begin (E9.5). If it is not, what is owed
     /// instead is in the next answer.
     #[must_use]
     pub fn is_still_due(&self, action: &Action) -> bool {
@@ -214,7 +220,10 @@ impl Run {
         };
         match action {
             Action::Ask(ask) => may_begin(ask.node, &ask.reserved, ask.purpose.is_last()),
-            Action::Call(call) => may_begin(call.node, &Spend::TOOL_CALL, false),
+            Action::Call(call) => {
+                let is_free = self.index(call.node).is_ok_and(|index| !self.is_written(index, call));
+                is_free && may_begin(call.node, &Spend::TOOL_CALL, false)
+            }
             // What is set aside for a group was reckoned from what was free.
             Action::Record(Event::Expanded { node, set_aside, .. }) => {
                 let is_open = self.index(*node).is_ok_and(|index| self.ready.contains(&index));
@@ -311,7 +320,7 @@ impl Run {
             })
         };
         // What is needed for all of a group is set aside before the first of it begins, or none of it does.
-        let fanned_out = |items, steps: &[&Step]| match self.fits_group(index, steps) {
+        let fanned_out = |items, steps: &[&Step], times| match self.fits_group(index, steps, times) {
             Fits::Freely => expanded(items, None),
             Fits::With(set_aside) => expanded(items, Some(set_aside)),
             Fits::Not(reason, notes) => Action::Record(self.failing(index, reason, notes)),
@@ -345,13 +354,13 @@ impl Run {
                 if too_many(items.len()) {
                     return Action::Record(self.over_nodes(index, items.len()));
                 }
-                let steps = vec![&for_each.body; items.len()];
-                fanned_out(items, &steps)
+                let times = items.len();
+                fanned_out(items, &[&for_each.body], times)
             }
             Some(Step::Parallel(_)) => {
                 let members = node.children.iter().filter(|child| self.may_begin(**child));
                 let steps: Vec<&Step> = members.filter_map(|child| self.nodes[*child].step.as_ref()).collect();
-                fanned_out(Vec::new(), &steps)
+                fanned_out(Vec::new(), &steps, 1)
             }
             Some(Step::Task(task)) => match &task.work {
                 Work::Plan(_) if self.levels_above(index) >= self.limits.depth_max => {
@@ -396,7 +405,7 @@ impl Run {
         u32::try_from(plans).unwrap_or(u32::MAX)
     }
 
-    fn call(&self, index: usize) -> Action {
+    pub(super) fn call(&self, index: usize) -> Action {
         let node = &self.nodes[index];
         let Some(Step::Task(task)) = &node.step else {
             return Action::Record(self.failing(index, StopReason::InvalidInput, "it is not a task"));
@@ -449,6 +458,7 @@ impl Run {
             attempt,
             again,
             tool: call.tool.clone(),
+        let writes = self.writes_of(index, &call.tool, &args);
             args,
             timeout: task.timeout,
             allowed: false,
@@ -457,6 +467,7 @@ impl Run {
 
     /// The event that records a call of an opaque tool that had begun when its driver died (E9.12).
     #[must_use]
+            writes,
     pub fn outcome_unknown(&self, node: NodeId) -> Event {
         let notes = "it had begun when its driver died, and nobody knows whether it took effect; it was not made again";
         let result = NodeResult::failed(Severity::Hard, StopReason::OutcomeUnknown, notes);

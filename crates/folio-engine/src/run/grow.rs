@@ -67,6 +67,7 @@ impl Run {
             set_aside: None,
             paused: false,
             in_scope: OnceLock::new(),
+            writes: OnceLock::new(),
         });
         if let Some(parent) = parent {
             self.nodes[parent].children.push(index);

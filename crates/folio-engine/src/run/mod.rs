@@ -5,6 +5,7 @@
 //! - `grow`: how the tree grows
 //! - `edit`: how people change a plan that is being carried out
 //! - `purses`: what parts of it may use up, and what is set aside
+//! - `resources`: what calls write, and that no two write the same at one time
 //! - `approval`: what waits for a person's yes; `raise`: how people change limits;
 //!   `fork`: another run from a moment of one; `versions`: the versions that a plan had
 //! - [`agent`]: tasks that a model does
@@ -25,6 +26,7 @@ mod grow;
 mod limits;
 mod purses;
 mod raise;
+mod resources;
 mod scope;
 mod state;
 mod tree;
@@ -46,6 +48,7 @@ pub use edit::{EditError, ShownPlan};
 pub use fork::{Fork, ForkError, forked};
 pub use limits::Limits;
 pub use raise::LimitError;
+pub use resources::WritesOf;
 pub use state::{JournalError, Run};
 pub use tree::{Cancel, NodeKind, NodeView};
 pub use versions::{PlanVersion, plan_versions};

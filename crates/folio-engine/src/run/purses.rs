@@ -225,10 +225,12 @@ impl Run {
     /// Whether the members `steps` of the group `index` fit into what is free, all at once or fewer at a time.
     ///
     /// Of calls, which are counted, there have to be enough for all of them: none is left out. Tokens and money come back
-    /// from whoever needed less, so there have to be enough for those that are at work at one time.
-    pub(super) fn fits_group(&self, index: usize, steps: &[&Step]) -> Fits {
+    /// from whoever needed less, so there have to be enough for those that are at work at one time. Each of `steps` is there so many
+    /// `times`: once in a group, for each item in a `for_each`.
+    pub(super) fn fits_group(&self, index: usize, steps: &[&Step], times: usize) -> Fits {
         let task = self.equipment.as_deref().map(task_of).unwrap_or_default();
-        let each: Vec<Amount> = steps.iter().map(|step| least_of(step, &Amount::of(&task))).collect();
+        let once: Vec<Amount> = steps.iter().map(|step| least_of(step, &Amount::of(&task))).collect();
+        let each: Vec<Amount> = std::iter::repeat_n(&once, times).flatten().copied().collect();
         let all = each.iter().fold(Amount::default(), |sum, more| sum.plus(more));
         let is_limited = |dimension: &Dimension| {
             all.get(*dimension) > 0 && self.purses(index).any(|purse| purse.limit.of(*dimension).is_some())

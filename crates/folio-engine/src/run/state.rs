@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::agent::{Equipment, Offered};
 use super::approval::{AskFirst, AskedAbout, PlanGate, Rule};
 use super::limits::Limits;
+use super::resources::{Declared, Resources};
 use super::tree::{Cancel, Frame, Node, NodeKind, NodeView};
 use crate::event::{Event, FORMAT, SetAside};
 use crate::node::{Move, NodeId, NodeState};
@@ -73,6 +74,12 @@ pub struct Run {
     pub(super) rules: Vec<Rule>,
     /// Which calls wait for a yes, if somebody is there to say it. Not part of what the journal says.
     pub(super) asks_first: Option<AskFirst>,
+    /// What calls under way write, by name.
+    pub(super) taken: Resources,
+    /// The names of each of these calls, by node.
+    pub(super) writing: BTreeMap<usize, Vec<String>>,
+    /// What calls write, if the driver says it. Not part of what the journal says.
+    pub(super) declared: Option<Declared>,
     /// How many subtrees are paused.
     pub(super) paused: u32,
     pauses: u32,
@@ -147,6 +154,9 @@ impl Run {
             asked_about: BTreeMap::new(),
             rules: Vec::new(),
             asks_first: None,
+            taken: Resources::default(),
+            writing: BTreeMap::new(),
+            declared: None,
             paused: 0,
             pauses: 0,
             steered: 0,
@@ -398,7 +408,12 @@ impl Run {
                 self.start(at, goal, plan, inputs, *deadline, run)
             }
             Event::Expanded { node, items, set_aside } => self.expand(at, *node, items, *set_aside),
-            Event::Started { node, attempt, call } => {
+            Event::Started {
+                node,
+                attempt,
+                call,
+                writes,
+            } => {
                 let index = self.step_to(*node, Move::Start)?;
                 self.ready.remove(&index);
                 self.parked
@@ -410,11 +425,13 @@ impl Run {
                 node.started_at.get_or_insert(at);
                 node.call.clone_from(call);
                 self.spend(index, &Spend::TOOL_CALL);
+                self.take_resources(index, writes);
                 Ok(())
             }
             Event::AttemptFailed { node, retry_at, .. } => {
                 let index = self.step_to(*node, Move::Park)?;
                 self.executing.remove(&index);
+                self.give_back_resources(index);
                 self.parked.insert((*retry_at, index));
                 self.nodes[index].retry_at = Some(*retry_at);
                 Ok(())
@@ -651,6 +668,7 @@ impl Run {
         self.stopping.remove(&index);
         self.gated.remove(&index);
         self.asked_about.remove(&index);
+        self.give_back_resources(index);
         let node = &mut self.nodes[index];
         if let Some(retry_at) = node.retry_at.take() {
             self.parked.remove(&(retry_at, index));

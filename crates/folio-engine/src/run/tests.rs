@@ -25,6 +25,7 @@ mod models_limits;
 mod programs;
 mod properties;
 mod regressions;
+mod resources;
 mod retry;
 mod steering;
 
@@ -574,5 +575,6 @@ fn an_event_that_the_table_does_not_allow_changes_nothing_e9_19() {
         attempt: 1,
         call: String::new(),
     };
+        writes: Vec::new(),
     assert_eq!(run.apply(again.0, &event), Err(JournalError::UnknownNode(unknown)));
 }

@@ -179,6 +179,8 @@ pub(super) struct Node {
 }
 
 impl Node {
+    /// The names of what its call writes, once somebody asked.
+    pub(super) writes: OnceLock<Box<[String]>>,
     pub(super) fn is_terminal(&self) -> bool {
         self.state == NodeState::Terminal
     }

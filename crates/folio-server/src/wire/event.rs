@@ -27,6 +27,9 @@ pub(crate) enum EventShape {
         node: String,
         attempt: u32,
         call: String,
+        /// The names of what the call writes: no other call that writes the same begins until it has ended.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        writes: Vec<String>,
         /// What the node and everything below used up so far.
         spent: SpendShape,
     },
@@ -126,11 +129,17 @@ impl EventShape {
                     nodes,
                 }
             }
-            Event::Started { node, attempt, call } => Self::Started {
+            Event::Started {
+                node,
+                attempt,
+                call,
+                writes,
+            } => Self::Started {
                 at,
                 node: node.to_string(),
                 attempt: *attempt,
                 call: call.clone(),
+                writes: writes.clone(),
                 spent: spent_at(run, *node),
             },
             Event::AttemptFailed {

@@ -29,7 +29,11 @@ impl Scratch {
         let returns =
             "Returns `text`, for models, and the same as JSON: `handle` and what was written, or `items`, or `view`.";
         let description = format!("{} {returns}", definition.description);
-        let spec = ToolSpec::new(definition.name, effect, description);
+        let mut spec = ToolSpec::new(definition.name, effect, description);
+        // Of two that change one item the later one sees what the earlier one made of it. What is added is nobody else's.
+        if !definition.only_reads && definition.schema["properties"].get("id").is_some() {
+            spec = spec.writes_to("scratchbook/{id}");
+        }
         // Plans are checked by name and kind of each argument, so these are told one by one.
         let required = definition.schema["required"].as_array().cloned().unwrap_or_default();
         let properties = definition.schema["properties"].as_object().cloned().unwrap_or_default();

@@ -44,6 +44,11 @@ impl Default for Shell {
             )
             .optional("env", ArgKind::Object, "More environment variables.")
             .optional("timeout_s", ArgKind::Number, "Seconds until it is ended.")
+            .optional(
+                "alone",
+                ArgKind::Flag,
+                "`false` if other calls may write in the folder meanwhile; else they wait for one another.",
+            )
             .needs_approval(),
         }
     }
@@ -62,6 +67,19 @@ struct Args {
 impl Tool for Shell {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn resources(&self, args: &Value, context: &ToolContext) -> Vec<String> {
+        let may_be_beside = match args.get("alone") {
+            Some(Value::String(text)) => text.trim().eq_ignore_ascii_case("false"),
+            Some(alone) => *alone == Value::Bool(false),
+            None => false,
+        };
+        if may_be_beside {
+            return Vec::new();
+        }
+        let folder = args.get("cwd").and_then(Value::as_str);
+        context.place_of_programs(folder).into_iter().collect()
     }
 
     async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {

@@ -72,6 +72,12 @@ impl Tool for Write {
         &self.spec
     }
 
+    fn resources(&self, args: &Value, context: &ToolContext) -> Vec<String> {
+        let path = args.get("path").and_then(Value::as_str);
+        let place = |path| context.roots.place_to_write(path, &context.run_folder);
+        path.and_then(place).into_iter().collect()
+    }
+
     async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
         match write(request, context).await {
             Ok((outputs, notes, evidence)) => ToolResponse {

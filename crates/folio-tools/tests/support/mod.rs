@@ -69,6 +69,11 @@ impl World {
         self.registry.call(&request(id, tool, args), &self.context).await
     }
 
+    /// The names of what a call writes.
+    pub(crate) fn resources(&self, tool: &str, args: &Value) -> Vec<String> {
+        self.registry.get(tool).unwrap().resources(args, &self.context)
+    }
+
     /// The outputs of a call that works.
     pub(crate) async fn outputs(&self, tool: &str, args: Value) -> Value {
         let response = self.call(tool, args).await;

@@ -182,7 +182,10 @@ pub(super) fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed
         Event::AttemptFailed { failure, .. } => cleaner.text(&mut failure.message, "failure"),
         Event::Finished { result, .. } => clean_result(cleaner, result, renamed),
         Event::CancelRequested { by, .. } => cleaner.text(by, "by"),
-        Event::Started { call, .. } => cleaner.text(call, "call"),
+        Event::Started { call, writes, .. } => {
+            cleaner.text(call, "call");
+            writes.iter_mut().for_each(|name| cleaner.text(name, "writes"));
+        }
         Event::Briefed { memory: text, book, .. } | Event::Compacted { text, book, .. } => {
             cleaner.text(text, "memory");
             book.iter_mut().for_each(|book| cleaner.text(&mut book.text, "memory"));

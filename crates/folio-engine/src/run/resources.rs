@@ -1,0 +1,207 @@
+//! What calls write: two that write the same are made one after the other, in the order of the tree (E9.15).
+//!
+//! What is written has a name: a path, whose parts stand between `/`. Names are the same, or meet, if one is the other or is inside of it:
+//! a command in a folder and a file in that folder. A call takes all of its names when it begins and gives them back when its attempt has
+//! ended. Nobody who has one waits for another, so nobody waits for ever. Who may not begin yet takes no place of those that may be
+//! under way, and whoever comes later does not overtake it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::due::{Action, CallAction};
+use super::state::Run;
+
+/// What a call writes, by its tool and its arguments. Whoever drives the run says it.
+pub type WritesOf = Arc<dyn Fn(&str, &Value) -> Vec<String> + Send + Sync>;
+
+/// The same, as a run keeps it.
+pub(super) struct Declared(WritesOf);
+
+impl fmt::Debug for Declared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Declared")
+    }
+}
+
+/// Names that are taken, and by which node.
+#[derive(Debug, Default)]
+pub(super) struct Resources(BTreeMap<String, usize>);
+
+impl Resources {
+    /// Whether a node other than `index` has `name`, something around it or something inside of it.
+    fn meets(&self, index: usize, name: &str) -> bool {
+        let is_other = |owner: &usize| *owner != index;
+        let around = std::iter::successors(Some(name), |at| Some(at.rsplit_once('/')?.0));
+        if around.filter_map(|at| self.0.get(at)).any(is_other) {
+            return true;
+        }
+        let below = format!("{name}/");
+        let mut inside = self.0.range(below.clone()..);
+        inside.any(|(taken, owner)| taken.starts_with(&below) && is_other(owner))
+    }
+
+    fn meet(&self, index: usize, names: &[String]) -> bool {
+        names.iter().any(|name| self.meets(index, name))
+    }
+
+    fn take(&mut self, index: usize, names: &[String]) {
+        for name in names {
+            self.0.entry(name.clone()).or_insert(index);
+        }
+    }
+
+    fn give_back(&mut self, index: usize, names: &[String]) {
+        for name in names {
+            if self.0.get(name) == Some(&index) {
+                self.0.remove(name);
+            }
+        }
+    }
+}
+
+impl Run {
+    /// Says what calls write. Without it nobody knows, and calls are kept apart only from those whose names the journal has.
+    pub fn know_writes(&mut self, of: Option<WritesOf>) {
+        self.declared = of.map(Declared);
+    }
+
+    /// The names that calls under way have, each with the path of its node; in the order of the names.
+    #[must_use]
+    pub fn written(&self) -> Vec<(&str, &str)> {
+        let taken = self.taken.0.iter();
+        taken
+            .map(|(name, index)| (name.as_str(), &*self.nodes[*index].path))
+            .collect()
+    }
+
+    /// What the call of node `index` writes, which is one of `tool` with `args`. The same for every attempt.
+    pub(super) fn writes_of(&self, index: usize, tool: &str, args: &Value) -> Vec<String> {
+        // Who had begun when its driver died still has what it had.
+        if let Some(names) = self.writing.get(&index) {
+            return names.clone();
+        }
+        let known = self.nodes[index].writes.get_or_init(|| {
+            let Some(Declared(of)) = &self.declared else {
+                return Box::default();
+            };
+            let mut names: Vec<String> = of(tool, args).iter().filter_map(|name| tidied(name)).collect();
+            names.sort_unstable();
+            names.dedup();
+            names.into()
+        });
+        known.to_vec()
+    }
+
+    /// The call of node `index`, unless what it writes is being written, or is what an earlier one of `ahead` waits for.
+    pub(super) fn call_in_turn(&self, index: usize, ahead: &mut Resources) -> Option<Action> {
+        let waits = |names: &[String], ahead: &mut Resources| {
+            let waits = self.taken.meet(index, names) || ahead.meet(index, names);
+            ahead.take(index, names);
+            waits
+        };
+        let has_begun = self.writing.contains_key(&index);
+        // Whoever waits is not put together again each time.
+        if let Some(names) = self.nodes[index].writes.get().filter(|_| !has_begun)
+            && waits(names, ahead)
+        {
+            return None;
+        }
+        let action = self.call(index);
+        match &action {
+            Action::Call(call) if waits(&call.writes, ahead) => None,
+            _ => Some(action),
+        }
+    }
+
+    /// Whether somebody else writes what `call` writes.
+    pub(super) fn is_written(&self, index: usize, call: &CallAction) -> bool {
+        self.taken.meet(index, &call.writes)
+    }
+
+    /// Notes that the call of node `index` writes `names` until its attempt has ended.
+    pub(super) fn take_resources(&mut self, index: usize, names: &[String]) {
+        self.give_back_resources(index);
+        if !names.is_empty() {
+            self.taken.take(index, names);
+            self.writing.insert(index, names.to_vec());
+        }
+    }
+
+    /// Notes that the call of node `index` writes nothing any more.
+    pub(super) fn give_back_resources(&mut self, index: usize) {
+        if let Some(names) = self.writing.remove(&index) {
+            self.taken.give_back(index, &names);
+        }
+    }
+}
+
+/// A name without what says nothing: empty parts, `.`, and parts that `..` takes back. A `/` in front stays, but where it is all there
+/// is. `None` if nothing is left of it.
+fn tidied(name: &str) -> Option<String> {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in name.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    match (name.starts_with('/'), parts.is_empty()) {
+        (true, true) => Some(String::new()),
+        (true, false) => Some(format!("/{}", parts.join("/"))),
+        (false, true) => None,
+        (false, false) => Some(parts.join("/")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(names: &[&str]) -> Resources {
+        let mut taken = Resources::default();
+        for (index, name) in names.iter().enumerate() {
+            taken.take(index, &[tidied(name).unwrap()]);
+        }
+        taken
+    }
+
+    #[test]
+    fn what_is_inside_or_around_meets_and_what_only_begins_alike_does_not_e9_15() {
+        let taken = taken(&["/repo/src", "board/e4"]);
+        for (name, meets) in [
+            ("/repo/src", true),
+            ("/repo/src/main.rs", true),
+            ("/repo", true),
+            ("/", true),
+            ("/repo/src2", false),
+            ("/repo/sr", false),
+            ("/other", false),
+            ("repo/src", false),
+            ("board", true),
+            ("board/e4/title", true),
+            ("board/e42", false),
+        ] {
+            assert_eq!(taken.meets(9, &tidied(name).unwrap()), meets, "{name}");
+        }
+        assert!(!taken.meets(0, "/repo/src"), "its own does not keep it waiting");
+    }
+
+    #[test]
+    fn a_name_is_the_same_however_it_is_written_e9_15() {
+        for (name, tidy) in [
+            ("/a//b/./c/", Some("/a/b/c")),
+            ("/a/x/../b", Some("/a/b")),
+            ("../a", Some("a")),
+            ("/", Some("")),
+            ("a", Some("a")),
+            ("a/..", None),
+            ("", None),
+        ] {
+            assert_eq!(tidied(name).as_deref(), tidy, "{name}");
+        }
+    }
+}

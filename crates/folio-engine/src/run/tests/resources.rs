@@ -1,0 +1,194 @@
+//! Calls that write the same are made one after the other (E9.15).
+
+use super::*;
+
+/// A call writes what its argument `to` names: one name, or several with a blank between.
+fn known(mut sim: Sim) -> Sim {
+    sim.run.know_writes(Some(Arc::new(|_tool, args: &Value| {
+        let names = args["to"].as_str().unwrap_or_default();
+        names.split_whitespace().map(str::to_owned).collect()
+    })));
+    sim
+}
+
+fn group(members: &[(&str, &str)]) -> Sim {
+    let members: Vec<String> = members
+        .iter()
+        .map(|(id, to)| format!("{{id: {id}, do: {{tool: echo, args: {{to: '{to}'}}}}}}"))
+        .collect();
+    known(Sim::new(&format!(
+        "steps: [{{id: all, parallel: [{}]}}]",
+        members.join(", ")
+    )))
+}
+
+fn under_way(sim: &Sim) -> Vec<String> {
+    let node = |call: &CallAction| sim.run.node(call.node).unwrap().slug().to_owned();
+    sim.under_way.iter().map(node).collect()
+}
+
+/// Ends the call of the step `slug`, and begins what may begin then.
+fn end(sim: &mut Sim, slug: &str) {
+    let at = under_way(sim).iter().position(|name| name == slug).unwrap();
+    sim.end_nth(at);
+    sim.derive();
+}
+
+#[test]
+fn of_two_calls_that_write_the_same_the_second_waits_for_the_first_e9_15() {
+    let mut sim = group(&[("a", "board"), ("b", "board"), ("c", "desk"), ("d", "")]);
+    sim.derive();
+    assert_eq!(under_way(&sim), ["a", "c", "d"]);
+    assert_eq!(sim.run.written(), [("board", "all/a"), ("desk", "all/c")]);
+    end(&mut sim, "c");
+    assert_eq!(under_way(&sim), ["a", "d"]);
+    end(&mut sim, "a");
+    assert_eq!(under_way(&sim), ["d", "b"]);
+    let sim = sim.driven_on();
+    assert_eq!(sim.status(""), Outcome::Ok);
+    assert_eq!(sim.run.written(), []);
+}
+
+#[test]
+fn a_folder_and_what_is_inside_of_it_are_not_written_at_one_time_e9_15() {
+    let mut sim = group(&[
+        ("one", "/repo/a"),
+        ("two", "/repo/b"),
+        ("whole", "/repo"),
+        ("late", "/repo/c"),
+        ("far", "/other"),
+    ]);
+    sim.concurrency = 5;
+    sim.derive();
+    // Whoever comes later does not overtake who waits for the whole folder.
+    assert_eq!(under_way(&sim), ["one", "two", "far"]);
+    end(&mut sim, "one");
+    assert_eq!(under_way(&sim), ["two", "far"]);
+    end(&mut sim, "two");
+    assert_eq!(under_way(&sim), ["far", "whole"]);
+    end(&mut sim, "whole");
+    assert_eq!(under_way(&sim), ["far", "late"]);
+}
+
+#[test]
+fn who_waits_takes_no_place_of_those_that_may_be_under_way_e9_15() {
+    let mut sim = group(&[("a", "x"), ("b", "x"), ("c", "x"), ("d", "y")]);
+    sim.concurrency = 2;
+    sim.derive();
+    assert_eq!(under_way(&sim), ["a", "d"]);
+}
+
+#[test]
+fn between_two_attempts_nothing_is_kept_from_others_e9_15() {
+    let plan = "steps: [{id: all, parallel: [
+        {id: a, retry: {max_attempts: 2, delay: 10s}, do: {tool: flaky, args: {to: x}}},
+        {id: b, do: {tool: echo, args: {to: x}}}]}]";
+    let mut sim = known(Sim::new(plan));
+    sim.derive();
+    assert_eq!(under_way(&sim), ["a"]);
+    end(&mut sim, "a");
+    assert_eq!(under_way(&sim), ["b"]);
+    // Its time has come, and what it writes is being written.
+    sim.now = sim.run.wakes_at().unwrap();
+    sim.derive();
+    assert_eq!(under_way(&sim), ["b"]);
+    end(&mut sim, "b");
+    assert_eq!(under_way(&sim), ["a"]);
+    assert_eq!(sim.driven_on().status(""), Outcome::Ok);
+}
+
+#[test]
+fn what_was_being_written_when_the_driver_died_is_written_by_nobody_else_before_it_has_ended_e9_15() {
+    let mut sim = group(&[("a", "x"), ("b", "x"), ("c", "y")]);
+    sim.derive();
+    assert_eq!(under_way(&sim), ["a", "c"]);
+    // The next driver knows no more than the journal of what calls write.
+    let mut sim = Sim::resumed(&sim.journal);
+    sim.run.know_writes(Some(Arc::new(|_, _| vec!["x".to_owned()])));
+    sim.derive();
+    assert_eq!(under_way(&sim), ["a", "c"]);
+    let held: Vec<&Vec<String>> = sim.under_way.iter().map(|call| &call.writes).collect();
+    assert_eq!(held, [&["x".to_owned()], &["y".to_owned()]]);
+    end(&mut sim, "a");
+    assert_eq!(under_way(&sim), ["c", "b"]);
+}
+
+#[test]
+fn a_call_that_is_stopped_gives_back_what_it_had_e9_15() {
+    let mut sim = group(&[("a", "x"), ("b", "x")]);
+    sim.derive();
+    let node = sim.run.node_at("all/a").unwrap().id;
+    sim.record(Event::CancelRequested {
+        node: Some(node),
+        by: "ada".to_owned(),
+    });
+    sim.derive();
+    assert_eq!(under_way(&sim), ["a"], "it has not ended yet");
+    end(&mut sim, "a");
+    assert_eq!(under_way(&sim), ["b"]);
+}
+
+#[test]
+fn a_journal_that_says_nothing_of_what_is_written_is_read_e9_15() {
+    let text = r#"{"event": "started", "node": "0123456789abcdef", "attempt": 1, "call": "echo"}"#;
+    let Event::Started { writes, .. } = serde_json::from_str(text).unwrap() else {
+        panic!("it is a start");
+    };
+    assert_eq!(writes, Vec::<String>::new());
+}
+
+fn meet(one: &str, other: &str) -> bool {
+    one == other || one.starts_with(&format!("{other}/")) || other.starts_with(&format!("{one}/"))
+}
+
+fn no_two_meet(sim: &Sim) {
+    for (at, call) in sim.under_way.iter().enumerate() {
+        for other in &sim.under_way[at + 1..] {
+            let clash = call.writes.iter().any(|a| other.writes.iter().any(|b| meet(a, b)));
+            assert!(!clash, "{:?} and {:?} at one time", call.writes, other.writes);
+        }
+    }
+}
+
+/// Drives `sim` to its end, and looks after every event that no two calls under way write the same.
+fn driven_apart(mut sim: Sim) -> Sim {
+    for _ in 0..10_000 {
+        sim.derive();
+        no_two_meet(&sim);
+        if sim.run.result().is_some() {
+            return sim;
+        }
+        if !sim.end_one() {
+            sim.now = sim.run.wakes_at().expect("nobody waits for ever");
+        }
+    }
+    panic!("the run does not end");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn whatever_calls_write_all_of_them_are_made_and_no_two_write_the_same_at_one_time_e9_15(
+        names in prop::collection::vec("(a|b|a/x|a/y|a/x/z|/|/a)( (b|c|a/y))?", 1..12),
+        tools in prop::collection::vec(prop_oneof![4 => Just("echo"), 1 => Just("flaky")], 12),
+        concurrency in 1_usize..5,
+        seed in any::<u64>(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let members: Vec<Value> = names.iter().zip(&tools).enumerate().map(|(at, (to, tool))| json!({
+            "id": format!("s{at}"), "retry": {"max_attempts": 2, "delay": "1s"}, "do": {"tool": tool, "args": {"to": to}},
+        })).collect();
+        let plan = json!({"steps": [{"id": "all", "parallel": members}]}).to_string();
+        let begun = |sim: Sim| Sim { concurrency, seed, ..known(sim) };
+        let sim = driven_apart(begun(Sim::new(&plan)));
+        prop_assert_eq!(sim.status(""), Outcome::Ok);
+        prop_assert_eq!(sim.run.written(), []);
+        // Whoever takes it up at any moment keeps them apart as well.
+        let at = 1 + cut.index(sim.journal.len() - 1);
+        let resumed = driven_apart(begun(Sim::resumed(&sim.journal[..at])));
+        let ends = |sim: &Sim| sim.outcome().into_iter().map(|(path, result)| (path, result["status"].clone())).collect::<Vec<_>>();
+        prop_assert_eq!(ends(&resumed), ends(&sim));
+        prop_assert_eq!(resumed.status(""), Outcome::Ok);
+    }
+}

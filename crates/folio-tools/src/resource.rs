@@ -1,0 +1,65 @@
+//! The names of what calls write, so that two that write the same are not made at one time.
+
+use serde_json::Value;
+
+use crate::sha256::content_hash;
+
+/// Bytes of an argument that stand in a name as they are; of a longer one its hash does.
+const VALUE_BYTES: usize = 200;
+
+/// `patterns` with the values of `args` in place of `{NAME}`. What is not there is empty.
+pub(crate) fn named_in(patterns: &[String], args: &Value) -> Vec<String> {
+    patterns.iter().map(|pattern| filled(pattern, args)).collect()
+}
+
+fn filled(pattern: &str, args: &Value) -> String {
+    let mut name = String::with_capacity(pattern.len());
+    let mut rest = pattern;
+    while let Some((before, more)) = rest.split_once('{') {
+        name.push_str(before);
+        let Some((argument, after)) = more.split_once('}') else {
+            name.push('{');
+            rest = more;
+            continue;
+        };
+        name.push_str(&value_of(args.get(argument)));
+        rest = after;
+    }
+    name.push_str(rest);
+    name
+}
+
+fn value_of(value: Option<&Value>) -> String {
+    let text = match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    if text.len() > VALUE_BYTES {
+        content_hash(text.as_bytes())
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pattern_names_what_a_call_writes_by_its_arguments_e9_15() {
+        let args = json!({"id": "e42", "n": 7, "path": "notes/a.md", "long": "x".repeat(300)});
+        for (pattern, name) in [
+            ("board", "board"),
+            ("board/{id}", "board/e42"),
+            ("disk/{path}", "disk/notes/a.md"),
+            ("{n}-{missing}", "7-"),
+            ("{open", "{open"),
+        ] {
+            assert_eq!(filled(pattern, &args), name, "{pattern}");
+        }
+        assert!(filled("x/{long}", &args).starts_with("x/sha256:"));
+    }
+}
