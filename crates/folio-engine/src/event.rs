@@ -27,8 +27,9 @@ pub struct SetAside {
 /// The version of the event format that this build writes. A journal with a higher one is refused (E9.9).
 ///
 /// Version 2 has the events of tasks that a model does, version 3 those by which people steer, version 4 conversations that
-/// are put away, version 5 groups that set something aside for their members. Older journals are read as they are.
-pub const FORMAT: u32 = 5;
+/// are put away, version 5 groups that set something aside for their members, version 6 what calls write, roll-ups, and compactors
+/// that are asked. Older journals are read as they are.
+pub const FORMAT: u32 = 6;
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,11 +72,11 @@ pub enum Event {
         /// What is called, in one line that a person can read; cut at 300 characters.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         call: String,
-    },
         /// The names of what it writes: until this attempt has ended no other call begins that writes the same, something inside of
         /// it or something around it (E9.15).
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         writes: Vec<String>,
+    },
     /// An attempt failed and there will be another.
     AttemptFailed {
         /// Which node.
@@ -120,6 +121,14 @@ pub enum Event {
         /// What a compactor cost.
         #[serde(default, skip_serializing_if = "Spend::is_nothing")]
         spent: Spend,
+    },
+    /// The results that a task is to put together are too many to be read at once: parts of them are put into one first, each by a node
+    /// of its own (E9.16). Again, if those are still too many.
+    RollUps {
+        /// Whose results.
+        node: NodeId,
+        /// How many results each part has, in the order of the plan. What is alone in its part stays as it is.
+        parts: Vec<u32>,
     },
     /// A model is about to be asked. Durable before it is, together with what is set aside for it (E9.10).
     Asked {
@@ -381,6 +390,7 @@ impl Event {
             Self::Finished { .. } => "finished",
             Self::Briefed { .. } => "briefed",
             Self::Compacted { .. } => "compacted",
+            Self::RollUps { .. } => "roll_ups",
             Self::Asked { .. } => "asked",
             Self::Replied { .. } => "replied",
             Self::AskFailed { .. } => "ask_failed",
@@ -418,6 +428,7 @@ impl Event {
             | Self::Finished { node, .. }
             | Self::Briefed { node, .. }
             | Self::Compacted { node, .. }
+            | Self::RollUps { node, .. }
             | Self::Asked { node, .. }
             | Self::Replied { node, .. }
             | Self::AskFailed { node, .. }

@@ -177,6 +177,8 @@ impl NodeState {
         (Self::Created, Move::Expand, Self::RunningChildren),
         (Self::Created, Move::Start, Self::Executing),
         (Self::Created, Move::Decide, Self::Deciding),
+        // A roll-up reads what has ended.
+        (Self::Created, Move::Aggregate, Self::Aggregating),
         // Its call waits for a person's yes.
         (Self::Created, Move::Wait, Self::WaitingInput),
         (Self::Created, Move::Cancel, Self::Cancelling),

@@ -318,7 +318,7 @@ impl Projection<'_> {
                 self.patch_step(&view, Status::InProgress, None);
             }
             NodeKind::Parallel | NodeKind::Sequence => self.patch_step(&view, Status::InProgress, None),
-            NodeKind::Call | NodeKind::Model | NodeKind::Action => {}
+            NodeKind::Call | NodeKind::Model | NodeKind::Action | NodeKind::RollUp => {}
         }
         if view.kind == NodeKind::Plan && view.parent.is_some() {
             self.patch_step(&view, Status::InProgress, None);
@@ -348,7 +348,7 @@ impl Projection<'_> {
 
     /// Whether `view` is a step of a plan. What stands in the body of a `for_each` is not: its items are branches.
     fn has_step(&self, view: &NodeView<'_>) -> bool {
-        if view.kind == NodeKind::Action {
+        if matches!(view.kind, NodeKind::Action | NodeKind::RollUp) {
             return false;
         }
         let mut parents = std::iter::successors(view.parent.and_then(|id| self.run.node(id)), |above| {
@@ -432,7 +432,7 @@ impl Projection<'_> {
             Outcome::Failed | Outcome::Skipped => Status::Blocked,
             Outcome::Cancelled => Status::Archived,
         };
-        if view.kind == NodeKind::Action {
+        if matches!(view.kind, NodeKind::Action | NodeKind::RollUp) {
             if view.started_at.is_some() {
                 self.action_finished(node);
             }

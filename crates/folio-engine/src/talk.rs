@@ -39,6 +39,8 @@ pub enum Purpose {
     Aggregate,
     /// Which criteria are met (E9.6).
     Judge,
+    /// One result that stands for a part of those of a task's steps, because they are too many to be read at once (E9.16).
+    RollUp,
     /// Another plan, because a criterion is unmet or a step failed (E9.8).
     Replan,
     /// What there is: the one call that a task has left when its budget is used up (E9.10).
@@ -50,7 +52,7 @@ impl Purpose {
     #[must_use]
     pub fn role(self) -> ModelRole {
         match self {
-            Self::Decide | Self::Aggregate | Self::Replan => ModelRole::Planner,
+            Self::Decide | Self::Aggregate | Self::RollUp | Self::Replan => ModelRole::Planner,
             Self::Work | Self::HandBack => ModelRole::Executor,
             Self::Judge => ModelRole::Judge,
         }
@@ -69,6 +71,7 @@ impl Purpose {
             Self::Decide => "decide",
             Self::Work => "work",
             Self::Aggregate => "aggregate",
+            Self::RollUp => "roll_up",
             Self::Judge => "judge",
             Self::Replan => "replan",
             Self::HandBack => "hand_back",

@@ -133,8 +133,8 @@ impl McpSettings {
 
     /// What a call of the tool that the server calls `name` writes, if somebody said so.
     pub(crate) fn written_by(&self, name: &str) -> Option<&str> {
-        let pattern = self.writes.get(name).or_else(|| self.writes.get("*"))?;
-        Some(pattern).map(String::as_str).filter(|pattern| !pattern.is_empty())
+        let pattern = self.writes.get(name).or_else(|| self.writes.get("*"));
+        pattern.map(String::as_str).filter(|pattern| !pattern.is_empty())
     }
 
     pub(crate) fn time(&self) -> Duration {

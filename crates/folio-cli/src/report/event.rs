@@ -131,6 +131,7 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         Event::Rejected { node, .. } => line("rejected", *node, &event.in_words()),
         Event::SentBack { node, .. } => line("again", *node, &event.in_words()),
         Event::Compacted { node, .. } => line("put away", *node, &event.in_words()),
+        Event::RollUps { node, .. } => line("roll-ups", *node, &event.in_words()),
         Event::Spent { node, .. } => line("limit", *node, &event.in_words()),
         Event::Questioned { node, .. } => line("question", *node, &event.in_words()),
         Event::Answered { node, .. } => line("answer", *node, &event.in_words()),

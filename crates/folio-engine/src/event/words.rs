@@ -68,6 +68,10 @@ impl Event {
                 });
                 words.collect::<Vec<_>>().join("; ")
             }
+            Self::RollUps { parts, .. } => {
+                let results: u32 = parts.iter().sum();
+                format!("{results} results are put together in {} parts first", parts.len())
+            }
             Self::Compacted { pieces, .. } => format!("{pieces} messages are put away"),
             Self::Spent { reason, .. } => format!("{reason}: hands back what there is"),
             Self::Questioned { question, .. } => question.text.clone(),

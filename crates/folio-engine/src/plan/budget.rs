@@ -24,6 +24,9 @@ pub struct Budget {
     /// How many items one `for_each` may have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<u32>,
+    /// How many results a model puts together at once; more are put together in parts first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fan_in: Option<u32>,
     /// How many steps may run at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,

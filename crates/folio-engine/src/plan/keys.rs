@@ -90,6 +90,7 @@ pub(super) const BUDGET: &[&str] = &[
     "nodes",
     "children",
     "items",
+    "fan_in",
     "concurrency",
     "replans",
     "deadline",

@@ -33,6 +33,11 @@ impl Projection<'_> {
                 let title = format!("{pieces} messages were put away");
                 self.note(*node, &id, &title, text.clone(), &[], Owner::executor());
             }
+            Event::RollUps { node, .. } => {
+                // There may be several for one task, one on top of the other; each makes other nodes.
+                let id = format!("roll-ups/{}", self.run.children(*node).len());
+                self.note(*node, &id, "Roll-ups", event.in_words(), &[], Owner::planner());
+            }
             Event::AskFailed {
                 node,
                 call,
@@ -218,7 +223,7 @@ impl Projection<'_> {
         self.log(page, &id, "Question", String::new(), Some(parts), Owner::executor());
     }
 
-    /// What came of one call that a model wanted.
+    /// What came of one call that a model wanted, or of one roll-up.
     pub(super) fn action_finished(&mut self, node: NodeId) {
         let Some((view, result)) = self.run.node(node).and_then(|view| Some((view, view.result?))) else {
             return;

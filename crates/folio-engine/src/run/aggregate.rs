@@ -133,7 +133,7 @@ impl Run {
                 Outcome::Cancelled
             };
             result.stop_reason = Some(cancel.reason());
-        } else if matches!(node.kind, NodeKind::Plan | NodeKind::Model) {
+        } else if matches!(node.kind, NodeKind::Plan | NodeKind::Model | NodeKind::RollUp) {
             if worst > Outcome::Partial {
                 result.status = if any_ok { Outcome::Partial } else { Outcome::Failed };
             }

@@ -189,13 +189,18 @@ impl Run {
                     }
                 }
                 NodeKind::Call | NodeKind::Action => {}
-                NodeKind::Model if self.equipment.is_some() => {
+                NodeKind::Model | NodeKind::RollUp if self.equipment.is_some() => {
                     if let Some(action) = self.due_of_agent(*index, free > 0) {
                         free -= usize::from(matches!(action, Action::Ask(_)));
                         actions.push(action);
                     }
                 }
-                NodeKind::Model | NodeKind::Plan | NodeKind::Parallel | NodeKind::Sequence | NodeKind::ForEach => {
+                NodeKind::Model
+                | NodeKind::RollUp
+                | NodeKind::Plan
+                | NodeKind::Parallel
+                | NodeKind::Sequence
+                | NodeKind::ForEach => {
                     actions.push(self.opening(*index));
                 }
             }
@@ -453,21 +458,21 @@ impl Run {
         };
         let again = node.state == crate::node::NodeState::Executing;
         let attempt = if again { node.attempt } else { node.attempt + 1 };
+        let writes = self.writes_of(index, &call.tool, &args);
         Ok(CallAction {
             node: node.id,
             attempt,
             again,
             tool: call.tool.clone(),
-        let writes = self.writes_of(index, &call.tool, &args);
             args,
             timeout: task.timeout,
             allowed: false,
+            writes,
         })
     }
 
     /// The event that records a call of an opaque tool that had begun when its driver died (E9.12).
     #[must_use]
-            writes,
     pub fn outcome_unknown(&self, node: NodeId) -> Event {
         let notes = "it had begun when its driver died, and nobody knows whether it took effect; it was not made again";
         let result = NodeResult::failed(Severity::Hard, StopReason::OutcomeUnknown, notes);

@@ -369,7 +369,7 @@ impl Run {
                         value = around;
                         way.push(Part::Key("step"));
                     }
-                    NodeKind::Plan | NodeKind::Model | NodeKind::Call | NodeKind::Action => {
+                    NodeKind::Plan | NodeKind::Model | NodeKind::Call | NodeKind::Action | NodeKind::RollUp => {
                         let members = self.nodes[parent].plan.as_ref().map_or(&[][..], |plan| &plan.members);
                         let position = position(members);
                         steps = steps_now(parent);
@@ -415,6 +415,7 @@ impl Run {
             self.supersede(member, version);
         }
         self.nodes[index].halted = false;
+        self.forget_roll_ups(index);
         let graph = Arc::new(Graph::of(&steps));
         self.lay_out(index, frame, &graph, version, &kept);
         if let Some(agent) = self.nodes[index].agent.as_deref_mut() {

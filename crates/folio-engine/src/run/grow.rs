@@ -53,6 +53,7 @@ impl Run {
             halted: false,
             superseded_by: 0,
             plan: None,
+            gathers: Vec::new(),
             cancel: None,
             attempt: 0,
             retry_at: None,
@@ -66,8 +67,8 @@ impl Run {
             held: None,
             set_aside: None,
             paused: false,
-            in_scope: OnceLock::new(),
             writes: OnceLock::new(),
+            in_scope: OnceLock::new(),
         });
         if let Some(parent) = parent {
             self.nodes[parent].children.push(index);
@@ -108,7 +109,7 @@ impl Run {
         self.add_node(id, Some(parent), Some(frame), kind, Some(planned.step.clone()), path)
     }
 
-    fn path_below(&self, parent: usize, last: &str) -> Arc<str> {
+    pub(super) fn path_below(&self, parent: usize, last: &str) -> Arc<str> {
         let above = &self.nodes[parent].path;
         if above.is_empty() {
             Arc::from(last)

@@ -17,6 +17,8 @@ pub struct Limits {
     pub nodes_max: u32,
     /// Members of one group, or steps of one plan.
     pub children_max: u32,
+    /// Results that a model puts together at once; at least two.
+    pub fan_in_max: u32,
     /// Items of one `for_each`, if that is to be fewer than each says of itself.
     pub items_max: Option<u32>,
     /// Calls under way at one moment.
@@ -39,6 +41,7 @@ impl Default for Limits {
             depth_max: 8,
             nodes_max: 200,
             children_max: 64,
+            fan_in_max: 12,
             items_max: None,
             concurrency: 4,
             deadline: Duration::from_secs(30 * 60),
@@ -63,6 +66,7 @@ impl Limits {
             nodes,
             children,
             items,
+            fan_in,
             concurrency,
             replans,
             deadline,
@@ -77,6 +81,7 @@ impl Limits {
             depth_max: depth.unwrap_or(default.depth_max),
             nodes_max: nodes.unwrap_or_else(|| default.nodes_max.saturating_add(written_nodes(&plan.steps))),
             children_max: children.unwrap_or(default.children_max),
+            fan_in_max: fan_in.unwrap_or(default.fan_in_max).max(2),
             items_max: items,
             concurrency: concurrency.unwrap_or(default.concurrency),
             deadline: deadline.unwrap_or(default.deadline),

@@ -193,7 +193,7 @@ impl Run {
     pub(super) fn output_of(&self, index: usize) -> Result<Arc<Value>, BodyNeeded> {
         let node = &self.nodes[index];
         match node.kind {
-            NodeKind::Call | NodeKind::Plan | NodeKind::Model | NodeKind::Action => {
+            NodeKind::Call | NodeKind::Plan | NodeKind::Model | NodeKind::Action | NodeKind::RollUp => {
                 match node.result.as_ref().map(|r| &r.output) {
                     None => Ok(Arc::new(Value::Null)),
                     Some(output @ Output::Blob { hash, .. }) => {

@@ -60,7 +60,7 @@ pub struct Run {
     pub(super) asking: BTreeSet<usize>,
     /// What people answered, by what was asked.
     pub(super) answers: BTreeMap<String, String>,
-    /// Calls of tools that models wanted: nodes that stand in no plan.
+    /// Calls of tools that models wanted, and roll-ups: nodes that stand in no plan.
     pub(super) actions: usize,
     /// Plans that took the place of others.
     pub(super) replans: u32,
@@ -302,7 +302,7 @@ impl Run {
         let Some(index) = self.by_id.get(&id) else {
             return Vec::new();
         };
-        let is_step = |member: &usize| self.nodes[*member].kind != NodeKind::Action;
+        let is_step = |member: &usize| !matches!(self.nodes[*member].kind, NodeKind::Action | NodeKind::RollUp);
         self.members(*index)
             .filter(is_step)
             .map(|member| self.view(member))
@@ -721,61 +721,6 @@ impl Run {
         }
         if node.children_left == 0 && matches!(node.state, NodeState::RunningChildren | NodeState::Cancelling) {
             self.settled.insert(index);
-        }
-    }
-
-    /// Begins no more children of `container`: those that have not begun are skipped.
-    fn halt(&mut self, container: usize) {
-        if std::mem::replace(&mut self.nodes[container].halted, true) {
-            return;
-        }
-        for child in self.nodes[container].children.clone() {
-            if self.nodes[child].state == NodeState::Created {
-                self.skip(child);
-            }
-        }
-    }
-
-    pub(super) fn skip(&mut self, index: usize) {
-        self.ready.remove(&index);
-        self.skipped.insert(index);
-    }
-
-    fn cancel_children(&mut self, container: usize, why: Cancel) {
-        for child in self.nodes[container].children.clone() {
-            self.cancel(child, why);
-        }
-    }
-
-    /// Stops a subtree: what has a result keeps it, what runs is to be stopped, the rest does not begin.
-    fn cancel(&mut self, top: usize, why: Cancel) {
-        let mut stack = vec![top];
-        while let Some(index) = stack.pop() {
-            let node = &mut self.nodes[index];
-            if node.is_terminal() || node.cancel.is_some() {
-                continue;
-            }
-            node.cancel = Some(why);
-            self.gated.remove(&index);
-            let node = &mut self.nodes[index];
-            let before = node.state;
-            if let Some(next) = before.next(Move::Cancel) {
-                node.state = next;
-            }
-            stack.extend(&node.children);
-            match before {
-                _ if self.executing.contains(&index) => drop(self.stopping.insert(index)),
-                NodeState::RunningChildren => self.settle_if_done(index),
-                // A model that waits for its calls: they are stopped first.
-                NodeState::Executing if self.nodes[index].children_left > 0 => drop(self.ready.remove(&index)),
-                _ => {
-                    self.ready.remove(&index);
-                    self.skipped.insert(index);
-                }
-            }
-            if let Some(retry_at) = self.nodes[index].retry_at.take() {
-                self.parked.remove(&(retry_at, index));
-            }
         }
     }
 

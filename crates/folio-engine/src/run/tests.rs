@@ -27,6 +27,7 @@ mod properties;
 mod regressions;
 mod resources;
 mod retry;
+mod roll_ups;
 mod steering;
 
 /// A run without a runner: calls are answered by a function, in an order that a seed decides.
@@ -574,7 +575,7 @@ fn an_event_that_the_table_does_not_allow_changes_nothing_e9_19() {
         node: unknown,
         attempt: 1,
         call: String::new(),
-    };
         writes: Vec::new(),
+    };
     assert_eq!(run.apply(again.0, &event), Err(JournalError::UnknownNode(unknown)));
 }

@@ -48,6 +48,8 @@ pub enum NodeKind {
     Model,
     /// A call of a tool that a model wants.
     Action,
+    /// A part of the results that a task puts together, put into one (E9.16).
+    RollUp,
     /// Members that run at the same time.
     Parallel,
     /// Members that run one after the other.
@@ -80,6 +82,7 @@ impl NodeKind {
             Self::Plan => "plan",
             Self::Model => "model",
             Self::Action => "action",
+            Self::RollUp => "roll_up",
             Self::Parallel => "parallel",
             Self::Sequence => "sequence",
             Self::ForEach => "for_each",
@@ -154,6 +157,8 @@ pub(super) struct Node {
     pub(super) superseded_by: u32,
     /// Its plan, once it has one.
     pub(super) plan: Option<Box<Planned>>,
+    /// Of a roll-up, the results that it puts into one. Of a task whose results are too many, what stands for them.
+    pub(super) gathers: Vec<usize>,
     pub(super) cancel: Option<Cancel>,
     pub(super) attempt: u32,
     pub(super) retry_at: Option<Timestamp>,
@@ -174,13 +179,13 @@ pub(super) struct Node {
     pub(super) set_aside: Option<SetAside>,
     /// No call at or below it is begun.
     pub(super) paused: bool,
+    /// The names of what its call writes, once somebody asked.
+    pub(super) writes: OnceLock<Box<[String]>>,
     /// The result as templates see it, made when one first looks.
     pub(super) in_scope: OnceLock<Arc<Value>>,
 }
 
 impl Node {
-    /// The names of what its call writes, once somebody asked.
-    pub(super) writes: OnceLock<Box<[String]>>,
     pub(super) fn is_terminal(&self) -> bool {
         self.state == NodeState::Terminal
     }

@@ -297,6 +297,7 @@ fn budget(detail: &Detail) -> Budget {
         nodes: has(13).then_some(0),
         children: has(14).then_some(u32::MAX),
         items: has(15).then_some(1),
+        fan_in: has(11).then_some(detail.number),
         concurrency: has(16).then_some(2),
         replans: has(17).then_some(3),
         deadline: has(18).then(|| Duration::from_millis(u64::from(detail.number) * 500)),

@@ -175,8 +175,10 @@ impl EventShape {
             },
             of_a_model => {
                 let mut nodes = Vec::new();
-                if let Event::Planned { node, .. } | Event::PlanEdited { node, .. } | Event::Wants { node, .. } =
-                    of_a_model
+                if let Event::Planned { node, .. }
+                | Event::PlanEdited { node, .. }
+                | Event::RollUps { node, .. }
+                | Event::Wants { node, .. } = of_a_model
                 {
                     // Some may have been told before: a node is the same however often it is told of.
                     add_made(run, *node, &mut nodes);

@@ -322,6 +322,7 @@ impl<'a> Decoder<'a> {
             children: self.u32_field(&at, "children"),
             items: self.u32_field(&at, "items"),
             concurrency: self.u32_field(&at, "concurrency"),
+            fan_in: self.u32_field(&at, "fan_in"),
             replans: self.u32_field(&at, "replans"),
             deadline: self.duration_field(&at, "deadline"),
             output_bytes: self.u64_field(&at, "output_bytes"),

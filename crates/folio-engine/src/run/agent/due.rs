@@ -106,6 +106,12 @@ impl Run {
                 if self.members(index).next().is_none() {
                     return Some(Action::Record(self.rolled_up(index, None)));
                 }
+                if self.nodes[index].kind == NodeKind::RollUp {
+                    return self.ask(index, Purpose::RollUp, has_room);
+                }
+                if let Some(parts) = self.parts_due(index) {
+                    return Some(Action::Record(Event::RollUps { node: id, parts }));
+                }
                 self.ask(index, Purpose::Aggregate, has_room)
             }
             Stage::Verifying => self.verifying(index, has_room),
@@ -298,6 +304,7 @@ impl Run {
         match purpose {
             Purpose::Decide | Purpose::Work => Event::Spent { node, reason },
             Purpose::Aggregate | Purpose::HandBack => self.rolled_up(index, Some(reason)),
+            Purpose::RollUp => self.rolled_up_alone(index, reason),
             Purpose::Judge => self.unjudged(index, &format!("there was no budget left to judge it ({reason})")),
             Purpose::Replan if self.has_rejected_plan(index) => self.without_approved_plan(index),
             Purpose::Replan => self.conclusion(index, Some(reason)),
@@ -310,6 +317,7 @@ impl Run {
         match purpose {
             Purpose::Judge => self.unjudged(index, &format!("the judge did not answer: {}", failure.message)),
             Purpose::Aggregate => self.rolled_up(index, Some(failure.reason)),
+            Purpose::RollUp => self.rolled_up_alone(index, failure.reason),
             Purpose::Replan if self.has_rejected_plan(index) => self.without_approved_plan(index),
             Purpose::Replan => self.conclusion(index, Some(failure.reason)),
             Purpose::Decide | Purpose::Work | Purpose::HandBack => {
@@ -564,7 +572,11 @@ impl Run {
     /// The nodes whose results make up that of node `index`.
     pub(in crate::run) fn members(&self, index: usize) -> impl Iterator<Item = usize> {
         let node = &self.nodes[index];
-        let members = node.plan.as_ref().map_or(&node.children, |plan| &plan.members);
+        let members = match &node.plan {
+            _ if node.kind == NodeKind::RollUp => &node.gathers,
+            Some(plan) => &plan.members,
+            None => &node.children,
+        };
         members.iter().copied()
     }
 

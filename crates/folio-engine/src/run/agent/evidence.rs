@@ -56,7 +56,13 @@ impl Run {
         if kind == "tool_call" && (!is_call || result.status != Outcome::Ok) {
             return None;
         }
-        (self.is_below(referred, index) || self.may_read(index, referred)).then(|| Evidence {
+        let is_given = || {
+            self.nodes[index]
+                .gathers
+                .iter()
+                .any(|given| self.is_below(referred, *given))
+        };
+        (self.is_below(referred, index) || self.may_read(index, referred) || is_given()).then(|| Evidence {
             kind: if is_call { "tool_call" } else { "node" }.to_owned(),
             id: id.to_string(),
             hash: None,

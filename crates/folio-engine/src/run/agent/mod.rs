@@ -6,6 +6,7 @@
 //! - `compact`: which part of what was said goes when it outgrows the model's window
 //! - `prompt`: what a model reads; `schema`: the form that it answers in
 //! - `read`: from a reply to the event that it comes to; `repair`: from a text to the JSON that was meant
+//! - `roll_up`: results that are too many to be read at once are put together in parts first
 //! - `plan`: which plans of a model are carried out, `similar` and `evidence` are two of its tests
 //! - `answer`: from what came of a call to the event that records it; `calls`: one that ended, or whose end nobody saw
 
@@ -20,6 +21,7 @@ mod plan;
 mod prompt;
 mod read;
 pub mod repair;
+mod roll_up;
 mod schema;
 mod similar;
 
@@ -148,7 +150,7 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    fn new(task: Arc<Task>, memory: &str, book: Option<Box<BookView>>) -> Self {
+    pub(super) fn new(task: Arc<Task>, memory: &str, book: Option<Box<BookView>>) -> Self {
         Self {
             task,
             stage: Stage::Deciding,
@@ -336,6 +338,7 @@ impl Run {
                 self.spend(index, spent);
                 Ok(())
             }
+            Event::RollUps { node, parts } => self.make_roll_ups(at, *node, parts),
             Event::Asked {
                 node,
                 call,
@@ -440,7 +443,7 @@ impl Run {
         let by = match purpose {
             Purpose::Decide => Move::Decide,
             Purpose::Work => Move::Start,
-            Purpose::Aggregate | Purpose::HandBack => Move::Aggregate,
+            Purpose::Aggregate | Purpose::RollUp | Purpose::HandBack => Move::Aggregate,
             Purpose::Judge => Move::Verify,
             Purpose::Replan => Move::Replan,
         };
@@ -462,7 +465,7 @@ impl Run {
         match purpose {
             Purpose::Aggregate => agent.enter(Stage::Aggregating),
             Purpose::Replan => agent.replan(),
-            Purpose::Decide | Purpose::Work | Purpose::Judge | Purpose::HandBack => {}
+            Purpose::Decide | Purpose::Work | Purpose::RollUp | Purpose::Judge | Purpose::HandBack => {}
         }
         self.reserve(index, &reserved);
         Ok(())
@@ -564,6 +567,7 @@ impl Run {
         let index = self.step_to(node, if awaits { Move::Gate } else { Move::Expand })?;
         self.ready.remove(&index);
         let kept: Vec<usize> = kept.iter().map(|id| self.index(*id)).collect::<Result<_, _>>()?;
+        self.forget_roll_ups(index);
         self.make_plan(index, &steps, version, &kept);
         let hash = crate::plan::hash_of(&steps);
         let (_, agent) = self.agent_at(node, "planned")?;

@@ -15,7 +15,7 @@ use super::offer::{self, Offered};
 use super::{Equipment, Said, Stage};
 use crate::event::BookView;
 use crate::plan::{Check, Step};
-use crate::result::{NodeResult, Output};
+use crate::result::{NodeResult, Outcome, Output};
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
@@ -43,6 +43,39 @@ impl Sizes {
             answer: (window * 3 / 8).clamp(400, 8_000),
         }
     }
+}
+
+/// Characters that a digest of a result always gets.
+const DIGEST_MIN: usize = 200;
+
+impl Sizes {
+    /// Of how many results there is room for the least that each gets.
+    pub(super) fn results_max(self) -> usize {
+        (self.digests / DIGEST_MIN).max(2)
+    }
+}
+
+/// How much a result has to say, and how much that weighs.
+#[derive(Debug, Clone, Copy)]
+struct Need {
+    chars: usize,
+    weight: usize,
+}
+
+/// The parts of `total` that each of `needs` gets: what all get, and of the rest by weight what is needed beyond. No more than is
+/// needed, and together no more than `total`, if that is enough for what all get.
+fn shares(needs: &[Need], total: usize) -> Vec<usize> {
+    let floor = |need: &Need| need.chars.min(DIGEST_MIN);
+    let rest = total.saturating_sub(needs.iter().map(floor).sum());
+    let beyond = |need: &Need| (need.chars - floor(need)) * need.weight;
+    let all: usize = needs.iter().map(beyond).sum();
+    needs
+        .iter()
+        .map(|need| {
+            let more = (beyond(need) * rest).checked_div(all).unwrap_or(0);
+            (floor(need) + more).min(need.chars)
+        })
+        .collect()
 }
 
 /// Tokens that a message costs besides its text.
@@ -78,6 +111,10 @@ cannot be done, end with one JSON object and nothing after it: {\"status\": \"ok
 const AGGREGATE: &str = "You put the results of a task's steps together into the result of the task. Say what came out, what \
 failed and what is missing, as whoever gave the task wants to know it; do not claim more than the results show. Answer with one \
 JSON object: {\"status\": \"ok\"|\"partial\"|\"failed\", \"notes\": …, \"output\": …, \"evidence\": [{\"kind\": \"node\", \"id\": …}]}.";
+const ROLL_UP: &str = "The results of a task's steps are too many to be put together at once. You put a part of them into one result that \
+stands for them; somebody else puts all parts together and sees nothing but what you write. Keep what the task needs: what came out, \
+names, paths and numbers as they are, what failed and why. Say nothing of what is not among them. Answer with one JSON object: \
+{\"notes\": …, \"output\": …, \"evidence\": [{\"kind\": \"node\", \"id\": …}]}.";
 const JUDGE: &str = "You check whether criteria are met. You see a task, its result and what was done; you did not do it. For each \
 criterion: met, unmet with the gap, or unverifiable with the reason if what you see does not tell. Answer with one JSON object: \
 {\"verdicts\": [{\"criterion\": \"c1\", \"finding\": \"met\"|\"unmet\"|\"unverifiable\", \"gap\": …}]}.";
@@ -95,6 +132,7 @@ fn rules(purpose: Purpose, works_alone: bool) -> &'static str {
         Purpose::Work if works_alone => WORK_ALONE,
         Purpose::Work => WORK,
         Purpose::Aggregate => AGGREGATE,
+        Purpose::RollUp => ROLL_UP,
         Purpose::Judge => JUDGE,
         Purpose::Replan => REPLAN,
         Purpose::HandBack => HAND_BACK,
@@ -139,7 +177,9 @@ impl Run {
         let is_talking = match purpose {
             Purpose::Decide => agent.stage == Stage::Deciding,
             Purpose::Work => true,
-            Purpose::Aggregate | Purpose::Replan => matches!(agent.stage, Stage::Aggregating | Stage::Replanning),
+            Purpose::Aggregate | Purpose::RollUp | Purpose::Replan => {
+                matches!(agent.stage, Stage::Aggregating | Stage::Replanning)
+            }
             // What a judge sees is data, and what is handed back is told, not gone on with.
             Purpose::Judge | Purpose::HandBack => false,
         };
@@ -202,7 +242,7 @@ impl Run {
     }
 
     /// How long texts may be for the model that is asked for `purpose`.
-    fn sizes(&self, purpose: Purpose) -> Sizes {
+    pub(super) fn sizes(&self, purpose: Purpose) -> Sizes {
         let window = self
             .equipment
             .as_ref()
@@ -235,21 +275,26 @@ impl Run {
             return Ok(text);
         };
         let task = &agent.task;
-        let chain = self.goal_chain(index)?;
+        // A roll-up is a part of the task around it.
+        let of = match self.nodes[index].parent {
+            Some(parent) if self.nodes[index].kind == NodeKind::RollUp => parent,
+            _ => index,
+        };
+        let chain = self.goal_chain(of)?;
         if !chain.is_empty() {
             text.push_str("# What it is part of\n");
             chain.iter().for_each(|line| line_of(&mut text, line));
         }
-        let (title, description) = self.words_of(index)?;
+        let (title, description) = self.words_of(of)?;
         let _ = write!(text, "# The task\n{title}\n");
         if !description.is_empty() && description != title {
             text.push_str(&description);
             text.push('\n');
         }
         if !task.reason.is_empty() {
-            let _ = writeln!(text, "Why: {}", self.filled(index, &task.reason)?);
+            let _ = writeln!(text, "Why: {}", self.filled(of, &task.reason)?);
         }
-        if self.nodes[index].parent.is_none() && self.inputs.as_object().is_some_and(|inputs| !inputs.is_empty()) {
+        if self.nodes[of].parent.is_none() && self.inputs.as_object().is_some_and(|inputs| !inputs.is_empty()) {
             let _ = writeln!(text, "Inputs: {}", canonical((*self.inputs).clone()));
         }
         if !task.criteria.is_empty() {
@@ -260,7 +305,7 @@ impl Run {
                     check => format!(" [checked: {}]", check.describe()),
                 };
                 let optional = if criterion.required { "" } else { " (if it can be)" };
-                let words = self.filled(index, &criterion.text)?;
+                let words = self.filled(of, &criterion.text)?;
                 line_of(&mut text, &format!("{}: {words}{optional}{how}", criterion.id));
             }
         }
@@ -285,9 +330,14 @@ impl Run {
                     self.put_tools(&mut text);
                 }
             }
-            Purpose::Aggregate | Purpose::Replan => {
-                text.push_str("# Results of the steps\n");
-                self.put_data(&mut text, index, &self.results_of_members(index, self.sizes(purpose))?);
+            Purpose::Aggregate | Purpose::RollUp | Purpose::Replan => {
+                let part = match purpose {
+                    Purpose::RollUp => self.title(self.nodes[index].id),
+                    _ => "Results of the steps".to_owned(),
+                };
+                let _ = writeln!(text, "# {part}");
+                let results = self.digests(&self.inputs_of(index), self.sizes(purpose))?;
+                self.put_data(&mut text, index, &results);
                 if purpose == Purpose::Replan {
                     let gaps = self.gaps(index);
                     if !gaps.is_empty() {
@@ -380,7 +430,7 @@ impl Run {
             before.splice(0..0, seen);
             at = frame.owner;
         }
-        self.digests(&before, sizes)
+        self.digests(&self.without_groups(&before, false), sizes)
     }
 
     /// The step of `frame` that `index` is, or is inside of.
@@ -389,18 +439,18 @@ impl Run {
             .find_map(|at| frame.nodes.iter().position(|node| *node == at))
     }
 
-    fn results_of_members(&self, index: usize, sizes: Sizes) -> Result<Vec<String>, BodyNeeded> {
-        let members: Vec<usize> = self.members(index).collect();
-        self.digests(&members, sizes)
-    }
-
-    /// `nodes` with the members of groups in place of the groups, each once. A group has no notes of its own to tell.
-    fn without_groups(&self, nodes: &[usize]) -> Vec<usize> {
+    /// `nodes` with the members of groups in place of the groups, each once; of lists, too, if `items` says so. A group has no
+    /// notes of its own to tell.
+    pub(super) fn without_groups(&self, nodes: &[usize], items: bool) -> Vec<usize> {
         let mut tasks = Vec::with_capacity(nodes.len());
         let mut seen = HashSet::with_capacity(nodes.len());
         let mut rest: Vec<usize> = nodes.iter().rev().copied().collect();
         while let Some(node) = rest.pop() {
-            let is_group = matches!(self.nodes[node].kind, NodeKind::Parallel | NodeKind::Sequence);
+            let is_group = match self.nodes[node].kind {
+                NodeKind::Parallel | NodeKind::Sequence => true,
+                NodeKind::ForEach => items,
+                _ => false,
+            };
             if is_group && !self.nodes[node].children.is_empty() {
                 rest.extend(self.nodes[node].children.iter().rev());
             } else if seen.insert(node) {
@@ -410,24 +460,39 @@ impl Run {
         tasks
     }
 
-    /// A digest of each result: status, notes, the beginning of its output, its id.
+    /// A digest of each result: status, notes, the beginning of its output, its id. Together they have about as much room as
+    /// `sizes` gives them: each has a part that it always gets, and what is left goes to those that have more to say, twice as much to
+    /// what did not end well (E9.16). Of more than even that has room for, the rest is counted.
     fn digests(&self, nodes: &[usize], sizes: Sizes) -> Result<Vec<String>, BodyNeeded> {
-        let nodes = self.without_groups(nodes);
-        let mut lines = Vec::with_capacity(nodes.len());
-        let mut left = sizes.digests;
-        for (position, index) in nodes.iter().enumerate() {
-            let node = &self.nodes[*index];
-            let Some(result) = &node.result else { continue };
-            if left < 200 {
-                lines.push(format!(
-                    "and {} more results, which result_read gives",
-                    nodes.len() - position
-                ));
-                break;
+        let mut ended: Vec<(usize, &NodeResult)> = nodes
+            .iter()
+            .filter_map(|index| Some((*index, self.nodes[*index].result.as_ref()?)))
+            .collect();
+        let left_out = ended.len().saturating_sub(sizes.results_max());
+        ended.truncate(sizes.results_max());
+        let whole = ended
+            .iter()
+            .map(|(index, result)| self.digest(*index, result, sizes.digest));
+        let mut lines = whole.collect::<Result<Vec<_>, _>>()?;
+        let lengths: Vec<usize> = lines.iter().map(|line| line.chars().count()).collect();
+        if lengths.iter().sum::<usize>() > sizes.digests {
+            let needs: Vec<Need> = lengths
+                .iter()
+                .zip(&ended)
+                .map(|(chars, (_, result))| Need {
+                    chars: *chars,
+                    weight: if result.status == Outcome::Ok { 1 } else { 2 },
+                })
+                .collect();
+            for (at, share) in shares(&needs, sizes.digests).into_iter().enumerate() {
+                if share < lengths[at] {
+                    let (index, result) = ended[at];
+                    lines[at] = self.digest(index, result, share)?;
+                }
             }
-            let line = self.digest(*index, result, sizes.digest.min(left))?;
-            left = left.saturating_sub(line.chars().count());
-            lines.push(line);
+        }
+        if left_out > 0 {
+            lines.push(format!("and {left_out} more results, which result_read gives"));
         }
         Ok(lines)
     }
@@ -439,7 +504,7 @@ impl Run {
             .map(|reason| format!(", {reason}"))
             .unwrap_or_default();
         let name = self.title(node.id);
-        let mut line = format!("{} ({}{why}) {name}", node.path, result.status);
+        let mut line = one_line(&format!("{} ({}{why}) {name}", node.path, result.status), max);
         if !result.notes.is_empty() {
             let _ = write!(line, ": {}", one_line(&result.notes, max / 2));
         }
@@ -459,7 +524,7 @@ impl Run {
             return Ok("it has not ended".to_owned());
         };
         let mut text = String::new();
-        if result.status != crate::result::Outcome::Ok {
+        if result.status != Outcome::Ok {
             let why = result
                 .stop_reason
                 .map(|reason| format!(" ({reason})"))
@@ -509,11 +574,9 @@ impl Run {
             lines.push(line);
         }
         lines.reverse();
-        lines.extend(
-            self.results_of_members(index, sizes)?
-                .into_iter()
-                .filter(|_| self.agent(index).is_some_and(super::Agent::has_plan)),
-        );
+        if self.agent(index).is_some_and(super::Agent::has_plan) {
+            lines.extend(self.digests(&self.inputs_of(index), sizes)?);
+        }
         Ok(lines)
     }
 

@@ -20,7 +20,7 @@ use crate::talk::{ModelRole, Purpose, Reply, Stop, Wanted};
 /// Calls of tools that one reply may want.
 const CALLS_MAX: usize = 16;
 /// Characters of a model's own text that becomes notes.
-const NOTES_CHARS: usize = 4_000;
+pub(super) const NOTES_CHARS: usize = 4_000;
 
 impl Run {
     /// What follows from the reply that node `index` has.
@@ -32,6 +32,7 @@ impl Run {
             Purpose::Decide => self.read_decision(index, reply),
             Purpose::Work => self.read_work(index, reply),
             Purpose::Aggregate => self.read_result(index, reply),
+            Purpose::RollUp => self.read_roll_up(index, reply),
             Purpose::Judge => self.read_verdicts(index, reply),
             Purpose::Replan => self.read_replan(index, reply),
             Purpose::HandBack => self.read_hand_back(index, reply),
@@ -44,6 +45,7 @@ impl Run {
         match purpose {
             Purpose::Judge => self.unjudged(index, &notes),
             Purpose::Aggregate => self.rolled_up(index, Some(StopReason::Refused)),
+            Purpose::RollUp => self.rolled_up_alone(index, StopReason::Refused),
             Purpose::Replan if self.has_rejected_plan(index) => self.without_approved_plan(index),
             Purpose::Replan => self.conclusion(index, Some(StopReason::Refused)),
             Purpose::Decide | Purpose::Work | Purpose::HandBack => Event::Finished {
@@ -54,7 +56,7 @@ impl Run {
     }
 
     /// The object of a reply, or what is wrong with it.
-    fn object_of(&self, reply: &Reply, required: &[&str]) -> Result<Value, Vec<String>> {
+    pub(super) fn object_of(&self, reply: &Reply, required: &[&str]) -> Result<Value, Vec<String>> {
         let read = repair::object(&reply.text, required).map_err(|problem| match reply.stop {
             Stop::Length => vec![format!("{problem}; the answer reached its limit, so write less")],
             _ => vec![problem],
@@ -71,7 +73,7 @@ impl Run {
         }
     }
 
-    fn rejected_for(&self, index: usize, problems: Vec<String>) -> Option<Event> {
+    pub(super) fn rejected_for(&self, index: usize, problems: Vec<String>) -> Option<Event> {
         self.may_reject(index).then(|| Event::Rejected {
             node: self.nodes[index].id,
             problems,
@@ -575,7 +577,7 @@ fn status_of(answer: &Value) -> Option<Outcome> {
     }
 }
 
-fn text_of(answer: &Value, key: &str) -> String {
+pub(super) fn text_of(answer: &Value, key: &str) -> String {
     match answer.get(key) {
         Some(Value::String(text)) => text.trim().to_owned(),
         Some(Value::Null) | None => String::new(),
@@ -583,7 +585,7 @@ fn text_of(answer: &Value, key: &str) -> String {
     }
 }
 
-fn cut(text: &str, max: usize) -> String {
+pub(super) fn cut(text: &str, max: usize) -> String {
     if text.chars().count() <= max {
         text.to_owned()
     } else {

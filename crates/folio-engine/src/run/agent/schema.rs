@@ -33,6 +33,7 @@ pub(super) fn of(purpose: Purpose, works_alone: bool) -> Option<Value> {
             },
         })),
         Purpose::Aggregate | Purpose::HandBack => Some(result()),
+        Purpose::RollUp => Some(roll_up()),
         Purpose::Judge => Some(json!({
             "type": "object",
             "required": ["verdicts"],
@@ -88,6 +89,19 @@ pub(super) fn result() -> Value {
                     "properties": {"id": {"type": "string"}, "met": {"type": "boolean"}, "gap": {"type": "string"}}
                 }
             },
+        },
+    })
+}
+
+/// What stands for a part of the results.
+fn roll_up() -> Value {
+    json!({
+        "type": "object",
+        "required": ["notes"],
+        "properties": {
+            "notes": {"type": "string", "description": "What came out, what failed and why."},
+            "output": {"description": "The values that are needed further on."},
+            "evidence": evidence(),
         },
     })
 }

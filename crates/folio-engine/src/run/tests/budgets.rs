@@ -144,7 +144,9 @@ fn moody(seed: u64, ask: &AskAction) -> ModelAnswer {
                 ),
             ]),
             Purpose::Judge => judged(["met", "unmet", "unverifiable"][usize::try_from(roll % 3).unwrap()]),
-            Purpose::Aggregate | Purpose::HandBack => said("{\"notes\": \"all\", \"status\": \"ok\"}"),
+            Purpose::Aggregate | Purpose::RollUp | Purpose::HandBack => {
+                said("{\"notes\": \"all\", \"status\": \"ok\"}")
+            }
         },
     };
     let ModelAnswer::Replied { reply, model, .. } = answer else {

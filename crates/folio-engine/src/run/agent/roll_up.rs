@@ -1,0 +1,189 @@
+//! Results that are too many to be read at once (E9.16): parts of them, next to one another in the plan, are put into one first.
+//!
+//! Each part is a node with a result, below the task that puts all of it together. A model makes it while the budget has room beside
+//! what is kept for the end; what no model made is a list of what is there. Which parts there are is recorded, because the room that a
+//! model has is said by who drives the run and not by the journal.
+
+use std::sync::Arc;
+
+use folio_memory::Timestamp;
+use serde_json::Value;
+
+use super::read::{NOTES_CHARS, cut, text_of};
+use super::{Agent, Stage};
+use crate::event::Event;
+use crate::node::{NodeId, NodeState};
+use crate::plan::{Slug, Step, Task, Work};
+use crate::result::{NodeResult, Outcome, Output, StopReason};
+use crate::run::state::{JournalError, Run};
+use crate::run::tree::{Cancel, NodeKind};
+use crate::talk::{Purpose, Reply};
+
+impl Run {
+    /// What node `index` puts together, in the order of the plan: the results of its steps, those of groups and lists one by one, or
+    /// what stands for them.
+    pub(super) fn inputs_of(&self, index: usize) -> Vec<usize> {
+        let node = &self.nodes[index];
+        if !node.gathers.is_empty() {
+            return node.gathers.clone();
+        }
+        let members: Vec<usize> = self.members(index).collect();
+        self.without_groups(&members, true)
+    }
+
+    /// How many results each part has, if what node `index` puts together is too much to be read at once.
+    pub(super) fn parts_due(&self, index: usize) -> Option<Vec<u32>> {
+        if self.nodes[index].state != NodeState::RunningChildren {
+            return None;
+        }
+        let all = self.inputs_of(index).len();
+        let room = self.sizes(Purpose::Aggregate).results_max();
+        let most = usize::try_from(self.limits.fan_in_max)
+            .unwrap_or(usize::MAX)
+            .min(room)
+            .max(2);
+        if all <= most {
+            return None;
+        }
+        let sizes = (0..all).step_by(most).map(|from| most.min(all - from));
+        Some(sizes.map(|size| u32::try_from(size).unwrap_or(u32::MAX)).collect())
+    }
+
+    /// Makes a roll-up for each of `parts` of what node `id` puts together.
+    pub(super) fn make_roll_ups(&mut self, at: Timestamp, id: NodeId, parts: &[u32]) -> Result<(), JournalError> {
+        let index = self.index(id)?;
+        let inputs = self.inputs_of(index);
+        let node = &self.nodes[index];
+        let named: usize = parts.iter().map(|part| *part as usize).sum();
+        let have_ended = node.state == NodeState::RunningChildren && node.children_left == 0 && node.agent.is_some();
+        if !have_ended || named != inputs.len() || parts.len() >= inputs.len() {
+            return Err(JournalError::Transition {
+                node: id,
+                state: node.state.as_str(),
+                event: "rolled up",
+            });
+        }
+        let (mut rest, mut stand) = (inputs.as_slice(), Vec::with_capacity(parts.len()));
+        for part in parts {
+            let from = inputs.len() - rest.len();
+            let (part, after) = rest.split_at(*part as usize);
+            rest = after;
+            match part {
+                [] => {}
+                [alone] => stand.push(*alone),
+                several => {
+                    let title = format!("Results {} to {} of {}", from + 1, from + several.len(), inputs.len());
+                    stand.push(self.add_roll_up(at, index, title, several));
+                }
+            }
+        }
+        self.nodes[index].gathers = stand;
+        self.ready.remove(&index);
+        Ok(())
+    }
+
+    fn add_roll_up(&mut self, at: Timestamp, index: usize, title: String, gathers: &[usize]) -> usize {
+        let children = self.nodes[index].children.iter();
+        let number = 1 + children
+            .filter(|child| self.nodes[**child].kind == NodeKind::RollUp)
+            .count();
+        let name = format!("roll-up-{number}");
+        let task = Task {
+            title,
+            work: Work::Model,
+            optional: true,
+            ..Task::new(Slug::of(&name))
+        };
+        let id = self.nodes[index].id.child(0, &name, "");
+        let path = self.path_below(index, &name);
+        let step = Some(Step::Task(Arc::new(task)));
+        let node = self.add_node(id, Some(index), self.nodes[index].frame, NodeKind::RollUp, step, path);
+        let whole = self.agent(index).map(|agent| Arc::clone(&agent.task));
+        let mut agent = Agent::new(whole.unwrap_or_else(|| self.task_of_model(index)), "", None);
+        agent.stage = Stage::Aggregating;
+        let made = &mut self.nodes[node];
+        made.agent = Some(Box::new(agent));
+        made.gathers = gathers.to_vec();
+        made.started_at = Some(at);
+        self.actions += 1;
+        self.ready.insert(node);
+        node
+    }
+
+    /// What was put together in parts is another set of results from now on.
+    pub(in crate::run) fn forget_roll_ups(&mut self, index: usize) {
+        if self.nodes[index].kind == NodeKind::RollUp || self.nodes[index].gathers.is_empty() {
+            return;
+        }
+        self.nodes[index].gathers = Vec::new();
+        for child in self.nodes[index].children.clone() {
+            if self.nodes[child].kind == NodeKind::RollUp {
+                self.cancel(child, Cancel::ByParent);
+            }
+        }
+    }
+
+    /// The event that records what a model made of a part of the results.
+    pub(super) fn read_roll_up(&self, index: usize, reply: &Reply) -> Event {
+        let answer = match self.object_of(reply, &["notes"]) {
+            Ok(answer) => answer,
+            Err(problems) => {
+                return self
+                    .rejected_for(index, problems)
+                    .unwrap_or_else(|| self.rolled_up_alone(index, StopReason::Unparseable));
+            }
+        };
+        let mut result = self.roll_up(index);
+        result.notes = cut(&text_of(&answer, "notes"), NOTES_CHARS);
+        result.output = Output::Inline(Arc::new(answer.get("output").cloned().unwrap_or(Value::Null)));
+        let given = self.checked_evidence(index, answer.get("evidence"));
+        if !given.evidence.is_empty() {
+            result.evidence = given.evidence;
+        }
+        self.roll_up_ended(index, result)
+    }
+
+    /// The event that records what stands for a part of the results without a model: what each came to, in a line (E9.13).
+    pub(super) fn rolled_up_alone(&self, index: usize, reason: StopReason) -> Event {
+        let mut result = self.roll_up(index);
+        result.status = result.status.max(Outcome::Partial);
+        result.stop_reason = Some(reason);
+        result.notes = cut(
+            &format!("{}\n{}", result.notes, self.table(index).join("\n")),
+            NOTES_CHARS,
+        );
+        self.roll_up_ended(index, result)
+    }
+
+    /// A line for each result that node `index` puts together: its path, how it ended, its first words.
+    fn table(&self, index: usize) -> Vec<String> {
+        let inputs = self.inputs_of(index);
+        let room = (NOTES_CHARS / (inputs.len() + 2)).max(40);
+        let line = |input: &usize| {
+            let node = &self.nodes[*input];
+            let result = node.result.as_ref()?;
+            let notes = result.notes.lines().next().unwrap_or_default();
+            let colon = if notes.is_empty() { "" } else { ": " };
+            Some(cut(&format!("{} ({}){colon}{notes}", node.path, result.status), room))
+        };
+        inputs.iter().filter_map(line).collect()
+    }
+
+    /// Whatever the results say, that they were put together went well, or partly.
+    fn roll_up_ended(&self, index: usize, result: NodeResult) -> Event {
+        let status = if result.status == Outcome::Ok {
+            Outcome::Ok
+        } else {
+            Outcome::Partial
+        };
+        Event::Finished {
+            node: self.nodes[index].id,
+            result: Box::new(NodeResult {
+                status,
+                severity: None,
+                attempts: self.agent(index).map_or(0, |agent| agent.calls),
+                ..result
+            }),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! How parts of a run are stopped: what has a result keeps it, what runs is told to end, and the rest does not begin (E9.5, E9.11).
+
+use super::state::Run;
+use super::tree::Cancel;
+use crate::node::{Move, NodeState};
+
+impl Run {
+    /// Begins no more children of `container`: those that have not begun are skipped.
+    pub(super) fn halt(&mut self, container: usize) {
+        if std::mem::replace(&mut self.nodes[container].halted, true) {
+            return;
+        }
+        for child in self.nodes[container].children.clone() {
+            if self.nodes[child].state == NodeState::Created {
+                self.skip(child);
+            }
+        }
+    }
+
+    pub(super) fn skip(&mut self, index: usize) {
+        self.ready.remove(&index);
+        self.skipped.insert(index);
+    }
+
+    pub(super) fn cancel_children(&mut self, container: usize, why: Cancel) {
+        for child in self.nodes[container].children.clone() {
+            self.cancel(child, why);
+        }
+    }
+
+    /// Stops a subtree: what has a result keeps it, what runs is to be stopped, the rest does not begin.
+    pub(super) fn cancel(&mut self, top: usize, why: Cancel) {
+        let mut stack = vec![top];
+        while let Some(index) = stack.pop() {
+            let node = &mut self.nodes[index];
+            if node.is_terminal() || node.cancel.is_some() {
+                continue;
+            }
+            node.cancel = Some(why);
+            self.gated.remove(&index);
+            let node = &mut self.nodes[index];
+            let before = node.state;
+            if let Some(next) = before.next(Move::Cancel) {
+                node.state = next;
+            }
+            stack.extend(&node.children);
+            match before {
+                _ if self.executing.contains(&index) => drop(self.stopping.insert(index)),
+                NodeState::RunningChildren => self.settle_if_done(index),
+                // A model that waits for its calls: they are stopped first.
+                NodeState::Executing if self.nodes[index].children_left > 0 => drop(self.ready.remove(&index)),
+                _ => {
+                    self.ready.remove(&index);
+                    self.skipped.insert(index);
+                }
+            }
+            if let Some(retry_at) = self.nodes[index].retry_at.take() {
+                self.parked.remove(&(retry_at, index));
+            }
+        }
+    }
+}

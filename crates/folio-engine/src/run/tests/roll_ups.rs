@@ -1,0 +1,299 @@
+//! Results that are too many to be read at once are put together in parts first (E9.16).
+
+use super::models::{equipment, finish, goal_with, plan_of, said};
+use super::*;
+use crate::spend::Spend;
+use crate::talk::Purpose;
+
+/// What a model says of the results that it is shown: all ids of nodes in it, so that one sees what it saw.
+fn gathered(ask: &AskAction) -> ModelAnswer {
+    let shown = &ask.messages[1].text;
+    let ids: Vec<&str> = shown
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("id: "))
+        .collect();
+    let evidence: Vec<Value> = ids.iter().map(|id| json!({"kind": "node", "id": id})).collect();
+    said(
+        &json!({"status": "ok", "notes": format!("{} results came to something", ids.len()), "evidence": evidence})
+            .to_string(),
+    )
+}
+
+/// A goal whose one plan does something for each of so many items, and then looks once more.
+fn many(items: usize, extra: &Value, equipment: Equipment) -> Sim {
+    many_with(items, extra, equipment, gathered)
+}
+
+/// The same with something else said of each part.
+fn many_with(items: usize, extra: &Value, equipment: Equipment, of_part: fn(&AskAction) -> ModelAnswer) -> Sim {
+    let mut extra = extra.clone();
+    let budget = &mut extra["budget"];
+    budget["nodes"] = json!(10_000);
+    for (key, value) in [("items", 5_000), ("tokens", 1_000_000_000)] {
+        if budget.get(key).is_none() {
+            budget[key] = json!(value);
+        }
+    }
+    let mut sim = goal_with("Count what is there", &extra, equipment, move |ask| match ask.purpose {
+        Purpose::Decide if ask.call == 1 && ask.messages[1].text.contains("# The task\nCount what") => plan_of(json!([
+            {"id": "list", "title": "List", "do": {"tool": "echo", "args": {"items": (0..items).collect::<Vec<_>>()}}},
+            {"id": "each", "title": "Look at each", "for_each": "results.list.output.items", "max_items": 5_000,
+             "step": {"id": "look", "title": "Item {{ item }}", "do": {"tool": "echo",
+                      "args": {"found": format!("in {{{{ item }}}} there is {}", "much to say ".repeat(40))}}}},
+        ])),
+        Purpose::Aggregate => gathered(ask),
+        Purpose::RollUp => of_part(ask),
+        _ => finish("done"),
+    });
+    sim.concurrency = 8;
+    sim
+}
+
+fn roll_ups(sim: &Sim) -> Vec<NodeView<'_>> {
+    let tree = sim.run.tree().into_iter();
+    tree.filter(|view| view.kind == NodeKind::RollUp).collect()
+}
+
+fn asked_to(sim: &Sim, purpose: Purpose) -> Vec<&AskAction> {
+    sim.asks.iter().filter(|ask| ask.purpose == purpose).collect()
+}
+
+fn characters(ask: &AskAction) -> usize {
+    ask.messages.iter().map(|message| message.text.chars().count()).sum()
+}
+
+fn ids_shown(ask: &AskAction) -> Vec<&str> {
+    let lines = ask.messages[1].text.lines();
+    lines.filter_map(|line| line.trim().strip_prefix("id: ")).collect()
+}
+
+#[test]
+fn a_thousand_results_are_read_in_parts_and_no_prompt_is_larger_than_its_bound_e9_16() {
+    let sim = many(1_000, &json!({}), equipment()).driven_on();
+    assert_eq!(sim.status(""), Outcome::Ok);
+    // The list and a thousand items, twelve at a time; then what stands for them, and once more.
+    let sizes: Vec<Vec<u32>> = sim
+        .journal
+        .iter()
+        .filter_map(|(_, event)| match event {
+            Event::RollUps { parts, .. } => Some(parts.clone()),
+            _ => None,
+        })
+        .collect();
+    let sums: Vec<(u32, usize)> = sizes.iter().map(|parts| (parts.iter().sum(), parts.len())).collect();
+    assert_eq!(sums, [(1_001, 84), (84, 7)]);
+    assert_eq!(roll_ups(&sim).len(), 91);
+    for ask in asked_to(&sim, Purpose::RollUp)
+        .into_iter()
+        .chain(asked_to(&sim, Purpose::Aggregate))
+    {
+        let (results, size) = (ids_shown(ask).len(), characters(ask));
+        assert!(results <= 12, "{results} results in one prompt");
+        assert!(size <= 24_000 + 4_000, "{size} characters in one prompt");
+    }
+    // Every result is read once, in the order of the plan, by somebody.
+    let leaves: Vec<String> = (0..1_000)
+        .map(|n| sim.run.node_at(&format!("each/look[{n}]")).unwrap().id.to_string())
+        .collect();
+    let read: Vec<&str> = asked_to(&sim, Purpose::RollUp)
+        .into_iter()
+        .flat_map(ids_shown)
+        .collect();
+    let read: Vec<&str> = read
+        .into_iter()
+        .filter(|id| leaves.iter().any(|leaf| leaf == id))
+        .collect();
+    assert_eq!(read, leaves);
+    let last = asked_to(&sim, Purpose::Aggregate);
+    assert_eq!(last.len(), 1);
+    assert_eq!(ids_shown(last[0]).len(), 7);
+    assert!(last[0].messages[1].text.contains("12 results came to something"));
+}
+
+#[test]
+fn as_many_results_as_may_be_read_at_once_need_no_roll_up_e9_16() {
+    let sim = many(11, &json!({}), equipment()).driven_on();
+    assert_eq!(roll_ups(&sim).len(), 0);
+    assert_eq!(ids_shown(asked_to(&sim, Purpose::Aggregate)[0]).len(), 12);
+    // One more: what is alone in its part stays as it is.
+    let sim = many(12, &json!({}), equipment()).driven_on();
+    assert_eq!(roll_ups(&sim).len(), 1);
+    let shown = ids_shown(asked_to(&sim, Purpose::Aggregate)[0]);
+    let last = sim.run.node_at("each/look[11]").unwrap().id.to_string();
+    assert_eq!(shown, [roll_ups(&sim)[0].id.to_string(), last]);
+}
+
+#[test]
+fn a_budget_says_how_many_results_are_read_at_once_e9_16() {
+    let sim = many(8, &json!({"budget": {"fan_in": 3}}), equipment()).driven_on();
+    // Nine results in three parts.
+    assert_eq!(roll_ups(&sim).len(), 3);
+    // Fewer than two cannot be put together.
+    let sim = many(3, &json!({"budget": {"fan_in": 0}}), equipment()).driven_on();
+    assert_eq!(roll_ups(&sim).len(), 2);
+    assert_eq!(sim.status(""), Outcome::Ok);
+}
+
+#[test]
+fn a_small_window_reads_fewer_at_once_e9_16() {
+    let mut small = equipment();
+    small.planner.window = 1_600;
+    small.planner.answer_tokens = 200;
+    let sim = many(20, &json!({}), small).driven_on();
+    assert_eq!(sim.status(""), Outcome::Ok);
+    for ask in asked_to(&sim, Purpose::RollUp)
+        .into_iter()
+        .chain(asked_to(&sim, Purpose::Aggregate))
+    {
+        assert!(ids_shown(ask).len() <= 6);
+        assert!(ask.reserved.tokens() <= 1_600);
+    }
+}
+
+#[test]
+fn what_the_budget_has_no_room_for_is_put_together_without_a_model_and_the_end_keeps_its_part_e9_16() {
+    // One to decide, eight of nine roll-ups, and what is kept for the end.
+    let sim = many(100, &json!({"budget": {"model_calls": 10}}), equipment()).driven_on();
+    let made: Vec<(Outcome, Option<StopReason>)> = roll_ups(&sim)
+        .iter()
+        .map(|view| (view.result.unwrap().status, view.result.unwrap().stop_reason))
+        .collect();
+    let alone = made
+        .iter()
+        .filter(|(status, reason)| *status == Outcome::Partial && *reason == Some(StopReason::BudgetModelCalls));
+    assert_eq!((made.len(), alone.count()), (9, 1));
+    assert_eq!(asked_to(&sim, Purpose::Aggregate).len(), 1);
+    assert_eq!(sim.status(""), Outcome::Ok);
+    let last = roll_ups(&sim).pop().unwrap().result.unwrap();
+    assert!(last.notes.contains("each/look[99] (ok)"), "{}", last.notes);
+}
+
+#[test]
+fn a_roll_up_that_cannot_be_read_is_a_list_of_what_is_there_e9_16() {
+    let sim = many_with(20, &json!({}), equipment(), |_| said("much ado"));
+    let sim = sim.driven_on();
+    for view in roll_ups(&sim) {
+        let result = view.result.unwrap();
+        assert_eq!(
+            (result.status, result.stop_reason),
+            (Outcome::Partial, Some(StopReason::Unparseable))
+        );
+        assert_eq!(view.model_calls, 3, "it was asked twice more");
+    }
+    assert_eq!(sim.status(""), Outcome::Ok);
+}
+
+#[test]
+fn what_failed_is_told_in_the_part_that_it_is_in_and_spoils_nothing_else_e9_16() {
+    let mut sim = goal_with(
+        "Try all",
+        &json!({"budget": {"fan_in": 4}}),
+        equipment(),
+        |ask| match ask.purpose {
+            Purpose::Decide => plan_of(json!([{"id": "all", "title": "All of them", "parallel":
+                (0..8).map(|n| json!({"id": format!("t{n}"), "title": format!("Part {n}"),
+                    "do": {"tool": if n == 5 { "fail" } else { "echo" }, "args": {"n": n}}})).collect::<Vec<_>>()},
+            ])),
+            Purpose::Aggregate | Purpose::RollUp => gathered(ask),
+            _ => finish("done"),
+        },
+    );
+    sim.concurrency = 2;
+    let sim = sim.driven_on();
+    let ends: Vec<Outcome> = roll_ups(&sim).iter().map(|view| view.result.unwrap().status).collect();
+    assert_eq!(ends, [Outcome::Ok, Outcome::Partial]);
+    let second = asked_to(&sim, Purpose::RollUp)[1];
+    assert!(
+        second.messages[1].text.contains("all/t5 (failed, retries_exhausted)"),
+        "{}",
+        second.messages[1].text
+    );
+    assert_eq!(sim.status(""), Outcome::Partial);
+    // Evidence names what the part was made of.
+    let evidence = &roll_ups(&sim)[0].result.unwrap().evidence;
+    assert_eq!(evidence.len(), 4);
+}
+
+#[test]
+fn roll_ups_are_on_the_page_of_the_task_and_cost_what_they_cost_e9_16() {
+    let sim = many(30, &json!({}), equipment()).driven_on();
+    let mut run = Run::new(sim.run.id(), Arc::new(Templates::new()));
+    let mut pages = String::new();
+    for (at, event) in &sim.journal {
+        run.apply(*at, event).unwrap();
+        pages.push_str(&format!("{:?}", crate::projection::changes(&run, event)));
+    }
+    assert!(pages.contains("31 results are put together in 3 parts first"));
+    assert!(pages.contains("Results 1 to 12 of 31: ok"));
+    let calls: u64 = sim.run.node_at("").unwrap().spent.model_calls;
+    assert_eq!(calls, 1 + 3 + 1);
+    let each = roll_ups(&sim)[0];
+    assert_eq!(
+        each.spent,
+        &Spend {
+            model_calls: 1,
+            ..*each.spent
+        }
+    );
+    assert!(each.spent.tokens() > 0);
+}
+
+#[test]
+fn every_prefix_of_a_journal_with_roll_ups_goes_on_to_the_same_end_e9_16() {
+    let extra = json!({"budget": {"fan_in": 3}});
+    let sim = many(10, &extra, equipment()).driven_on();
+    let ends = |sim: &Sim| -> Vec<(String, Value)> {
+        let all = sim.outcome().into_iter();
+        all.map(|(path, result)| (path, result["notes"].clone())).collect()
+    };
+    for cut in 1..sim.journal.len() {
+        let model = Arc::clone(&sim.model);
+        let resumed = Sim::resumed_with(&sim.journal[..cut], equipment(), model).driven_on();
+        assert_eq!(ends(&resumed), ends(&sim), "after {cut} events");
+        let begun = |sim: &Sim| roll_ups(sim).len();
+        assert_eq!(begun(&resumed), begun(&sim));
+    }
+}
+
+#[test]
+fn a_run_that_is_stopped_stops_its_roll_ups_e9_16() {
+    let mut sim = many(30, &json!({}), equipment());
+    while asked_to(&sim, Purpose::RollUp).len() < 2 {
+        sim.derive();
+        assert!(sim.end_one());
+    }
+    sim.record(Event::CancelRequested {
+        node: None,
+        by: "ada".to_owned(),
+    });
+    let sim = sim.driven_on();
+    assert_eq!(sim.status(""), Outcome::Cancelled);
+    assert_eq!(asked_to(&sim, Purpose::Aggregate).len(), 0);
+}
+
+#[test]
+fn parts_that_are_not_those_of_the_results_are_refused_e9_16() {
+    let sim = many(30, &json!({}), equipment()).driven_on();
+    let at = sim
+        .journal
+        .iter()
+        .position(|(_, event)| matches!(event, Event::RollUps { .. }))
+        .unwrap();
+    let root = NodeId::root(sim.run.id());
+    for parts in [
+        vec![31],
+        vec![12, 12, 7],
+        vec![12; 2],
+        vec![1; 31],
+        vec![],
+        vec![u32::MAX, 32],
+    ] {
+        let mut run = Run::new(sim.run.id(), Arc::new(Templates::new()));
+        for (at, event) in &sim.journal[..at] {
+            run.apply(*at, event).unwrap();
+        }
+        let is_right = parts == [31] || parts == [12, 12, 7];
+        let event = Event::RollUps { node: root, parts };
+        assert_eq!(run.apply(sim.now, &event).is_ok(), is_right, "{event:?}");
+    }
+}
