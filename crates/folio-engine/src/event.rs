@@ -106,6 +106,14 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         book: Option<Box<BookView>>,
     },
+    /// A compactor is about to be asked, because the conversation of a task outgrew its share of the model's window. Durable before it
+    /// is, together with what is set aside for it (E9.10).
+    Compacting {
+        /// Which node.
+        node: NodeId,
+        /// What it may come to at most.
+        reserved: Spend,
+    },
     /// The conversation of a task outgrew its share of the model's window: the beginning of it is kept elsewhere, and no longer
     /// said (M7.8 V8, E9.16). Recorded, because which window it was is said by who drives the run and not by the journal.
     Compacted {
@@ -389,6 +397,7 @@ impl Event {
             Self::AttemptFailed { .. } => "attempt_failed",
             Self::Finished { .. } => "finished",
             Self::Briefed { .. } => "briefed",
+            Self::Compacting { .. } => "compacting",
             Self::Compacted { .. } => "compacted",
             Self::RollUps { .. } => "roll_ups",
             Self::Asked { .. } => "asked",
@@ -427,6 +436,7 @@ impl Event {
             | Self::AttemptFailed { node, .. }
             | Self::Finished { node, .. }
             | Self::Briefed { node, .. }
+            | Self::Compacting { node, .. }
             | Self::Compacted { node, .. }
             | Self::RollUps { node, .. }
             | Self::Asked { node, .. }

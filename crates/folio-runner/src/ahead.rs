@@ -1,7 +1,7 @@
 //! How far a run is ahead of the disk: the batch that is being written, and the one that is gathered meanwhile.
 
 use folio_engine::CallAction;
-use folio_engine::run::AskAction;
+use folio_engine::run::{AskAction, CompactAction};
 use folio_memory::TraceNote;
 use folio_store::{Committed, StoreError};
 use tokio::task::JoinHandle;
@@ -25,6 +25,8 @@ pub(crate) struct Writing<O> {
     pub(crate) calls: Vec<CallAction>,
     /// Models that are asked then.
     pub(crate) asks: Vec<AskAction>,
+    /// What is put away by compactors then.
+    pub(crate) compactions: Vec<CompactAction>,
     /// What is said in the trace when it is durable.
     pub(crate) notes: Vec<TraceNote>,
     /// What it records, to be applied again if it cannot be written.
@@ -92,9 +94,9 @@ impl<O> Ahead<O> {
 
     /// The calls that begin when the batch that is being written is durable.
     pub(crate) fn waiting_calls(&self) -> usize {
-        self.writing
-            .as_ref()
-            .map_or(0, |(writing, _)| writing.calls.len() + writing.asks.len())
+        self.writing.as_ref().map_or(0, |(writing, _)| {
+            writing.calls.len() + writing.asks.len() + writing.compactions.len()
+        })
     }
 
     /// Keeps `outcome`, which the batch records, until it is durable.
@@ -109,6 +111,7 @@ impl<O> Ahead<O> {
             batch: self.number,
             calls: std::mem::take(&mut batch.calls),
             asks: std::mem::take(&mut batch.asks),
+            compactions: std::mem::take(&mut batch.compactions),
             notes: std::mem::take(&mut batch.notes),
             outcomes: std::mem::take(&mut self.outcomes),
         };

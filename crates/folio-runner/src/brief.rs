@@ -29,22 +29,22 @@ const TAIL: u32 = 4;
 
 /// For whom memory is put into words.
 #[derive(Debug)]
-pub(crate) struct Reader<'d> {
+pub(crate) struct Reader {
     /// The name of the model, by which tokens are counted.
-    pub(crate) model: &'d str,
+    pub(crate) model: String,
     /// The smaller of the windows of those that read it.
     window: u32,
-    pub(crate) thread: &'d ThreadKey,
+    pub(crate) thread: ThreadKey,
     turn: Option<TurnId>,
 }
 
-impl<'d> Reader<'d> {
+impl Reader {
     /// The models of a run in the turn that `memory` writes for.
-    pub(crate) fn of(models: &'d RunnerModels, memory: &'d MemoryWriter) -> Self {
+    pub(crate) fn of(models: &RunnerModels, memory: &MemoryWriter) -> Self {
         Self {
-            model: &models.planner.name,
+            model: models.planner.name.clone(),
             window: models.planner.window.min(models.executor.window),
-            thread: &memory.thread,
+            thread: memory.thread.clone(),
             turn: memory.turn,
         }
     }
@@ -56,7 +56,7 @@ impl<'d> Reader<'d> {
         run: &Run,
         node: NodeId,
     ) -> Result<String, WorkspaceError> {
-        let tokens = for_model(self.model);
+        let tokens = for_model(&self.model);
         let request = ContextRequest {
             thread: self.thread.clone(),
             turn: self.turn.map(Ref::Id),
@@ -87,7 +87,7 @@ impl<'d> Reader<'d> {
             window: Some(self.window),
             ..ViewRequest::of(self.thread.clone())
         };
-        let view = workspace.view(request, &for_model(self.model)).await?;
+        let view = workspace.view(request, &for_model(&self.model)).await?;
         let text = view.rendered.text.clone();
         let placement = view.placement;
         Ok((!text.is_empty()).then(|| Box::new(BookView { text, placement })))

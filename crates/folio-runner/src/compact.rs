@@ -2,54 +2,129 @@
 
 use std::sync::Arc;
 
-use folio_engine::Run;
+use folio_engine::event::BookView;
 use folio_engine::run::CompactAction;
 use folio_engine::spend::Spend;
 use folio_engine::talk::{Message, Speaker};
+use folio_engine::{Event, NodeId, Run};
 use folio_memory::tokens::for_model;
 use folio_memory::{Actor, ThreadKey};
 use folio_store::workspace::{Compactor, Offload, Workspace, WorkspaceError};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::brief::Reader;
 use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
-use crate::models::RunnerModel;
+use crate::models::{RunnerModel, RunnerModels};
 
-/// Puts the messages of `action` away and gives what stands for them, and what a compactor cost, if one was asked. The same messages again are put away once, so a crash
-/// before this is recorded leaves nothing twice.
-pub(crate) async fn put_away(
-    workspace: &Workspace,
-    actor: &Actor,
-    run: &Run,
-    reader: &Reader<'_>,
-    action: &CompactAction,
-    compactor: Option<&RunnerModel>,
-) -> Result<(String, Spend), WorkspaceError> {
-    let thread = thread_of(run, reader.thread, action);
-    let compactor = compactor
-        .filter(|_| action.may_ask)
-        .map(|model| Arc::new(ModelCompactor::new(model.clone())));
-    let how = Offload {
-        window_tokens: action.window,
-        keep_last: 0,
-        summary_tokens: action.summary_tokens,
-        force: true,
-        tokens: Arc::new(for_model(reader.model)),
-        open_work: Some(reader.thread.clone()),
-        compactor: compactor
-            .clone()
-            .map(|compactor| (compactor as Arc<dyn Compactor>, COMPACTOR_TIME)),
-        ..Offload::default()
-    };
-    let list: Vec<Value> = action.messages.iter().map(in_common_form).collect();
-    let offloaded = workspace.offload(actor, &thread, &Value::Array(list), &how).await?;
-    let stands_for = offloaded
-        .messages
-        .first()
-        .and_then(|message| message.get("content"))
-        .and_then(Value::as_str);
-    let spent = compactor.map(|compactor| compactor.spent()).unwrap_or_default();
-    Ok((stands_for.unwrap_or_default().to_owned(), spent))
+/// What is to be put away, with all that is needed for it: nothing of the run is looked at meanwhile.
+#[derive(Debug)]
+pub(crate) struct PuttingAway {
+    workspace: Workspace,
+    actor: Actor,
+    reader: Reader,
+    /// Where the conversation is kept.
+    thread: ThreadKey,
+    action: CompactAction,
+    compactor: Option<RunnerModel>,
+}
+
+/// What came of it. Kept until it is durable, and said again if somebody else was quicker.
+#[derive(Debug, Clone)]
+pub(crate) struct PutAway {
+    pub(crate) node: NodeId,
+    /// What stands for what was put away; none if that was stopped.
+    done: Option<Done>,
+}
+
+#[derive(Debug, Clone)]
+struct Done {
+    pieces: u32,
+    text: String,
+    book: Option<Box<BookView>>,
+    spent: Spend,
+}
+
+impl PuttingAway {
+    /// What `action` wants put away of `run`, for those who read it: `reader`. A compactor of `models` is asked if something was
+    /// set aside for it.
+    pub(crate) fn of(
+        workspace: &Workspace,
+        actor: Actor,
+        run: &Run,
+        reader: Reader,
+        models: &RunnerModels,
+        action: CompactAction,
+    ) -> Self {
+        Self {
+            workspace: workspace.clone(),
+            actor,
+            thread: thread_of(run, &reader.thread, &action),
+            reader,
+            compactor: models.compactor.clone().filter(|_| action.reserved.is_some()),
+            action,
+        }
+    }
+
+    /// Does it, unless `cancel` comes first. The same messages again are put away once, so who is stopped, or dies before this is recorded,
+    /// leaves nothing twice.
+    pub(crate) async fn unless(self, cancel: CancellationToken) -> Result<PutAway, WorkspaceError> {
+        let node = self.action.node;
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Ok(PutAway { node, done: None }),
+            done = self.put_away() => Ok(PutAway { node, done: Some(done?) }),
+        }
+    }
+
+    async fn put_away(self) -> Result<Done, WorkspaceError> {
+        let compactor = self.compactor.map(|model| Arc::new(ModelCompactor::new(model)));
+        let how = Offload {
+            window_tokens: self.action.window,
+            keep_last: 0,
+            summary_tokens: self.action.summary_tokens,
+            force: true,
+            tokens: Arc::new(for_model(&self.reader.model)),
+            open_work: Some(self.reader.thread.clone()),
+            compactor: compactor
+                .clone()
+                .map(|compactor| (compactor as Arc<dyn Compactor>, COMPACTOR_TIME)),
+            ..Offload::default()
+        };
+        let list: Vec<Value> = self.action.messages.iter().map(in_common_form).collect();
+        let offloaded = self
+            .workspace
+            .offload(&self.actor, &self.thread, &Value::Array(list), &how)
+            .await?;
+        let stands_for = offloaded
+            .messages
+            .first()
+            .and_then(|message| message.get("content"))
+            .and_then(Value::as_str);
+        Ok(Done {
+            pieces: self.action.pieces,
+            text: stands_for.unwrap_or_default().to_owned(),
+            book: self.reader.book(&self.workspace).await?,
+            spent: compactor.map(|compactor| compactor.spent()).unwrap_or_default(),
+        })
+    }
+}
+
+impl PutAway {
+    /// The event that records it in `run`; none if nothing follows.
+    pub(crate) fn event(self, run: &Run) -> Option<Event> {
+        let node = self.node;
+        let Some(done) = self.done else {
+            return run.compaction_stopped(node);
+        };
+        Some(Event::Compacted {
+            node,
+            pieces: done.pieces,
+            text: done.text,
+            book: done.book,
+            spent: done.spent,
+        })
+    }
 }
 
 /// The thread of a task's conversation: the run may hold many at a time, and each has a history and a summary of its own.

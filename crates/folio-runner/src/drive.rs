@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::ahead::{Ahead, Writing};
 use crate::book::RunBook;
 use crate::brief::Reader;
-use crate::compact::put_away;
+use crate::compact::{PutAway, PuttingAway};
 use crate::error::RunnerError;
 use crate::grants;
 use crate::memory::{MemoryWriter, ruled, turn_of};
@@ -49,6 +49,8 @@ enum Done {
     NodeChecked(NodeId, Vec<CheckFinding>),
     /// A model answered, or did not. Its being asked is recorded in this batch.
     Asked(Box<AskEnded>, u64),
+    /// What was said was put away by a compactor. Its being asked is recorded in this batch.
+    PutAway(Box<Result<PutAway, WorkspaceError>>, u64),
 }
 
 type Pending = FuturesUnordered<Pin<Box<dyn Future<Output = Done> + Send>>>;
@@ -195,7 +197,7 @@ impl Drive {
     /// Applies what was done and all that follows, has it written, and begins what may begin.
     async fn go_on(&mut self, mut done: Vec<Done>) -> Result<(), RunnerError> {
         done.append(&mut self.held);
-        let mut outcomes = self.outcomes_of(done);
+        let mut outcomes = self.outcomes_of(done)?;
         for outcome in &mut outcomes {
             if let Outcome::Call(performed, ..) = outcome {
                 resolve_pages(&self.shared.workspace, &mut performed.writes).await?;
@@ -240,7 +242,11 @@ impl Drive {
     }
 
     /// What is to be recorded of what was done. A call whose answer is to be checked is checked first.
-    fn outcomes_of(&mut self, done: Vec<Done>) -> Vec<Outcome> {
+    ///
+    /// # Errors
+    ///
+    /// If the store could not keep what was to be put away.
+    fn outcomes_of(&mut self, done: Vec<Done>) -> Result<Vec<Outcome>, RunnerError> {
         let mut outcomes = Vec::new();
         for done in done {
             let (performed, batch) = match done {
@@ -254,6 +260,10 @@ impl Drive {
                 }
                 Done::Asked(ended, batch) => {
                     outcomes.push(Outcome::Asked(ended, batch));
+                    continue;
+                }
+                Done::PutAway(done, batch) => {
+                    outcomes.push(Outcome::PutAway(Box::new((*done)?), batch));
                     continue;
                 }
                 Done::Call(performed, batch) => (performed, batch),
@@ -284,7 +294,7 @@ impl Drive {
                 self.held.push(Done::Call(performed, batch));
             }
         }
-        outcomes
+        Ok(outcomes)
     }
 
     fn conclude_all(&mut self, outcomes: Vec<Outcome>) -> Result<(), RunnerError> {
@@ -345,6 +355,16 @@ impl Drive {
                 self.under_way.calls.remove(&node);
                 let answer = ended.answer.clone();
                 match self.run.model_answered(node, answer, ended.duration, now) {
+                    Some(mut event) => {
+                        let _said_in_the_event = self.shared.workspace.clean_event(&mut event);
+                        self.record(event)
+                    }
+                    None => Ok(()),
+                }
+            }
+            Outcome::PutAway(done, _) => {
+                self.under_way.calls.remove(&done.node);
+                match done.as_ref().clone().event(&self.run) {
                     Some(mut event) => {
                         let _said_in_the_event = self.shared.workspace.clean_event(&mut event);
                         self.record(event)
@@ -446,6 +466,9 @@ impl Drive {
                 for ask in writing.asks {
                     self.begin_asking(ask, writing.batch);
                 }
+                for compaction in writing.compactions {
+                    self.begin_compacting(compaction, writing.batch);
+                }
                 Ok(())
             }
             Err(RunnerError::Store(error @ (StoreError::StaleRun { .. } | StoreError::OtherPolicy { .. }))) => {
@@ -462,7 +485,9 @@ impl Drive {
                 self.head.store(head.0, Ordering::Release);
                 let mut outcomes = self.ahead.start_anew(writing);
                 outcomes.retain(|outcome| match outcome {
-                    Outcome::Call(_, batch, _) | Outcome::Asked(_, batch) => self.ahead.has_written(*batch),
+                    Outcome::Call(_, batch, _) | Outcome::Asked(_, batch) | Outcome::PutAway(_, batch) => {
+                        self.ahead.has_written(*batch)
+                    }
                     Outcome::Node(..) => true,
                 });
                 // What was begun ahead was begun for nothing.
@@ -572,24 +597,48 @@ impl Drive {
         self.record(event)
     }
 
-    /// Puts away what was said of a task, and says what stands for it.
+    /// Has a compactor put away what was said of a task, which is recorded in `batch`.
+    fn begin_compacting(&mut self, action: CompactAction, batch: u64) {
+        let node = action.node;
+        let Some(putting) = self.putting_away(action) else {
+            return;
+        };
+        let cancel = CancellationToken::new();
+        let begun = Begun {
+            cancel: cancel.clone(),
+            batch,
+        };
+        self.under_way.calls.insert(node, begun);
+        self.pending.push(Box::pin(async move {
+            Done::PutAway(Box::new(putting.unless(cancel).await), batch)
+        }));
+    }
+
+    /// Puts away what was said of a task, without asking anybody, and says what stands for it.
     async fn compact(&mut self, action: CompactAction) -> Result<(), RunnerError> {
-        let Some(models) = &self.shared.options.models else {
+        let Some(putting) = self.putting_away(action) else {
             return Ok(());
         };
-        let workspace = &self.shared.workspace;
-        let reader = Reader::of(models, &self.memory);
-        let compactor = models.compactor.as_ref();
-        let (text, spent) = put_away(workspace, &self.actor(), &self.run, &reader, &action, compactor).await?;
-        let mut event = Event::Compacted {
-            node: action.node,
-            pieces: action.pieces,
-            text,
-            book: reader.book(workspace).await?,
-            spent,
+        let done = Box::pin(putting.unless(CancellationToken::new())).await?;
+        let Some(mut event) = done.event(&self.run) else {
+            return Ok(());
         };
-        let _said_in_the_event = workspace.clean_event(&mut event);
+        let _said_in_the_event = self.shared.workspace.clean_event(&mut event);
         self.record(event)
+    }
+
+    fn putting_away(&self, action: CompactAction) -> Option<PuttingAway> {
+        let models = self.shared.options.models.as_ref()?;
+        let reader = Reader::of(models, &self.memory);
+        let workspace = &self.shared.workspace;
+        Some(PuttingAway::of(
+            workspace,
+            self.actor(),
+            &self.run,
+            reader,
+            models,
+            action,
+        ))
     }
 
     fn concurrency(&self) -> usize {
@@ -696,6 +745,8 @@ enum Outcome {
     Call(Box<Performed>, u64, Vec<CheckFinding>),
     /// A model answered, or did not; its being asked is recorded in this batch.
     Asked(Box<AskEnded>, u64),
+    /// What was said was put away by a compactor; its being asked is recorded in this batch.
+    PutAway(Box<PutAway>, u64),
     Node(NodeId, Vec<CheckFinding>),
 }
 

@@ -32,12 +32,11 @@ impl Preferences {
         for action in due {
             match action {
                 Action::Call(call) => calls.push(Some(call)),
-                Action::Ask(_) if free == 0 => {}
-                Action::Ask(ask) => {
-                    free -= 1;
-                    ordered.push(Action::Ask(ask));
+                other if other.takes_place() && free == 0 => {}
+                other => {
+                    free -= usize::from(other.takes_place());
+                    ordered.push(other);
                 }
-                other => ordered.push(other),
             }
         }
         let about = |call: &CallAction| {

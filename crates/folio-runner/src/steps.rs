@@ -24,6 +24,15 @@ pub(crate) struct Batch {
     pub(crate) calls: Vec<CallAction>,
     /// Models that are asked when the commit is durable.
     pub(crate) asks: Vec<AskAction>,
+    /// What compactors put away when the commit is durable.
+    pub(crate) compactions: Vec<CompactAction>,
+}
+
+impl Batch {
+    /// How many calls begin when it is durable.
+    fn begins(&self) -> usize {
+        self.calls.len() + self.asks.len() + self.compactions.len()
+    }
 }
 
 impl Batch {
@@ -54,7 +63,7 @@ pub(crate) struct Outside {
     pub(crate) load: Vec<String>,
     /// Tasks that are to be told what memory holds.
     pub(crate) brief: Vec<NodeId>,
-    /// What was said that is to be put away.
+    /// What was said that is to be put away without a compactor.
     pub(crate) compact: Vec<CompactAction>,
     pub(crate) verify: Vec<(NodeId, Vec<CheckCall>)>,
 }
@@ -90,8 +99,7 @@ pub(crate) fn derive(
     batch: &mut Batch,
 ) -> Result<Outside, JournalError> {
     loop {
-        let slots = concurrency
-            .saturating_sub(under_way.calls.len() + under_way.waiting + batch.calls.len() + batch.asks.len());
+        let slots = concurrency.saturating_sub(under_way.calls.len() + under_way.waiting + batch.begins());
         let mut outside = Outside::default();
         let mut progress = false;
         // A record may make a later one of the same answer needless; then the table refuses it, and the next answer
@@ -138,7 +146,17 @@ pub(crate) fn derive(
                     Err(_) => {}
                 },
                 Action::Brief(node) => outside.brief.push(node),
-                Action::Compact(compact) => outside.compact.push(*compact),
+                Action::Compact(compact) => match compact.compacting() {
+                    None => outside.compact.push(*compact),
+                    Some(event) => match batch.record(run, now, event, Vec::new()) {
+                        Ok(()) => {
+                            (progress, first) = (true, false);
+                            batch.compactions.push(*compact);
+                        }
+                        Err(error) if first => return Err(error),
+                        Err(_) => {}
+                    },
+                },
                 Action::Verify { node, calls } => outside.verify.push((node, calls)),
                 Action::Load(hash) => outside.load.push(hash),
                 Action::Stop(node) => {

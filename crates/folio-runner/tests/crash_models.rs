@@ -11,8 +11,8 @@ use std::sync::Arc;
 use folio_engine::event::NewLimits;
 use folio_engine::{Event, NodeId, Run};
 use folio_memory::{Actor, Role, RunId, Seq};
-use folio_model::{Cue, ScriptedModel};
-use folio_runner::Runner;
+use folio_model::{Cue, ScriptedModel, When};
+use folio_runner::{Runner, RunnerModel};
 use folio_store::Store;
 use folio_testkit::{Fault, FaultyStore};
 use models_support::*;
@@ -28,6 +28,8 @@ struct Scenario {
     outside: Outside,
     /// Tokens of the model's window.
     window: u32,
+    /// Whether there is a model that puts summaries.
+    has_compactor: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -149,6 +151,7 @@ fn scenarios() -> Vec<Scenario> {
         cues,
         outside,
         window: 128_000,
+        has_compactor: false,
     };
     vec![
         of(
@@ -206,7 +209,32 @@ fn scenarios() -> Vec<Scenario> {
                 Outside::Nothing,
             )
         },
+        Scenario {
+            window: LETTERS_WINDOW,
+            has_compactor: true,
+            ..of(
+                "put away by a compactor",
+                "sort the letters",
+                json!({}),
+                || letters(30),
+                Outside::Nothing,
+            )
+        },
     ]
+}
+
+/// A runner for `scenario`, in whose process nothing else is.
+fn runner_for(scenario: &Scenario, store: Arc<dyn Store>, model: &Arc<ScriptedModel>, effects: &Effects) -> Runner {
+    let compactor = scenario.has_compactor.then(|| {
+        let said = json!({"summary": "The letters so far are sorted.", "next_actions": ["sort the rest"]});
+        let cue = When::role(folio_model::Role::Compactor)
+            .calls([("done", said)])
+            .always();
+        let mut model = RunnerModel::new("scripted", Arc::new(ScriptedModel::new([cue])));
+        model.answer_tokens = 500;
+        model
+    });
+    runner_of(scenario.window, store, model, compactor, effects, true)
 }
 
 /// Everything that a run came to, times and how often it was tried aside.
@@ -301,13 +329,7 @@ async fn every_commit_may_be_the_last_e9_9() {
         let folder = tempfile::tempdir().unwrap();
         let store = Arc::new(FaultyStore::new(sqlite(&folder.path().join("whole.db"))));
         let (model, effects) = (Arc::new(ScriptedModel::new((scenario.cues)())), Effects::default());
-        let whole = runner_within(
-            scenario.window,
-            Arc::clone(&store) as Arc<dyn Store>,
-            &model,
-            &effects,
-            true,
-        );
+        let whole = runner_for(&scenario, Arc::clone(&store) as Arc<dyn Store>, &model, &effects);
         let run = submit(&whole, of_goal(scenario.goal, scenario.extra.clone())).await;
         let before = store.commits();
         drive(&whole, run, scenario.outside).await.unwrap();
@@ -325,13 +347,7 @@ async fn every_commit_may_be_the_last_e9_9() {
             let path = folder.path().join(format!("{last}-{fault:?}.db"));
             let store = Arc::new(FaultyStore::new(sqlite(&path)));
             let (model, effects) = (Arc::new(ScriptedModel::new((scenario.cues)())), Effects::default());
-            let first = runner_within(
-                scenario.window,
-                Arc::clone(&store) as Arc<dyn Store>,
-                &model,
-                &effects,
-                true,
-            );
+            let first = runner_for(&scenario, Arc::clone(&store) as Arc<dyn Store>, &model, &effects);
             let run = submit(&first, of_goal(scenario.goal, scenario.extra.clone())).await;
             store.fail(last, fault);
             // What comes after the run's end (its turn) may fail without the run failing.
@@ -339,7 +355,7 @@ async fn every_commit_may_be_the_last_e9_9() {
             // The process is gone, with everything that it held.
             drop((first, store));
             let second_model = Arc::new(ScriptedModel::new((scenario.cues)()));
-            let second = runner_within(scenario.window, sqlite(&path), &second_model, &effects, true);
+            let second = runner_for(&scenario, sqlite(&path), &second_model, &effects);
             let answered = answered_calls(&second, run).await;
             taken_up(&second, run, scenario.outside, &told).await;
 

@@ -83,6 +83,7 @@ impl Event {
             | Self::AttemptFailed { .. }
             | Self::Finished { .. }
             | Self::Briefed { .. }
+            | Self::Compacting { .. }
             | Self::Resumed { .. } => String::new(),
         };
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");

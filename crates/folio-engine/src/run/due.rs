@@ -31,7 +31,8 @@ pub enum Action {
     Ask(Box<AskAction>),
     /// Look up what memory holds for this task, and record it as [`Event::Briefed`].
     Brief(NodeId),
-    /// Keep what was said elsewhere, and record what stands for it as [`Event::Compacted`].
+    /// Keep what was said elsewhere, and record what stands for it as [`Event::Compacted`]. If a compactor is asked, record that
+    /// first ([`CompactAction::compacting`]), and begin when it is durable.
     Compact(Box<CompactAction>),
     /// Make these checks, then record what [`Run::verified`] gives.
     Verify {
@@ -44,6 +45,18 @@ pub enum Action {
     Load(String),
     /// Stop the call of this node, and record how it ended. Owed until then.
     Stop(NodeId),
+}
+
+impl Action {
+    /// Whether it is a call, of which only so many may be under way.
+    #[must_use]
+    pub fn takes_place(&self) -> bool {
+        match self {
+            Self::Call(_) | Self::Ask(_) => true,
+            Self::Compact(compact) => compact.reserved.is_some(),
+            Self::Record(_) | Self::Brief(_) | Self::Verify { .. } | Self::Load(_) | Self::Stop(_) => false,
+        }
+    }
 }
 
 /// A call that is to be made.
@@ -184,14 +197,14 @@ impl Run {
             match self.nodes[*index].kind {
                 NodeKind::Call | NodeKind::Action if free > 0 => {
                     if let Some(call) = self.call_in_turn(*index, &mut ahead) {
-                        free -= usize::from(matches!(call, Action::Call(_)));
+                        free -= usize::from(call.takes_place());
                         actions.push(call);
                     }
                 }
                 NodeKind::Call | NodeKind::Action => {}
                 NodeKind::Model | NodeKind::RollUp if self.equipment.is_some() => {
                     if let Some(action) = self.due_of_agent(*index, free > 0) {
-                        free -= usize::from(matches!(action, Action::Ask(_)));
+                        free -= usize::from(action.takes_place());
                         actions.push(action);
                     }
                 }
@@ -225,6 +238,7 @@ impl Run {
         };
         match action {
             Action::Ask(ask) => may_begin(ask.node, &ask.reserved, ask.purpose.is_last()),
+            Action::Compact(compact) => may_begin(compact.node, &compact.reserved.unwrap_or_default(), false),
             Action::Call(call) => {
                 let is_free = self.index(call.node).is_ok_and(|index| !self.is_written(index, call));
                 is_free && may_begin(call.node, &Spend::TOOL_CALL, false)

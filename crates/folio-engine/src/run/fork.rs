@@ -97,7 +97,11 @@ pub fn forked(
 /// The events by which what is under way at the end began: whoever goes on begins it anew.
 fn begun_and_not_ended(run: &Run, journal: &[(Timestamp, Event)]) -> Vec<usize> {
     let begins = |event: &Event, node: NodeId| {
-        matches!(event, Event::Started { .. } | Event::Asked { .. }) && event.node() == Some(node)
+        let is_begin = matches!(
+            event,
+            Event::Started { .. } | Event::Asked { .. } | Event::Compacting { .. }
+        );
+        is_begin && event.node() == Some(node)
     };
     let last = |node: NodeId| journal.iter().rposition(|(_, event)| begins(event, node));
     run.in_flight().into_iter().filter_map(last).collect()

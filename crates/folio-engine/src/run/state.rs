@@ -469,6 +469,8 @@ impl Run {
                         }
                         continue;
                     }
+                    // What was being put away is put away anew.
+                    self.orphan_call(index);
                     match self.nodes[index].state {
                         NodeState::Executing => drop(self.ready.insert(index)),
                         // Nobody is there any more who could stop it.

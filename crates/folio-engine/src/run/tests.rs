@@ -13,6 +13,7 @@ use crate::event::{BookView, Event, FORMAT};
 use crate::node::{NodeId, NodeState};
 use crate::plan::{self, Known};
 use crate::result::{Failure, Outcome, Severity, StopReason};
+use crate::spend::Spend;
 use crate::template::Templates;
 
 mod budgets;
@@ -40,6 +41,8 @@ struct Sim {
     /// Every call of a model that was begun.
     asks: Vec<AskAction>,
     asking: Vec<AskAction>,
+    /// What compactors are asked to put away.
+    compacting: Vec<CompactAction>,
     model: Script,
     /// What stands in the scratchbook whenever somebody looks.
     book: Option<BookView>,
@@ -108,6 +111,7 @@ impl Sim {
             under_way: Vec::new(),
             asks: Vec::new(),
             asking: Vec::new(),
+            compacting: Vec::new(),
             model: no_model(),
             book: None,
             concurrency: 4,
@@ -129,7 +133,7 @@ impl Sim {
     /// Records all that follows and begins all that may begin.
     fn derive(&mut self) {
         loop {
-            let slots = self.concurrency - self.under_way.len() - self.asking.len();
+            let slots = self.concurrency - self.under_way_in_all();
             let Some(action) = self
                 .run
                 .due(self.now, slots)
@@ -173,34 +177,64 @@ impl Sim {
                 memory: "nothing yet".to_owned(),
                 book: self.book.clone().map(Box::new),
             }),
-            Action::Compact(compact) => self.record(Event::Compacted {
-                node: compact.node,
-                pieces: compact.pieces,
-                text: format!("{} messages came to something", compact.messages.len()),
-                book: self.book.clone().map(Box::new),
-                spent: crate::spend::Spend::default(),
-            }),
+            Action::Compact(compact) => match compact.compacting() {
+                Some(event) => {
+                    self.record(event);
+                    self.compacting.push(*compact);
+                }
+                None => self.put_away(&compact, Spend::default()),
+            },
             Action::Load(hash) => panic!("nothing is kept beside this journal, but {hash} is asked for"),
             Action::Stop(_) => unreachable!("filtered above"),
         }
     }
 
+    fn put_away(&mut self, compact: &CompactAction, spent: Spend) {
+        self.record(Event::Compacted {
+            node: compact.node,
+            pieces: compact.pieces,
+            text: format!("{} messages came to something", compact.messages.len()),
+            book: self.book.clone().map(Box::new),
+            spent,
+        });
+    }
+
+    fn under_way_in_all(&self) -> usize {
+        self.under_way.len() + self.asking.len() + self.compacting.len()
+    }
+
     /// Ends one of the calls under way: which one, the seed says.
     fn end_one(&mut self) -> bool {
-        if self.under_way.is_empty() && self.asking.is_empty() {
+        if self.under_way_in_all() == 0 {
             return false;
         }
         self.seed = self
             .seed
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        let index = usize::try_from(self.seed >> 33).unwrap() % (self.under_way.len() + self.asking.len());
+        let index = usize::try_from(self.seed >> 33).unwrap() % self.under_way_in_all();
         self.end_nth(index);
         true
     }
 
-    /// Ends one of the calls under way: those of tools come first, then those of models.
+    /// Ends one of the calls under way: those of tools come first, then those of models, then those of compactors.
     fn end_nth(&mut self, index: usize) {
+        if let Some(index) = index.checked_sub(self.under_way.len() + self.asking.len()) {
+            let compact = self.compacting.remove(index);
+            match self.run.compaction_stopped(compact.node) {
+                Some(event) => self.record(event),
+                None => {
+                    let spent = Spend {
+                        tokens_in: 300,
+                        tokens_out: 40,
+                        model_calls: 1,
+                        ..Spend::default()
+                    };
+                    self.put_away(&compact, spent);
+                }
+            }
+            return;
+        }
         if let Some(index) = index.checked_sub(self.under_way.len()) {
             let ask = self.asking.remove(index);
             let answer = (self.model)(&ask);
@@ -244,6 +278,7 @@ impl Sim {
             under_way: Vec::new(),
             asks: Vec::new(),
             asking: Vec::new(),
+            compacting: Vec::new(),
             model: no_model(),
             book: None,
             concurrency: 4,

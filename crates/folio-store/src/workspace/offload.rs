@@ -18,6 +18,7 @@ use folio_memory::{
     ThreadKey, Warning, scratchbook,
 };
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 pub use compactor::{Compacted, Compactor, Desk};
 
@@ -34,6 +35,15 @@ const BODY_BYTES: usize = 16 * 1024;
 const OPEN_ITEMS: usize = 12;
 /// Messages that one reading of history gives.
 const READ_MAX: u64 = 10_000;
+
+/// A compactor at work: it ends when nobody waits for it any more.
+struct Working(JoinHandle<Result<Compacted, String>>);
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
 
 /// When and how a conversation is offloaded.
 #[derive(Debug, Clone)]
@@ -342,11 +352,11 @@ impl Workspace {
         let desk = Desk::new(sight, thread.clone(), block.clone());
         let compactor = Arc::clone(compactor);
         // In a task of its own, so that it can break without breaking what it was called from.
-        let mut working = tokio::spawn(async move { compactor.compact(&desk).await });
-        let compacted = match tokio::time::timeout(time, &mut working).await {
+        let mut working = Working(tokio::spawn(async move { compactor.compact(&desk).await }));
+        let compacted = match tokio::time::timeout(time, &mut working.0).await {
             Ok(Ok(Ok(compacted))) if !compacted.summary.trim().is_empty() => compacted,
             failed => {
-                working.abort();
+                drop(working);
                 let why = match failed {
                     Err(_) => "it took too long".to_owned(),
                     Ok(Err(_)) => "it broke".to_owned(),

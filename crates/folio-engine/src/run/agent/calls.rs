@@ -20,6 +20,10 @@ impl Run {
         if let Some(pending) = self.nodes[index].agent.as_deref().and_then(|agent| agent.pending) {
             self.settle_call(index, &pending.reserved);
         }
+        let compacting = self.nodes[index].agent.as_deref_mut();
+        if let Some(reserved) = compacting.and_then(|agent| agent.compacting.take()) {
+            self.settle(index, &reserved, &reserved);
+        }
     }
 
     /// The program that was at work when the driver died is not started again: nobody knows what it did (E9.12).

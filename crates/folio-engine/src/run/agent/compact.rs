@@ -5,10 +5,10 @@
 
 use super::prompt::cost;
 use super::{Agent, Said};
-use crate::event::BookView;
-use crate::node::NodeId;
+use crate::event::{BookView, Event};
+use crate::node::{Move, NodeId};
 use crate::run::scope::BodyNeeded;
-use crate::run::state::Run;
+use crate::run::state::{JournalError, Run};
 use crate::spend::Spend;
 use crate::talk::{Message, Purpose};
 
@@ -37,8 +37,18 @@ pub struct CompactAction {
     pub summary_tokens: u32,
     /// Tokens of the window.
     pub window: u32,
-    /// Whether the budget has room for a compactor.
-    pub may_ask: bool,
+    /// What a compactor may come to, which is set aside before it is asked; none if nobody is asked, because nobody is there or the
+    /// budget has no room.
+    pub reserved: Option<Spend>,
+}
+
+impl CompactAction {
+    /// The event that records that a compactor is asked; none if nobody is.
+    #[must_use]
+    pub fn compacting(&self) -> Option<Event> {
+        let node = self.node;
+        self.reserved.map(|reserved| Event::Compacting { node, reserved })
+    }
 }
 
 /// Whether a conversation is put away before the model is asked.
@@ -94,7 +104,7 @@ impl Run {
         if !equipment.book.auto_compact() {
             return Ok(Compaction::Forbidden);
         }
-        let may_ask = equipment.compactor.as_ref().is_some_and(|compactor| {
+        let reserved = equipment.compactor.as_ref().and_then(|compactor| {
             let once = costs[..cut].iter().sum::<u64>().min(u64::from(compactor.window) / 2) + READING;
             let spend = Spend {
                 tokens_in: once * COMPACTOR_CALLS,
@@ -107,7 +117,7 @@ impl Run {
                 ..spend
             };
             let is_paid_for = compactor.price.is_some() || !self.has_cost_limit(index);
-            is_paid_for && self.refused_by_budget(index, &priced, false).is_none()
+            (is_paid_for && self.refused_by_budget(index, &priced, false).is_none()).then_some(priced)
         });
         let earlier = (!agent.before.is_empty()).then(|| Message::assistant(agent.before.clone(), Vec::new()));
         let messages = earlier.into_iter().chain(talk.into_iter().take(cut)).collect();
@@ -117,8 +127,55 @@ impl Run {
             messages,
             summary_tokens: u32::try_from(summary).unwrap_or(u32::MAX),
             window: model.window,
-            may_ask,
+            reserved,
         })))
+    }
+}
+
+impl Run {
+    /// A compactor is asked for node `index`: a call of a model as any other, until [`Event::Compacted`].
+    pub(super) fn compacting(&mut self, node: NodeId, reserved: &Spend) -> Result<(), JournalError> {
+        let index = self.step_to(node, Move::Start)?;
+        let (_, agent) = self.agent_at(node, "compacting")?;
+        agent.compacting = Some(*reserved);
+        self.ready.remove(&index);
+        if let Some(retry_at) = self.nodes[index].retry_at.take() {
+            self.parked.remove(&(retry_at, index));
+        }
+        self.executing.insert(index);
+        "model, to put a summary".clone_into(&mut self.nodes[index].call);
+        self.reserve(index, reserved);
+        Ok(())
+    }
+
+    /// What was said of node `index` is put away, and `spent` is what it cost.
+    pub(super) fn compacted(&mut self, index: usize, spent: &Spend) {
+        match self.nodes[index]
+            .agent
+            .as_deref_mut()
+            .and_then(|agent| agent.compacting.take())
+        {
+            Some(reserved) => {
+                self.settle(index, &reserved, spent);
+                self.call_ended(index);
+            }
+            None => self.spend(index, spent),
+        }
+    }
+
+    /// The event that records that a compactor was stopped; none if nobody wants its task stopped.
+    #[must_use]
+    pub fn compaction_stopped(&self, node: NodeId) -> Option<Event> {
+        let index = self.index(node).ok()?;
+        let is_asked = self.agent(index)?.compacting.is_some();
+        (is_asked && self.nodes[index].cancel.is_some()).then(|| self.skipping(index))
+    }
+
+    /// Whether a compactor is asked for node `node`, of whom nobody has heard yet.
+    #[must_use]
+    pub fn is_compacting(&self, node: NodeId) -> bool {
+        let agent = self.index(node).ok().and_then(|index| self.agent(index));
+        agent.is_some_and(|agent| agent.compacting.is_some())
     }
 }
 

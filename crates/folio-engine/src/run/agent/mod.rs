@@ -114,6 +114,8 @@ pub(super) struct Agent {
     /// Calls of models so far.
     pub(super) calls: u32,
     pub(super) pending: Option<Pending>,
+    /// What was set aside for a compactor that is asked.
+    pub(super) compacting: Option<Spend>,
     /// A reply that nothing was concluded from yet.
     pub(super) unread: Option<(Purpose, Box<Reply>)>,
     /// A model that did not answer and will not be asked again.
@@ -160,6 +162,7 @@ impl Agent {
             done_before: Vec::new(),
             calls: 0,
             pending: None,
+            compacting: None,
             unread: None,
             unanswered: None,
             talk: Vec::new(),
@@ -326,6 +329,7 @@ impl Run {
                 self.nodes[index].started_at = Some(at);
                 Ok(())
             }
+            Event::Compacting { node, reserved } => self.compacting(*node, reserved),
             Event::Compacted {
                 node,
                 pieces,
@@ -335,7 +339,7 @@ impl Run {
             } => {
                 let (index, agent) = self.agent_at(*node, "compacted")?;
                 agent.put_away(*pieces as usize, text, book.clone());
-                self.spend(index, spent);
+                self.compacted(index, spent);
                 Ok(())
             }
             Event::RollUps { node, parts } => self.make_roll_ups(at, *node, parts),

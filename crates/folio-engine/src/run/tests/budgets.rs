@@ -10,7 +10,7 @@ use crate::spend::{Amount, Dimension, Spend};
 use crate::talk::{Purpose, Reply, Stop};
 
 /// Goes through a journal with books of its own, and compares them with every purse after every event.
-fn adds_up(journal: &[(Timestamp, Event)]) -> Run {
+pub(super) fn adds_up(journal: &[(Timestamp, Event)]) -> Run {
     let mut run = Run::new(RunId::derived(&["test"]), Arc::new(Templates::new()));
     run.equip(Arc::new(equipment()));
     let (mut open, mut spent) = (HashMap::<NodeId, Spend>::new(), HashMap::<NodeId, Spend>::new());
@@ -21,7 +21,13 @@ fn adds_up(journal: &[(Timestamp, Event)]) -> Run {
             *of_node = of_node.plus(cost);
         };
         match event {
-            Event::Asked { node, reserved, .. } => drop(open.insert(*node, *reserved)),
+            Event::Asked { node, reserved, .. } | Event::Compacting { node, reserved } => {
+                open.insert(*node, *reserved);
+            }
+            Event::Compacted { node, spent: cost, .. } => {
+                open.remove(node);
+                pay(*node, cost);
+            }
             Event::Replied { node, spent: cost, .. } | Event::AskFailed { node, spent: cost, .. } => {
                 open.remove(node);
                 pay(*node, cost);

@@ -240,3 +240,160 @@ fn after_messages_were_put_away_the_view_is_the_one_of_then_m7_8_v6() {
         assert_eq!(views.count(), 1);
     }
 }
+
+/// As `small`, with somebody who puts summaries.
+fn with_compactor() -> Equipment {
+    let small = small();
+    Equipment {
+        compactor: Some(small.judge.clone()),
+        ..small
+    }
+}
+
+/// A step of a model's plan is done, and so is what was to tell it.
+fn done(notes: &str) -> ModelAnswer {
+    let result = json!({"status": "ok", "notes": notes, "criteria": [{"id": "c1", "met": true}]});
+    wants(&[("finish", result)])
+}
+
+/// The stars are counted in one branch, and in the other one there is one call.
+fn two_branches(ask: &AskAction) -> ModelAnswer {
+    let text = &ask.messages[1].text;
+    match ask.purpose {
+        Purpose::Decide if text.contains("# The task\ntwo things") => {
+            plan_of(json!([{"id": "both", "title": "at once", "parallel": [
+                {"id": "stars", "title": "count the stars", "criteria": ["counted"], "satisfies": []},
+                {"id": "lamp", "title": "light the lamp", "criteria": ["lit"]},
+            ]}]))
+        }
+        Purpose::Decide if text.contains("# The task\nlight") => execute("echo", json!({"text": "light"})),
+        Purpose::Work if text.contains("# The task\nlight") => done("it is lit"),
+        Purpose::Work if ask.call >= 32 => done("all are counted"),
+        Purpose::Aggregate => said("{\"notes\": \"both\"}"),
+        _ => counts(ask),
+    }
+}
+
+fn compactions_begun(sim: &Sim) -> usize {
+    let is_it = |(_, event): &&(Timestamp, Event)| matches!(event, Event::Compacting { .. });
+    sim.journal.iter().filter(is_it).count()
+}
+
+/// Drives `sim` until the first compactor is asked.
+fn until_a_compactor_is_asked(mut sim: Sim) -> Sim {
+    for _ in 0..1_000 {
+        sim.derive();
+        if !sim.compacting.is_empty() {
+            return sim;
+        }
+        assert!(sim.end_one());
+    }
+    panic!("nobody was asked");
+}
+
+#[test]
+fn a_compactor_is_a_call_that_is_set_aside_for_and_others_go_on_meanwhile_e9_16() {
+    let mut sim = goal_with("two things", &json!({}), with_compactor(), two_branches);
+    sim.concurrency = 2;
+    // The lamp waits until the stars are too many.
+    while sim.compacting.is_empty() {
+        sim.derive();
+        let lamp = sim.run.node_at("both/lamp").map(|view| view.id);
+        let Some(other) = sim.asking.iter().position(|ask| Some(ask.node) != lamp) else {
+            let tools = sim.under_way.len();
+            if tools > 0 {
+                sim.end_nth(0);
+            }
+            continue;
+        };
+        sim.end_nth(sim.under_way.len() + other);
+    }
+    let stars = sim.run.node_at("both/stars").unwrap().id;
+    assert!(sim.run.is_compacting(stars));
+    assert_eq!(sim.run.in_flight().len(), 2, "it takes one of the two places");
+    assert!(sim.run.purse().unwrap().reserved.model_calls >= 4);
+    // All that is left of the lamp is done while the compactor is at work.
+    while sim.run.node_at("both/lamp").unwrap().result.is_none() {
+        let at = sim.under_way.len() + sim.asking.len();
+        assert!(at > 0);
+        sim.end_nth(at - 1);
+        sim.derive();
+    }
+    assert!(sim.run.is_compacting(stars));
+    assert!(sim.asking.iter().all(|ask| ask.node != stars), "its own task waits");
+    let sim = sim.driven_on();
+    assert_eq!(sim.status(""), Outcome::Ok);
+    assert_eq!(compactions_begun(&sim), put_away(&sim));
+    budgets::adds_up(&sim.journal);
+}
+
+#[test]
+fn a_compactor_that_was_at_work_when_its_driver_died_is_asked_again_and_counts_twice_e9_9() {
+    let whole = goal_with("two things", &json!({}), with_compactor(), two_branches).driven_on();
+    assert!(compactions_begun(&whole) > 1);
+    for cut in 1..whole.journal.len() {
+        let resumed = Sim::resumed_with(&whole.journal[..cut], with_compactor(), Arc::new(two_branches)).driven_on();
+        let ends = |sim: &Sim| {
+            let ends = sim.outcome().into_iter();
+            ends.map(|(path, result)| (path, result["status"].clone(), result["notes"].clone()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(ends(&resumed), ends(&whole), "cut at {cut}");
+        budgets::adds_up(&resumed.journal);
+    }
+    let began = |(_, event): &(Timestamp, Event)| matches!(event, Event::Compacting { .. });
+    let cut = whole.journal.iter().position(began).unwrap() + 1;
+    let Event::Compacting { reserved, .. } = &whole.journal[cut - 1].1 else {
+        unreachable!("it was looked for");
+    };
+    let before = Sim::resumed(&whole.journal[..cut - 1]).run.purse().unwrap().spent;
+    let after = Sim::resumed(&whole.journal[..cut]).run.purse().unwrap().spent;
+    assert_eq!(after.tokens() - before.tokens(), reserved.tokens());
+}
+
+#[test]
+fn who_is_stopped_while_a_compactor_is_at_work_stops_it_e9_11() {
+    let mut sim = until_a_compactor_is_asked(goal_with("two things", &json!({}), with_compactor(), two_branches));
+    let stars = sim.run.node_at("both/stars").unwrap().id;
+    sim.record(Event::CancelRequested {
+        node: Some(stars),
+        by: "ada".to_owned(),
+    });
+    assert!(sim.run.due(sim.now, 4).contains(&Action::Stop(stars)));
+    let sim = sim.driven_on();
+    assert_eq!(sim.status("both/stars"), Outcome::Cancelled);
+    assert_eq!(sim.status("both/lamp"), Outcome::Ok);
+    // What was set aside for it counts as spent: nobody knows what it cost.
+    budgets::adds_up(&sim.journal);
+    assert!(sim.run.node(stars).unwrap().spent.model_calls >= 4);
+}
+
+#[test]
+fn a_summary_that_comes_while_its_task_is_paused_is_kept_and_nothing_is_asked_e9_14() {
+    let mut sim = until_a_compactor_is_asked(goal_with("two things", &json!({}), with_compactor(), two_branches));
+    let stars = sim.run.node_at("both/stars").unwrap().id;
+    sim.record(Event::Paused {
+        node: Some(stars),
+        by: "ada".to_owned(),
+    });
+    sim.end_nth(sim.under_way.len() + sim.asking.len());
+    assert_eq!(put_away(&sim), 1);
+    sim.derive();
+    assert!(sim.asking.iter().all(|ask| ask.node != stars));
+    sim.record(Event::Continued {
+        node: Some(stars),
+        by: "ada".to_owned(),
+    });
+    sim.derive();
+    let asked = sim.asking.iter().find(|ask| ask.node == stars).unwrap();
+    assert!(asked.messages[2].text.contains("messages came to something"));
+    assert_eq!(sim.driven_on().status(""), Outcome::Ok);
+}
+
+#[test]
+fn what_the_budget_has_no_room_for_is_put_away_without_a_compactor_e9_10() {
+    let budget = json!({"budget": {"model_calls": 40}});
+    let sim = goal_with("count the stars", &budget, with_compactor(), counts).driven_on();
+    assert!(compactions_begun(&sim) < put_away(&sim));
+    budgets::adds_up(&sim.journal);
+}

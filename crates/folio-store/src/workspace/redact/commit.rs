@@ -249,7 +249,11 @@ pub(super) fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed
             cleaner.text(by, "by");
         }
         Event::Paused { by, .. } | Event::Continued { by, .. } => cleaner.text(by, "by"),
-        Event::Asked { .. } | Event::RollUps { .. } | Event::Spent { .. } | Event::Resumed { .. } => {}
+        Event::Asked { .. }
+        | Event::Compacting { .. }
+        | Event::RollUps { .. }
+        | Event::Spent { .. }
+        | Event::Resumed { .. } => {}
     }
 }
 
