@@ -497,3 +497,11 @@ fn what_a_template_comes_to_is_not_held_against_a_schema() {
         "what is missing is missing, whatever the templates come to"
     );
 }
+
+#[test]
+fn mistakes_of_a_plan_in_markdown_stand_in_the_order_of_the_text_e9_1() {
+    let text = "- [ ] a {#a}\n  ```yaml\n  title: b: c\n  ```\nnonsense\n";
+    let found = parse(text, &Known::default()).unwrap_err().0;
+    let lines: Vec<u32> = found.iter().map(|mistake| mistake.place.line).collect();
+    assert_eq!(lines, [3, 5]);
+}

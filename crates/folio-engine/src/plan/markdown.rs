@@ -199,6 +199,8 @@ pub(super) fn read(text: &str, known: &[ShownStep]) -> Result<Node, Vec<PlanErro
             tree: Tree::List(steps),
         })
     } else {
+        // Those of lines were found before those of what stands in their blocks.
+        reader.errors.sort_by_key(|error| error.place);
         Err(reader.errors)
     }
 }
