@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::node::NodeId;
-use crate::result::{Evidence, Failure, NodeResult, Outcome, Output, StopReason, Verdict};
+use crate::result::{Evidence, Failure, NodeResult, Outcome, Output, Severity, StopReason, Verdict};
 use crate::spend::Spend;
 use crate::talk::{Purpose, Reply, Wanted};
 
@@ -501,6 +501,22 @@ pub struct Approval {
     pub args: Value,
     /// Names the tool with these arguments: the same call has the same hash.
     pub hash: String,
+    /// Whether it had begun before and nobody knows whether it took effect: then it is asked whether it is made again (E9.12).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
+}
+
+impl Approval {
+    /// What somebody is asked, in words: the tool, its arguments, and whether it is once more.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let again = if self.again {
+            "make it again? It had begun when its driver died, and nobody knows whether it took effect: "
+        } else {
+            ""
+        };
+        format!("{again}{} {}", self.tool, self.args)
+    }
 }
 
 /// What needs no other yes in a run after this one.
@@ -612,6 +628,9 @@ pub struct Proposal {
     /// Why it ended so, unless it is simply done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<StopReason>,
+    /// Whether going on can help after a failure, if whoever did it says so (E9.4).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub severity: Option<Severity>,
     /// A few lines for people and later steps.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub notes: String,

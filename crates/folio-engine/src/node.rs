@@ -232,6 +232,8 @@ impl NodeState {
         // Once more, with what is missing.
         (Self::Verifying, Move::Start, Self::Executing),
         (Self::Verifying, Move::Replan, Self::Replanning),
+        // A person is to say whether a criterion is met.
+        (Self::Verifying, Move::Wait, Self::WaitingInput),
         (Self::Verifying, Move::Cancel, Self::Cancelling),
         (Self::Verifying, Move::Finish, Self::Terminal),
         (Self::Replanning, Move::Replan, Self::Replanning),
@@ -244,6 +246,7 @@ impl NodeState {
         (Self::Replanning, Move::Cancel, Self::Cancelling),
         (Self::Replanning, Move::Finish, Self::Terminal),
         (Self::WaitingInput, Move::Start, Self::Executing),
+        (Self::WaitingInput, Move::Verify, Self::Verifying),
         (Self::WaitingInput, Move::Cancel, Self::Cancelling),
         (Self::WaitingInput, Move::Finish, Self::Terminal),
         // Asking twice is asking once.

@@ -122,9 +122,7 @@ pub(crate) fn derive(
                 Action::Call(call) => {
                     let event = match registry.get(&call.tool).map(|tool| tool.spec().effect) {
                         // Of a tool that is not there any more nobody knows what a second call would do.
-                        Some(Effect::Opaque | Effect::Destructive) | None if call.again => {
-                            run.outcome_unknown(call.node)
-                        }
+                        Some(Effect::Opaque | Effect::Destructive) | None if call.again => run.call_lost(&call),
                         _ => call.started(),
                     };
                     let begins = matches!(event, Event::Started { .. });

@@ -12,7 +12,8 @@ use folio_memory::id::Ref;
 use folio_memory::{Actor, EntryQuery, PageQuery, PageRole, Role, RunId, Seq, SpaceName};
 use folio_runner::{NewRun, Runner, RunnerError, RunnerOptions, Watch, row_as_of};
 use folio_store::sqlite::OpenOptions;
-use folio_store::{RandomIds, RunRow, SqliteStore, SystemClock, Workspace};
+use folio_store::{RandomIds, RunRow, SqliteStore, Store, StoreError, SystemClock, Workspace};
+use folio_testkit::{Fault, FaultyStore};
 use folio_tools::{Registry, ShellPolicy};
 use serde_json::{Value, json};
 
@@ -72,7 +73,10 @@ impl House {
 }
 
 fn runner_on(path: &Path, options: RunnerOptions) -> Runner {
-    let store = SqliteStore::open(&OpenOptions::at(path)).unwrap();
+    runner_in(SqliteStore::open(&OpenOptions::at(path)).unwrap(), options)
+}
+
+fn runner_in(store: Arc<dyn Store>, options: RunnerOptions) -> Runner {
     let workspace = Workspace::new(
         store,
         Arc::new(SystemClock),
@@ -265,6 +269,62 @@ async fn commands_in_one_folder_run_one_after_the_other_e9_15() {
     let (run, result) = house.run(&plan("true", ", alone: false")).await;
     assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
     assert!(overlaps(&house, run).await >= 3);
+}
+
+#[tokio::test]
+async fn a_command_that_was_under_way_when_its_driver_died_is_made_again_if_a_person_says_so_e9_12() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("folio.db");
+    let options = || RunnerOptions {
+        environment: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
+        has_person: true,
+        ..RunnerOptions::default()
+    };
+    let store = Arc::new(FaultyStore::new(SqliteStore::open(&OpenOptions::at(&path)).unwrap()));
+    let house = House {
+        shell: ShellPolicy::AllowAll,
+        runner: runner_in(Arc::clone(&store) as _, options()),
+        folder,
+    };
+    let run = house
+        .submit("steps: [{id: post, do: {tool: shell, args: {command: 'echo sent >> post'}}}]")
+        .await
+        .unwrap();
+    // That it began is written, and what came of it is not.
+    store.fail(store.commits() + 2, Fault::Gone);
+    assert!(house.runner.drive(run).await.is_err());
+    // The process is gone, with everything that it held.
+    let House { folder, runner, .. } = house;
+    drop((runner, store));
+
+    let runner = runner_on(&path, options());
+    let mut watch = Watch::new(runner.workspace().store().clone(), SpaceName::main(), run);
+    let driver = runner.clone();
+    let driving = tokio::spawn(async move {
+        loop {
+            match driver.drive(run).await {
+                // What it still had under way has not let go of the run yet.
+                Err(RunnerError::Store(StoreError::RunTaken { .. })) => tokio::task::yield_now().await,
+                ended => return ended,
+            }
+        }
+    });
+    let node = loop {
+        let news = watch.next().await.unwrap().expect("it waits for somebody");
+        let asked = news.into_iter().find_map(|(_, event)| match event {
+            Event::ApprovalAsked { node, approval } if approval.again => Some(node),
+            _ => None,
+        });
+        if let Some(node) = asked {
+            break node;
+        }
+    };
+    let sent = || std::fs::read_to_string(folder.path().join("post")).unwrap();
+    assert_eq!(sent(), "sent\n");
+    let ada = Actor::new(Role::Human, "ada");
+    runner.approve(run, node, None, &ada).await.unwrap();
+    assert_eq!(driving.await.unwrap().unwrap().status, Outcome::Ok);
+    assert_eq!(sent(), "sent\nsent\n");
 }
 
 #[tokio::test]

@@ -142,12 +142,7 @@ async fn open_questions(runner: &Runner, row: &RunRow) -> Result<Vec<QuestionSha
 fn waiting(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
     let shape = |(node, waiting): (NodeId, Waiting<'_>)| {
         let (kind, question, call, plan_version) = match waiting {
-            Waiting::Call(approval) => (
-                "call",
-                format!("{} {}", approval.tool, approval.args),
-                Some(approval.clone()),
-                None,
-            ),
+            Waiting::Call(approval) => ("call", approval.in_words(), Some(approval.clone()), None),
             Waiting::Plan(version) => {
                 let steps = run.steps(node);
                 let titles: Vec<String> = steps.iter().map(|step| run.title(step.id)).collect();

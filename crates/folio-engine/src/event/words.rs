@@ -39,6 +39,7 @@ impl Event {
             Self::PlanRejected {
                 version, reason, by, ..
             } => format!("plan {version}, rejected by {by}: {reason}"),
+            Self::ApprovalAsked { approval, .. } if approval.again => approval.in_words(),
             Self::ApprovalAsked { approval, .. } => crate::run::call_in_words(&approval.tool, &approval.args),
             Self::CallApproved { always, by, .. } => match always {
                 None => by.clone(),

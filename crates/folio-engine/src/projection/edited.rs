@@ -59,9 +59,7 @@ impl Projection<'_> {
             return;
         };
         let (title, body) = match event {
-            Event::ApprovalAsked { approval, .. } => {
-                ("Waits for a yes", format!("{} {}", approval.tool, approval.args))
-            }
+            Event::ApprovalAsked { approval, .. } => ("Waits for a yes", approval.in_words()),
             Event::CallApproved { .. } => ("Allowed", event.in_words()),
             Event::CallRejected { .. } => ("Not allowed", event.in_words()),
             Event::PlanApproved { .. } => ("Plan approved", event.in_words()),

@@ -115,7 +115,11 @@ impl Projection<'_> {
             }
             Event::Questioned { node, question } => self.questioned(*node, question),
             Event::Answered { node, answer, by } => {
-                let id = format!("answered/{}", self.calls(*node));
+                // Of several criteria that a person checks each has an answer.
+                let id = match self.run.verdicts_on(*node) {
+                    0 => format!("answered/{}", self.calls(*node)),
+                    verdicts => format!("answered/{}/{verdicts}", self.calls(*node)),
+                };
                 self.note(
                     *node,
                     &id,
@@ -219,7 +223,10 @@ impl Projection<'_> {
             .chain(question.options.iter().map(|option| format!("- {option}")))
             .collect();
         let parts = json!({ "questions": lines });
-        let id = format!("question/{}/{node}", self.calls(node));
+        let id = match question.criterion() {
+            None => format!("question/{}/{node}", self.calls(node)),
+            Some(criterion) => format!("question/{}/{criterion}/{node}", self.calls(node)),
+        };
         self.log(page, &id, "Question", String::new(), Some(parts), Owner::executor());
     }
 

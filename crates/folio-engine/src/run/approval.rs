@@ -13,7 +13,7 @@ use super::due::CallAction;
 use super::state::{JournalError, Run};
 use crate::event::{Always, Approval, Event};
 use crate::node::{Move, NodeId, NodeState};
-use crate::result::{NodeResult, StopReason};
+use crate::result::{NodeResult, Severity, StopReason};
 use crate::talk::Purpose;
 
 /// Calls of models that a step of a plan is reckoned with: a decision, some work, the end.
@@ -130,6 +130,7 @@ fn approval_of(tool: &str, args: &Value) -> Approval {
         tool: tool.to_owned(),
         args,
         hash: format!("{:016x}", u64::from_be_bytes(first)),
+        again: false,
     }
 }
 
@@ -208,7 +209,49 @@ impl Run {
         }))
     }
 
+    /// What becomes of `call`, which had begun when its driver died, and of whose tool nobody knows what a second call would do: a person is
+    /// asked whether it is made again, or nobody is there, and its outcome is not known (E9.12).
+    #[must_use]
+    pub fn call_lost(&self, call: &CallAction) -> Event {
+        let Some(index) = self.index(call.node).ok().filter(|_| self.asks_first.is_some()) else {
+            return self.outcome_unknown(call.node, "");
+        };
+        let state = self.nodes[index].state;
+        if state != NodeState::Executing {
+            return self.outcome_unknown(call.node, "");
+        }
+        let approval = Approval {
+            again: true,
+            ..approval_of(&call.tool, &call.args)
+        };
+        Event::ApprovalAsked {
+            node: call.node,
+            approval: Box::new(approval),
+        }
+    }
+
+    /// The event that records a call of which nobody knows what it did, and that was not made again.
+    fn outcome_unknown(&self, node: NodeId, why: &str) -> Event {
+        let notes = format!(
+            "it had begun when its driver died, and nobody knows whether it took effect; it was not made again{why}"
+        );
+        let result = NodeResult::failed(Severity::Hard, StopReason::OutcomeUnknown, notes);
+        Event::Finished {
+            node,
+            result: Box::new(result),
+        }
+    }
+
     fn said_no(&self, index: usize, by: &str, reason: &str) -> Event {
+        let is_again = self.asked_about.get(&index).is_some_and(|asked| asked.approval.again);
+        if is_again {
+            let why = if reason.is_empty() {
+                format!(", as {by} said")
+            } else {
+                format!(", as {by} said: {reason}")
+            };
+            return self.outcome_unknown(self.nodes[index].id, &why);
+        }
         let why = if reason.is_empty() {
             String::new()
         } else {
@@ -284,6 +327,8 @@ impl Run {
             Event::ApprovalAsked { node, approval } => {
                 let index = self.step_to(*node, Move::Wait)?;
                 self.ready.remove(&index);
+                // It is not under way any more, so it keeps nobody from anything.
+                self.give_back_resources(index);
                 let asked = AskedAbout {
                     approval: (**approval).clone(),
                     said: None,
@@ -349,7 +394,7 @@ impl Run {
         let covered: Vec<usize> = self
             .asked_about
             .iter()
-            .filter(|(_, asked)| asked.said.is_none() && rule.covers(&asked.approval))
+            .filter(|(_, asked)| asked.said.is_none() && !asked.approval.again && rule.covers(&asked.approval))
             .map(|(index, _)| *index)
             .collect();
         for index in covered {

@@ -16,7 +16,7 @@ use super::tree::NodeKind;
 use crate::event::Event;
 use crate::node::NodeId;
 use crate::plan::{Step, Task, Work};
-use crate::result::{NodeResult, Outcome, Severity, StopReason};
+use crate::result::{NodeResult, Outcome, StopReason};
 use crate::spend::Spend;
 use crate::template;
 
@@ -203,7 +203,7 @@ impl Run {
                 }
                 NodeKind::Call | NodeKind::Action => {}
                 NodeKind::Model | NodeKind::RollUp if self.equipment.is_some() => {
-                    if let Some(action) = self.due_of_agent(*index, free > 0) {
+                    if let Some(action) = self.due_of_agent(*index, now, free > 0) {
                         free -= usize::from(action.takes_place());
                         actions.push(action);
                     }
@@ -259,6 +259,9 @@ impl Run {
         let is_over = question.deadline.is_some_and(|deadline| now >= deadline);
         if has_person && !is_over {
             return None;
+        }
+        if question.criterion().is_some() {
+            return Some(Action::Record(self.nobody_checks(index)));
         }
         Some(Action::Record(match &question.default {
             Some(default) => Event::Answered {
@@ -483,17 +486,6 @@ impl Run {
             allowed: false,
             writes,
         })
-    }
-
-    /// The event that records a call of an opaque tool that had begun when its driver died (E9.12).
-    #[must_use]
-    pub fn outcome_unknown(&self, node: NodeId) -> Event {
-        let notes = "it had begun when its driver died, and nobody knows whether it took effect; it was not made again";
-        let result = NodeResult::failed(Severity::Hard, StopReason::OutcomeUnknown, notes);
-        Event::Finished {
-            node,
-            result: Box::new(result),
-        }
     }
 }
 

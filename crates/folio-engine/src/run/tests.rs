@@ -21,6 +21,7 @@ mod cancel;
 mod compact;
 mod edits;
 mod groups;
+mod lost;
 pub(super) mod models;
 mod models_limits;
 mod programs;

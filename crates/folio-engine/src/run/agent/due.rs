@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use folio_memory::Timestamp;
 use serde_json::Value;
 
 use super::compact::{CompactAction, Compaction};
@@ -85,13 +86,13 @@ impl AskAction {
 
 impl Run {
     /// What node `index` is owed: `None` if all there is is a call, and there is no room for one.
-    pub(in crate::run) fn due_of_agent(&self, index: usize, has_room: bool) -> Option<Action> {
+    pub(in crate::run) fn due_of_agent(&self, index: usize, now: Timestamp, has_room: bool) -> Option<Action> {
         let id = self.nodes[index].id;
         let Some(agent) = self.agent(index) else {
             return Some(Action::Brief(id));
         };
         if let Some((purpose, reply)) = &agent.unread {
-            return Some(Action::Record(self.reading(index, *purpose, reply)));
+            return Some(Action::Record(self.reading(index, *purpose, reply, now)));
         }
         if let Some((purpose, failure)) = &agent.unanswered {
             return Some(Action::Record(self.without_answer(index, *purpose, failure)));
@@ -345,6 +346,9 @@ impl Run {
         if agent.is_some_and(|agent| !agent.has_plan()) {
             result.status = Outcome::Partial;
             result.notes = format!("stopped before it was done; {}", result.notes);
+        } else if agent.is_some() {
+            // Nobody put them together, so each is told in a line (E9.13).
+            result.notes = self.with_table(index, &result.notes);
         }
         let reason = reason.or(agent.and_then(|agent| agent.spent)).or(result.stop_reason);
         Event::Proposed {
@@ -352,6 +356,7 @@ impl Run {
             proposal: Box::new(Proposal {
                 status: result.status,
                 stop_reason: reason,
+                severity: None,
                 notes: result.notes,
                 output: Output::null(),
                 evidence: result.evidence,
@@ -377,15 +382,19 @@ impl Run {
                 .iter()
                 .any(|v| v.required && matches!(v.finding, Finding::Unmet(_)));
             if is_missing {
-                return Some(Action::Record(
-                    self.unjudged(index, "not judged, because something else is missing"),
-                ));
+                let why = "not judged, because something else is missing";
+                return Some(Action::Record(self.unverified(index, why, |_| true)));
             }
-            let human = others.iter().all(|criterion| criterion.check == Check::Human);
-            if human {
-                return Some(Action::Record(self.unjudged(index, "nobody was asked")));
+            // A judge comes first: whoever is asked need not look at what is wanting.
+            if others.iter().any(|criterion| criterion.check != Check::Human) {
+                return self.ask(index, Purpose::Judge, has_room);
             }
-            return self.ask(index, Purpose::Judge, has_room);
+            return Some(Action::Record(
+                match others.iter().find(|criterion| self.asks_person(criterion)) {
+                    Some(criterion) => self.asking_about(index, criterion, proposal),
+                    None => self.unjudged(index, "nobody was asked"),
+                },
+            ));
         }
         let gaps = self.gaps(index);
         let is_wanting = !gaps.is_empty() && agent.spent.is_none();
@@ -442,10 +451,15 @@ impl Run {
         })
     }
 
-    /// Nobody could say whether what is still open holds: that never counts as met (E9.6).
+    /// Nobody could say whether what is still open holds, but for what a person is asked about: that never counts as met (E9.6).
     pub(super) fn unjudged(&self, index: usize, why: &str) -> Event {
+        self.unverified(index, why, |criterion| !self.asks_person(criterion))
+    }
+
+    /// Of the open criteria that are among `which`, nobody can say whether they hold.
+    fn unverified(&self, index: usize, why: &str, which: impl Fn(&Criterion) -> bool) -> Event {
         let verdicts = self.agent(index).map_or_else(Vec::new, |agent| {
-            let open = agent.open_criteria();
+            let open = agent.open_criteria().filter(|criterion| which(criterion));
             open.map(|criterion| Verdict {
                 criterion: criterion.id.clone(),
                 required: criterion.required,
@@ -544,7 +558,12 @@ impl Run {
         result.stop_reason = reason.or(agent.and_then(|agent| agent.spent)).or(proposal.stop_reason);
         if result.status == Outcome::Failed {
             let why = result.stop_reason.unwrap_or(StopReason::Unsatisfiable);
-            result.severity = Some(self.severity_of(index, why));
+            // Whoever did it knows whether the rest may go on all the same, unless the rest needs it.
+            let is_needed = node.needed && !node.optional;
+            let said = proposal
+                .severity
+                .filter(|_| why == StopReason::Unsatisfiable && !is_needed);
+            result.severity = Some(said.unwrap_or_else(|| self.severity_of(index, why)));
             result.stop_reason = Some(why);
         }
         let stopped = result.stop_reason;

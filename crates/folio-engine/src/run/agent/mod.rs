@@ -7,6 +7,7 @@
 //! - `prompt`: what a model reads; `schema`: the form that it answers in
 //! - `read`: from a reply to the event that it comes to; `repair`: from a text to the JSON that was meant
 //! - `roll_up`: results that are too many to be read at once are put together in parts first
+//! - `people`: criteria that a person checks
 //! - `plan`: which plans of a model are carried out, `similar` and `evidence` are two of its tests
 //! - `answer`: from what came of a call to the event that records it; `calls`: one that ended, or whose end nobody saw
 
@@ -17,6 +18,7 @@ mod due;
 mod equipment;
 mod evidence;
 mod offer;
+mod people;
 mod plan;
 mod prompt;
 mod read;
@@ -656,6 +658,11 @@ impl Run {
     }
 
     fn answered_by(&mut self, node: NodeId, answer: &str, by: &str) -> Result<(), JournalError> {
+        let agent = self.agent(self.index(node)?);
+        let question = agent.and_then(|agent| agent.question.as_deref());
+        if let Some(criterion) = question.and_then(|question| question.criterion()).map(str::to_owned) {
+            return self.criterion_answered(node, &criterion, answer, by);
+        }
         let index = self.step_to(node, Move::Start)?;
         self.asking.remove(&index);
         self.ready.insert(index);

@@ -135,7 +135,8 @@ fn own_tools(equipment: &Equipment) -> impl Iterator<Item = ToolOffer> {
             "properties": {
                 "question": {"type": "string"},
                 "options": {"type": "array", "items": {"type": "string"}},
-                "default": {"type": "string", "description": "What holds if nobody answers."}
+                "default": {"type": "string", "description": "What holds if nobody answers."},
+                "minutes": {"type": "number", "description": "How long an answer is waited for."}
             }
         }),
         writes: false,

@@ -45,6 +45,8 @@ impl Sizes {
     }
 }
 
+/// References of a result that a digest names.
+const EVIDENCE_SHOWN: usize = 3;
 /// Characters that a digest of a result always gets.
 const DIGEST_MIN: usize = 200;
 
@@ -460,7 +462,7 @@ impl Run {
         tasks
     }
 
-    /// A digest of each result: status, notes, the beginning of its output, its id. Together they have about as much room as
+    /// A digest of each result: status, notes, the beginning of its output, some of its evidence, its id. Together they have about as much room as
     /// `sizes` gives them: each has a part that it always gets, and what is left goes to those that have more to say, twice as much to
     /// what did not end well (E9.16). Of more than even that has room for, the rest is counted.
     fn digests(&self, nodes: &[usize], sizes: Sizes) -> Result<Vec<String>, BodyNeeded> {
@@ -512,6 +514,9 @@ impl Run {
         if !output.is_null() {
             let rest = max.saturating_sub(line.chars().count()).max(80);
             let _ = write!(line, "\n  output: {}", shown(&output, rest, node.id));
+        }
+        if !result.evidence.is_empty() {
+            let _ = write!(line, "\n  evidence: {}", evidence_of(result));
         }
         let _ = write!(line, "\n  id: {}", node.id);
         Ok(line)
@@ -690,6 +695,17 @@ fn shown(value: &Value, max: usize, id: crate::node::NodeId) -> String {
         "{begin}\n[{} of {all} characters left out; result_read node={id} gives them]\n{end}",
         all - head - tail
     )
+}
+
+/// The first few references of a result, and how many more there are.
+fn evidence_of(result: &NodeResult) -> String {
+    let first = result.evidence.iter().take(EVIDENCE_SHOWN);
+    let mut words: Vec<String> = first
+        .map(|evidence| one_line(&format!("{} {}", evidence.kind, evidence.id), 60))
+        .collect();
+    let more = result.evidence.len().saturating_sub(EVIDENCE_SHOWN);
+    words.extend((more > 0).then(|| format!("{more} more")));
+    words.join(", ")
 }
 
 fn one_line(text: &str, max: usize) -> String {

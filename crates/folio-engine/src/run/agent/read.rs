@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use folio_memory::Timestamp;
 use serde_json::{Map, Value};
 
 use super::plan::Draft;
@@ -19,18 +21,20 @@ use crate::talk::{ModelRole, Purpose, Reply, Stop, Wanted};
 
 /// Calls of tools that one reply may want.
 const CALLS_MAX: usize = 16;
+/// The longest time that an answer of a person is waited for if a time is said: what is longer is no time.
+const WAIT_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Characters of a model's own text that becomes notes.
 pub(super) const NOTES_CHARS: usize = 4_000;
 
 impl Run {
     /// What follows from the reply that node `index` has.
-    pub(super) fn reading(&self, index: usize, purpose: Purpose, reply: &Reply) -> Event {
+    pub(super) fn reading(&self, index: usize, purpose: Purpose, reply: &Reply, now: Timestamp) -> Event {
         if reply.stop == Stop::Refusal {
             return self.declined(index, purpose, reply);
         }
         match purpose {
             Purpose::Decide => self.read_decision(index, reply),
-            Purpose::Work => self.read_work(index, reply),
+            Purpose::Work => self.read_work(index, reply, now),
             Purpose::Aggregate => self.read_result(index, reply),
             Purpose::RollUp => self.read_roll_up(index, reply),
             Purpose::Judge => self.read_verdicts(index, reply),
@@ -158,7 +162,7 @@ impl Run {
         }
     }
 
-    fn read_work(&self, index: usize, reply: &Reply) -> Event {
+    fn read_work(&self, index: usize, reply: &Reply, now: Timestamp) -> Event {
         let node = self.nodes[index].id;
         if reply.calls.is_empty() && self.works_alone(ModelRole::Executor) {
             return self.read_alone(index, reply);
@@ -179,7 +183,7 @@ impl Run {
             return self.proposed(index, (Outcome::Partial, reason), &reply.text, &Value::Null);
         }
         if let Some(ask) = reply.calls.iter().find(|call| call.tool == ASK_PERSON)
-            && let Some(event) = self.read_question(index, ask, reply)
+            && let Some(event) = self.read_question(index, ask, reply, now)
         {
             return event;
         }
@@ -285,7 +289,7 @@ impl Run {
     }
 
     /// The question that a model has for a person; `None` if it was answered before, or is none.
-    fn read_question(&self, index: usize, call: &Wanted, reply: &Reply) -> Option<Event> {
+    fn read_question(&self, index: usize, call: &Wanted, reply: &Reply, now: Timestamp) -> Option<Event> {
         let node = self.nodes[index].id;
         let text = call.args.get("question").and_then(Value::as_str).map(str::trim)?;
         // Other calls of the same reply come first; the model asks again.
@@ -309,7 +313,7 @@ impl Run {
                 text: cut(text, 2_000),
                 options: options.collect(),
                 default: call.args.get("default").and_then(Value::as_str).map(str::to_owned),
-                deadline: None,
+                deadline: time_of(call).map(|time| now.plus(time)),
             }),
         })
     }
@@ -413,6 +417,7 @@ impl Run {
             proposal: Box::new(Proposal {
                 status,
                 stop_reason,
+                severity: severity_of(answer).filter(|_| status == Outcome::Failed),
                 notes,
                 output: Output::Inline(Arc::new(answer.get("output").cloned().unwrap_or(Value::Null))),
                 evidence: checked.evidence,
@@ -464,7 +469,9 @@ impl Run {
             return self.unjudged(index, "the task is gone");
         };
         let given = answer["verdicts"].as_array().cloned().unwrap_or_default();
-        let verdicts = agent.open_criteria().map(|criterion| {
+        // What a person is asked about is not for a judge to say.
+        let judged = agent.open_criteria().filter(|criterion| !self.asks_person(criterion));
+        let verdicts = judged.map(|criterion| {
             let said = given
                 .iter()
                 .find(|v| v.get("criterion").and_then(Value::as_str) == Some(criterion.id.as_str()));
@@ -566,6 +573,27 @@ fn first_action(action: &Value, reply: &Reply) -> Option<Wanted> {
         tool: tool.to_owned(),
         args,
     })
+}
+
+/// How long an answer to the question of `call` is waited for; as long as it takes if that is not said.
+fn time_of(call: &Wanted) -> Option<Duration> {
+    let minutes = call
+        .args
+        .get("minutes")
+        .and_then(Value::as_f64)
+        .filter(|minutes| *minutes >= 0.0)?;
+    Duration::try_from_secs_f64(minutes * 60.0)
+        .ok()
+        .filter(|time| *time <= WAIT_MAX)
+}
+
+/// How bad a failure is, as whoever failed says.
+fn severity_of(answer: &Value) -> Option<Severity> {
+    match answer.get("severity").and_then(Value::as_str)? {
+        "hard" => Some(Severity::Hard),
+        "soft" => Some(Severity::Soft),
+        _ => None,
+    }
 }
 
 fn status_of(answer: &Value) -> Option<Outcome> {

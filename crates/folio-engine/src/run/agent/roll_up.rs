@@ -148,11 +148,14 @@ impl Run {
         let mut result = self.roll_up(index);
         result.status = result.status.max(Outcome::Partial);
         result.stop_reason = Some(reason);
-        result.notes = cut(
-            &format!("{}\n{}", result.notes, self.table(index).join("\n")),
-            NOTES_CHARS,
-        );
+        result.notes = self.with_table(index, &result.notes);
         self.roll_up_ended(index, result)
+    }
+
+    /// `notes` with the results that node `index` puts together, a line for each.
+    pub(super) fn with_table(&self, index: usize, notes: &str) -> String {
+        let table = self.table(index);
+        cut(format!("{notes}\n{}", table.join("\n")).trim_end(), NOTES_CHARS)
     }
 
     /// A line for each result that node `index` puts together: its path, how it ended, its first words.

@@ -83,11 +83,7 @@ fn questions_of(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
     };
     let waits = |(node, waiting): (NodeId, Waiting<'_>)| {
         let (kind, question, call) = match waiting {
-            Waiting::Call(approval) => (
-                "call",
-                format!("{} {}", approval.tool, approval.args),
-                Some(approval.clone()),
-            ),
+            Waiting::Call(approval) => ("call", approval.in_words(), Some(approval.clone())),
             Waiting::Plan(version) => {
                 let titles: Vec<String> = run.steps(node).iter().map(|step| run.title(step.id)).collect();
                 ("plan", format!("plan {version}: {}", titles.join(", ")), None)

@@ -1,0 +1,357 @@
+//! What becomes of what was begun and not seen to its end, and of what nobody put into words (E9.4, E9.12, E9.13).
+
+use super::models::{equipment, execute, goal_with, plan_of, said, wants};
+use super::*;
+use crate::event::Question;
+use crate::result::Finding;
+use crate::talk::Purpose;
+
+/// A run whose one call had begun when its driver died; somebody is there to say yes, or nobody is.
+fn cut_off(has_person: bool) -> (Sim, CallAction) {
+    let mut sim =
+        Sim::new("steps: [{id: mail, do: {tool: echo, args: {to: ada}}}, {id: next, do: {tool: echo, args: {}}}]");
+    sim.derive();
+    let mut sim = Sim::resumed(&sim.journal);
+    if has_person {
+        sim.run.ask_first(Some(Arc::new(|_, _| false)));
+    }
+    let due = sim.run.due(sim.now, 4);
+    let lost = due.into_iter().find_map(|action| match action {
+        Action::Call(call) if call.again => Some(*call),
+        _ => None,
+    });
+    (sim, lost.expect("it is owed again"))
+}
+
+#[test]
+fn a_call_of_which_nobody_knows_what_it_did_is_made_again_if_a_person_says_so_e9_12() {
+    let (mut sim, call) = cut_off(true);
+    sim.record(sim.run.call_lost(&call));
+    let waiting = sim.run.waiting();
+    let [(node, Waiting::Call(approval))] = waiting.as_slice() else {
+        panic!("{waiting:?}");
+    };
+    assert!(approval.again && approval.in_words().starts_with("make it again?"));
+    assert!(
+        approval.in_words().ends_with(r#"echo {"to":"ada"}"#),
+        "{}",
+        approval.in_words()
+    );
+    let node = *node;
+    sim.derive();
+    assert!(sim.under_way.is_empty(), "what reads it waits as well");
+    sim.record(Event::CallApproved {
+        node,
+        always: None,
+        by: "ada".to_owned(),
+    });
+    let sim = sim.driven_on();
+    assert_eq!(sim.status(""), Outcome::Ok);
+    assert_eq!(sim.run.node(node).unwrap().result.unwrap().attempts, 2);
+}
+
+#[test]
+fn who_says_no_to_a_second_time_leaves_an_outcome_that_nobody_knows_e9_12() {
+    let (mut sim, call) = cut_off(true);
+    sim.record(sim.run.call_lost(&call));
+    sim.record(Event::CallRejected {
+        node: call.node,
+        reason: "it was sent".to_owned(),
+        by: "ada".to_owned(),
+    });
+    let sim = sim.driven_on();
+    let result = sim.run.node(call.node).unwrap().result.unwrap();
+    assert_eq!(
+        (result.status, result.severity, result.stop_reason),
+        (Outcome::Failed, Some(Severity::Hard), Some(StopReason::OutcomeUnknown))
+    );
+    assert!(
+        result
+            .notes
+            .ends_with("it was not made again, as ada said: it was sent"),
+        "{}",
+        result.notes
+    );
+}
+
+#[test]
+fn where_nobody_is_there_a_call_of_which_nobody_knows_is_not_made_again_e9_12() {
+    let (sim, call) = cut_off(false);
+    let Event::Finished { result, .. } = sim.run.call_lost(&call) else {
+        panic!("there is nobody to ask");
+    };
+    assert_eq!(result.stop_reason, Some(StopReason::OutcomeUnknown));
+    // Somebody was asked, and then nobody is there any more.
+    let (mut sim, call) = cut_off(true);
+    sim.record(sim.run.call_lost(&call));
+    let sim = Sim::resumed(&sim.journal).driven_on();
+    let result = sim.run.node(call.node).unwrap().result.unwrap();
+    assert_eq!(result.stop_reason, Some(StopReason::OutcomeUnknown));
+}
+
+#[test]
+fn a_yes_to_every_call_of_a_tool_is_none_to_a_second_time_e9_12() {
+    let (mut sim, call) = cut_off(true);
+    sim.record(sim.run.call_lost(&call));
+    let lost = sim.run.waiting().len();
+    // Somebody allows the same call elsewhere for good.
+    let node = sim.run.node_at("next").unwrap().id;
+    sim.record(Event::ApprovalAsked {
+        node,
+        approval: Box::new(crate::event::Approval {
+            tool: "echo".to_owned(),
+            args: json!({}),
+            hash: "0".to_owned(),
+            again: false,
+        }),
+    });
+    sim.record(Event::CallApproved {
+        node,
+        always: Some(crate::event::Always::Tool),
+        by: "ada".to_owned(),
+    });
+    assert_eq!(sim.run.waiting().len(), lost);
+}
+
+/// Two steps that do not read one another; the first fails as `severity` says.
+fn failing(severity: Value) -> Sim {
+    goal_with("two things", &json!({}), equipment(), move |ask| {
+        let text = &ask.messages[1].text;
+        match ask.purpose {
+            Purpose::Decide if text.contains("# The task\ntwo things") => plan_of(json!([
+                {"id": "first", "title": "try it", "criteria": ["x"]},
+                {"id": "second", "title": "light the lamp", "criteria": ["x"], "needs": []},
+                {"id": "third", "title": "sweep", "criteria": ["x"], "needs": []},
+            ])),
+            Purpose::Decide => execute("echo", json!({"text": "x"})),
+            Purpose::Work if text.contains("# The task\ntry it") => wants(&[(
+                "finish",
+                json!({"status": "failed", "notes": "it burns", "severity": severity}),
+            )]),
+            Purpose::Work => wants(&[(
+                "finish",
+                json!({"status": "ok", "notes": "done", "criteria": [{"id": "c1", "met": true}]}),
+            )]),
+            Purpose::Replan => said(&json!({"root_cause": "fire", "changes": "", "give_up": true}).to_string()),
+            _ => said("{\"notes\": \"see the steps\"}"),
+        }
+    })
+    .driven_on()
+}
+
+#[test]
+fn whoever_does_a_task_may_say_whether_the_rest_may_go_on_e9_4() {
+    for (said, severity) in [
+        (json!("hard"), Severity::Hard),
+        (json!("soft"), Severity::Soft),
+        (json!("dreadful"), Severity::Hard),
+        (Value::Null, Severity::Hard),
+    ] {
+        let sim = failing(said.clone());
+        assert_eq!(sim.severity("first"), Some(severity), "{said}");
+    }
+    // A failure that others need stays hard, whatever is said of it.
+    let plan =
+        "steps: [{id: a, do: {tool: fail, args: {}}}, {id: b, do: {tool: echo, args: {x: '{{ results.a.output }}'}}}]";
+    let sim = Sim::new(plan).driven_on();
+    assert_eq!(sim.severity("a"), Some(Severity::Hard));
+}
+
+#[test]
+fn what_nobody_put_together_names_each_step_with_its_end_e9_13() {
+    let sim = goal_with("two things", &json!({}), equipment(), |ask| match ask.purpose {
+        Purpose::Decide => plan_of(json!([
+            {"id": "one", "title": "one", "do": {"tool": "echo", "args": {}}},
+            {"id": "two", "title": "two", "optional": true, "do": {"tool": "fail", "args": {}}},
+        ])),
+        _ => said("words, words"),
+    })
+    .driven_on();
+    let result = sim.run.result().unwrap();
+    assert_eq!(
+        (result.status, result.stop_reason),
+        (Outcome::Partial, Some(StopReason::Unparseable))
+    );
+    assert!(
+        result
+            .notes
+            .starts_with("1 ok, 1 failed; two: fail failed\none (ok)\ntwo (failed): fail failed"),
+        "{}",
+        result.notes
+    );
+}
+
+/// A task that asks which colour, and says how long it waits.
+fn asking(args: Value) -> Sim {
+    let mut equipment = equipment();
+    equipment.has_person = true;
+    goal_with("paint", &json!({}), equipment, move |ask| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"text": "x"})),
+        _ if ask.call == 2 => wants(&[("ask_person", args.clone())]),
+        _ => {
+            let said = ask
+                .messages
+                .iter()
+                .rev()
+                .find(|message| message.text.contains("answered by"));
+            models::finish(said.map_or("no answer", |message| &message.text))
+        }
+    })
+}
+
+#[test]
+fn a_question_with_a_time_has_its_default_when_that_is_over_e9_14() {
+    let sim = asking(json!({"question": "Which colour?", "default": "blue", "minutes": 1.5})).driven_on();
+    let asked = sim.journal.iter().find_map(|(at, event)| match event {
+        Event::Questioned { question, .. } => Some((*at, question.deadline)),
+        _ => None,
+    });
+    let (at, deadline) = asked.unwrap();
+    assert_eq!(deadline, Some(at.plus(Duration::from_secs(90))));
+    assert_eq!(sim.run.result().unwrap().notes, "blue\n(answered by default)");
+    // Without a default the task that asks fails softly.
+    let sim = asking(json!({"question": "Which colour?", "minutes": 0})).driven_on();
+    let result = sim.run.result().unwrap();
+    assert_eq!(
+        (result.status, result.stop_reason),
+        (Outcome::Failed, Some(StopReason::NeedsInput))
+    );
+    // What is no time is none.
+    for minutes in [json!(-1), json!("soon"), json!(1e300), Value::Null] {
+        let mut sim = asking(json!({"question": "Which colour?", "minutes": minutes}));
+        for _ in 0..50 {
+            sim.derive();
+            if !sim.end_one() {
+                break;
+            }
+        }
+        assert_eq!(sim.run.questions()[0].1.deadline, None, "{minutes}");
+        assert_eq!(sim.run.wakes_at(), None, "{minutes}");
+    }
+}
+
+/// A goal of which a judge looks at one criterion and a person at two.
+fn painted(has_person: bool) -> Sim {
+    let mut equipment = equipment();
+    equipment.has_person = has_person;
+    let criteria = json!({"criteria": [
+        {"id": "c1", "text": "the wall is blue"},
+        {"id": "c2", "text": "it looks good", "check": "human"},
+        {"id": "c3", "text": "it smells good", "check": "human", "required": false},
+    ]});
+    goal_with("paint", &criteria, equipment, |ask| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"text": "x"})),
+        Purpose::Judge => said(
+            &json!({"verdicts": [
+            {"criterion": "c1", "finding": "met"}, {"criterion": "c2", "finding": "met"}]})
+            .to_string(),
+        ),
+        _ => models::finish("it is painted"),
+    })
+}
+
+/// Answers what is asked in this order, and goes on to the end.
+fn answering(mut sim: Sim, answers: &[&str]) -> (Sim, Vec<Question>) {
+    let mut asked = Vec::new();
+    let mut answers = answers.iter();
+    for _ in 0..200 {
+        sim.derive();
+        let open = sim
+            .run
+            .questions()
+            .first()
+            .map(|(node, question)| (*node, (*question).clone()));
+        if let Some((node, question)) = open {
+            asked.push(question);
+            sim.record(Event::Answered {
+                node,
+                answer: (*answers.next().expect("no more is asked")).to_owned(),
+                by: "ada".to_owned(),
+            });
+        } else if sim.run.result().is_some() {
+            return (sim, asked);
+        } else if !sim.end_one() {
+            break;
+        }
+    }
+    panic!("it does not end");
+}
+
+fn findings(sim: &Sim) -> Vec<(&str, &Finding)> {
+    let verdicts = sim.run.result().unwrap().verdicts.iter();
+    verdicts
+        .map(|verdict| (verdict.criterion.as_str(), &verdict.finding))
+        .collect()
+}
+
+#[test]
+fn a_criterion_for_a_person_is_asked_about_when_all_else_is_met_e9_6() {
+    let (sim, asked) = answering(painted(true), &["Yes, it does.", "no"]);
+    let texts: Vec<&str> = asked.iter().map(|question| question.text.as_str()).collect();
+    assert_eq!(
+        texts,
+        [
+            "Is this met: it looks good? The result: it is painted",
+            "Is this met: it smells good? The result: it is painted"
+        ]
+    );
+    assert_eq!(sim.status(""), Outcome::Ok);
+    let no = Finding::Unmet("ada said no".to_owned());
+    assert_eq!(
+        findings(&sim),
+        [("c1", &Finding::Met), ("c2", &Finding::Met), ("c3", &no)]
+    );
+    // What stands in the journal is the same for whoever reads it, and each answer has an entry of its own.
+    for cut in 1..sim.journal.len() {
+        drop(Sim::resumed(&sim.journal[..cut]));
+    }
+    let mut run = Run::new(sim.run.id(), Arc::new(Templates::new()));
+    let mut entries = std::collections::BTreeSet::new();
+    for (at, event) in &sim.journal {
+        run.apply(*at, event).unwrap();
+        for change in crate::projection::changes(&run, event) {
+            if let folio_memory::Change::AddEntry(entry) = change {
+                assert!(entries.insert(entry.id), "{event:?} writes an entry that is there");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_person_finds_missing_sends_the_task_back_once_e9_6() {
+    let (sim, asked) = answering(painted(true), &["the corner is white", "yes", "yes"]);
+    assert_eq!(
+        asked.len(),
+        3,
+        "where something is missing nobody is asked about the rest"
+    );
+    let back = sim.journal.iter().find_map(|(_, event)| match event {
+        Event::SentBack { gaps, .. } => Some(gaps.clone()),
+        _ => None,
+    });
+    assert_eq!(
+        back.unwrap(),
+        ["c2 (it looks good) is not met: ada said: the corner is white"]
+    );
+    assert_eq!(sim.status(""), Outcome::Ok);
+}
+
+#[test]
+fn where_nobody_is_there_a_criterion_for_a_person_is_never_met_e9_6() {
+    let sim = painted(false).driven_on();
+    assert_eq!(sim.status(""), Outcome::Partial);
+    assert_eq!(
+        findings(&sim)[1],
+        ("c2", &Finding::Unverifiable("nobody was asked".to_owned()))
+    );
+    // Somebody was asked, and the next driver has nobody.
+    let mut sim = painted(true);
+    while sim.run.questions().is_empty() {
+        sim.derive();
+        sim.end_one();
+    }
+    let sim = Sim::resumed_with(&sim.journal, equipment(), Arc::clone(&sim.model)).driven_on();
+    assert_eq!(sim.status(""), Outcome::Partial);
+    let nobody = Finding::Unverifiable("nobody was there who could say it".to_owned());
+    assert_eq!(findings(&sim)[1], ("c2", &nobody));
+}
