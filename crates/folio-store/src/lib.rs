@@ -10,6 +10,7 @@
 //! - [`workspace`]: validates, stamps and commits; nothing else writes memory
 
 pub mod access;
+mod body;
 pub mod commit;
 mod cursor;
 pub mod error;

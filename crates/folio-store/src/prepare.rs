@@ -4,9 +4,9 @@ use folio_engine::Event;
 use folio_memory::{Change, EntryFields, PageFields, SpaceName, Timestamp};
 use serde::Serialize;
 
+use crate::body::Packed;
 use crate::commit::{Commit, Expected, RECORD_FORMAT, Record};
 use crate::error::StoreError;
-use crate::sqlite::blob::Packed;
 
 const KEY_BYTES_MAX: usize = 1024;
 

@@ -4,9 +4,9 @@ use folio_memory::entry::BodyRef;
 use folio_memory::{Change, FieldChange};
 
 use super::{Facts, Plan};
+use crate::body::{Packed, parse_hash};
 use crate::error::StoreError;
 use crate::prepare::Prepared;
-use crate::sqlite::blob::{Packed, parse_hash};
 
 /// Whether `commit` does nothing but bring bodies, which something later is going to name.
 pub(crate) fn brings_only(commit: &Prepared) -> bool {

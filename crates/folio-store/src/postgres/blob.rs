@@ -8,9 +8,9 @@ use super::column::{count, get};
 use super::error::{Failure, damaged, not_found};
 use super::session::Session;
 use super::unclaimed;
+use crate::body::{Packed, parse_hash, unpack};
 use crate::commit::BlobHash;
 use crate::place::to_column;
-use crate::sqlite::blob::{Packed, parse_hash, unpack};
 
 /// Which of several bodies are kept.
 pub(super) const WHICH_KEPT: &str = "SELECT hash FROM blob WHERE space = $1 AND hash = ANY($2)";

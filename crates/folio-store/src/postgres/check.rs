@@ -19,9 +19,9 @@ use super::column::{count, get, kept};
 use super::error::Failure;
 use super::session::{Purpose, Session};
 use super::{Inner, blob, entry, journal, page, policy, run, text as index, turn, watch};
+use crate::body::{parse_hash, unpack};
 use crate::fold;
 use crate::place::{SpaceId, to_column};
-use crate::sqlite::blob::{parse_hash, unpack};
 use crate::store::{Checkup, LogRow};
 
 /// Most problems that are told; beyond, one knows that it is bad.

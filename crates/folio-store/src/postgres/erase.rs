@@ -8,10 +8,10 @@ use super::column::get;
 use super::error::{Failure, damaged};
 use super::session::Session;
 use super::{blob, rewrite, text, trace};
+use crate::body::parse_hash;
 use crate::commit::Record;
 use crate::fold;
 use crate::plan::Gone;
-use crate::sqlite::blob::parse_hash;
 
 /// Takes the content of `gone` out of the log, and out of the bodies that only they referred to.
 pub(super) async fn take_out(session: &Session, gone: &[Gone]) -> Result<(), Failure> {

@@ -13,12 +13,12 @@ use super::error::Failure;
 use super::rows::Rows;
 use super::session::Session;
 use super::{blob, entry, journal, page, policy, run, turn};
+use crate::body::parse_hash;
 use crate::commit::Expected;
 use crate::error::StoreError;
 use crate::place::{Place, SpaceId};
 use crate::plan::{Decided, Facts, named};
 use crate::prepare::Prepared;
-use crate::sqlite::blob::parse_hash;
 use crate::store::OwnerId;
 
 /// What is there of the things that some commits name, as the last of them leaves it.

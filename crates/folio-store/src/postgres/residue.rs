@@ -10,9 +10,9 @@ use tokio_postgres::Row;
 use super::column::{count, get};
 use super::error::Failure;
 use super::session::Session;
+use crate::body::unpack;
 use crate::place::to_column;
 use crate::said::{find, looked_for, tell};
-use crate::sqlite::blob::unpack;
 use crate::upkeep::Residue;
 
 /// Rows that are read at a time.

@@ -6,9 +6,9 @@ use super::blob;
 use super::column::get;
 use super::error::Failure;
 use super::session::Session;
+use crate::body::parse_hash;
 use crate::plan::{brings_only, named};
 use crate::prepare::Prepared;
-use crate::sqlite::blob::parse_hash;
 
 /// Bodies that are given up at a time: with a piece of a mebibyte each, a few milliseconds.
 const AT_A_TIME: u32 = 32;

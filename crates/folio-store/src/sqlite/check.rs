@@ -446,7 +446,7 @@ fn check_blobs(conn: &Connection, findings: &mut Findings) -> Result<(), Failure
         count += 1;
         let hash: Vec<u8> = row.get(0)?;
         let encoding: String = row.get(2)?;
-        if let Err(reason) = blob::unpack(&hash, from_column(row.get(1)?), &encoding, row.get(3)?) {
+        if let Err(reason) = crate::body::unpack(&hash, from_column(row.get(1)?), &encoding, row.get(3)?) {
             findings.add(|| format!("body {} {reason}", HEXLOWER.encode(&hash)));
         }
     }

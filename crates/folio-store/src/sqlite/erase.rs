@@ -8,6 +8,7 @@ use rusqlite::{Connection, params};
 use super::error::{Failure, damaged};
 use super::place::{Place, SpaceId};
 use super::{blob, rewrite, text, trace};
+use crate::body::parse_hash;
 use crate::commit::Record;
 use crate::fold;
 use crate::plan::Gone;
@@ -50,7 +51,7 @@ pub(super) fn take_out(conn: &Connection, space: SpaceId, gone: &[Gone]) -> Resu
         text::remove(conn, entry.place)?;
     }
     for hash in bodies {
-        if let Some(bytes) = blob::parse_hash(&hash)
+        if let Some(bytes) = parse_hash(&hash)
             && !is_named(conn, space, &hash)?
         {
             blob::delete(conn, space, &bytes)?;

@@ -19,7 +19,7 @@
 //! - [`yardstick`]: what the disk can do at best
 
 mod backup;
-pub(crate) mod blob;
+mod blob;
 mod busy;
 mod check;
 mod commit;

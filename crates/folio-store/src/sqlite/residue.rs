@@ -14,9 +14,9 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
 use super::error::{Failure, damaged};
+use super::migrate;
 use super::packed::{self, Packed};
 use super::place::{Place, SpaceId, from_column};
-use super::{blob, migrate};
 use crate::error::StoreError;
 use crate::said::{find, looked_for, tell};
 use crate::upkeep::Residue;
@@ -124,7 +124,7 @@ fn search_rows(
     while let Some(row) = rows.next()? {
         let hash: Vec<u8> = row.get(0)?;
         let encoding: String = row.get(2)?;
-        let bytes = blob::unpack(&hash, from_column(row.get(1)?), &encoding, row.get(3)?).unwrap_or_default();
+        let bytes = crate::body::unpack(&hash, from_column(row.get(1)?), &encoding, row.get(3)?).unwrap_or_default();
         look(&|| "a body".to_owned(), Some(row.get(4)?), &bytes, residue);
     }
     residue.searched.push("every row of every table".to_owned());

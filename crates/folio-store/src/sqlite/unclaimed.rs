@@ -7,6 +7,7 @@ use rusqlite::{Connection, params};
 use super::blob;
 use super::error::Failure;
 use super::place::SpaceId;
+use crate::body::parse_hash;
 use crate::plan::{brings_only, named};
 use crate::prepare::Prepared;
 
@@ -31,7 +32,7 @@ pub(super) fn keep(conn: &Connection, space: SpaceId, commit: &Prepared, at: Tim
             forget(conn, space, &body.hash)?;
         }
     }
-    for hash in named(commit).filter_map(|hash| blob::parse_hash(hash)) {
+    for hash in named(commit).filter_map(|hash| parse_hash(hash)) {
         forget(conn, space, &hash)?;
     }
     Ok(())

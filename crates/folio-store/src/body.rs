@@ -1,0 +1,96 @@
+//! Bodies as every store keeps them: compressed where that helps, and named by the hash of what they were.
+
+use std::io::Read;
+
+use data_encoding::HEXLOWER;
+use sha2::{Digest, Sha256};
+
+use crate::commit::Blob;
+use crate::error::StoreError;
+
+/// Below this, compressing saves less than it costs.
+const COMPRESSED_FROM: usize = 256;
+/// Half the time of the usual level, for a few hundredths of the size.
+const LEVEL: i32 = 1;
+const BYTES_MAX: usize = 900 * 1024 * 1024;
+
+/// A body as it is stored.
+pub(crate) struct Packed {
+    pub(crate) hash: [u8; 32],
+    pub(crate) size: u64,
+    pub(crate) encoding: &'static str,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl std::fmt::Debug for Packed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "Packed({} bytes as {} of {})",
+            self.size,
+            self.bytes.len(),
+            self.encoding
+        )
+    }
+}
+
+impl Packed {
+    /// Makes `blob` small if that helps.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if it is too large.
+    pub(crate) fn of(blob: Blob) -> Result<Self, StoreError> {
+        let size = blob.bytes().len() as u64;
+        if blob.bytes().len() > BYTES_MAX {
+            return Err(StoreError::Invalid(format!(
+                "a body of {size} bytes is larger than {BYTES_MAX}"
+            )));
+        }
+        let hash = blob.digest();
+        let smaller = (blob.bytes().len() >= COMPRESSED_FROM)
+            .then(|| zstd::bulk::compress(blob.bytes(), LEVEL).ok())
+            .flatten()
+            .filter(|compressed| compressed.len() < blob.bytes().len() / 10 * 9);
+        Ok(match smaller {
+            Some(bytes) => Self {
+                hash,
+                size,
+                encoding: "zstd",
+                bytes,
+            },
+            None => Self {
+                hash,
+                size,
+                encoding: "raw",
+                bytes: blob.into_bytes(),
+            },
+        })
+    }
+}
+
+/// The body behind what is stored, or what is wrong with it.
+pub(crate) fn unpack(hash: &[u8], size: u64, encoding: &str, stored: Vec<u8>) -> Result<Vec<u8>, String> {
+    let bytes = match encoding {
+        "raw" => stored,
+        "zstd" => {
+            let mut bytes = Vec::new();
+            // One byte more than it should have is enough to see that it has another size.
+            let decoder = zstd::stream::read::Decoder::new(stored.as_slice()).map_err(|e| e.to_string())?;
+            let read = decoder.take(size.saturating_add(1)).read_to_end(&mut bytes);
+            read.map_err(|error| format!("cannot be unpacked: {error}"))?;
+            bytes
+        }
+        other => return Err(format!("is kept in the unknown form {other:?}")),
+    };
+    if Sha256::digest(&bytes).as_slice() == hash {
+        Ok(bytes)
+    } else {
+        Err("does not have the hash of its name".to_owned())
+    }
+}
+
+/// The bytes that a hash as it is written stands for.
+pub(crate) fn parse_hash(hash: &str) -> Option<[u8; 32]> {
+    HEXLOWER.decode(hash.as_bytes()).ok()?.try_into().ok()
+}
