@@ -1,12 +1,18 @@
 #!/usr/bin/env bash
 # A private PostgreSQL for tests: a cluster in a folder of its own, on a free port of this machine, behind a password.
 #
-#   tests/postgres/cluster.sh find            whether it is installed
-#   tests/postgres/cluster.sh start FOLDER    makes and starts it; prints its URL
-#   tests/postgres/cluster.sh stop FOLDER     stops it and removes the folder
-#   tests/postgres/cluster.sh at FOLDER ...   runs a program of PostgreSQL as the user that the cluster runs as
+#   tests/postgres/cluster.sh find                whether it is installed
+#   tests/postgres/cluster.sh mounts              whether it can be put on a disk of its own (FOLIO_CLUSTER_MB)
+#   tests/postgres/cluster.sh start FOLDER        makes and starts it; prints its URL
+#   tests/postgres/cluster.sh standby FOLDER OF   the same as a standby of the one in the folder OF
+#   tests/postgres/cluster.sh promote FOLDER      makes a standby the one that writes
+#   tests/postgres/cluster.sh kill FOLDER         kills every process of it, as kill -9 does
+#   tests/postgres/cluster.sh again FOLDER        starts it again at its port
+#   tests/postgres/cluster.sh stop FOLDER         stops it, and those in folders below it, and removes the folder
+#   tests/postgres/cluster.sh at FOLDER ...       runs a program of PostgreSQL as the user that the cluster runs as
 #
-# PostgreSQL does not run as root: then it runs as the user postgres, or nobody.
+# PostgreSQL does not run as root: then it runs as the user postgres, or nobody. FOLIO_CLUSTER_CONF has more lines for its
+# settings, FOLIO_CLUSTER_MB the size of a disk in memory that its files are put on, FOLIO_CLUSTER_FSYNC is on or off.
 
 set -euo pipefail
 
@@ -25,32 +31,19 @@ if [ "$(id -u)" -eq 0 ]; then
     as() { (cd / && setpriv --reuid "$user" --regid "$(id -g "$user")" --clear-groups env HOME="$folder" "$@"); }
 fi
 
-start() {
-    mkdir -p "$folder"
-    local password
-    password=$(od -An -N12 -tx1 /dev/urandom | tr -d ' \n')
-    echo "$password" >"$folder/password"
-    chown -R "$user" "$folder"
-    chmod 700 "$folder"
-    as initdb -D "$folder/data" -U folio --auth=scram-sha-256 --pwfile="$folder/password" --encoding=UTF8 --locale=C.UTF-8 \
-        --no-sync >"$folder.log" 2>&1 || { cat "$folder.log" >&2; exit 1; }
-    # Nobody cuts the power of a test. What measures how long the disk takes says so.
-    as tee -a "$folder/data/postgresql.conf" >/dev/null <<CONF
-listen_addresses = '127.0.0.1'
-unix_socket_directories = '$folder'
-max_connections = 400
-shared_buffers = 256MB
-fsync = ${FOLIO_CLUSTER_FSYNC:-off}
-full_page_writes = ${FOLIO_CLUSTER_FSYNC:-off}
-autovacuum_naptime = 5s
-log_min_messages = warning
-CONF
+# Starts what is in the folder at port $1.
+run_at() {
+    as pg_ctl -D "$folder/data" -o "-p $1 -c unix_socket_directories='$folder'" -l "$folder/log" -w -t 60 start >>"$folder.log" 2>&1
+}
+
+# Starts it at a port that is free, and prints its URL.
+run_somewhere() {
     local port
     for _ in 1 2 3 4 5; do
         port=$(shuf -i 20000-59999 -n 1)
-        if as pg_ctl -D "$folder/data" -o "-p $port" -l "$folder/log" -w -t 60 start >>"$folder.log" 2>&1; then
+        if run_at "$port"; then
             echo "$port" >"$folder/port"
-            echo "postgres://folio:$password@127.0.0.1:$port/postgres?sslmode=disable"
+            echo "postgres://folio:$(cat "$folder/password")@127.0.0.1:$port/postgres?sslmode=disable"
             return 0
         fi
     done
@@ -58,18 +51,96 @@ CONF
     exit 1
 }
 
+make_folder() {
+    mkdir -p "$folder/data"
+    if [ -n "${FOLIO_CLUSTER_MB:-}" ]; then
+        mount -t tmpfs -o "size=${FOLIO_CLUSTER_MB}m" tmpfs "$folder/data"
+    fi
+    chown -R "$user" "$folder"
+    chmod 700 "$folder" "$folder/data"
+}
+
+start() {
+    make_folder
+    od -An -N12 -tx1 /dev/urandom | tr -d ' \n' >"$folder/password"
+    chown "$user" "$folder/password"
+    # Small pieces of the write-ahead log where there is little room.
+    as initdb -D "$folder/data" -U folio --auth=scram-sha-256 --pwfile="$folder/password" --encoding=UTF8 --locale=C.UTF-8 \
+        --wal-segsize="$([ -n "${FOLIO_CLUSTER_MB:-}" ] && echo 1 || echo 16)" --no-sync >"$folder.log" 2>&1 ||
+        { cat "$folder.log" >&2; exit 1; }
+    # Nobody cuts the power of a test. What measures how long the disk takes says so.
+    as tee -a "$folder/data/postgresql.conf" >/dev/null <<CONF
+listen_addresses = '127.0.0.1'
+max_connections = 400
+shared_buffers = 256MB
+fsync = ${FOLIO_CLUSTER_FSYNC:-off}
+full_page_writes = ${FOLIO_CLUSTER_FSYNC:-off}
+autovacuum_naptime = 5s
+log_min_messages = warning
+${FOLIO_CLUSTER_CONF:-}
+CONF
+    run_somewhere
+}
+
+standby() {
+    local of=$1
+    make_folder
+    cp "$of/password" "$folder/password"
+    chown "$user" "$folder/password"
+    as env PGPASSWORD="$(cat "$of/password")" pg_basebackup -D "$folder/data" -h 127.0.0.1 -p "$(cat "$of/port")" -U folio \
+        --checkpoint=fast --wal-method=stream --write-recovery-conf --no-sync >"$folder.log" 2>&1 || { cat "$folder.log" >&2; exit 1; }
+    run_somewhere
+}
+
+# All at once, so that none of its processes notices that another has gone.
+kill_all() {
+    local server
+    server=$(head -n 1 "$folder/data/postmaster.pid")
+    # shellcheck disable=SC2046
+    kill -STOP "$server" && kill -KILL $(ps -o pid= --ppid "$server") "$server"
+    while kill -0 "$server" 2>/dev/null; do sleep 0.02; done
+}
+
+again() {
+    # Its memory is given back a moment after its processes are gone.
+    for _ in $(seq 50); do
+        run_at "$(cat "$folder/port")" && return 0
+        sleep 0.1
+    done
+    cat "$folder.log" "$folder/log" >&2
+    exit 1
+}
+
 stop() {
-    as pg_ctl -D "$folder/data" -m immediate -w stop >/dev/null 2>&1 || true
+    local data
+    while read -r data; do
+        as pg_ctl -D "$data" -m immediate -w stop >/dev/null 2>&1 || true
+        ! mountpoint -q "$data" || umount -l "$data"
+    done < <(find "$folder" -name data -type d -prune 2>/dev/null)
     rm -rf "$folder" "$folder.log"
+}
+
+mounts() {
+    local place
+    [ "$(id -u)" -eq 0 ] || return 1
+    place=$(mktemp -d) && mount -t tmpfs -o size=1m tmpfs "$place" 2>/dev/null && umount "$place"
+    local code=$?
+    rmdir "$place"
+    return "$code"
 }
 
 case "${1:-}" in
     find) initdb --version && exit 0 ;;
-    start | stop | at) : "${folder:?the folder of the cluster}" ;;
+    mounts) mounts && exit 0 || exit 1 ;;
+    start | standby | promote | kill | again | stop | at) : "${folder:?the folder of the cluster}" ;;
 esac
 case "${1:-}" in
     start) start ;;
+    standby) standby "${3:?the folder of the cluster that it follows}" ;;
+    promote) as pg_ctl -D "$folder/data" -w promote >>"$folder.log" ;;
+    kill) kill_all ;;
+    again) again ;;
     stop) stop ;;
     at) shift 2; as "$@" ;;
-    *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,17s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -4,10 +4,12 @@
 //! - [`faulty_store`]: a store that fails when it is told to
 //! - [`any_text`]: what holds for any text, for properties and for fuzzers
 //! - [`postgres`]: databases of a real server, one for each test
+//! - [`cluster`]: servers of PostgreSQL of a test's own, to be killed and replaced
 //! - [`process`]: a second process, for whatever several of them do to one file
 //! - [`contract`]: what every store promises, as cases that any store can be put through
 
 pub mod any_text;
+pub mod cluster;
 pub mod contract;
 pub mod faulty_store;
 pub mod postgres;

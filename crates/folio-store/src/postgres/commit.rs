@@ -65,7 +65,7 @@ pub(super) async fn apply(session: &Session, commits: &[Prepared]) -> Result<App
     // Sent one behind the other, without waiting in between. What is looked up stands behind the lock.
     let locking = lock(session);
     let finding = journal::with_keys(session, &keys);
-    let loading = Loaded::of(session, commits);
+    let loading = Box::pin(Loaded::of(session, commits));
     let (ends, known, loaded) = futures_util::future::join3(locking, finding, loading).await;
     let (mut ends, known, mut loaded) = (ends?, known?, loaded?);
     loaded.look_back(session, commits).await?;

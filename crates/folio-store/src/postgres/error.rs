@@ -54,11 +54,13 @@ impl Failure {
                         SqlState::READ_ONLY_SQL_TRANSACTION,
                         SqlState::T_R_DEADLOCK_DETECTED,
                         SqlState::T_R_SERIALIZATION_FAILURE,
+                        SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+                        SqlState::TOO_MANY_CONNECTIONS,
                     ]
                     .contains(code)
                         || code.code().starts_with("08")
                 }
-                None => is_connection(error),
+                None => is_connection(error) && tls_reason(error).is_none(),
             },
             Self::Refused(_) | Self::Pool(_) | Self::Damaged(_) => false,
         }
@@ -105,8 +107,49 @@ fn is_connection(error: &tokio_postgres::Error) -> bool {
     error.is_closed() || error.source().is_some_and(|source| source.is::<std::io::Error>())
 }
 
+/// What is wrong with the certificate of the server, or with its TLS, if that is why there is no connection.
+fn tls_reason(error: &tokio_postgres::Error) -> Option<&'static str> {
+    use rustls::CertificateError::{
+        Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet, NotValidYetContext,
+        UnknownIssuer,
+    };
+    use std::error::Error as _;
+    let broken = error
+        .source()
+        .and_then(|source| source.downcast_ref::<std::io::Error>());
+    let refused = broken.and_then(|error| error.get_ref()?.downcast_ref::<rustls::Error>());
+    Some(match refused {
+        Some(rustls::Error::InvalidCertificate(why)) => match why {
+            UnknownIssuer => {
+                "nobody who is believed has signed its certificate; sslrootcert=FILE in the URL names who is"
+            }
+            NotValidForName | NotValidForNameContext { .. } => "its certificate is for another host than the URL names",
+            Expired | ExpiredContext { .. } => "its certificate has expired",
+            NotValidYet | NotValidYetContext { .. } => "its certificate does not hold yet",
+            _ => "its certificate is not valid",
+        },
+        Some(_) => "it does not speak TLS as it should",
+        // The driver has no name for this one.
+        None if error
+            .source()
+            .is_some_and(|source| source.to_string().contains("does not support TLS")) =>
+        {
+            "the server does not offer TLS, which the URL asks for"
+        }
+        None => return None,
+    })
+}
+
 fn explained(error: tokio_postgres::Error, doing: &'static str, location: String) -> StoreError {
     let Some(code) = error.code() else {
+        if let Some(reason) = tls_reason(&error) {
+            return StoreError::Unavailable {
+                doing,
+                location,
+                reason: reason.to_owned(),
+                source: Some(Box::new(error)),
+            };
+        }
         if is_connection(&error) {
             let reason = "the connection to the server was lost, or could not be made; try again".to_owned();
             return StoreError::Unavailable {
@@ -181,6 +224,10 @@ fn reason(code: &SqlState) -> &'static str {
         (
             SqlState::INSUFFICIENT_PRIVILEGE,
             "the role of the URL may not do that; see docs/postgres.md for what it needs",
+        ),
+        (
+            SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+            "this program kept others from writing for five seconds and was cut off; try again",
         ),
         (
             SqlState::QUERY_CANCELED,

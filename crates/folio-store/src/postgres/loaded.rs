@@ -166,7 +166,8 @@ impl Loaded {
                 }
             },
         );
-        let ((entries, pages, runs), (turns, kept, policy)) = futures_util::future::join(first, second).await;
+        let ((entries, pages, runs), (turns, kept, policy)) =
+            futures_util::future::join(Box::pin(first), Box::pin(second)).await;
         let entry = |(found, page): (Entry, u64)| {
             let before = Some((terms_of(&found.fields), watched(&found)));
             let loaded = LoadedEntry {

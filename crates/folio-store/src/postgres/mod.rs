@@ -149,13 +149,12 @@ impl PostgresStore {
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         let (opened, open) = std::sync::mpsc::channel();
-        let wanted = options.clone();
         let served = target.clone();
         let thread = std::thread::Builder::new()
             .name("folio-postgres".to_owned())
             .spawn(move || {
                 runtime.block_on(async {
-                    match Inner::open(served, &wanted).await {
+                    match Inner::open(served).await {
                         Ok(inner) => {
                             let watching = Arc::clone(&inner);
                             let watch = tokio::spawn(async move {
@@ -255,8 +254,8 @@ impl PostgresStore {
 }
 
 impl Inner {
-    async fn open(target: Target, options: &OpenOptions) -> Result<Arc<Self>, StoreError> {
-        let (readers, writers) = target.pools(options.connections_max)?;
+    async fn open(target: Target) -> Result<Arc<Self>, StoreError> {
+        let (readers, writers) = target.pools()?;
         let explained = |failure: Failure| failure.into_error("open", &target.location);
         let (client, connection) = target.connect().await.map_err(explained)?;
         let driver = tokio::spawn(connection);
@@ -265,12 +264,13 @@ impl Inner {
         made.map_err(explained)?;
         // It ends by itself, now that nobody uses it.
         drop(driver.await);
+        let owners = Owners::new(target.lease);
         Ok(Arc::new(Self {
             target,
             readers,
             writers,
             spaces: Mutex::default(),
-            owners: Owners::new(options.lease),
+            owners,
             wake: Wake::new(),
             writer: Writer::default(),
         }))

@@ -22,15 +22,20 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// Bytes of TCP that nobody confirms keep a connection alive no longer than this.
 const SILENT_FOR: Duration = Duration::from_secs(20);
+/// How long a transaction of a process that hangs, or whose machine is gone, keeps others from writing to its space.
+const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(5);
 /// Connections that only write. Commits of a space share one, so these are for different spaces.
 const WRITERS: usize = 4;
+/// Connections of a store, at least.
+const CONNECTIONS_MIN: usize = 8;
 
 /// What is opened, and how.
 #[derive(Clone)]
 pub struct OpenOptions {
-    /// `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with `sslmode=disable|prefer|require` and `sslrootcert=FILE`.
+    /// `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with `sslmode=disable|prefer|require`, `sslrootcert=FILE`,
+    /// `lease=SECONDS` and `connections=N`, which win over what is said here.
     pub url: String,
-    /// How long a process that drives runs may be silent before another one may take them over.
+    /// How long a process that drives runs may be silent before another one may take them over. Default: 15 s.
     pub lease: Duration,
     /// Connections that this store has at most, besides one that listens. At least 8. Default: 16.
     pub connections_max: usize,
@@ -63,6 +68,9 @@ impl OpenOptions {
 pub(super) struct Target {
     /// As people see it: without user and password.
     pub(super) location: String,
+    /// How long a process that drives runs may be silent.
+    pub(super) lease: Duration,
+    connections_max: usize,
     config: Config,
     tls: MakeRustlsConnect,
 }
@@ -80,8 +88,8 @@ impl Target {
     ///
     /// `Invalid` if the URL cannot be read, without its words: they may be a password.
     pub(super) fn of(options: &OpenOptions) -> Result<Self, StoreError> {
-        let (url, root) = without_root(&options.url)?;
-        let mut config = Config::from_str(&url).map_err(|_| {
+        let own = Own::of(options)?;
+        let mut config = Config::from_str(&own.rest).map_err(|_| {
             let form = "postgres://USER:PASSWORD@HOST:PORT/DATABASE";
             StoreError::Invalid(format!("the store URL cannot be read; it has the form {form}"))
         })?;
@@ -90,10 +98,15 @@ impl Target {
             return Err(StoreError::Invalid(reason));
         }
         // Tables of folio have a schema of their own, beside whatever else is in the database.
-        let own = "-c search_path=folio -c jit=off";
-        let settings = config
-            .get_options()
-            .map_or_else(|| own.to_owned(), |given| format!("{given} {own}"));
+        let settings = format!(
+            "-c search_path=folio -c jit=off -c lock_timeout={} -c idle_in_transaction_session_timeout={}",
+            PATIENCE.as_millis(),
+            IDLE_IN_TRANSACTION.as_millis()
+        );
+        let settings = match config.get_options() {
+            Some(given) => format!("{given} {settings}"),
+            None => settings,
+        };
         config
             .options(settings)
             .application_name("folio")
@@ -105,7 +118,7 @@ impl Target {
         let roots = if config.get_ssl_mode() == SslMode::Disable {
             RootCertStore::empty()
         } else {
-            roots(root.as_deref())?
+            roots(own.root.as_deref())?
         };
         let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -114,6 +127,8 @@ impl Target {
             .with_no_client_auth();
         Ok(Self {
             location,
+            lease: own.lease,
+            connections_max: own.connections_max,
             config,
             tls: MakeRustlsConnect::new(tls),
         })
@@ -136,8 +151,8 @@ impl Target {
     }
 
     /// Connections to read with, and connections to write with.
-    pub(super) fn pools(&self, connections_max: usize) -> Result<(Pool, Pool), StoreError> {
-        let readers = connections_max.max(8) - WRITERS;
+    pub(super) fn pools(&self) -> Result<(Pool, Pool), StoreError> {
+        let readers = self.connections_max.max(CONNECTIONS_MIN) - WRITERS;
         Ok((self.pool(readers)?, self.pool(WRITERS)?))
     }
 
@@ -161,25 +176,63 @@ impl Target {
     }
 }
 
-/// The URL without the file of certificates that it may name, and that file.
-fn without_root(url: &str) -> Result<(String, Option<String>), StoreError> {
-    let Some((address, settings)) = url.split_once('?') else {
-        return Ok((url.to_owned(), None));
-    };
-    let (mut rest, mut root) = (Vec::new(), None);
-    for setting in settings.split('&').filter(|setting| !setting.is_empty()) {
-        match setting.split_once('=') {
-            Some(("sslrootcert", path)) => root = Some(path.to_owned()),
-            // Certificates are always verified, so these say no more than `require`.
-            Some(("sslmode", "verify-ca" | "verify-full")) => rest.push("sslmode=require".to_owned()),
-            _ => rest.push(setting.to_owned()),
+/// What a URL says that is for this program alone, and the rest of it.
+struct Own {
+    rest: String,
+    root: Option<String>,
+    lease: Duration,
+    connections_max: usize,
+}
+
+impl Own {
+    fn of(options: &OpenOptions) -> Result<Self, StoreError> {
+        let mut own = Self {
+            rest: options.url.clone(),
+            root: None,
+            lease: options.lease,
+            connections_max: options.connections_max,
+        };
+        let Some((address, settings)) = options.url.split_once('?') else {
+            return Ok(own);
+        };
+        let mut rest = Vec::new();
+        for setting in settings.split('&').filter(|setting| !setting.is_empty()) {
+            match setting.split_once('=') {
+                Some(("sslrootcert", path)) => own.root = Some(path.to_owned()),
+                // Certificates are always verified, so these say no more than `require`.
+                Some(("sslmode", "verify-ca" | "verify-full")) => rest.push("sslmode=require"),
+                Some(("lease", seconds)) => own.lease = lease(seconds)?,
+                Some(("connections", most)) => own.connections_max = connections(most)?,
+                _ => rest.push(setting),
+            }
         }
+        own.rest = format!("{address}?{}", rest.join("&"));
+        if own.root.as_deref().is_some_and(|root| root.contains('%')) {
+            let reason = "the path after sslrootcert= in the store URL may have no percent signs".to_owned();
+            return Err(StoreError::Invalid(reason));
+        }
+        Ok(own)
     }
-    if root.as_deref().is_some_and(|root| root.contains('%')) {
-        let reason = "the path after sslrootcert= in the store URL may have no percent signs".to_owned();
-        return Err(StoreError::Invalid(reason));
-    }
-    Ok((format!("{address}?{}", rest.join("&")), root))
+}
+
+/// A lease that is long enough to be renewed in time, and short enough that somebody waits for its end.
+fn lease(seconds: &str) -> Result<Duration, StoreError> {
+    let seconds = seconds.parse().ok().filter(|seconds| (1..=3_600).contains(seconds));
+    seconds.map(Duration::from_secs).ok_or_else(|| {
+        let reason = "lease= in the store URL is a number of seconds, from 1 to 3600";
+        StoreError::Invalid(reason.to_owned())
+    })
+}
+
+fn connections(most: &str) -> Result<usize, StoreError> {
+    let most = most
+        .parse()
+        .ok()
+        .filter(|most| (CONNECTIONS_MIN..=1_000).contains(most));
+    most.ok_or_else(|| {
+        let reason = format!("connections= in the store URL is a number from {CONNECTIONS_MIN} to 1000");
+        StoreError::Invalid(reason)
+    })
 }
 
 /// Whose certificates are believed: those in the file at `path`, or those that the system believes.
@@ -245,6 +298,19 @@ mod tests {
         ] {
             let error = target(wrong).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_lease_and_the_number_of_connections_can_be_said_in_the_url() {
+        let found = target("postgres://db/x?lease=2&sslmode=disable&connections=40").unwrap();
+        assert_eq!((found.lease, found.connections_max), (Duration::from_secs(2), 40));
+        let usual = target("postgres://db/x?sslmode=disable").unwrap();
+        assert_eq!((usual.lease, usual.connections_max), (Duration::from_secs(15), 16));
+        for wrong in ["lease=0", "lease=soon", "connections=7", "connections=1001"] {
+            let error = target(&format!("postgres://db/x?sslmode=disable&{wrong}")).unwrap_err();
+            let (name, _) = wrong.split_once('=').unwrap();
+            assert!(error.to_string().starts_with(name), "{error}");
         }
     }
 

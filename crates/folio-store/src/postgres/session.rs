@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use deadpool_postgres::Object;
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, OptionFuture};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -70,12 +70,11 @@ impl Session {
 
     /// The rows of a statement that is the same every time.
     pub(super) async fn query(&self, sql: &str, values: Parameters<'_>) -> Result<Vec<Row>, Failure> {
-        let rows = match self.client.prepare_cached(sql).await {
-            Ok(statement) => self.client.query(&statement, values).await,
-            Err(error) => Err(error),
-        };
-        self.has_begun().await?;
-        Ok(rows?)
+        self.having_begun(async {
+            let statement = self.client.prepare_cached(sql).await?;
+            self.client.query(&statement, values).await
+        })
+        .await
     }
 
     /// Its only row, if there is one.
@@ -85,30 +84,29 @@ impl Session {
 
     /// How many rows a statement that is the same every time has written.
     pub(super) async fn execute(&self, sql: &str, values: Parameters<'_>) -> Result<u64, Failure> {
-        let written = match self.client.prepare_cached(sql).await {
-            Ok(statement) => self.client.execute(&statement, values).await,
-            Err(error) => Err(error),
-        };
-        self.has_begun().await?;
-        Ok(written?)
+        self.having_begun(async {
+            let statement = self.client.prepare_cached(sql).await?;
+            self.client.execute(&statement, values).await
+        })
+        .await
     }
 
     /// The rows of a statement that was put together; planned for its values.
     pub(super) async fn ask(&self, statement: &Statement) -> Result<Vec<Row>, Failure> {
-        let rows = self.client.query_typed(&statement.sql, &statement.parameters()).await;
-        self.has_begun().await?;
-        Ok(rows?)
+        let values = statement.parameters();
+        self.having_begun(self.client.query_typed(&statement.sql, &values))
+            .await
     }
 
     /// Makes `statements` ready, so that questions with them are sent at once and in order.
     pub(super) async fn prepare(&self, statements: &[&str]) -> Result<(), Failure> {
-        for sql in statements {
-            if let Err(error) = self.client.prepare_cached(sql).await {
-                self.has_begun().await?;
-                return Err(error.into());
+        self.having_begun(async {
+            for sql in statements {
+                self.client.prepare_cached(sql).await?;
             }
-        }
-        Ok(())
+            Ok(())
+        })
+        .await
     }
 
     /// Writes all of `writes`, in order.
@@ -127,11 +125,15 @@ impl Session {
     /// Writes all of `writes`, in order, and makes everything durable. All of it is sent at once: if one of them fails, the
     /// last word commits nothing.
     pub(super) async fn write_and_commit(&self, writes: &[Write]) -> Result<(), Unwritten> {
-        let mut ready = Vec::with_capacity(writes.len());
-        for write in writes {
-            ready.push(self.client.prepare_cached(write.sql).await.map_err(Failure::from)?);
-        }
-        self.has_begun().await?;
+        let ready = self
+            .having_begun(async {
+                let mut ready = Vec::with_capacity(writes.len());
+                for write in writes {
+                    ready.push(self.client.prepare_cached(write.sql).await?);
+                }
+                Ok(ready)
+            })
+            .await?;
         let values: Vec<Vec<_>> = writes
             .iter()
             .map(|write| {
@@ -163,18 +165,23 @@ impl Session {
 
     /// Makes what was written durable.
     pub(super) async fn commit(&self) -> Result<(), Failure> {
-        self.has_begun().await?;
-        self.client.batch_execute("COMMIT").await?;
+        self.having_begun(self.client.batch_execute("COMMIT")).await?;
         self.is_over.store(true, Ordering::Release);
         Ok(())
     }
 
-    async fn has_begun(&self) -> Result<(), Failure> {
+    /// What `asking` comes to, if the transaction has begun.
+    ///
+    /// Both answers are taken in side by side: they come in order, and one that nobody takes in keeps everything behind it from
+    /// being read.
+    async fn having_begun<T>(
+        &self,
+        asking: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, Failure> {
         let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match begun {
-            Some(begun) => Ok(begun.await?),
-            None => Ok(()),
-        }
+        let (begun, asked) = futures_util::future::join(OptionFuture::from(begun), asking).await;
+        begun.unwrap_or(Ok(()))?;
+        Ok(asked?)
     }
 }
 

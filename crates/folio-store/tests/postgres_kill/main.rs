@@ -1,0 +1,119 @@
+//! Eight processes write to one server that is killed, cut off, filled up or replaced meanwhile: what was acknowledged is
+//! there, and there once.
+
+mod proxy;
+mod writers;
+
+use folio_testkit::cluster::{Cluster, ClusterOptions};
+
+use self::proxy::Proxy;
+use self::writers::{PROCESSES, SHARE, Writers};
+
+const ALL: usize = PROCESSES as usize * SHARE;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_killed_five_times_under_eight_writers_loses_nothing() {
+    let cluster = Cluster::start(ClusterOptions::default());
+    let mut writers = Writers::start(cluster.url());
+    for kill in 1..=5 {
+        writers.wait_for(ALL * kill / 6);
+        cluster.kill();
+        cluster.start_again();
+    }
+    let told = writers.end();
+    assert!(
+        told.unavailable > 0,
+        "no commit was under way when the server was killed"
+    );
+    told.is_what_is_there(cluster.url()).await;
+    println!("killed the server 5 times: {told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_the_server_ends_cost_nobody_a_commit() {
+    let cluster = Cluster::start(ClusterOptions::default());
+    let mut writers = Writers::start(cluster.url());
+    let mut ended = 0;
+    for time in 1..=20 {
+        writers.wait_for(ALL * time / 21);
+        let sql = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'folio'";
+        ended += cluster.ask(sql).parse::<u32>().expect("a number");
+    }
+    let told = writers.end();
+    assert!(ended >= 20, "{ended} connections were ended");
+    told.is_what_is_there(cluster.url()).await;
+    println!("ended {ended} connections: {told}");
+}
+
+/// The worst moment: the server has committed, and nobody hears of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_whose_answer_never_came_is_found_by_its_key() {
+    let cluster = Cluster::start(ClusterOptions::default());
+    let proxy = Proxy::before(cluster.address()).await;
+    let through = cluster.url().replace(cluster.address(), &proxy.address());
+    let writers = Writers::start(&through);
+    let told = tokio::task::spawn_blocking(|| writers.end())
+        .await
+        .expect("the writers");
+    let cut = proxy.cut();
+    assert!(cut.before > 0 && cut.behind > 0, "{cut:?}");
+    assert!(
+        told.found >= cut.behind,
+        "each of {cut:?} made one commit at least that its writer did not hear of: {told}"
+    );
+    told.is_what_is_there(cluster.url()).await;
+    println!(
+        "cut {} connections before COMMIT arrived, {} before its answer did: {told}",
+        cut.before, cut.behind
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_a_full_disk_nothing_is_lost_and_writing_goes_on_when_there_is_room() {
+    // A disk of its own, in memory, so that it is really full.
+    let cluster = Cluster::start(ClusterOptions {
+        conf: "max_wal_size = 8MB\nmin_wal_size = 2MB",
+        disk_mb: Some(100),
+    });
+    let mut writers = Writers::start(cluster.url());
+    let ballast = cluster.data().join("ballast");
+    for time in 1..=2 {
+        writers.wait_for(ALL * time / 3);
+        fill(&ballast);
+        writers.wait_for_refusal("the disk of the server is full");
+        std::fs::remove_file(&ballast).expect("room");
+        // If there was no room for its log either, it has stopped.
+        if folio_testkit::postgres::ask(cluster.url(), "SELECT 1").is_err() {
+            cluster.start_again();
+        }
+    }
+    let told = writers.end();
+    told.is_what_is_there(cluster.url()).await;
+    println!("filled the disk twice: {told}");
+}
+
+/// Writes zeros until there is no room left.
+fn fill(path: &std::path::Path) {
+    use std::io::Write as _;
+    let mut file = std::fs::File::create(path).expect("a file");
+    for size in [1 << 20, 4096, 1] {
+        let zeros = vec![0; size];
+        while file.write_all(&zeros).is_ok() {}
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standby_that_takes_over_has_everything_that_was_acknowledged() {
+    let first = Cluster::start(ClusterOptions::default());
+    let second = first.standby();
+    let both = format!("{},{}", first.address(), second.address());
+    let url = first.url().replace(first.address(), &both) + "&target_session_attrs=read-write";
+    let mut writers = Writers::start(&url);
+    writers.wait_for(ALL / 3);
+    first.kill();
+    // Nobody writes anywhere until somebody decides who takes over.
+    second.promote();
+    let told = writers.end();
+    told.is_what_is_there(second.url()).await;
+    println!("one failover: {told}");
+}

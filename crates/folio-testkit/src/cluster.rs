@@ -1,0 +1,142 @@
+//! Servers of PostgreSQL of a test's own, to be killed, filled up and replaced.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Names the folder in which servers of tests keep their files; whoever they run as has to get there.
+pub const FOLDER: &str = "FOLIO_TEST_CLUSTERS";
+
+/// A server of its own. It and its files are gone when it is dropped.
+#[derive(Debug)]
+pub struct Cluster {
+    folder: PathBuf,
+    url: String,
+}
+
+/// How a server is made.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ClusterOptions<'o> {
+    /// More lines of its settings.
+    pub conf: &'o str,
+    /// The size of a disk in memory that its files are put on; none: wherever tests keep their files.
+    pub disk_mb: Option<u32>,
+}
+
+impl Cluster {
+    /// Makes one and starts it.
+    ///
+    /// # Panics
+    ///
+    /// If PostgreSQL is not installed or does not start. Tests that need it are left out where it is not.
+    #[must_use]
+    pub fn start(options: ClusterOptions<'_>) -> Self {
+        let folder = folder();
+        let mut command = script("start", &folder);
+        command.env("FOLIO_CLUSTER_CONF", options.conf);
+        if let Some(megabytes) = options.disk_mb {
+            command.env("FOLIO_CLUSTER_MB", megabytes.to_string());
+        }
+        let url = done(command);
+        Self { folder, url }
+    }
+
+    /// One that follows this one, and has everything that this one has acknowledged before this one says so.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be made.
+    #[must_use]
+    pub fn standby(&self) -> Self {
+        let folder = folder();
+        let mut command = script("standby", &folder);
+        command.arg(&self.folder);
+        let url = done(command);
+        self.ask("ALTER SYSTEM SET synchronous_standby_names = '*'");
+        self.ask("SELECT pg_reload_conf()");
+        Self { folder, url }
+    }
+
+    /// Its URL, as somebody who may do everything.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Its address and port.
+    ///
+    /// # Panics
+    ///
+    /// Never: every URL has one.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        let (_, place) = self.url.split_once('@').expect("a URL with a user");
+        place.split_once('/').expect("a URL with a database").0
+    }
+
+    /// The folder with its files.
+    #[must_use]
+    pub fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    /// What `psql` prints for `sql`.
+    ///
+    /// # Panics
+    ///
+    /// If the server says no.
+    pub fn ask(&self, sql: &str) -> String {
+        crate::postgres::ask(&self.url, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    /// A program, as whoever the server runs as.
+    #[must_use]
+    pub fn at(&self, program: &str) -> Command {
+        let mut command = script("at", &self.folder);
+        command.arg(program);
+        command
+    }
+
+    /// Kills all of its processes, as `kill -9` does.
+    pub fn kill(&self) {
+        done(script("kill", &self.folder));
+    }
+
+    /// Starts it again where it was.
+    pub fn start_again(&self) {
+        done(script("again", &self.folder));
+    }
+
+    /// Makes a standby the one that writes.
+    pub fn promote(&self) {
+        done(script("promote", &self.folder));
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // What cannot be stopped is stopped by whoever started the tests.
+        drop(script("stop", &self.folder).output());
+    }
+}
+
+fn folder() -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let parent = std::env::var_os(FOLDER).map_or_else(std::env::temp_dir, PathBuf::from);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    parent.join(format!("folio-cluster-{}-{number}", std::process::id()))
+}
+
+fn script(what: &str, folder: &Path) -> Command {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/postgres/cluster.sh");
+    let mut command = Command::new(path);
+    command.arg(what).arg(folder);
+    command
+}
+
+fn done(mut command: Command) -> String {
+    let done = command.output().expect("a script that can be started");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{command:?}: {said}");
+    String::from_utf8_lossy(&done.stdout).trim().to_owned()
+}
