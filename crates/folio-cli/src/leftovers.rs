@@ -1,11 +1,20 @@
-//! Runs whose process is gone: whoever drives runs next goes on with them, beside its own work (E9.9).
+//! Runs whose process is gone: whoever drives runs goes on with them, beside its own work (E9.9).
 
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use folio::memory::{RunId, Seq};
 use folio::runner::{Runner, RunnerError};
 use folio::store::{ErrorKind, RunRow};
 use tokio::task::JoinSet;
 
 use crate::error::Failure;
 use crate::output::Output;
+
+/// How long a server waits before it looks again.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Runs of others that a server takes up while it goes on with as many.
+const MOST: usize = 8;
 
 /// Runs that are being brought to their end beside something else.
 #[derive(Debug, Default)]
@@ -17,30 +26,79 @@ impl Leftovers {
     /// Takes up every run that has not ended and that no living process drives.
     pub(crate) async fn take_up(runner: &Runner, output: &Output) -> Result<Self, Failure> {
         runner.end_leftover_turns().await?;
-        let mut driving = JoinSet::new();
+        let mut leftovers = Self::default();
         for row in runner.unfinished().await? {
-            output.note(format_args!(
-                "going on with {} ({}), whose process is gone",
-                row.handle, row.title
-            ));
-            let runner = runner.clone();
-            driving.spawn(async move {
-                let driven = runner.drive(row.id).await;
-                (row, driven)
-            });
+            leftovers.go_on_with(row, runner, output);
         }
-        Ok(Self { driving })
+        Ok(leftovers)
     }
 
     /// Waits until all have ended, and says how. Why one could not be taken up is said and does no harm to the others.
     pub(crate) async fn finish(mut self, output: &Output) {
         while let Some(Ok((row, driven))) = self.driving.join_next().await {
-            match driven {
-                Ok(result) => output.note(format_args!("{} ended: {}", row.handle, result.status)),
-                // Another process was quicker.
-                Err(RunnerError::Store(error)) if error.kind() == ErrorKind::Conflict => {}
-                Err(error) => output.note(format_args!("{} cannot be taken up: {error}", row.handle)),
+            said(&row, &driven, output);
+        }
+    }
+
+    /// Goes on with them and, from now on, with whatever else loses its process, until this is dropped.
+    ///
+    /// A run is taken up if nobody drives it, and nothing happens in it, from one look to the next: one that was submitted
+    /// just now has a driver in a moment.
+    pub(crate) async fn keep_going_on(mut self, runner: &Runner, output: &Output) {
+        let mut again = tokio::time::interval(LOOK_EVERY);
+        again.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut seen: HashMap<RunId, Seq> = HashMap::new();
+        // What cannot be gone on with here: it needs a model, or a folder, that only another machine has.
+        let mut given_up: HashSet<RunId> = HashSet::new();
+        loop {
+            tokio::select! {
+                Some(Ok((row, driven))) = self.driving.join_next() => {
+                    if !said(&row, &driven, output) {
+                        given_up.insert(row.id);
+                    }
+                }
+                _ = again.tick() => {
+                    // If the store is away, it is looked at again when it may be back.
+                    let Ok(rows) = runner.unfinished().await else { continue };
+                    let before = std::mem::take(&mut seen);
+                    for row in rows.into_iter().filter(|row| !given_up.contains(&row.id)) {
+                        if before.get(&row.id) == Some(&row.head) && self.driving.len() < MOST {
+                            self.go_on_with(row, runner, output);
+                        } else {
+                            seen.insert(row.id, row.head);
+                        }
+                    }
+                }
             }
         }
     }
+
+    fn go_on_with(&mut self, row: RunRow, runner: &Runner, output: &Output) {
+        output.note(format_args!(
+            "going on with {} ({}), whose process is gone",
+            row.handle, row.title
+        ));
+        let runner = runner.clone();
+        self.driving.spawn(async move {
+            let driven = runner.drive(row.id).await;
+            (row, driven)
+        });
+    }
+}
+
+/// Says how a run ended here; whether it may be tried here again if nobody else does.
+fn said(row: &RunRow, driven: &Result<folio::engine::NodeResult, RunnerError>, output: &Output) -> bool {
+    match driven {
+        Ok(result) => output.note(format_args!("{} ended: {}", row.handle, result.status)),
+        // Another process was quicker, or took it over.
+        Err(RunnerError::Store(error)) if error.kind() == ErrorKind::Conflict => {}
+        Err(error @ RunnerError::Store(store)) if store.kind() == ErrorKind::Unavailable => {
+            output.note(format_args!("{} waits for its store: {error}", row.handle));
+        }
+        Err(error) => {
+            output.note(format_args!("{} cannot be taken up: {error}", row.handle));
+            return false;
+        }
+    }
+    true
 }

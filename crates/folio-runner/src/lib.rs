@@ -23,6 +23,7 @@ mod compactor;
 mod drive;
 pub mod error;
 mod grants;
+mod held;
 mod memory;
 pub mod models;
 mod outputs;

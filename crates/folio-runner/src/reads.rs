@@ -35,13 +35,22 @@ impl Runner {
         Ok((row_as_of(&folded, row), folded))
     }
 
-    /// The runs that have not ended and that no living process drives, oldest first.
+    /// The runs that have not ended and that no living process drives, oldest first. What this process could not give up
+    /// when it had to stop driving, because the store was away, it gives up now.
     ///
     /// # Errors
     ///
     /// `Store`.
     pub async fn unfinished(&self) -> Result<Vec<RunRow>, RunnerError> {
         let workspace = &self.shared.workspace;
+        let held = &self.shared.held;
+        for (run, fence) in held.kept() {
+            // One that is driven again is held under the same number, and must not be given up.
+            if let Some(_held) = held.hold(run) {
+                workspace.store().release_run(workspace.space(), run, fence).await?;
+                held.forget(run);
+            }
+        }
         let query = RunQuery {
             status: vec![RUNNING.to_owned()],
             ..RunQuery::default()

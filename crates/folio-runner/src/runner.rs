@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
 use crate::drive::Drive;
 use crate::error::RunnerError;
+use crate::held::Held;
 use crate::models::RunnerModels;
 use crate::steps::model_tasks;
 use crate::watch::{Observer, Watch};
@@ -109,6 +110,8 @@ pub(crate) struct Shared {
     pub(crate) options: RunnerOptions,
     pub(crate) templates: Arc<Templates>,
     owner: OwnerId,
+    /// What is driven here.
+    pub(crate) held: Held,
     /// The run that was submitted last, as its journal says: whoever drives it next need not read it.
     submitted: Mutex<Option<(Run, Seq)>>,
 }
@@ -159,6 +162,7 @@ impl Runner {
                 options,
                 templates,
                 owner,
+                held: Held::default(),
                 submitted: Mutex::default(),
             }),
         }
@@ -325,7 +329,8 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// `Store` with kind `Conflict` if a living process drives it; `Journal` or `Folder` if it cannot be taken up.
+    /// `Store` with kind `Conflict` if a living process drives it, this one included; `Journal` or `Folder` if it cannot be
+    /// taken up; `Store` with kind `Unavailable` if the store went away: it can be driven again from where it was.
     pub async fn drive(&self, run: RunId) -> Result<NodeResult, RunnerError> {
         let workspace = &self.shared.workspace;
         // Its row says as much, and costs less than its journal.
@@ -336,6 +341,13 @@ impl Runner {
             self.end_own_turn(run).await;
             return Ok(result);
         }
+        // A claim by the same process would be granted, and the run have two drivers.
+        let Some(_held) = self.shared.held.hold(run) else {
+            let detail = Some("this one drives it already".to_owned());
+            let run = run.to_string();
+            return Err(StoreError::RunTaken { run, detail }.into());
+        };
+        self.shared.held.forget(run);
         let fence = workspace
             .store()
             .claim_run(workspace.space(), run, &self.shared.owner)
@@ -348,8 +360,16 @@ impl Runner {
         let _delivered = workspace.deliver_outbox().await;
         let driven = async { Drive::open(Arc::clone(&self.shared), run, fence).await?.run().await };
         let result = driven.await;
-        // A failure to give it up is not worth a second error: the claim ends with this process.
-        let _given_up = workspace.store().release_run(workspace.space(), run, fence).await;
+        // A failure to give it up is not worth a second error: it is tried again when somebody looks for runs to go on with,
+        // and the claim ends with this process.
+        if workspace
+            .store()
+            .release_run(workspace.space(), run, fence)
+            .await
+            .is_err()
+        {
+            self.shared.held.keep(run, fence);
+        }
         if result.is_ok() {
             self.end_own_turn(run).await;
         }

@@ -47,21 +47,21 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
         .await
         .map_err(refused)?
         .with_mcp(serve.offer.options(context));
-    let leftovers = if serve.no_resume {
-        Leftovers::default()
-    } else {
-        Leftovers::take_up(&runner, context.output).await?
+    let leftovers = match serve.no_resume {
+        true => None,
+        false => Some(Leftovers::take_up(&runner, context.output).await?),
     };
     context.output.text(&format!("{}\n", server.url()))?;
-    let serving = server.run(interrupted()?);
-    tokio::pin!(serving);
-    let keeping = async {
-        tokio::join!(
-            leftovers.finish(context.output),
-            keep_small(context, runner.workspace())
-        );
+    let mut serving = Box::pin(server.run(interrupted()?));
+    let going_on = async {
+        if let Some(leftovers) = leftovers {
+            Box::pin(leftovers.keep_going_on(&runner, context.output)).await;
+        }
     };
-    tokio::pin!(keeping);
+    let keeping = async {
+        tokio::join!(going_on, keep_small(context, runner.workspace()));
+    };
+    let mut keeping = Box::pin(keeping);
     let served = tokio::select! {
         served = &mut serving => served,
         () = &mut keeping => serving.await,

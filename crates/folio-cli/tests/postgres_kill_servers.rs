@@ -1,0 +1,217 @@
+//! Several programs share one database: each shows the runs of all, and goes on with those of one that was killed or hangs.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::io::{BufRead as _, BufReader};
+
+use folio_testkit::postgres::Database;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use support::served::Served;
+use support::{Called, Folio};
+
+/// Steps of a run; each takes a moment, and notes that it was done.
+const STEPS: u64 = 10;
+const RUNS: &str = "/v1/spaces/main/runs";
+
+/// A database, and a folder to start programs in.
+struct Shared {
+    folio: Folio,
+    database: Database,
+}
+
+impl Shared {
+    fn new() -> Self {
+        Self {
+            folio: Folio::new(),
+            database: Database::fresh(),
+        }
+    }
+
+    /// Where it is, with a lease that tests can wait for.
+    fn url(&self) -> String {
+        format!("{}&lease=2", self.database.url())
+    }
+
+    fn server(&self) -> Served {
+        let url = self.url();
+        Served::of(
+            self.folio
+                .process(&["--store", &url, "serve", "--listen", "127.0.0.1:0"]),
+        )
+    }
+
+    /// Whether the run has ended, how often each of its steps was done, and whether the database is whole.
+    fn is_done_once(&self, run: &str) {
+        let ended = self
+            .folio
+            .until(&["--store", &self.url(), "show", run], |run| run["status"] != "running");
+        assert_eq!(ended["status"], "ok", "{ended}");
+        let list = self
+            .folio
+            .json(&["--store", &self.url(), "observe", "list", "--limit", "100"]);
+        let mut seen: Vec<_> = list["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["content"].clone())
+            .collect();
+        seen.sort_by_key(ToString::to_string);
+        let mut wanted: Vec<_> = (1..=STEPS).map(|step| json!(format!("step {step} was done"))).collect();
+        wanted.sort_by_key(ToString::to_string);
+        assert_eq!(seen, wanted);
+        let ends = self.ask(
+            "SELECT count(DISTINCT log.seq) FROM log, jsonb_array_elements(log.record::jsonb -> 'run' -> 'events') AS event
+             WHERE event ->> 'event' = 'finished' AND log.record::jsonb -> 'run' ->> 'status' = 'ok'",
+        );
+        assert_eq!(ends, "1", "commits that end the run");
+        let found = self.folio.json(&["--store", &self.url(), "doctor"]);
+        assert_eq!(found["problems"], json!([]));
+    }
+
+    fn ask(&self, sql: &str) -> String {
+        self.database.ask(sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+}
+
+fn plan() -> String {
+    let steps = (1..=STEPS).map(|step| {
+        format!(
+            "  - {{id: wait{step}, do: {{tool: wait, args: {{ms: 150}}}}}}
+  - {{id: step{step}, do: {{tool: observe, args: {{content: 'step {step} was done'}}}}}}"
+        )
+    });
+    format!("title: Shared\nsteps:\n{}\n", steps.collect::<Vec<_>>().join("\n"))
+}
+
+/// Starts the run at a server; its id.
+fn start(server: &Served) -> String {
+    let answer = server.post(RUNS, &json!({"plan": plan()}).to_string());
+    let body: Value =
+        serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap_or_else(|e| panic!("{e}: {answer}"));
+    body["run_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+/// What a server tells of a run as it happens.
+struct Events(BufReader<std::net::TcpStream>);
+
+impl Events {
+    fn of(server: &Served, run: &str) -> Self {
+        Self(BufReader::new(server.open(&format!("{RUNS}/{run}/events"), None)))
+    }
+
+    /// Reads until an event of that name; none if the stream has ended.
+    fn until(&mut self, name: &str) -> Option<()> {
+        let wanted = format!("event: {name}\n");
+        let mut line = String::new();
+        while line != wanted {
+            line.clear();
+            if self.0.read_line(&mut line).unwrap() == 0 {
+                return None;
+            }
+        }
+        Some(())
+    }
+}
+
+#[test]
+fn every_server_shows_a_run_that_another_one_drives_while_it_goes_on() {
+    let shared = Shared::new();
+    let servers: Vec<_> = (0..3).map(|_| shared.server()).collect();
+    let run = start(&servers[0]);
+    let mut streams: Vec<_> = servers[1..].iter().map(|server| Events::of(server, &run)).collect();
+    for stream in &mut streams {
+        stream.until("finished").unwrap();
+    }
+    // Heard while it goes on.
+    let seen = shared.folio.json(&["--store", &shared.url(), "runs"])["items"][0].clone();
+    assert_eq!(
+        (&seen["status"], &seen["driven"]),
+        (&json!("running"), &json!(true)),
+        "{seen}"
+    );
+    for stream in &mut streams {
+        stream.until("end").unwrap();
+    }
+    shared.is_done_once(&run);
+}
+
+#[test]
+fn a_run_whose_server_is_killed_goes_on_at_another_one() {
+    let shared = Shared::new();
+    let (first, second) = (shared.server(), shared.server());
+    let run = start(&first);
+    let mut stream = Events::of(&second, &run);
+    for _ in 0..4 {
+        stream.until("finished").unwrap();
+    }
+    let pid = Pid::from_child(&first.child);
+    kill_process(pid, Signal::KILL).unwrap();
+    // Nobody has to ask: whoever lives goes on with it, and whoever watches sees it.
+    stream.until("resumed").unwrap();
+    stream.until("end").unwrap();
+    shared.is_done_once(&run);
+}
+
+#[test]
+fn who_hangs_beyond_his_lease_is_replaced_and_what_he_writes_is_refused() {
+    let shared = Shared::new();
+    shared.folio.file("plan.yaml", plan());
+    let server = shared.server();
+    let url = shared.url();
+    let mut stalled = shared.folio.process(&["--store", &url, "run", "--plan", "plan.yaml"]);
+    stalled
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let stalled = stalled.spawn().unwrap();
+    let runs = shared.folio.until(&["--store", &url, "runs"], |runs| {
+        runs["items"][0]["driven"] == true && runs["items"][0]["updated_at"] != runs["items"][0]["created_at"]
+    });
+    let run = runs["items"][0]["run_id"].as_str().unwrap().to_owned();
+    let mut stream = Events::of(&server, &run);
+    for _ in 0..4 {
+        stream.until("finished").unwrap();
+    }
+    let pid = Pid::from_child(&stalled);
+    kill_process(pid, Signal::STOP).unwrap();
+    stream.until("resumed").unwrap();
+    // In the middle of what the other one does now, it wakes up.
+    stream.until("finished").unwrap();
+    kill_process(pid, Signal::CONT).unwrap();
+    let called = Called::of(stalled.wait_with_output().unwrap());
+    assert_eq!(called.code, 4, "{called}");
+    assert!(called.stderr.contains("it was taken over"), "{called}");
+    stream.until("end").unwrap();
+    shared.is_done_once(&run);
+}
+
+/// The server of the database goes away in the middle, for longer than anybody waits, and comes back.
+#[test]
+fn a_run_whose_database_went_away_goes_on_when_it_is_back() {
+    let cluster = folio_testkit::cluster::Cluster::start(folio_testkit::cluster::ClusterOptions::default());
+    let folio = Folio::new();
+    let url = format!("{}&lease=2", cluster.url());
+    let server = Served::of(folio.process(&["--store", &url, "serve", "--listen", "127.0.0.1:0"]));
+    let run = start(&server);
+    let mut stream = Events::of(&server, &run);
+    for _ in 0..4 {
+        stream.until("finished").unwrap();
+    }
+    cluster.kill();
+    // Whoever asks waits ten seconds, and whoever drives the run no longer than that and once more to give it up.
+    for _ in 0..2 {
+        let refused = server.post("/v1/spaces/main/observations", r#"{"content": "lost"}"#);
+        assert!(
+            refused.contains(" 503 ") && refused.contains("store_unavailable"),
+            "{refused}"
+        );
+    }
+    cluster.start_again();
+    let ended = folio.until(&["--store", &url, "show", &run], |run| run["status"] != "running");
+    assert_eq!(ended["status"], "ok", "{ended}");
+    let list = folio.json(&["--store", &url, "observe", "list", "--limit", "100"]);
+    assert_eq!(list["total"], STEPS, "{list}");
+    assert_eq!(folio.json(&["--store", &url, "doctor"])["problems"], json!([]));
+}
