@@ -7,8 +7,8 @@ use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 
 use crate::commands::{
     again, approve, archive, backup, bench, blob, book, cancel, completions, context, doctor, episodes, evict, export,
-    files, forget, goals, hook, import, mcp, observe, offload, page, patterns, people, plan, policy, resume, run, runs,
-    search, serve, show, tidy, token, tokens, tool, trace, tree, turn, watch, why,
+    files, forget, goals, hook, import, mcp, migrate, observe, offload, page, patterns, people, plan, policy, resume,
+    run, runs, search, serve, show, tidy, token, tokens, tool, trace, tree, turn, watch, why,
 };
 
 const FIRST_STEPS: &str = "\
@@ -191,6 +191,8 @@ pub(crate) enum Command {
     Backup(backup::Backup),
     /// Make a store of such a copy
     Restore(backup::Restore),
+    /// Copy everything that the store has into another one, of whichever kind, while others go on using it
+    Migrate(migrate::Migrate),
     /// Look for damage in the store
     Doctor(doctor::Doctor),
     /// Show runs and pages in the browser, be the memory of models at /mcp, and go on with runs whose process is gone

@@ -5,6 +5,7 @@
 //! - [`store`]: the seam, with what every store promises
 //! - [`sqlite`]: one file, many threads and processes, no daemon
 //! - [`postgres`]: one database, many processes on many machines
+//! - [`copy`]: everything that a store has, in another one
 //! - [`upkeep`]: what a store does besides: what is due, what takes less room, what is gone
 //! - [`system`]: the real clock and the real source of ids
 //! - [`workspace`]: validates, stamps and commits; nothing else writes memory
@@ -12,6 +13,7 @@
 pub mod access;
 mod body;
 pub mod commit;
+pub mod copy;
 mod cursor;
 pub mod error;
 mod fold;

@@ -1,11 +1,12 @@
 //! What of a commit is done on the writer's side of the queue: checking it by itself, writing its JSON, packing bodies.
 
 use folio_engine::Event;
-use folio_memory::{Change, EntryFields, PageFields, SpaceName, Timestamp};
+use folio_memory::{Change, EntryFields, PageFields, Seq, SpaceName, Timestamp};
 use serde::Serialize;
 
 use crate::body::Packed;
 use crate::commit::{Commit, Expected, RECORD_FORMAT, Record};
+use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 
 const KEY_BYTES_MAX: usize = 1024;
@@ -29,6 +30,8 @@ pub(crate) struct Prepared {
     /// For each change the fields of the entry or page that it adds.
     pub(crate) fields_json: Vec<Option<String>>,
     pub(crate) blobs: Vec<Packed>,
+    /// If it is a commit of another store: its number there, which it keeps.
+    pub(crate) taken_over: Option<Seq>,
 }
 
 impl Prepared {
@@ -79,6 +82,29 @@ impl Prepared {
             fields_json: record.changes.iter().map(fields_json).collect::<Result<_, _>>()?,
             record,
             blobs: blobs.into_iter().map(Packed::of).collect::<Result<_, _>>()?,
+            taken_over: None,
+        })
+    }
+
+    /// Makes a commit of another store ready.
+    ///
+    /// # Errors
+    ///
+    /// As [`Prepared::of`].
+    pub(crate) fn taken_over(space: SpaceName, copied: CopiedCommit) -> Result<Self, StoreError> {
+        let CopiedCommit { row, bodies } = copied;
+        let prepared = Self::of(Commit {
+            space,
+            at: row.at,
+            actor: row.actor,
+            idempotency_key: row.idempotency_key,
+            expected: Vec::new(),
+            record: row.record,
+            blobs: bodies,
+        })?;
+        Ok(Self {
+            taken_over: Some(row.seq),
+            ..prepared
         })
     }
 

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed, Record};
+use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
@@ -327,6 +328,22 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// `Unavailable` if it cannot be overwritten now.
     async fn scrub(&self, space: &SpaceName, texts: Vec<String>) -> Result<Residue, StoreError>;
+
+    /// Every space in which there is anything, by their names.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn spaces(&self) -> Result<Vec<SpaceName>, StoreError>;
+
+    /// Writes `commits` of another store as they stand in its log: with their numbers, instants, writers and keys. What comes of
+    /// them is what came of them there. The last number, zero of none.
+    ///
+    /// # Errors
+    ///
+    /// `StaleSpace` if the first does not follow the last commit of `space`; `Invalid` if they contradict themselves or what
+    /// is there; `Unavailable`. Then the first few may have been written, each as a whole.
+    async fn take_over(&self, space: &SpaceName, commits: Vec<CopiedCommit>) -> Result<Seq, StoreError>;
 
     /// Keeps a token of a server; one with its id ends, or is taken back, as this one says.
     ///

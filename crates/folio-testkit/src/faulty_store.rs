@@ -10,6 +10,7 @@ use folio_memory::{
     SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
 };
 use folio_store::access::KeptToken;
+use folio_store::copy::CopiedCommit;
 use folio_store::store::Checkup;
 use folio_store::{
     BlobHash, Commit, Committed, Compacted, Compaction, Journal, LogRow, OwnerId, Residue, Revision, RunQuery, RunRow,
@@ -248,6 +249,22 @@ impl Store for FaultyStore {
 
     async fn scrub(&self, space: &SpaceName, texts: Vec<String>) -> Result<Residue, StoreError> {
         self.reach(WRITING)?.scrub(space, texts).await
+    }
+
+    async fn spaces(&self) -> Result<Vec<SpaceName>, StoreError> {
+        self.reach(READING)?.spaces().await
+    }
+
+    async fn take_over(&self, space: &SpaceName, commits: Vec<CopiedCommit>) -> Result<Seq, StoreError> {
+        match self.next_fault() {
+            None => self.inner.take_over(space, commits).await,
+            Some(Fault::NotWritten | Fault::Gone) => Err(self.failure(WRITING)),
+            Some(Fault::WrittenUnanswered) => {
+                // Whatever it came to, the caller does not hear it.
+                drop(self.inner.take_over(space, commits).await);
+                Err(self.failure(WRITING))
+            }
+        }
     }
 
     async fn keep_token(&self, token: KeptToken) -> Result<(), StoreError> {

@@ -23,6 +23,7 @@ mod import_foreign;
 pub(crate) mod life;
 mod markdown_folder;
 pub(crate) mod mcp;
+pub(crate) mod migrate;
 pub(crate) mod observe;
 pub(crate) mod offload;
 pub(crate) mod page;
@@ -267,6 +268,7 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Import(import) => import::run(context, import).await,
         Command::Backup(backup) => backup::back_up(context, backup).await,
         Command::Restore(restore) => backup::restore(context, restore).await,
+        Command::Migrate(migrate) => migrate::run(context, migrate).await,
         Command::Doctor(doctor) => doctor::run(context, doctor).await,
         Command::Token(token) => token::run(context, token).await,
         Command::Serve(serve) => serve::run(context, serve).await,

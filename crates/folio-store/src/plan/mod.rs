@@ -80,11 +80,15 @@ pub(crate) fn decide<'c, F: Facts>(
     ends: Ends,
     commit: &'c Prepared,
 ) -> Result<Decided<'c>, F::Failure> {
+    let (seq, at, ends) = match commit.taken_over {
+        Some(seq) => (seq, commit.at, go_on_with(commit, seq, ends)?),
+        None => (Seq(ends.head.0 + 1), instant_of(commit, ends.at), ends),
+    };
     let mut plan = Plan {
         facts,
         space,
-        seq: Seq(ends.head.0 + 1),
-        at: instant_of(commit, ends.at),
+        seq,
+        at,
         ends,
         pages: Planned::default(),
         entries: Planned::default(),
@@ -186,6 +190,26 @@ fn instant_of(commit: &Prepared, before: Timestamp) -> Timestamp {
     } else {
         commit.at.max(before)
     }
+}
+
+/// The last numbers before `commit`, which has the number `seq` in another store: it must follow what is there. Numbers of
+/// entries that it only stands for are given.
+fn go_on_with(commit: &Prepared, seq: Seq, ends: Ends) -> Result<Ends, StoreError> {
+    let folded = commit.record.folded;
+    let before = Seq(folded.map_or(seq, |folded| folded.from).0.saturating_sub(1));
+    if ends.head != before {
+        return Err(StoreError::StaleSpace {
+            found: ends.head,
+            expected: before,
+        });
+    }
+    if commit.at < ends.at {
+        return Err(StoreError::Invalid(format!(
+            "commit {seq} is older than the one before"
+        )));
+    }
+    let entries = ends.entries + folded.map_or(0, |folded| folded.entries);
+    Ok(Ends { entries, ..ends })
 }
 
 /// A commit that is being decided.

@@ -71,7 +71,8 @@ use tokio::time::Instant;
 
 pub use self::open::OpenOptions;
 
-use self::error::Failure;
+use self::column::get;
+use self::error::{Failure, damaged};
 use self::lease::Owners;
 use self::open::Target;
 use self::patience::patiently;
@@ -80,6 +81,7 @@ use self::wake::{LOOK_EVERY, Wake};
 use self::writer::Writer;
 use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed};
+use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 use crate::place::SpaceId;
 use crate::prepare::Prepared;
@@ -308,6 +310,16 @@ impl Inner {
         let row = client.query_one(&statement, &[&name.as_str()]).await?;
         let found: Option<i64> = row.try_get(0)?;
         Ok(found.map(|space| self.know(name, SpaceId(space))))
+    }
+
+    /// The names of all spaces, sorted.
+    async fn all_spaces(&self) -> Result<Vec<SpaceName>, Failure> {
+        let client = self.readers.get().await?;
+        let rows = client.query("SELECT name FROM all_spaces()", &[]).await?;
+        let name = |row| SpaceName::parse(get(row, 0)?).map_err(|error| damaged("the name of a space", error));
+        let mut names = rows.iter().map(name).collect::<Result<Vec<_>, _>>()?;
+        names.sort();
+        Ok(names)
     }
 
     fn known(&self, name: &SpaceName) -> Option<SpaceId> {
@@ -603,6 +615,21 @@ impl Store for PostgresStore {
             async move { residue::search(or_none!(session, Residue::default()), &texts).await }
         })
         .await
+    }
+
+    async fn spaces(&self) -> Result<Vec<SpaceName>, StoreError> {
+        let inner = Arc::clone(&self.inner);
+        self.on_threads("read from", async move {
+            let spaces = patiently!({ inner.all_spaces().await });
+            spaces.map_err(|failure| failure.into_error("read from", &inner.target.location))
+        })
+        .await
+    }
+
+    async fn take_over(&self, space: &SpaceName, commits: Vec<CopiedCommit>) -> Result<Seq, StoreError> {
+        let (inner, space) = (Arc::clone(&self.inner), space.clone());
+        self.on_threads("write to", async move { inner.take_over(&space, commits).await })
+            .await
     }
 
     async fn keep_token(&self, token: KeptToken) -> Result<(), StoreError> {

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use folio_memory::{Change, SpaceName};
+use folio_memory::{Change, Seq, SpaceName};
 use tokio::sync::{Semaphore, oneshot, watch};
 
 use super::Inner;
@@ -16,6 +16,7 @@ use super::error::Failure;
 use super::patience::patiently;
 use super::session::{Purpose, Unwritten};
 use crate::commit::Committed;
+use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 use crate::prepare::Prepared;
 
@@ -156,6 +157,38 @@ impl Inner {
         written.await.map_err(|_| unavailable())?
     }
 
+    /// Writes `commits` of another store, in order, as many in a transaction as can be decided together; the last number.
+    pub(super) async fn take_over(&self, space: &SpaceName, commits: Vec<CopiedCommit>) -> Result<Seq, StoreError> {
+        let name = space.clone();
+        let prepared = tokio::task::spawn_blocking(move || {
+            let prepared = commits
+                .into_iter()
+                .map(|commit| Prepared::taken_over(name.clone(), commit));
+            prepared.collect::<Result<VecDeque<_>, _>>()
+        });
+        let prepared = prepared.await.unwrap_or_else(|error| Err(super::stopped(&error)))?;
+        // Nobody waits for the single answers.
+        let mut queue: VecDeque<_> = prepared
+            .into_iter()
+            .map(|commit| Waiting {
+                commit,
+                answer: oneshot::channel().0,
+            })
+            .collect();
+        let mut last = Seq(0);
+        while !queue.is_empty() {
+            let commits: Vec<_> = group(&mut queue).into_iter().map(|one| one.commit).collect();
+            let done = self.together(space, &commits).await.map_err(|(failure, _)| failure);
+            for done in done
+                .and_then(|done| done.into_iter().collect::<Result<Vec<_>, _>>())
+                .map_err(|failure| failure.into_error("write to", &self.target.location))?
+            {
+                last = done.seq;
+            }
+        }
+        Ok(last)
+    }
+
     async fn write_group(&self, space: &SpaceName, group: Vec<Waiting>) {
         let (commits, answers): (Vec<_>, Vec<_>) = group.into_iter().map(|one| (one.commit, one.answer)).unzip();
         let done = match self.together(space, &commits).await {
@@ -200,7 +233,7 @@ impl Inner {
         let written = patiently!({
             let session = self.writing(space, true, Purpose::Write).await?;
             let Some(session) = session else { return Ok(None) };
-            match commit::apply(&session, commits).await {
+            match Box::pin(commit::apply(&session, commits)).await {
                 Ok((done, head)) => Ok(Some((done, session.space, head))),
                 // Unknown is not the same as failed: it must not be tried again.
                 Err(Unwritten::Perhaps(failure)) => {

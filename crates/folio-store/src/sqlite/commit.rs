@@ -33,6 +33,23 @@ pub(super) fn apply(scope: &mut Scope<'_>, commit: &Prepared) -> Result<Committe
     write(scope, space, known.is_none(), commit, decided)
 }
 
+/// Writes `commits` of another store, which go on where the space ends; the last number.
+///
+/// # Errors
+///
+/// `Refused` if they do not, with nothing written, or whatever is wrong; then the transaction must be rolled back.
+pub(super) fn take_over(scope: &mut Scope<'_>, commits: &[Prepared]) -> Result<Seq, Failure> {
+    let mut last = Seq(0);
+    for (index, commit) in commits.iter().enumerate() {
+        last = match apply(scope, commit) {
+            Ok(committed) => committed.seq,
+            Err(Failure::Refused(error)) if index > 0 => return Err(Failure::Undone(error)),
+            Err(failure) => return Err(failure),
+        };
+    }
+    Ok(last)
+}
+
 /// What a transaction finds in a space.
 struct InScope<'s, 'w> {
     scope: &'s mut Scope<'w>,

@@ -10,6 +10,8 @@ pub(super) use crate::error::not_found;
 pub(super) enum Failure {
     /// The call cannot be granted. Nothing was written for it.
     Refused(StoreError),
+    /// The call cannot be granted, and what was written for it before that was known has to be undone.
+    Undone(StoreError),
     /// The database could not do it.
     Sql(rusqlite::Error),
     /// What was read cannot be right.
@@ -32,7 +34,7 @@ impl Failure {
     /// The error that a caller sees who was `doing` something at `location`.
     pub(super) fn into_error(self, doing: &'static str, location: &str) -> StoreError {
         match self {
-            Self::Refused(error) => error,
+            Self::Refused(error) | Self::Undone(error) => error,
             Self::Sql(error) => explained(error, doing, location),
             Self::Damaged(reason) => StoreError::Corrupt {
                 location: location.to_owned(),

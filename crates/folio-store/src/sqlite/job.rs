@@ -30,6 +30,8 @@ pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 #[derive(Debug)]
 pub(super) enum Job {
     Commit(Box<Prepared>, Answer<Committed>),
+    /// Commits of another store, of one space: all of them, or none.
+    TakeOver(Vec<Prepared>, Answer<Seq>),
     Claim(RunClaim, Answer<u64>),
     Release(RunRelease, Answer<()>),
     Trace(Notes, Answer<()>),
@@ -62,6 +64,7 @@ pub(super) struct RunRelease {
 pub(super) enum Done {
     Committed(Box<Committed>),
     Claimed(u64),
+    TakenOver(Seq),
     Indexed(Seq),
     Compacted(Compacted),
     Nothing,
@@ -72,6 +75,7 @@ impl Job {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Commit(commit, _) => commit.bytes(),
+            Self::TakeOver(commits, _) => commits.iter().map(Prepared::bytes).sum(),
             Self::Trace(notes, _) => notes.bytes(),
             Self::Index(..) => ENOUGH,
             Self::Claim(..) | Self::Release(..) | Self::Compact(..) | Self::Token(..) | Self::Renew => 0,
@@ -84,7 +88,12 @@ impl Job {
             Self::Commit(commit, _) => commit.bytes() <= SMALL,
             Self::Release(..) | Self::Token(..) => true,
             // Nobody waits for what is only noted.
-            Self::Claim(..) | Self::Trace(..) | Self::Index(..) | Self::Compact(..) | Self::Renew => false,
+            Self::TakeOver(..)
+            | Self::Claim(..)
+            | Self::Trace(..)
+            | Self::Index(..)
+            | Self::Compact(..)
+            | Self::Renew => false,
         }
     }
 
@@ -97,6 +106,7 @@ impl Job {
     pub(super) fn apply(&self, scope: &mut Scope<'_>, owners: &Owners) -> Result<Done, Failure> {
         Ok(match self {
             Self::Commit(prepared, _) => Done::Committed(Box::new(commit::apply(scope, prepared)?)),
+            Self::TakeOver(commits, _) => Done::TakenOver(commit::take_over(scope, commits)?),
             Self::Claim(RunClaim { space, run, owner }, _) => {
                 let space = scope.space(space)?;
                 Done::Claimed(run::claim(scope.conn, space, *run, owner, owners)?)
@@ -131,6 +141,8 @@ impl Job {
         match (self, done) {
             (Self::Commit(_, answer), Ok(Done::Committed(committed))) => drop(answer.send(Ok(*committed))),
             (Self::Commit(_, answer), Err(error)) => drop(answer.send(Err(error))),
+            (Self::TakeOver(_, answer), Ok(Done::TakenOver(seq))) => drop(answer.send(Ok(seq))),
+            (Self::TakeOver(_, answer), Err(error)) => drop(answer.send(Err(error))),
             (Self::Claim(claim, answer), Ok(Done::Claimed(fence))) => {
                 owners.drives(&claim.space, claim.run);
                 drop(answer.send(Ok(fence)));
@@ -146,7 +158,15 @@ impl Job {
             (Self::Compact(_, answer), Ok(Done::Compacted(compacted))) => drop(answer.send(Ok(compacted))),
             (Self::Compact(_, answer), Err(error)) => drop(answer.send(Err(error))),
             // A lease that could not be renewed is renewed next time, or another process takes over.
-            (Self::Renew | Self::Commit(..) | Self::Claim(..) | Self::Index(..) | Self::Compact(..), _) => {}
+            (
+                Self::Renew
+                | Self::Commit(..)
+                | Self::TakeOver(..)
+                | Self::Claim(..)
+                | Self::Index(..)
+                | Self::Compact(..),
+                _,
+            ) => {}
         }
     }
 }

@@ -90,6 +90,7 @@ use self::wake::Wake;
 use self::writer::Writer;
 use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed};
+use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 use crate::prepare::Prepared;
 use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
@@ -460,6 +461,23 @@ impl Store for SqliteStore {
         // Something lay there before it could be overwritten: in rows that changed long ago.
         self.scrub_files(space, Arc::clone(&texts), true).await?;
         Ok(self.look_for(space, texts).await?.residue)
+    }
+
+    async fn spaces(&self) -> Result<Vec<SpaceName>, StoreError> {
+        self.readers.read(scope::spaces).await
+    }
+
+    async fn take_over(&self, space: &SpaceName, commits: Vec<CopiedCommit>) -> Result<Seq, StoreError> {
+        let space = space.clone();
+        let prepared = tokio::task::spawn_blocking(move || {
+            let commits = commits.into_iter();
+            let prepared = commits.map(|commit| Prepared::taken_over(space.clone(), commit));
+            prepared.collect::<Result<Vec<_>, _>>()
+        });
+        let prepared = prepared
+            .await
+            .map_err(|error| self.unavailable("write to", "the commits were not prepared", Some(Box::new(error))))??;
+        self.write(|answer| Job::TakeOver(prepared, answer)).await
     }
 
     async fn keep_token(&self, token: KeptToken) -> Result<(), StoreError> {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use folio_memory::{PageId, RunId, Seq, SpaceName, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 
-use super::error::Failure;
+use super::error::{Failure, damaged};
 use super::journal::Touched;
 use super::place::{Place, SpaceId};
 use super::{journal, page, policy, run};
@@ -192,6 +192,15 @@ impl<'w> Scope<'w> {
 pub(super) fn space_id(conn: &Connection, name: &SpaceName) -> Result<Option<SpaceId>, Failure> {
     let mut statement = conn.prepare_cached("SELECT id FROM space WHERE name = ?1")?;
     Ok(statement.query_row([name.as_str()], |row| row.get(0)).optional()?)
+}
+
+/// The names of all spaces, sorted.
+pub(super) fn spaces(conn: &Connection) -> Result<Vec<SpaceName>, Failure> {
+    let mut statement = conn.prepare("SELECT name FROM space ORDER BY name")?;
+    let names = statement.query_map([], |row| row.get::<_, String>(0))?;
+    names
+        .map(|name| SpaceName::parse(&name?).map_err(|error| damaged("the name of a space", error)))
+        .collect()
 }
 
 fn last_number(conn: &Connection, sql: &str, space: SpaceId) -> Result<u64, Failure> {

@@ -4,6 +4,7 @@
 //! a test of every case.
 
 pub mod blobs;
+pub mod copies;
 pub mod cursors;
 pub mod drivers;
 pub mod entries;
@@ -178,6 +179,12 @@ macro_rules! store_contract {
             notes_are_found_by_turn_run_entry_part_and_commit,
             notes_belong_to_their_space,
             notes_that_are_old_or_too_many_go,
+        ]);
+        $crate::store_contract!(@cases $home, copies: [
+            a_copy_goes_on_as_the_store_would_have,
+            a_copy_is_brought_up_to_date,
+            what_is_no_copy_is_not_written_to,
+            a_commit_that_does_not_follow_is_not_taken_over,
         ]);
         $crate::store_contract!(@cases $home, upkeep: [
             what_may_be_due_is_found_by_its_instant_m7_6_45,

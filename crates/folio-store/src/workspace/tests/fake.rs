@@ -14,6 +14,7 @@ use ulid::Ulid;
 
 use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed, CommittedEntry, Expected};
+use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
@@ -371,6 +372,14 @@ impl Store for FakeStore {
 
     async fn scrub(&self, _: &SpaceName, _: Vec<String>) -> Result<Residue, StoreError> {
         Ok(Residue::default())
+    }
+
+    async fn spaces(&self) -> Result<Vec<SpaceName>, StoreError> {
+        panic!("no test needs it")
+    }
+
+    async fn take_over(&self, _: &SpaceName, _: Vec<CopiedCommit>) -> Result<Seq, StoreError> {
+        panic!("no test needs it")
     }
 
     async fn keep_token(&self, _: KeptToken) -> Result<(), StoreError> {

@@ -1,0 +1,114 @@
+//! `folio migrate`: everything that a store has, in another one.
+
+use std::fmt::{self, Write as _};
+
+use clap::Args;
+use folio::store::copy::{self, Copied, CopyError};
+use folio::{Folio, StoreError};
+use serde::Serialize;
+
+use super::Context;
+use crate::counting::Counting;
+use crate::error::{Exit, Failure};
+use crate::output::{Report, Style};
+
+/// How often a copy is compared anew because the store went on while it was.
+const ROUNDS: u32 = 3;
+
+/// `folio migrate`.
+#[derive(Debug, Args)]
+pub(crate) struct Migrate {
+    /// The store that becomes the copy: one that is empty, or an earlier copy
+    #[arg(long, value_name = "URL")]
+    to: String,
+}
+
+/// What was copied.
+#[derive(Debug, Serialize)]
+struct Answer {
+    from: String,
+    to: String,
+    #[serde(flatten)]
+    copied: Copied,
+    /// What differs; empty is well.
+    problems: Vec<String>,
+}
+
+impl Report for Answer {
+    fn text(&self, out: &mut String, _: Style) -> fmt::Result {
+        let Self { from, to, copied, .. } = self;
+        writeln!(
+            out,
+            "copied {} commits of {} spaces, {} bodies, {} notes and {} tokens from {from} to {to}",
+            copied.commits, copied.spaces, copied.bodies, copied.notes, copied.tokens
+        )?;
+        if self.problems.is_empty() {
+            writeln!(out, "every commit is the same, and everything there follows from them")?;
+        }
+        for problem in &self.problems {
+            writeln!(out, "problem: {problem}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Carries out `folio migrate`.
+pub(crate) async fn run(context: &Context<'_>, migrate: Migrate) -> Result<Exit, Failure> {
+    let source = context.folio().await?;
+    let target = Folio::open(&migrate.to).await?;
+    let (from, to) = (source.store().location(), target.store().location());
+    if from == to && from != "memory:" {
+        let message = format!("{from} cannot become a copy of itself");
+        return Err(Failure::usage("target_is_source", message).hint("--to URL names another store"));
+    }
+    let mut copied = Copied::default();
+    let mut problems = Vec::new();
+    for _ in 0..ROUNDS {
+        let round = {
+            let mut counting = Counting::new(context.output);
+            let mut show = move |so_far: Copied| {
+                counting.show(
+                    0,
+                    None,
+                    &format!("{} commits, {} bodies", so_far.commits, so_far.bodies),
+                );
+            };
+            copy::copy(&**source.store(), &**target.store(), &mut show)
+                .await
+                .map_err(refused)?
+        };
+        copied = Copied {
+            commits: copied.commits + round.commits,
+            bodies: copied.bodies + round.bodies,
+            notes: copied.notes + round.notes,
+            ..round
+        };
+        problems = copy::verify(&**source.store(), &**target.store()).await?;
+        // What was forgotten between two questions is gone from both in the next round.
+        if problems.is_empty() {
+            break;
+        }
+    }
+    let exit = if problems.is_empty() { Exit::Done } else { Exit::Damaged };
+    let answer = Answer {
+        from,
+        to,
+        copied,
+        problems,
+    };
+    context.output.report(&answer)?;
+    Ok(exit)
+}
+
+fn refused(error: CopyError) -> Failure {
+    match error {
+        CopyError::Store(error @ StoreError::StaleSpace { .. }) => {
+            let message = format!("somebody else writes to the copy: {error}");
+            Failure::new(Exit::Refused, "target_not_a_copy", message)
+                .hint("nobody may use the copy until everybody has moved to it")
+        }
+        CopyError::Store(error) => error.into(),
+        error @ CopyError::NotACopy { .. } => Failure::new(Exit::Refused, "target_not_a_copy", error.to_string())
+            .hint("--to URL names a store that is empty, or one that was made like this and left alone"),
+    }
+}

@@ -1,0 +1,279 @@
+//! `folio migrate` as a program: from a file to a database and back, while others write, over and over, and what is refused.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use folio_testkit::postgres::Database;
+use serde_json::{Value, json};
+use support::Folio;
+
+const FILE: &str = "sqlite:f.db";
+
+/// A folder to start programs in, and a database.
+struct Stores {
+    folio: Folio,
+    database: Database,
+}
+
+impl Stores {
+    fn new() -> Self {
+        Self {
+            folio: Folio::new(),
+            database: Database::fresh(),
+        }
+    }
+
+    fn url(&self) -> String {
+        self.database.url()
+    }
+
+    /// Something of everything that a store keeps.
+    fn fill(&self, store: &str) {
+        let folio = &self.folio;
+        let call = |arguments: &[&str]| folio.ok(&[&["--store", store], arguments].concat());
+        folio.file("plan.yaml", PLAN);
+        let log: Vec<_> = (0..4_000).map(|line| format!("line {line} of a long log")).collect();
+        folio.file("build.log", log.join("\n"));
+        call(&[
+            "observe",
+            "add",
+            "the tests need a database",
+            "--tag",
+            "tests",
+            "--context",
+            "goal_id=green",
+        ]);
+        call(&[
+            "observe",
+            "add",
+            "the oak is old",
+            "--type",
+            "risk_alert",
+            "--confidence",
+            "0.9",
+        ]);
+        call(&["observe", "add", "said by nobody else"]);
+        call(&["observe", "confirm", "e1"]);
+        call(&["observe", "update", "e2", "--status", "resolved"]);
+        call(&["observe", "archive", "e2"]);
+        call(&["turn", "begin", "--thread", "t", "--input", "tidy up"]);
+        call(&["book", "add", "todo", "write the tests", "--thread", "t"]);
+        call(&[
+            "book",
+            "add",
+            "note",
+            "the port is 8080",
+            "--thread",
+            "t",
+            "--tag",
+            "net",
+        ]);
+        call(&["book", "pin", "e5"]);
+        call(&["book", "complete", "e4"]);
+        call(&["turn", "end", "t1"]);
+        call(&["page", "new", "Findings", "--tag", "review"]);
+        call(&["page", "append", "p3", "ten files are hot", "--title", "Hot files"]);
+        call(&["evict", "build.log", "--limit", "80", "--tool", "shell"]);
+        call(&["policy", "set", "types.weather.class=alert"]);
+        call(&["run", "--plan", "plan.yaml"]);
+        call(&["forget", "e3", "--yes", "--reason", "asked"]);
+        call(&["token", "new", "--role", "client", "--name", "ci"]);
+        call(&["--space", "other", "observe", "add", "of another space"]);
+        call(&["--space", "other", "search", "another"]);
+        call(&["observe", "list"]);
+        // From here on, questions are not noted: what is compared does not change because somebody looks.
+        for space in ["main", "other"] {
+            call(&["--space", space, "policy", "set", "trace.questions=false"]);
+        }
+    }
+
+    /// Everything that is kept at `store`, as others read it.
+    fn everything(&self, store: &str) -> Vec<String> {
+        let mut all = Vec::new();
+        for (space, questions) in [("main", &QUESTIONS[..]), ("other", &QUESTIONS[..4])] {
+            for question in questions {
+                let words: Vec<_> = question.split(' ').collect();
+                let told = self
+                    .folio
+                    .ok(&[&["--store", store, "--space", space], &words[..]].concat());
+                all.push(format!("{space}: {question}\n{}", without_place(&told)));
+            }
+        }
+        all
+    }
+
+    fn migrate(&self, from: &str, to: &str) -> Value {
+        let moved = self.folio.json(&["--store", from, "migrate", "--to", to]);
+        assert_eq!(moved["problems"], json!([]), "{moved}");
+        moved
+    }
+}
+
+/// What is asked of a space.
+const QUESTIONS: [&str; 15] = [
+    "export",
+    "trace --json --limit 1000",
+    "observe list --json --limit 100 --include-expired",
+    "policy show --json",
+    "observe list --json --status archived",
+    "runs --json",
+    "show r1 --json",
+    "tree --json",
+    "page show p3 --json",
+    "turn show t1 --json",
+    "book list --thread t --json",
+    "blob e7 --lines 3990-4000",
+    "search tests --json",
+    "token list --json",
+    "goals --json",
+];
+
+const PLAN: &str = "
+title: Everything
+steps:
+  - {id: list, do: {tool: text, args: {op: echo, value: [a, b, c]}}}
+  - id: each
+    for_each: results.list.output.value
+    step: {id: note, do: {tool: observe, args: {content: 'saw {{ item }}'}}}
+";
+
+/// The first line of an export says when it was made.
+fn without_place(told: &str) -> String {
+    match told.split_once('\n') {
+        Some((first, rest)) if first.contains("\"exported_at\"") => rest.to_owned(),
+        _ => told.to_owned(),
+    }
+}
+
+#[test]
+fn what_goes_from_a_file_to_a_database_and_back_is_the_same() {
+    let stores = Stores::new();
+    stores.fill(FILE);
+    let before = stores.everything(FILE);
+    let moved = stores.migrate(FILE, &stores.url());
+    assert!(
+        moved["commits"].as_u64().unwrap() > 20 && moved["bodies"].as_u64().unwrap() > 0,
+        "{moved}"
+    );
+    assert_eq!((&moved["spaces"], &moved["tokens"]), (&json!(2), &json!(1)), "{moved}");
+    assert_eq!(stores.everything(&stores.url()), before);
+    stores.migrate(&stores.url(), "sqlite:back.db");
+    assert_eq!(stores.everything("sqlite:back.db"), before);
+    // Whoever goes on there has handles and numbers of their own.
+    let added = stores
+        .folio
+        .json(&["--store", "sqlite:back.db", "observe", "add", "one more"]);
+    let there = stores.folio.json(&["--store", FILE, "observe", "add", "one more"]);
+    assert_eq!(added["handle"], there["handle"]);
+    assert_eq!(
+        stores.folio.json(&["--store", "sqlite:back.db", "doctor"])["problems"],
+        json!([])
+    );
+}
+
+#[test]
+fn a_copy_is_brought_up_to_date_and_what_was_forgotten_is_gone_from_it() {
+    let stores = Stores::new();
+    stores.fill(FILE);
+    stores.migrate(FILE, &stores.url());
+    let nothing = stores.migrate(FILE, &stores.url());
+    assert_eq!(
+        (&nothing["commits"], &nothing["notes"]),
+        (&json!(0), &json!(0)),
+        "{nothing}"
+    );
+    stores.folio.ok(&["--store", FILE, "observe", "add", "later"]);
+    stores.folio.ok(&["--store", FILE, "search", "oak"]);
+    stores
+        .folio
+        .ok(&["--store", FILE, "forget", "--text", "oak", "--yes", "--reason", "asked"]);
+    let more = stores.migrate(FILE, &stores.url());
+    assert!(more["commits"].as_u64().unwrap() >= 2, "{more}");
+    assert_eq!(stores.everything(&stores.url()), stores.everything(FILE));
+    for table in ["log WHERE record", "trace WHERE note", "entry WHERE fields"] {
+        let left = stores
+            .database
+            .ask(&format!("SELECT count(*) FROM {table} LIKE '%oak%'"))
+            .unwrap();
+        assert_eq!(left, "0", "{table}");
+    }
+}
+
+#[test]
+fn a_store_that_others_write_to_is_copied_until_nothing_more_comes() {
+    let stores = Stores::new();
+    stores.fill(FILE);
+    let observations: Vec<_> = (0..3_000).map(|n| format!("number {n}")).collect();
+    let entity = json!({"type": "entity", "name": "many", "entityType": "x", "observations": observations});
+    stores.folio.file("many.jsonl", entity.to_string());
+    let writer = stores
+        .folio
+        .spawn(&["--store", FILE, "import", "--from", "mcp-memory", "many.jsonl"]);
+    stores.migrate(FILE, &stores.url());
+    assert_eq!(writer.wait().code, 0);
+    stores.migrate(FILE, &stores.url());
+    assert_eq!(stores.everything(&stores.url()), stores.everything(FILE));
+}
+
+#[test]
+fn a_migration_that_is_killed_goes_on_where_it_was() {
+    let stores = Stores::new();
+    stores.fill(FILE);
+    let steps: Vec<_> = (0..600)
+        .map(|n| format!("  - {{id: s{n}, do: {{tool: observe, args: {{content: 'saw {n}'}}}}}}"))
+        .collect();
+    stores
+        .folio
+        .file("many.yaml", format!("title: Many\nsteps:\n{}\n", steps.join("\n")));
+    stores.folio.ok(&["--store", FILE, "run", "--plan", "many.yaml"]);
+    let url = stores.url();
+    let all = stores.folio.json(&["--store", FILE, "observe", "list"])["as_of"]
+        .as_u64()
+        .unwrap();
+    // The tables first, so that it can be seen how far it is.
+    stores.folio.ok(&["--store", &url, "observe", "list"]);
+    let head = || -> u64 {
+        let head = stores.database.ask("SELECT coalesce(max(head), 0) FROM space_end");
+        head.unwrap().parse().unwrap()
+    };
+    let mut broken_off = 0;
+    for part in 1..=4 {
+        let copying = stores.folio.spawn(&["--store", FILE, "migrate", "--to", &url]);
+        for _ in 0..100 {
+            if head() >= all * part / 5 {
+                break;
+            }
+        }
+        copying.kill();
+        broken_off += u32::from(head() < all);
+    }
+    assert!(broken_off > 0, "each of them was over before it was killed");
+    stores.migrate(FILE, &url);
+    assert_eq!(stores.everything(&url), stores.everything(FILE));
+}
+
+#[test]
+fn what_is_no_copy_is_left_alone() {
+    let stores = Stores::new();
+    let url = stores.url();
+    let refused = |to: &str| {
+        let called = stores.folio.call(&["--store", FILE, "--json", "migrate", "--to", to]);
+        let problem: Value = serde_json::from_str(called.stderr.lines().last().unwrap()).unwrap();
+        (called.code, problem["code"].as_str().unwrap().to_owned())
+    };
+    stores.folio.ok(&["--store", FILE, "observe", "add", "mine"]);
+    stores.folio.ok(&["--store", &url, "observe", "add", "theirs"]);
+    let not_a_copy = (4, "target_not_a_copy".to_owned());
+    assert_eq!(refused(&url), not_a_copy);
+    assert_eq!(refused(FILE), (2, "target_is_source".to_owned()));
+    // A copy that somebody has written to is none any more.
+    stores.migrate(FILE, "sqlite:copy.db");
+    stores
+        .folio
+        .ok(&["--store", "sqlite:copy.db", "observe", "add", "on top"]);
+    assert_eq!(refused("sqlite:copy.db"), not_a_copy);
+    let seen = stores.folio.json(&["--store", "sqlite:copy.db", "observe", "list"]);
+    assert_eq!(seen["total"], 2, "{seen}");
+    assert_eq!(stores.folio.json(&["--store", &url, "observe", "list"])["total"], 1);
+}

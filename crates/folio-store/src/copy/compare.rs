@@ -1,0 +1,120 @@
+//! Whether one store is a copy of another.
+
+use std::fmt;
+
+use folio_memory::{Seq, SpaceName};
+
+use super::CopyError;
+use crate::error::StoreError;
+use crate::store::{LogRow, Store};
+
+/// Commits that are read at a time.
+const CHUNK: u32 = 500;
+
+/// How what should be a copy differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Difference {
+    /// It has a commit that the other store does not have.
+    More(Seq),
+    /// It has another commit of that number.
+    Other(Seq),
+    /// Commits were given up in the other store that it has in part.
+    InPart(Seq),
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::More(seq) => write!(f, "has a commit {seq} of its own"),
+            Self::Other(seq) => write!(f, "has another commit {seq}"),
+            Self::InPart(seq) => write!(f, "ends amid commits up to {seq} of which only numbers are left"),
+        }
+    }
+}
+
+/// Says no to a `target` that has anything which `source` does not have.
+pub(super) async fn must_be_a_copy(source: &dyn Store, target: &dyn Store) -> Result<(), CopyError> {
+    for space in target.spaces().await? {
+        if let Some(difference) = compare(source, target, &space, false).await? {
+            return Err(CopyError::NotACopy {
+                location: target.location(),
+                of: source.location(),
+                space,
+                difference,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The first difference between the commits that `target` has of `space` and those of `source`; with `whole`, what they say is
+/// compared as well, which differs for a moment while something is forgotten.
+pub(super) async fn compare(
+    source: &dyn Store,
+    target: &dyn Store,
+    space: &SpaceName,
+    whole: bool,
+) -> Result<Option<Difference>, StoreError> {
+    let (mut ours, mut theirs) = (Rows::of(target, space), Rows::of(source, space));
+    while let Some(mine) = ours.next().await? {
+        let Some(other) = theirs.next().await? else {
+            return Ok(Some(Difference::More(mine.seq)));
+        };
+        if mine.record.folded.is_none() && other.record.folded.is_none() {
+            if !is_same(&mine, &other, whole) {
+                return Ok(Some(Difference::Other(mine.seq.min(other.seq))));
+            }
+            continue;
+        }
+        // Where one of them has given commits up, only the numbers can be compared.
+        let (mut mine, mut other) = (mine.seq, other.seq);
+        while mine != other {
+            let (behind, rows) = if mine < other {
+                (&mut mine, &mut ours)
+            } else {
+                (&mut other, &mut theirs)
+            };
+            let Some(row) = rows.next().await? else {
+                let end = mine.max(other);
+                return Ok(Some(Difference::InPart(end)));
+            };
+            *behind = row.seq;
+        }
+    }
+    Ok(None)
+}
+
+fn is_same(mine: &LogRow, other: &LogRow, whole: bool) -> bool {
+    (mine.seq, mine.at, &mine.actor) == (other.seq, other.at, &other.actor)
+        && (!whole || (mine.record == other.record && mine.idempotency_key == other.idempotency_key))
+}
+
+/// The commits of a space, one after the other.
+struct Rows<'s> {
+    store: &'s dyn Store,
+    space: &'s SpaceName,
+    read: std::vec::IntoIter<LogRow>,
+    last: Seq,
+}
+
+impl<'s> Rows<'s> {
+    fn of(store: &'s dyn Store, space: &'s SpaceName) -> Self {
+        Self {
+            store,
+            space,
+            read: Vec::new().into_iter(),
+            last: Seq(0),
+        }
+    }
+
+    async fn next(&mut self) -> Result<Option<LogRow>, StoreError> {
+        if self.read.len() == 0 {
+            self.read = self.store.changes(self.space, self.last, CHUNK).await?.into_iter();
+        }
+        let row = self.read.next();
+        if let Some(row) = &row {
+            self.last = row.seq;
+        }
+        Ok(row)
+    }
+}

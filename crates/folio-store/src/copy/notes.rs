@@ -1,0 +1,63 @@
+//! Copying notes of what happened besides the log. They have no numbers of their own that others know.
+
+use std::collections::HashMap;
+
+use folio_memory::{NoteQuery, NotesKept, SpaceName, Timestamp, TraceNote};
+
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// Notes that are written at a time.
+const CHUNK: usize = 1_000;
+
+/// Copies the notes of `space` that the copy does not have yet; how many.
+///
+/// What the copy has and the source has forgotten is let go of: whoever had words taken out of the source had them taken out
+/// of its notes, too.
+pub(super) async fn copy(source: &dyn Store, target: &dyn Store, space: &SpaceName) -> Result<u64, StoreError> {
+    let all = NoteQuery {
+        limit: usize::MAX >> 1,
+        ..NoteQuery::default()
+    };
+    let (wanted, there) = (source.notes(space, &all).await?, target.notes(space, &all).await?);
+    let (mut counts, mut texts) = (HashMap::new(), Vec::with_capacity(wanted.len()));
+    for note in &wanted {
+        let text = text_of(note)?;
+        *counts.entry(text.clone()).or_insert(0_u64) += 1;
+        texts.push(text);
+    }
+    let (mut kept, mut gone) = (HashMap::<String, u64>::new(), Vec::new());
+    for note in &there {
+        let text = text_of(note)?;
+        if counts.contains_key(&text) {
+            *kept.entry(text).or_default() += 1;
+        } else if wanted.first().is_none_or(|first| note.at >= first.at) {
+            // What is older went because of its age, and does so here, too.
+            gone.push(text);
+        }
+    }
+    if !gone.is_empty() {
+        target.scrub(space, gone).await?;
+    }
+    let mut missing = Vec::new();
+    for (note, text) in wanted.into_iter().zip(texts) {
+        match kept.get_mut(&text).filter(|count| **count > 0) {
+            Some(count) => *count -= 1,
+            None => missing.push(note),
+        }
+    }
+    let copied = missing.len() as u64;
+    // Those that the source has let go of are not brought; what it has kept is kept.
+    let everything = NotesKept {
+        from: Timestamp::MIN,
+        notes_max: u64::MAX,
+    };
+    for chunk in missing.chunks(CHUNK) {
+        target.append_trace(space, chunk.to_vec(), everything).await?;
+    }
+    Ok(copied)
+}
+
+fn text_of(note: &TraceNote) -> Result<String, StoreError> {
+    serde_json::to_string(note).map_err(|error| StoreError::Invalid(format!("a note cannot be written down: {error}")))
+}

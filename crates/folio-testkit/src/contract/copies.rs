@@ -1,0 +1,148 @@
+//! Taking over the commits of another store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use folio_memory::id::Ref;
+use folio_memory::keeping::ErasedFor;
+use folio_memory::{Change, EntryKind, FieldChange, NotesKept, Seq, Timestamp, TraceNote};
+use folio_store::copy::{CopiedCommit, CopyError, copy, verify};
+use folio_store::sqlite::{OpenOptions, SqliteStore};
+use folio_store::{Compaction, StoreError};
+
+use super::Home;
+use super::scene::{Scene, asked_by, patch};
+use crate::SeededIds;
+
+/// A store of another kind, in memory, where other ids are drawn.
+fn elsewhere() -> Scene {
+    Scene {
+        ids: SeededIds::new(7),
+        ..Scene::on(SqliteStore::open(&OpenOptions::in_memory()).expect("a store"))
+    }
+}
+
+async fn copied(source: &Scene, target: &Scene) -> folio_store::copy::Copied {
+    let done = copy(&*source.store, &*target.store, &mut |_| {}).await.expect("a copy");
+    let problems = verify(&*source.store, &*target.store).await.expect("a comparison");
+    assert_eq!(problems, Vec::<String>::new());
+    done
+}
+
+/// Numbers, instants, keys, handles, and whatever else follows; also of commits of which only numbers are left.
+pub async fn a_copy_goes_on_as_the_store_would_have(home: &dyn Home) {
+    let (source, target) = (elsewhere(), Scene::of(home));
+    let page = source.a_page().await;
+    let add = |title: &'static str| source.add(source.entry(page, EntryKind::Observation, title));
+    let (gone, kept) = (add("gone").await, add("kept").await);
+    let key = "a patch";
+    let change = patch(kept, vec![FieldChange::Body("changed".to_owned())]);
+    source.commit_as(key, vec![change.clone()]).await.expect("a commit");
+    let erase = Change::EraseEntry {
+        entry: gone,
+        why: ErasedFor::Expired,
+        expected_version: None,
+    };
+    source.commit(vec![erase]).await;
+    let last = add("last").await;
+    let run = source.a_run("a run").await;
+    source
+        .append(run, vec![asked_by("ada")], None, Vec::new())
+        .await
+        .expect("an event");
+    source.clock.advance(Duration::from_secs(3_600));
+    let bury = Compaction {
+        bury_until: Some(source.now()),
+        give_up_until: None,
+        limit: 100,
+    };
+    let smaller = source.store.compact(&source.space, bury).await.expect("smaller");
+    assert_eq!(smaller.buried, 1);
+    let note = TraceNote::new(
+        source.now(),
+        &source.commit_of(folio_store::Record::of(Vec::new())).actor,
+        "a",
+        "b",
+    );
+    let everything = NotesKept {
+        from: Timestamp::MIN,
+        notes_max: u64::MAX,
+    };
+    source
+        .store
+        .append_trace(&source.space, vec![note], everything)
+        .await
+        .expect("a note");
+    let done = copied(&source, &target).await;
+    assert_eq!((done.spaces, done.notes), (1, 1));
+    for id in [kept, last] {
+        assert_eq!(target.read(id).await, source.read(id).await);
+    }
+    let row = |scene: &Scene| {
+        let store = Arc::clone(&scene.store);
+        let space = scene.space.clone();
+        async move { store.run(&space, Ref::Id(run)).await.expect("a run") }
+    };
+    assert_eq!(row(&target).await, row(&source).await);
+    // A key that was used there is used here.
+    let again = target.commit_as(key, vec![change]).await.expect("an answer");
+    assert!(again.replayed);
+    // What comes next has the next numbers, in both.
+    let next = |scene: &Scene, page| scene.entry(page, EntryKind::Observation, "next");
+    let (there, here) = (
+        source.add(next(&source, page)).await,
+        target.add(next(&target, page)).await,
+    );
+    assert_eq!(target.read(here).await.handle, source.read(there).await.handle);
+    assert_eq!(target.head().await, source.head().await);
+}
+
+/// Nothing is copied twice, and what has come since is.
+pub async fn a_copy_is_brought_up_to_date(home: &dyn Home) {
+    let (source, target) = (elsewhere(), Scene::of(home));
+    source.a_note("one").await;
+    copied(&source, &target).await;
+    assert_eq!(copied(&source, &target).await.commits, 0);
+    let two = source.a_note("two").await;
+    assert!(copied(&source, &target).await.commits > 0);
+    assert_eq!(target.read(two).await, source.read(two).await);
+}
+
+/// What somebody else has written there is left alone.
+pub async fn what_is_no_copy_is_not_written_to(home: &dyn Home) {
+    let (source, target) = (elsewhere(), Scene::of(home));
+    source.a_note("mine").await;
+    target.clock.advance(Duration::from_secs(1));
+    target.a_note("theirs").await;
+    let head = target.head().await;
+    let refused = copy(&*source.store, &*target.store, &mut |_| {}).await;
+    assert!(matches!(refused, Err(CopyError::NotACopy { .. })), "{refused:?}");
+    assert_eq!(target.head().await, head);
+}
+
+/// Commits follow one another without gaps, whoever made them.
+pub async fn a_commit_that_does_not_follow_is_not_taken_over(home: &dyn Home) {
+    let (source, target) = (elsewhere(), Scene::of(home));
+    source.a_note("one").await;
+    source.a_note("two").await;
+    let rows = source.store.changes(&source.space, Seq(0), 100).await.expect("the log");
+    let commits = rows.into_iter().map(|row| CopiedCommit {
+        row,
+        bodies: Vec::new(),
+    });
+    let commits: Vec<_> = commits.collect();
+    let refused = target.store.take_over(&target.space, commits[1..].to_vec()).await;
+    assert!(matches!(refused, Err(StoreError::StaleSpace { .. })), "{refused:?}");
+    assert_eq!(target.head().await, Seq(0));
+    let all = u64::try_from(commits.len()).expect("a number");
+    let last = target
+        .store
+        .take_over(&target.space, commits.clone())
+        .await
+        .expect("a number");
+    assert_eq!((last, target.head().await), (Seq(all), Seq(all)));
+    let twice = target.store.take_over(&target.space, commits).await;
+    assert!(matches!(twice, Err(StoreError::StaleSpace { .. })), "{twice:?}");
+    let checkup = target.store.check().await.expect("a checkup");
+    assert_eq!(checkup.problems, Vec::<String>::new());
+}
