@@ -37,7 +37,11 @@ fn observation(number: u32) -> ObservationInput {
 pub(super) async fn measure(folder: &Path, writers: u32, each: u32) -> Result<Adds, Failure> {
     let path = folder.join(format!("adds-{writers}.db"));
     let folio = Folio::open(&format!("sqlite:{}", path.display())).await?;
-    let space = folio.workspace(SpaceName::main());
+    measure_in(&folio.workspace(SpaceName::main()), writers, each).await
+}
+
+/// The same in a space that is there.
+pub(super) async fn measure_in(space: &Workspace, writers: u32, each: u32) -> Result<Adds, Failure> {
     let each = (each * 8 / writers).clamp(1, each);
     // More than a space keeps live; what is put away when it is full is not what is measured here.
     let policy = SpacePolicy {
@@ -49,7 +53,7 @@ pub(super) async fn measure(folder: &Path, writers: u32, each: u32) -> Result<Ad
     space
         .set_policy(&Actor::new(Role::Human, "bench"), policy, None, None)
         .await?;
-    add(&space, 1).await?;
+    add(space, 1).await?;
     let began = Instant::now();
     let tasks: Vec<_> = (0..writers)
         .map(|_| {
@@ -67,7 +71,7 @@ pub(super) async fn measure(folder: &Path, writers: u32, each: u32) -> Result<Ad
         per_second: f64::from(writers * each) / elapsed.as_secs_f64(),
         p50_us: micros(quantile(durations.clone(), 0.5)),
         p99_us: micros(quantile(durations, 0.99)),
-        record_bytes: record_bytes(&folio).await?,
+        record_bytes: record_bytes(space).await?,
     })
 }
 
@@ -82,11 +86,10 @@ async fn add(space: &Workspace, count: u32) -> Result<Vec<Duration>, Failure> {
     Ok(durations)
 }
 
-async fn record_bytes(folio: &Folio) -> Result<usize, Failure> {
-    let rows = folio
-        .store()
-        .changes(&SpaceName::main(), folio::memory::Seq(2), 1)
-        .await?;
+async fn record_bytes(space: &Workspace) -> Result<usize, Failure> {
+    let head = space.store().head(space.space()).await?;
+    let before = folio::memory::Seq(head.0.saturating_sub(1));
+    let rows = space.store().changes(space.space(), before, 1).await?;
     Ok(rows.first().map_or(super::ROW_BYTES, |row| {
         serde_json::to_string(&row.record).unwrap_or_default().len()
     }))

@@ -5,6 +5,7 @@ pub(crate) mod fanout;
 mod processes;
 mod runs;
 mod shapes;
+pub(crate) mod store;
 
 use std::fmt::{self, Write as _};
 use std::path::Path;

@@ -91,7 +91,9 @@ pub(super) async fn measure_chain(folder: &Path, steps: u32) -> Result<ChainFigu
     })
 }
 
-struct Driven {
+/// A run that was measured.
+#[derive(Debug)]
+pub(super) struct Driven {
     folio: Folio,
     run: RunId,
     elapsed: Duration,
@@ -100,8 +102,13 @@ struct Driven {
 
 async fn drive(path: &Path, steps: &Value) -> Result<Driven, Failure> {
     let folio = Folio::open(&format!("sqlite:{}", path.display())).await?;
+    drive_in(folio, SpaceName::main(), steps).await
+}
+
+/// Drives a run of `steps` to its end, which must be a good one.
+pub(super) async fn drive_in(folio: Folio, space: SpaceName, steps: &Value) -> Result<Driven, Failure> {
     let runner = Runner::new(
-        folio.workspace(SpaceName::main()),
+        folio.workspace(space),
         Registry::with_builtins(),
         RunnerOptions::default(),
     );
@@ -123,6 +130,13 @@ async fn drive(path: &Path, steps: &Value) -> Result<Driven, Failure> {
         elapsed,
         nodes,
     })
+}
+
+impl Driven {
+    /// From its submission to its end.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
 }
 
 /// When the first step began, and when each step's result was recorded.

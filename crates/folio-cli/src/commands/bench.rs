@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::Context;
-use crate::bench::{Extent, fanout, measure};
+use crate::bench::{Extent, fanout, measure, store};
 use crate::error::{Exit, Failure};
 
 /// `folio bench`.
@@ -25,6 +25,13 @@ pub(crate) struct Bench {
 /// What else is measured.
 #[derive(Debug, Subcommand)]
 enum Of {
+    /// Measure the store that --store names, beside a file: adds of 64 writers, questions to a full space, a run. What it
+    /// writes stays there, in spaces whose names begin with bench-
+    Store {
+        /// Observations in the space that is asked
+        #[arg(long, value_name = "N", default_value_t = 100_000)]
+        entries: u64,
+    },
     /// Run questions that people took apart as plans whose answers are known
     Fanout {
         /// A list of questions as FanOutQA has them, as JSON: id, question, decomposition, depends_on, answer
@@ -42,6 +49,13 @@ pub(crate) async fn run(context: &Context<'_>, bench: Bench) -> Result<Exit, Fai
     let exit = match bench.of {
         None => {
             let measured = measure(&folder, extent, context.output).await;
+            measured.and_then(|measured| context.output.report(&measured).map(|()| Exit::Done))
+        }
+        Some(Of::Store { entries }) => {
+            let (adds, repeats) = if bench.quick { (50, 1) } else { (500, 3) };
+            let folio = context.folio().await?;
+            let extent = (adds, entries, repeats);
+            let measured = Box::pin(store::measure(&folio, &folder, extent, context.output)).await;
             measured.and_then(|measured| context.output.report(&measured).map(|()| Exit::Done))
         }
         Some(Of::Fanout { file }) => {

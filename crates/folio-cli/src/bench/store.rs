@@ -1,0 +1,218 @@
+//! The store that is named, beside a file: adds of many writers, questions to a full space, a run.
+
+use std::fmt::{self, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use folio::memory::{
+    Change, EntryFields, EntryId, EntryKind, NewEntry, NewPage, Owner, PageFields, PageId, PageRole, Seq, Status, Tag,
+    Trust,
+};
+use folio::store::{Commit, Record, Store};
+use folio::{Actor, EntryQuery, Folio, Role, SpaceName, Timestamp};
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::{adds, median, micros, millis, quantile, runs, shapes};
+use crate::error::Failure;
+use crate::output::{Output, Report, Style};
+
+/// Writers of the adds.
+const WRITERS: u32 = 64;
+/// Entries of one commit that fills the space.
+const PER_COMMIT: u64 = 1_000;
+
+/// What was measured.
+#[derive(Debug, Serialize)]
+pub(crate) struct Figures {
+    store: String,
+    adds: adds::Adds,
+    /// Bytes of one add as it stands in the log.
+    add_bytes: usize,
+    entries: u64,
+    lists: Vec<Listed>,
+    tree_ms: f64,
+    tree_in_a_file_ms: f64,
+    tree_to_file: f64,
+}
+
+/// How long a question took.
+#[derive(Debug, Serialize)]
+struct Listed {
+    question: &'static str,
+    total: u64,
+    p50_ms: f64,
+    p99_ms: f64,
+}
+
+/// Measures `folio`: adds of 64 writers, of `each` observations each; questions to a space of `entries`; a tree of 1,365 nodes,
+/// `repeats` times, there and in a file below `folder`. Each in a space of its own, which stays.
+pub(crate) async fn measure(
+    folio: &Folio,
+    folder: &Path,
+    (each, entries, repeats): (u32, u64, u32),
+    output: &Output,
+) -> Result<Figures, Failure> {
+    output.note("measuring durable adds of 64 writers");
+    let adds = adds::measure_in(&folio.workspace(space("bench-adds")?), WRITERS, each).await?;
+    output.note(format_args!("filling a space with {entries} observations"));
+    let full = space("bench-lists")?;
+    fill(folio, &full, entries).await?;
+    output.note("asking it");
+    let mut lists = Vec::new();
+    for (question, query) in questions() {
+        lists.push(asked(folio, &full, question, &query).await?);
+    }
+    output.note("measuring a tree of 1,365 nodes, and the same in a file");
+    let steps = shapes::tree(4, 5);
+    let (mut here, mut there) = (Vec::new(), Vec::new());
+    for repeat in 0..repeats {
+        let file = Folio::open(&format!(
+            "sqlite:{}",
+            folder.join(format!("tree-{repeat}.db")).display()
+        ))
+        .await?;
+        there.push(runs::drive_in(file, SpaceName::main(), &steps).await?.elapsed());
+        let space = space(&format!("bench-tree-{repeat}"))?;
+        here.push(runs::drive_in(folio.clone(), space, &steps).await?.elapsed());
+    }
+    let (here, there) = (median(here), median(there));
+    Ok(Figures {
+        store: folio.store().location(),
+        add_bytes: adds.record_bytes,
+        adds,
+        entries,
+        lists,
+        tree_ms: millis(here),
+        tree_in_a_file_ms: millis(there),
+        tree_to_file: here.as_secs_f64() / there.as_secs_f64(),
+    })
+}
+
+impl Report for Figures {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        writeln!(out, "{}", style.strong(&self.store))?;
+        let adds = &self.adds;
+        writeln!(
+            out,
+            "  {WRITERS} writers, durable adds     {:>9.0} a second, p50 {:.0} µs, p99 {:.0} µs; {} bytes each",
+            adds.per_second, adds.p50_us, adds.p99_us, self.add_bytes
+        )?;
+        writeln!(out, "  newest ten of {} observations", self.entries)?;
+        for list in &self.lists {
+            writeln!(
+                out,
+                "    {:<26} {:>9.2} ms, p99 {:.2} ms; of {}",
+                list.question, list.p50_ms, list.p99_ms, list.total
+            )?;
+        }
+        writeln!(
+            out,
+            "  tree of 1,365 nodes         {:>9.0} ms; in a file {:.0} ms: {:.2} ×",
+            self.tree_ms, self.tree_in_a_file_ms, self.tree_to_file
+        )
+    }
+}
+
+fn space(name: &str) -> Result<SpaceName, Failure> {
+    SpaceName::parse(name).map_err(|error| Failure::usage("space_invalid", error.to_string()))
+}
+
+/// Makes `space` have `entries` live observations with three tags each, if it has none.
+async fn fill(folio: &Folio, space: &SpaceName, entries: u64) -> Result<(), Failure> {
+    let store = folio.store();
+    if store.head(space).await? > Seq(0) {
+        return Ok(());
+    }
+    let page = PageId::derived(&["bench"]);
+    let fields = PageFields::new(PageRole::ScratchPage, "Scratch page", Owner::agent());
+    let mut changes = vec![Change::EnsurePage(Box::new(NewPage { id: page, fields }))];
+    for number in 0..entries {
+        changes.push(Change::AddEntry(Box::new(observation(number, page))));
+        if (number + 1).is_multiple_of(PER_COMMIT) || number + 1 == entries {
+            let record = Record::of(std::mem::take(&mut changes));
+            commit(store, space, record).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn commit(store: &Arc<dyn Store>, space: &SpaceName, record: Record) -> Result<(), Failure> {
+    store
+        .commit(Commit {
+            space: space.clone(),
+            at: Timestamp::from_millis(1_000),
+            actor: Actor::new(Role::Human, "bench"),
+            idempotency_key: None,
+            expected: Vec::new(),
+            record,
+            blobs: Vec::new(),
+        })
+        .await?;
+    Ok(())
+}
+
+/// Tags as they are used: a few by nearly everybody, most by few.
+fn observation(number: u64, page: PageId) -> NewEntry {
+    let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), Trust::ToolInternal);
+    let types = ["observation", "contextual_insight", "risk_alert", "reminder"];
+    fields.type_name = usize::try_from(number % 4).ok().map(|kind| types[kind].to_owned());
+    fields.body = format!("case {number} in the cellar, seen by one of those who were there that night");
+    let common = if number.is_multiple_of(3) { "wine" } else { "travel" };
+    let tags = [
+        common.to_owned(),
+        format!("area:{}", number % 23),
+        format!("t{}", number % 997),
+    ];
+    fields.tags = tags.iter().filter_map(|tag| Tag::parse(tag).ok()).collect();
+    if number.is_multiple_of(10) {
+        fields.status = Status::PendingReview;
+    }
+    NewEntry {
+        id: EntryId::derived(&["bench", &number.to_string()]),
+        page,
+        kind: EntryKind::Observation,
+        fields,
+    }
+}
+
+fn questions() -> [(&'static str, EntryQuery); 3] {
+    let tagged = |tags: &[&str]| EntryQuery {
+        kinds: vec![EntryKind::Observation],
+        types: vec!["risk_alert".to_owned()],
+        status: vec![Status::Active],
+        tags: tags.iter().filter_map(|tag| Tag::parse(tag).ok()).collect(),
+        ..EntryQuery::default()
+    };
+    [
+        ("two tags, type, status; few", tagged(&["wine", "t12"])),
+        ("the same; many", tagged(&["travel", "area:7"])),
+        ("two that nothing has", tagged(&["wine", "area:nowhere"])),
+    ]
+}
+
+/// Asks `query` two hundred times.
+async fn asked(
+    folio: &Folio,
+    space: &SpaceName,
+    question: &'static str,
+    query: &EntryQuery,
+) -> Result<Listed, Failure> {
+    let (mut times, mut total) = (Vec::<Duration>::new(), 0);
+    for _ in 0..200 {
+        let began = Instant::now();
+        let answer = folio
+            .store()
+            .entries(space, query, Timestamp::from_millis(2_000))
+            .await?;
+        times.push(began.elapsed());
+        total = answer.total;
+    }
+    Ok(Listed {
+        question,
+        total,
+        p50_ms: micros(quantile(times.clone(), 0.5)) / 1_000.0,
+        p99_ms: micros(quantile(times, 0.99)) / 1_000.0,
+    })
+}
