@@ -658,6 +658,18 @@ impl Drive {
             .store()
             .journal(self.shared.workspace.space(), self.run.id(), since)
             .await?;
+        // Others ask for something; what a driver writes says that this one was away for longer than its lease.
+        let is_of_a_driver = |event: &Event| {
+            matches!(
+                event,
+                Event::Resumed { .. } | Event::Started { .. } | Event::Finished { .. }
+            )
+        };
+        if journal.events.iter().any(|(_, event)| is_of_a_driver(event)) {
+            let detail = Some("it was taken over".to_owned());
+            let run = self.run.id().to_string();
+            return Err(StoreError::RunTaken { run, detail }.into());
+        }
         for (at, event) in &journal.events {
             self.run
                 .apply(*at, event)

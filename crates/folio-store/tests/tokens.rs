@@ -5,6 +5,7 @@ use std::time::Duration;
 use folio_memory::{Role, SpaceName, Timestamp};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::{AccessToken, Store as _};
+use folio_testkit::contract::scene::Scene;
 
 #[tokio::test]
 async fn a_token_that_one_process_keeps_another_finds_and_can_take_back() {
@@ -30,4 +31,26 @@ async fn a_token_that_one_process_keeps_another_finds_and_can_take_back() {
     let bytes = std::fs::read(&file).unwrap();
     let secret = token.reveal().as_bytes();
     assert!(!bytes.windows(secret.len()).any(|window| window == secret));
+}
+
+#[tokio::test]
+async fn what_is_forgotten_is_looked_for_where_there_are_tokens() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&OpenOptions::at(folder.path().join("folio.db"))).unwrap();
+    let scene = Scene::on(store);
+    let note = scene.a_note("the windmill").await;
+    let other = scene.other_space("other");
+    other.a_note("elsewhere").await;
+    for (space, name) in [(scene.space.clone(), "mine"), (other.space.clone(), "of the other")] {
+        let kept = AccessToken::draw().kept(space, Role::Client, name.to_owned(), Timestamp::from_millis(7), None);
+        scene.store.keep_token(kept).await.unwrap();
+    }
+    let found = |texts: &[&str]| {
+        let texts = texts.iter().map(|text| (*text).to_owned()).collect();
+        scene.store.scrub(&scene.space, texts)
+    };
+    let handle = scene.read(note).await.handle.to_string();
+    assert!(found(&["windmill"]).await.unwrap().found.contains(&handle));
+    // What a token of another space is called is not told.
+    assert_eq!(found(&["of the other"]).await.unwrap().found, Vec::<String>::new());
 }

@@ -47,9 +47,10 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
         .await
         .map_err(refused)?
         .with_mcp(serve.offer.options(context));
-    let leftovers = match serve.no_resume {
-        true => None,
-        false => Some(Leftovers::take_up(&runner, context.output).await?),
+    let leftovers = if serve.no_resume {
+        None
+    } else {
+        Some(Leftovers::take_up(&runner, context.output).await?)
     };
     context.output.text(&format!("{}\n", server.url()))?;
     let mut serving = Box::pin(server.run(interrupted()?));

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use regex::bytes::{Regex, RegexBuilder};
-use rusqlite::Connection;
 use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension};
 
 use super::error::{Failure, damaged};
 use super::migrate;
@@ -104,7 +104,7 @@ fn search_rows(
                 ValueRef::Integer(number) => Some(number),
                 _ => None,
             };
-            let of = of_space.space_of(row)?;
+            let of = of_space.space_of(conn, row)?;
             for column in 0..columns {
                 if let ValueRef::Text(bytes) | ValueRef::Blob(bytes) = row.get_ref(column)? {
                     look(&|| named(&table, number), of, bytes, residue);
@@ -149,8 +149,16 @@ impl Belongs {
         }
     }
 
-    fn space_of(&self, row: &rusqlite::Row<'_>) -> Result<Option<SpaceId>, Failure> {
+    fn space_of(&self, conn: &Connection, row: &rusqlite::Row<'_>) -> Result<Option<SpaceId>, Failure> {
         Ok(match self {
+            // A token names the space that it opens.
+            Self::Space(column) if matches!(row.get_ref(*column)?, ValueRef::Text(_)) => {
+                let sql = "SELECT id FROM space WHERE name = ?1";
+                let name: String = row.get(*column)?;
+                conn.prepare_cached(sql)?
+                    .query_row([name], |row| row.get(0))
+                    .optional()?
+            }
             Self::Space(column) => Some(row.get(*column)?),
             Self::Place(column) => Some(row.get::<_, Place>(*column)?.space()),
             Self::Nobody => None,
