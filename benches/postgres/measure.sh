@@ -4,7 +4,7 @@
 #   benches/postgres/measure.sh target/release/folio [ENTRIES]
 #
 # Starts a PostgreSQL of its own that waits for the disk. 64 clients of pgbench insert one row each in a transaction, of as
-# many bytes as one observation has in the log; before and behind that `folio bench store` measures adds of 64 writers,
+# many bytes as one observation has in the log; before that `folio bench store` measures adds of 64 writers,
 # questions to a space of ENTRIES observations (1,000,000 if nothing is said), and a tree of 1,365 nodes beside the same in a
 # file. Nothing else should work on the disk meanwhile.
 
@@ -26,15 +26,13 @@ PATH=$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -n 1):$PATH
 echo "PostgreSQL $(say 'SHOW server_version'): fsync $(say 'SHOW fsync'), synchronous_commit $(say 'SHOW synchronous_commit'), full_page_writes $(say 'SHOW full_page_writes')"
 
 cd "$folder"
-# Adds of 64 writers first, in a database without anything else, then twice the bare inserts, then adds again.
 folio() { env -i HOME="$folder" PATH="$PATH" "$program" --store "$url" "$@"; }
-folio bench store --entries 1000 --quick --json >first.json
-bytes=$(field '["add_bytes"]' first.json)
+folio bench store --entries "$entries" --json >figures.json
+bytes=$(field '["add_bytes"]' figures.json)
 say "CREATE TABLE bare (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, row text NOT NULL)"
 echo "INSERT INTO bare (row) VALUES (repeat('x', $bytes));" >insert.sql
 bare() { pgbench -n -c 64 -j 2 -T 10 -f insert.sql "$url" 2>/dev/null | awk '/^tps/ { print int($3) }'; }
 before=$(bare)
-folio bench store --entries "$entries" --json >figures.json
 after=$(bare)
 rate=$(field '["adds"]["per_second"]' figures.json)
 python3 - "$before" "$after" "$rate" "$bytes" <<'PYTHON'

@@ -57,7 +57,7 @@ pub(crate) async fn measure(
     output.note("measuring durable adds of 64 writers");
     let adds = adds::measure_in(&folio.workspace(space("bench-adds")?), WRITERS, each).await?;
     output.note(format_args!("filling a space with {entries} observations"));
-    let full = space("bench-lists")?;
+    let full = space(&format!("bench-lists-{entries}"))?;
     fill(folio, &full, entries).await?;
     output.note("asking it");
     let mut lists = Vec::new();
@@ -116,7 +116,7 @@ impl Report for Figures {
 }
 
 fn space(name: &str) -> Result<SpaceName, Failure> {
-    SpaceName::parse(name).map_err(|error| Failure::usage("space_invalid", error.to_string()))
+    SpaceName::parse(name).map_err(|error| Failure::usage("space_invalid", error))
 }
 
 /// Makes `space` have `entries` live observations with three tags each, if it has none.
