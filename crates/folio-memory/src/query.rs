@@ -201,8 +201,10 @@ pub struct PageQuery {
     pub run: Option<RunId>,
     /// Of this thread.
     pub thread: Option<ThreadKey>,
-    /// After the page with this number.
+    /// Behind the page with this number, in the order that is asked for.
     pub after: Option<u64>,
+    /// The newest first; otherwise in the order in which they were made.
+    pub newest_first: bool,
     /// How many at most; 0 means [`MAX_LIMIT`].
     pub limit: u32,
 }

@@ -6,8 +6,8 @@ use folio_engine::{NodeId, Run, projection};
 use folio_memory::context::Section;
 use folio_memory::id::Ref;
 use folio_memory::tokens::{Tokens, for_model};
-use folio_memory::view::{PageTail, planner_block};
-use folio_memory::{PageId, PageQuery, PageRole, ThreadKey, TurnId};
+use folio_memory::view::planner_block;
+use folio_memory::{PageQuery, PageRole, ThreadKey, TurnId};
 use folio_store::workspace::{ContextRequest, ViewRequest, Workspace, WorkspaceError};
 use folio_store::{ErrorKind, StoreError};
 
@@ -106,24 +106,18 @@ async fn pages(workspace: &Workspace, run: &Run, budget: u32, tokens: &dyn Token
     if executors.is_empty() {
         return Ok(String::new());
     }
-    let Some(main) = tail(workspace, projection::main_page(run.id())).await? else {
+    let main = match workspace.page(Ref::Id(projection::main_page(run.id()))).await {
+        Ok(main) => main,
+        // There is none yet.
+        Err(WorkspaceError::Store(error)) if StoreError::kind(&error) == ErrorKind::NotFound => {
+            return Ok(String::new());
+        }
+        Err(error) => return Err(error),
+    };
+    let pages = std::iter::once(main).chain(executors).collect();
+    let tails = workspace.tails(pages, TAIL).await?;
+    let Some((main, executors)) = tails.split_first() else {
         return Ok(String::new());
     };
-    let mut tails = Vec::with_capacity(executors.len());
-    for page in executors {
-        tails.extend(tail(workspace, page.id).await?);
-    }
-    Ok(planner_block(&main, &tails, budget, tokens))
-}
-
-/// The end of a page; nothing if there is no such page yet.
-async fn tail(workspace: &Workspace, page: PageId) -> Result<Option<PageTail>, WorkspaceError> {
-    match workspace.page(Ref::Id(page)).await {
-        Ok(page) => {
-            let tail = workspace.tail(Ref::Id(page.id), TAIL).await?;
-            Ok(Some(PageTail { page, tail }))
-        }
-        Err(WorkspaceError::Store(error)) if StoreError::kind(&error) == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    Ok(planner_block(main, executors, budget, tokens))
 }

@@ -3,20 +3,18 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use folio_engine::run::{AskAction, CheckFinding, CompactAction, Equipment};
 use folio_engine::{CallAction, CallOutcome, Event, NodeId, NodeResult, Run};
 use folio_memory::id::Ref;
-use folio_memory::{Actor, Role, RunId, Seq, ThreadKey};
+use folio_memory::{Actor, Role, RunId, ThreadKey};
 use folio_store::commit::RECORD_FORMAT;
 use folio_store::workspace::{PolicyInForce, Workspace, WorkspaceError};
 use folio_store::{BlobHash, Commit, Committed, Expected, Record, RunAppend, StoreError};
 use folio_tools::{Approval, Effect, PageTarget, Registry, ShellPolicy, ToolContext, ToolSpec};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::ahead::{Ahead, Writing};
@@ -27,14 +25,13 @@ use crate::error::RunnerError;
 use crate::grants;
 use crate::memory::{MemoryWriter, ruled, turn_of};
 use crate::models::{self, AskEnded, RunnerModels};
+use crate::others::Followed;
 use crate::outputs::JournalResults;
 use crate::perform::{self, Performed, Writes};
 use crate::prefer::Preferences;
 use crate::runner::Shared;
 use crate::steps::{Begun, Outside, UnderWay, derive, needed_model, status_of};
 
-/// How often, at most, a driver looks whether somebody else wrote to its run's journal.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How often in a row a commit is put together anew because somebody else wrote to the journal in between.
 const CONFLICTS_MAX: u32 = 100;
 
@@ -64,8 +61,8 @@ pub(crate) struct Drive {
     shared: Arc<Shared>,
     /// The run with everything that was applied, durable or not.
     run: Run,
-    /// Where the journal ends, as far as `run` knows it.
-    head: Arc<AtomicU64>,
+    /// Where the journal ends, as far as `run` knows it, and who else writes to it.
+    followed: Arc<Followed>,
     fence: u64,
     context: ToolContext,
     memory: MemoryWriter,
@@ -129,10 +126,11 @@ impl Drive {
         told(&shared, &mut run, &context, &memory.policy);
         let prefer = Preferences::of(&shared.workspace).await?;
         let allowed_tools = grants::allowed_tools_of(&run);
+        let followed = shared.others.follow(&shared.workspace, id, head);
         let mut drive = Self {
             shared,
             run,
-            head: Arc::new(AtomicU64::new(head.0)),
+            followed,
             fence,
             context,
             memory,
@@ -160,19 +158,12 @@ impl Drive {
 
     /// Drives the run to its end, and returns what it came to.
     pub(crate) async fn run(mut self) -> Result<NodeResult, RunnerError> {
-        let foreign = Arc::new(Notify::new());
-        let watcher = Watcher(tokio::spawn(watch_for_others(
-            Arc::clone(&self.shared),
-            self.run.id(),
-            Arc::clone(&self.head),
-            Arc::clone(&foreign),
-        )));
+        let followed = Arc::clone(&self.followed);
         let mut done: Vec<Done> = Vec::new();
         loop {
             self.go_on(std::mem::take(&mut done)).await?;
             let is_durable = self.ahead.is_durable();
             if let Some(result) = self.run.result().filter(|_| is_durable) {
-                drop(watcher);
                 return Ok(result.clone());
             }
             let wake = self
@@ -184,7 +175,7 @@ impl Drive {
                 biased;
                 (writing, written) = self.ahead.written() => self.take_in(writing, written).await?,
                 Some(first) = self.pending.next(), if has_room => done.push(first),
-                () = foreign.notified(), if is_durable => self.catch_up().await?,
+                () = followed.foreign(), if is_durable => self.catch_up().await?,
                 () = tokio::time::sleep(wake.unwrap_or(Duration::MAX)), if wake.is_some() && has_room => {}
             }
             // Whatever else has ended meanwhile goes into the same commit.
@@ -412,7 +403,7 @@ impl Drive {
     fn next_commit(&mut self) -> (Commit, Writing<Outcome>) {
         let (batch, writing) = self.ahead.take();
         let workspace = &self.shared.workspace;
-        let (id, head) = (self.run.id(), Seq(self.head.load(Ordering::Acquire)));
+        let (id, head) = (self.run.id(), self.followed.head());
         let append = RunAppend {
             run: id,
             events: batch.events,
@@ -456,7 +447,7 @@ impl Drive {
         match written {
             Ok(committed) => {
                 self.conflicts = 0;
-                self.head.store(committed.seq.0, Ordering::Release);
+                self.followed.knows(committed.seq);
                 self.ahead.has_now_written(writing.batch);
                 let workspace = &self.shared.workspace;
                 writing.notes.into_iter().for_each(|note| workspace.note(note));
@@ -482,7 +473,7 @@ impl Drive {
                 let (run, head) = self.shared.fold(self.run.id()).await?;
                 self.run = run;
                 told(&self.shared, &mut self.run, &self.context, &self.memory.policy);
-                self.head.store(head.0, Ordering::Release);
+                self.followed.knows(head);
                 let mut outcomes = self.ahead.start_anew(writing);
                 outcomes.retain(|outcome| match outcome {
                     Outcome::Call(_, batch, _) | Outcome::Asked(_, batch) | Outcome::PutAway(_, batch) => {
@@ -651,7 +642,7 @@ impl Drive {
 
     /// Takes in what others wrote to the journal.
     async fn catch_up(&mut self) -> Result<(), RunnerError> {
-        let since = Seq(self.head.load(Ordering::Acquire));
+        let since = self.followed.head();
         let journal = self
             .shared
             .workspace
@@ -675,7 +666,7 @@ impl Drive {
                 .apply(*at, event)
                 .map_err(|source| self.journal_error(source))?;
         }
-        self.head.fetch_max(journal.head.0, Ordering::AcqRel);
+        self.followed.knows(since.max(journal.head));
         Ok(())
     }
 
@@ -760,32 +751,4 @@ enum Outcome {
     /// What was said was put away by a compactor; its being asked is recorded in this batch.
     PutAway(Box<PutAway>, u64),
     Node(NodeId, Vec<CheckFinding>),
-}
-
-/// Ends its task when the drive ends.
-struct Watcher(tokio::task::JoinHandle<()>);
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// Rings when somebody else wrote to the journal of `run`. A missed ring costs nothing but time: every commit checks.
-async fn watch_for_others(shared: Arc<Shared>, run: RunId, own_head: Arc<AtomicU64>, ring: Arc<Notify>) {
-    let workspace = &shared.workspace;
-    let mut seen = Seq(own_head.load(Ordering::Acquire));
-    loop {
-        tokio::time::sleep(LOOK_AGAIN).await;
-        match workspace.store().wait(workspace.space(), seen).await {
-            Ok(head) => seen = head,
-            // The driver's own next commit reports what is wrong with the store.
-            Err(_) => continue,
-        }
-        if let Ok(row) = workspace.store().run(workspace.space(), Ref::Id(run)).await
-            && row.head.0 > own_head.load(Ordering::Acquire)
-        {
-            ring.notify_one();
-        }
-    }
 }

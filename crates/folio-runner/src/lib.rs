@@ -26,6 +26,7 @@ mod grants;
 mod held;
 mod memory;
 pub mod models;
+mod others;
 mod outputs;
 mod perform;
 mod places;

@@ -23,6 +23,7 @@ use crate::drive::Drive;
 use crate::error::RunnerError;
 use crate::held::Held;
 use crate::models::RunnerModels;
+use crate::others::Others;
 use crate::steps::model_tasks;
 use crate::watch::{Observer, Watch};
 
@@ -112,6 +113,7 @@ pub(crate) struct Shared {
     owner: OwnerId,
     /// What is driven here.
     pub(crate) held: Held,
+    pub(crate) others: Arc<Others>,
     /// The run that was submitted last, as its journal says: whoever drives it next need not read it.
     submitted: Mutex<Option<(Run, Seq)>>,
 }
@@ -163,6 +165,7 @@ impl Runner {
                 templates,
                 owner,
                 held: Held::default(),
+                others: Arc::default(),
                 submitted: Mutex::default(),
             }),
         }

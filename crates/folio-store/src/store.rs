@@ -171,6 +171,25 @@ pub trait Store: Send + Sync + fmt::Debug {
         now: Timestamp,
     ) -> Result<ListAnswer<Entry>, StoreError>;
 
+    /// The answers to several questions for entries, each at its place. Costs less than asking them one after the other; they
+    /// need not be of one state.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::entries`].
+    async fn entries_of_each(
+        &self,
+        space: &SpaceName,
+        queries: Vec<EntryQuery>,
+        now: Timestamp,
+    ) -> Result<Vec<ListAnswer<Entry>>, StoreError> {
+        let mut answers = Vec::with_capacity(queries.len());
+        for query in &queries {
+            answers.push(self.entries(space, query, now).await?);
+        }
+        Ok(answers)
+    }
+
     /// One entry.
     ///
     /// # Errors
@@ -198,6 +217,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// `NotFound`; `Unavailable` or `Corrupt`.
     async fn page(&self, space: &SpaceName, page: PageRef) -> Result<Page, StoreError>;
+
+    /// How many pages `query` asks for, wherever it goes on and however many it wants.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn page_count(&self, space: &SpaceName, query: &PageQuery) -> Result<u64, StoreError>;
 
     /// The links that begin or end at `end` (a written id), sorted.
     ///
@@ -261,6 +287,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `NotFound`; `Unavailable` or `Corrupt`.
     async fn run(&self, space: &SpaceName, run: RunRef) -> Result<RunRow, StoreError>;
 
+    /// Where the journals of `runs` end: of many runs in one question. A run that is not there is left out.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn run_heads(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, Seq)>, StoreError>;
+
     /// What happened in a run after `since`.
     ///
     /// # Errors
@@ -291,7 +324,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// # Errors
     ///
     /// `Unavailable`: then none of them, or all, are kept.
-    async fn append_trace(&self, space: &SpaceName, notes: Vec<TraceNote>, kept: NotesKept) -> Result<(), StoreError>;
+    async fn append_trace(&self, space: &SpaceName, notes: &[TraceNote], kept: NotesKept) -> Result<(), StoreError>;
 
     /// The notes that `query` asks for, in the order in which they were kept.
     ///

@@ -235,7 +235,7 @@ async fn filled(path: &Path) {
     let note = TraceNote::new(scene.now(), &Actor::new(Role::Tool, "search"), "scratch_page", "query");
     scene
         .store
-        .append_trace(&scene.space, vec![note; 200], kept)
+        .append_trace(&scene.space, &vec![note; 200], kept)
         .await
         .unwrap();
     let query = EntryQuery {

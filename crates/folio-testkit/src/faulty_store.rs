@@ -171,6 +171,10 @@ impl Store for FaultyStore {
         self.reach(READING)?.pages(space, query).await
     }
 
+    async fn page_count(&self, space: &SpaceName, query: &PageQuery) -> Result<u64, StoreError> {
+        self.reach(READING)?.page_count(space, query).await
+    }
+
     async fn page(&self, space: &SpaceName, page: PageRef) -> Result<Page, StoreError> {
         self.reach(READING)?.page(space, page).await
     }
@@ -212,6 +216,10 @@ impl Store for FaultyStore {
         self.reach(READING)?.run(space, run).await
     }
 
+    async fn run_heads(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, Seq)>, StoreError> {
+        self.reach(READING)?.run_heads(space, runs).await
+    }
+
     async fn journal(&self, space: &SpaceName, run: RunId, since: Seq) -> Result<Journal, StoreError> {
         self.reach(READING)?.journal(space, run, since).await
     }
@@ -224,7 +232,7 @@ impl Store for FaultyStore {
         self.reach(WRITING)?.release_run(space, run, fence).await
     }
 
-    async fn append_trace(&self, space: &SpaceName, notes: Vec<TraceNote>, kept: NotesKept) -> Result<(), StoreError> {
+    async fn append_trace(&self, space: &SpaceName, notes: &[TraceNote], kept: NotesKept) -> Result<(), StoreError> {
         if self.state().fails_notes {
             return Err(self.failure(WRITING));
         }

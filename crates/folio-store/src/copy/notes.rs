@@ -53,7 +53,7 @@ pub(super) async fn copy(source: &dyn Store, target: &dyn Store, space: &SpaceNa
         notes_max: u64::MAX,
     };
     for chunk in missing.chunks(CHUNK) {
-        target.append_trace(space, chunk.to_vec(), everything).await?;
+        target.append_trace(space, chunk, everything).await?;
     }
     Ok(copied)
 }

@@ -455,6 +455,15 @@ impl Store for PostgresStore {
         .await
     }
 
+    async fn page_count(&self, space: &SpaceName, query: &PageQuery) -> Result<u64, StoreError> {
+        let query = query.clone();
+        self.read(space, move |session, _| {
+            let query = query.clone();
+            async move { page::count_of(or_none!(session, 0), &query).await }
+        })
+        .await
+    }
+
     async fn page(&self, space: &SpaceName, page: PageRef) -> Result<Page, StoreError> {
         self.read(space, move |session, _| async move {
             page::read(session.as_deref(), page).await
@@ -531,6 +540,20 @@ impl Store for PostgresStore {
         .await
     }
 
+    async fn run_heads(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, Seq)>, StoreError> {
+        let runs = Arc::new(runs);
+        self.read(space, move |session, _| {
+            let runs = Arc::clone(&runs);
+            async move {
+                match session.as_deref() {
+                    Some(session) => run::heads(session, &runs).await,
+                    None => Ok(Vec::new()),
+                }
+            }
+        })
+        .await
+    }
+
     async fn journal(&self, space: &SpaceName, run: RunId, since: Seq) -> Result<Journal, StoreError> {
         self.read(space, move |session, _| async move {
             journal::of_run(session.as_deref(), run, since).await
@@ -554,11 +577,11 @@ impl Store for PostgresStore {
         .await
     }
 
-    async fn append_trace(&self, space: &SpaceName, notes: Vec<TraceNote>, kept: NotesKept) -> Result<(), StoreError> {
+    async fn append_trace(&self, space: &SpaceName, notes: &[TraceNote], kept: NotesKept) -> Result<(), StoreError> {
         if notes.is_empty() {
             return Ok(());
         }
-        let rows = trace::rows_of(&notes)?;
+        let rows = trace::rows_of(notes)?;
         let (inner, space) = (Arc::clone(&self.inner), space.clone());
         self.on_threads("write to", async move {
             let kept = inner.keep_notes(&space, &rows, kept).await;

@@ -48,15 +48,40 @@ pub(super) async fn read(session: Option<&Session>, page: PageRef) -> Result<Pag
 
 /// The pages that `query` asks for.
 pub(super) async fn list(session: &Session, query: &PageQuery) -> Result<Vec<Page>, Failure> {
+    let Some(mut statement) = wanted(SELECT, session, query).await? else {
+        return Ok(Vec::new());
+    };
+    let (beyond, order) = if query.newest_first {
+        ("<", "DESC")
+    } else {
+        (">", "ASC")
+    };
+    if let Some(number) = query.after {
+        statement.push(&format!(" AND number {beyond} ?"), [Value::count(number)]);
+    }
+    let limit = Value::Int(i64::from(query.limit()));
+    statement.push(&format!(" ORDER BY number {order} LIMIT ?"), [limit]);
+    session.ask(&statement).await?.iter().map(from_row).collect()
+}
+
+/// How many pages `query` asks for.
+pub(super) async fn count_of(session: &Session, query: &PageQuery) -> Result<u64, Failure> {
+    let Some(statement) = wanted("SELECT count(*) FROM page WHERE", session, query).await? else {
+        return Ok(0);
+    };
+    match session.ask(&statement).await?.first() {
+        Some(row) => count(row, 0),
+        None => Ok(0),
+    }
+}
+
+/// `select` with which pages `query` asks for; nothing if it asks for what is on a page that is not there.
+async fn wanted(select: &str, session: &Session, query: &PageQuery) -> Result<Option<Statement>, Failure> {
     let mut statement = Statement::default();
-    let first = query.after.unwrap_or(0);
-    statement.push(
-        &format!("{SELECT} space = ? AND number > ?"),
-        [Value::Int(session.space.0), Value::count(first)],
-    );
+    statement.push(&format!("{select} space = ?"), [Value::Int(session.space.0)]);
     if let Some(parent) = query.parent {
         let Some(parent) = number_of(session, parent).await? else {
-            return Ok(Vec::new());
+            return Ok(None);
         };
         statement.push(" AND parent = ?", [Value::count(parent)]);
     }
@@ -70,8 +95,7 @@ pub(super) async fn list(session: &Session, query: &PageQuery) -> Result<Vec<Pag
         let roles = query.roles.iter().map(|role| role.as_str().to_owned()).collect();
         statement.push(" AND role = ANY(?)", [Value::Texts(roles)]);
     }
-    statement.push(" ORDER BY number LIMIT ?", [Value::Int(i64::from(query.limit()))]);
-    session.ask(&statement).await?.iter().map(from_row).collect()
+    Ok(Some(statement))
 }
 
 /// Reads what [`SELECT`] selects.

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use folio_memory::RunId;
 use folio_memory::id::{RunHandle, RunRef};
+use folio_memory::{RunId, Seq};
 use tokio_postgres::Row;
 
 use super::column::{Statement, Value, count, get, given, id, instant, kept, seq};
@@ -159,6 +159,12 @@ pub(super) async fn list(session: &Session, query: &RunQuery, owners: &Owners) -
         runs.push(from_row(session, &row, owners).await?);
     }
     Ok(runs)
+}
+
+/// Where the journals of `runs` end.
+pub(super) async fn heads(session: &Session, runs: &[RunId]) -> Result<Vec<(RunId, Seq)>, Failure> {
+    let found = by_ids(session, runs).await?;
+    Ok(found.into_iter().map(|(run, loaded)| (run, loaded.head)).collect())
 }
 
 fn owner(row: &Row, column: usize) -> Result<Option<OwnerId>, Failure> {

@@ -231,6 +231,20 @@ pub(super) fn last_at(conn: &Connection, space: SpaceId, seq: Seq) -> Result<u64
     Ok(known)
 }
 
+/// Whether fewer than `count` entries of `space` are memory of its own.
+pub(super) fn has_less_memory_than(conn: &Connection, space: SpaceId, count: u64) -> Result<bool, Failure> {
+    let sql = format!(
+        "SELECT count(*) FROM (SELECT 1 FROM entry INDEXED BY entry_list WHERE kind IN ({}) AND page BETWEEN ?1 AND ?2
+         AND {OF_MEMORY} LIMIT ?3)",
+        memory_kinds()
+    );
+    let found: i64 = conn.prepare_cached(&sql)?.query_row(
+        params![Place::start(space), Place::end(space), to_column(count)],
+        |row| row.get(0),
+    )?;
+    Ok(from_column(found) < count)
+}
+
 /// Where the entries stand that changed after commit `seq`, those added since aside; only what is memory of its own.
 pub(super) fn changed_after(conn: &Connection, space: SpaceId, seq: Seq) -> Result<Vec<Place>, Failure> {
     let sql = format!(

@@ -14,6 +14,9 @@ use crate::cursor::After;
 /// Entries that are kept while the best of all are looked for.
 const KEPT: usize = 4_096;
 
+/// How many newer entries are looked at in the time in which one is found in the index of memory.
+const NEWER: u64 = 16;
+
 /// How far the entries of a word are counted to see which word leads to fewer.
 const COUNTED: u32 = 5_000;
 
@@ -62,14 +65,16 @@ impl Filter {
         terms.retain(|term| led.as_ref() != Some(term));
         let only_memory = !query.kinds.is_empty() && query.kinds.iter().all(|kind| kind.is_memory());
         let newer = query.since.filter(|_| led.is_none() && only_memory);
-        let newer = newer.map(|since| newer_than(conn, space, since)).transpose()?;
+        let newer = newer.map(|since| newer_than(conn, space, since)).transpose()?.flatten();
         let only_of_runs = !query.kinds.is_empty() && query.kinds.iter().all(|kind| !kind.is_memory());
         let rows = || match (&led, page) {
             // The word that fewest have leads to the entries.
             (Some(term), page) => led_by(space, term, page),
             // What is newer than a commit is seldom much.
-            (None, page) if only_memory && newer.is_some() => newer.clone().unwrap_or_default().on(page),
-            (None, page) if only_memory => listed(space, page),
+            (None, page) if only_memory => match &newer {
+                Some(newer) => newer.clone().on(page),
+                None => listed(space, page),
+            },
             (None, Some(page)) if only_of_runs => written_on(page),
             (None, Some(page)) => on(page),
             (None, None) => numbered(space),
@@ -361,9 +366,14 @@ fn on(page: Place) -> Conditions {
     conditions
 }
 
-/// The memory of `space` that was added or changed after commit `since`, and what was added to it besides.
-fn newer_than(conn: &Connection, space: SpaceId, since: Seq) -> Result<Conditions, Failure> {
+/// The memory of `space` that was added or changed after commit `since`, and what was added to it besides; nothing if there is
+/// less memory in the whole space than was written by runs since then.
+fn newer_than(conn: &Connection, space: SpaceId, since: Seq) -> Result<Option<Conditions>, Failure> {
     let last = entry::last_at(conn, space, since)?;
+    let newer = entry::last_number(conn, space)?.saturating_sub(last);
+    if newer > NEWER && entry::has_less_memory_than(conn, space, newer / NEWER)? {
+        return Ok(None);
+    }
     let changed = entry::changed_after(conn, space, since)?;
     let changed: Vec<_> = changed.iter().map(|place| place.raw().to_string()).collect();
     let mut conditions = Conditions {
@@ -376,7 +386,7 @@ fn newer_than(conn: &Connection, space: SpaceId, since: Seq) -> Result<Condition
         "place IN (SELECT place FROM entry WHERE place > ? AND place <= ? UNION ALL SELECT value FROM json_each(?))",
         range.into_iter().chain([changed]),
     );
-    Ok(conditions)
+    Ok(Some(conditions))
 }
 
 /// What runs wrote on the page that stands at `page`: blocks of a log, steps and summaries.

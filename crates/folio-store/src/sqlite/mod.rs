@@ -319,6 +319,28 @@ impl Store for SqliteStore {
         }
     }
 
+    async fn entries_of_each(
+        &self,
+        space: &SpaceName,
+        queries: Vec<EntryQuery>,
+        now: Timestamp,
+    ) -> Result<Vec<ListAnswer<Entry>>, StoreError> {
+        if queries.iter().any(|query| query.text.is_some()) {
+            let mut answers = Vec::with_capacity(queries.len());
+            for query in &queries {
+                answers.push(self.entries(space, query, now).await?);
+            }
+            return Ok(answers);
+        }
+        let (name, living) = (space.clone(), Arc::clone(&self.living));
+        self.read(space, move |conn, space| {
+            let answers = queries.iter();
+            let answers = answers.map(|query| list::entries(conn, &living, &name, space, query, now));
+            answers.collect()
+        })
+        .await
+    }
+
     async fn entry(&self, space: &SpaceName, entry: EntryRef) -> Result<Entry, StoreError> {
         self.read_one(space, move |conn, space| entry::read(conn, space, entry))
             .await
@@ -332,6 +354,12 @@ impl Store for SqliteStore {
     async fn pages(&self, space: &SpaceName, query: &PageQuery) -> Result<Vec<Page>, StoreError> {
         let query = query.clone();
         self.read(space, move |conn, space| page::list(conn, space, &query))
+            .await
+    }
+
+    async fn page_count(&self, space: &SpaceName, query: &PageQuery) -> Result<u64, StoreError> {
+        let query = query.clone();
+        self.read(space, move |conn, space| page::count(conn, space, &query))
             .await
     }
 
@@ -388,6 +416,11 @@ impl Store for SqliteStore {
             .await
     }
 
+    async fn run_heads(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, Seq)>, StoreError> {
+        self.read(space, move |conn, space| run::heads(conn, space, &runs))
+            .await
+    }
+
     async fn journal(&self, space: &SpaceName, run: RunId, since: Seq) -> Result<Journal, StoreError> {
         self.read(space, move |conn, space| journal::of_run(conn, space, run, since))
             .await
@@ -411,11 +444,11 @@ impl Store for SqliteStore {
         self.write(|answer| Job::Release(release, answer)).await
     }
 
-    async fn append_trace(&self, space: &SpaceName, notes: Vec<TraceNote>, kept: NotesKept) -> Result<(), StoreError> {
+    async fn append_trace(&self, space: &SpaceName, notes: &[TraceNote], kept: NotesKept) -> Result<(), StoreError> {
         if notes.is_empty() {
             return Ok(());
         }
-        let notes = Notes::of(space, &notes, kept)?;
+        let notes = Notes::of(space, notes, kept)?;
         self.write(|answer| Job::Trace(notes, answer)).await
     }
 

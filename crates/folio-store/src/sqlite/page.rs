@@ -36,14 +36,46 @@ pub(super) fn read(conn: &Connection, space: Option<SpaceId>, page: PageRef) -> 
 /// The pages that `query` asks for.
 pub(super) fn list(conn: &Connection, space: Option<SpaceId>, query: &PageQuery) -> Result<Vec<Page>, Failure> {
     let Some(space) = space else { return Ok(Vec::new()) };
-    let mut sql = format!("{SELECT} place > ? AND place <= ?");
-    let first = query
-        .after
-        .map_or(Place::start(space), |number| Place::of(space, number));
-    let mut values = vec![place_value(first), place_value(Place::end(space))];
+    let Some((mut sql, mut values)) = wanted(conn, space, query)? else {
+        return Ok(Vec::new());
+    };
+    let (beyond, order) = if query.newest_first {
+        ("<", "DESC")
+    } else {
+        (">", "ASC")
+    };
+    if let Some(number) = query.after {
+        sql += &format!(" AND place {beyond} ?");
+        values.push(place_value(Place::of(space, number)));
+    }
+    values.push(i64::from(query.limit()).into());
+    let mut statement = conn.prepare_cached(&format!("{SELECT} {sql} ORDER BY place {order} LIMIT ?"))?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    let mut pages = Vec::new();
+    while let Some(row) = rows.next()? {
+        pages.push(from_row(row)?);
+    }
+    Ok(pages)
+}
+
+/// How many pages `query` asks for.
+pub(super) fn count(conn: &Connection, space: Option<SpaceId>, query: &PageQuery) -> Result<u64, Failure> {
+    let Some(space) = space else { return Ok(0) };
+    let Some((sql, values)) = wanted(conn, space, query)? else {
+        return Ok(0);
+    };
+    let mut statement = conn.prepare_cached(&format!("SELECT count(*) FROM page WHERE {sql}"))?;
+    let count = statement.query_row(params_from_iter(values), |row| row.get(0))?;
+    Ok(from_column(count))
+}
+
+/// Which pages `query` asks for, as SQL; nothing if it asks for what is on a page that is not there.
+fn wanted(conn: &Connection, space: SpaceId, query: &PageQuery) -> Result<Option<(String, Vec<Value>)>, Failure> {
+    let mut sql = "place BETWEEN ? AND ?".to_owned();
+    let mut values = vec![place_value(Place::start(space)), place_value(Place::end(space))];
     if let Some(parent) = query.parent {
         let Some(parent) = place_of(conn, space, parent)? else {
-            return Ok(Vec::new());
+            return Ok(None);
         };
         sql += " AND parent = ?";
         values.push(place_value(parent));
@@ -60,15 +92,7 @@ pub(super) fn list(conn: &Connection, space: Option<SpaceId>, query: &PageQuery)
         sql += &format!(" AND role IN ({})", vec!["?"; query.roles.len()].join(", "));
         values.extend(query.roles.iter().map(|role| Value::from(role.as_str().to_owned())));
     }
-    sql += " ORDER BY place LIMIT ?";
-    values.push(i64::from(query.limit()).into());
-    let mut statement = conn.prepare_cached(&sql)?;
-    let mut rows = statement.query(params_from_iter(values))?;
-    let mut pages = Vec::new();
-    while let Some(row) = rows.next()? {
-        pages.push(from_row(row)?);
-    }
-    Ok(pages)
+    Ok(Some((sql, values)))
 }
 
 /// Writes the row of a page that a commit adds.

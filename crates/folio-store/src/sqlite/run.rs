@@ -148,6 +148,18 @@ pub(super) fn list(
     Ok(runs)
 }
 
+/// Where the journals of `runs` end.
+pub(super) fn heads(conn: &Connection, space: Option<SpaceId>, runs: &[RunId]) -> Result<Vec<(RunId, Seq)>, Failure> {
+    let Some(space) = space else { return Ok(Vec::new()) };
+    let mut heads = Vec::with_capacity(runs.len());
+    for run in runs {
+        if let Some(place) = place_of(conn, space, *run)? {
+            heads.push((*run, journal::last_touch(conn, Touched::Run, place)?));
+        }
+    }
+    Ok(heads)
+}
+
 /// Who drives the run at `place`, and under which fence it was last claimed.
 pub(super) fn owner_of(conn: &Connection, place: Place) -> Result<(Option<OwnerId>, u64), Failure> {
     let sql = "SELECT owner, fence FROM run WHERE place = ?1";

@@ -2,13 +2,13 @@
 
 use folio_memory::context::{Content, Offered, Section, assemble, by_relevance};
 use folio_memory::entry::Status;
-use folio_memory::id::{PageRef, Ref, TurnRef};
+use folio_memory::id::{PageRef, TurnRef};
 use folio_memory::patterns::{self, FACT};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::tokens::Tokens;
 use folio_memory::turn::TurnQuery;
 use folio_memory::view::{Audience, Candidate, Offer, PageTail, Rendered, Shown, candidate, folded, rollup};
-use folio_memory::{Entry, EntryKind, EntryQuery, Page, PageQuery, RunId, ThreadKey, TraceNote, Turn};
+use folio_memory::{Entry, EntryKind, EntryQuery, Page, PageQuery, PageRole, RunId, ThreadKey, TraceNote, Turn};
 use serde_json::json;
 
 use super::{Workspace, WorkspaceError};
@@ -121,11 +121,9 @@ impl Workspace {
 
     /// What the pages of the thread have come to.
     pub(super) async fn pages_at_hand(&self, thread: &ThreadKey, max: usize) -> Result<Offer, WorkspaceError> {
-        let mut pages = self.pages_of_thread(thread).await?;
-        pages.reverse();
-        let total = u64::try_from(pages.len()).unwrap_or(u64::MAX);
-        pages.truncate(max.min(PAGES));
-        let lines = self.tails(pages, TAIL).await?;
+        let query = of_thread(thread, max.min(PAGES));
+        let total = self.page_count(&query).await?;
+        let lines = self.tails(self.pages(&query).await?, TAIL).await?;
         Ok(Offer {
             shown: lines.iter().map(|page| Shown::Line(page.candidate())).collect(),
             total,
@@ -136,7 +134,7 @@ impl Workspace {
     async fn offer_pages(&self, thread: &ThreadKey, run: Option<RunId>) -> Result<Vec<Candidate>, WorkspaceError> {
         let mut pages = match run {
             Some(run) => self.pages_of_run(run).await?,
-            None => self.pages_of_thread(thread).await?,
+            None => self.pages(&of_thread(thread, PAGES)).await?,
         };
         if pages.is_empty() && run.is_none() {
             let last = RunQuery {
@@ -147,19 +145,19 @@ impl Workspace {
                 pages = self.pages_of_run(row.id).await?;
             }
         }
-        pages.reverse();
-        pages.truncate(PAGES);
         Ok(self.tails(pages, TAIL).await?.iter().map(PageTail::candidate).collect())
     }
 
-    /// `pages` with the last `entries` of what is on them.
-    pub(super) async fn tails(&self, pages: Vec<Page>, entries: u32) -> Result<Vec<PageTail>, WorkspaceError> {
-        let mut tails = Vec::with_capacity(pages.len());
-        for page in pages {
-            let tail = self.tail(Ref::Id(page.id), entries).await?;
-            tails.push(PageTail { page, tail });
-        }
-        Ok(tails)
+    /// `pages` with the last `entries` of what is on each, at most 1,000: [`Workspace::tail`] of many pages in one question. For
+    /// pages that this workspace gave.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn tails(&self, pages: Vec<Page>, entries: u32) -> Result<Vec<PageTail>, WorkspaceError> {
+        let tails = self.tails_of(pages.iter().map(|page| page.id), entries).await?;
+        let tails = pages.into_iter().zip(tails);
+        Ok(tails.map(|(page, tail)| PageTail { page, tail }).collect())
     }
 
     /// What the pages that `page` contains have come to, within a budget, or the page itself if it contains none: a line for
@@ -176,20 +174,12 @@ impl Workspace {
         Ok(rollup(&tails, budget, tokens))
     }
 
-    /// The pages of a thread, but for its scratchbook.
-    async fn pages_of_thread(&self, thread: &ThreadKey) -> Result<Vec<Page>, WorkspaceError> {
-        let query = PageQuery {
-            thread: Some(thread.clone()),
-            ..PageQuery::default()
-        };
-        let mut pages = self.pages(&query).await?;
-        pages.retain(|page| !page.fields.role.is_standing());
-        Ok(pages)
-    }
-
+    /// The newest pages of a run.
     async fn pages_of_run(&self, run: RunId) -> Result<Vec<Page>, WorkspaceError> {
         let query = PageQuery {
             run: Some(run),
+            newest_first: true,
+            limit: u32::try_from(PAGES).unwrap_or(u32::MAX),
             ..PageQuery::default()
         };
         self.pages(&query).await
@@ -258,6 +248,17 @@ impl Workspace {
         let beyond = known.len().saturating_sub(max);
         let beyond = u64::try_from(beyond).unwrap_or(u64::MAX);
         Ok(Content::Lines(known.iter().take(max).map(candidate).collect(), beyond))
+    }
+}
+
+/// The newest pages of a thread, but for those that stand for something else.
+fn of_thread(thread: &ThreadKey, limit: usize) -> PageQuery {
+    PageQuery {
+        thread: Some(thread.clone()),
+        roles: PageRole::ALL.into_iter().filter(|role| !role.is_standing()).collect(),
+        newest_first: true,
+        limit: u32::try_from(limit.max(1)).unwrap_or(u32::MAX),
+        ..PageQuery::default()
     }
 }
 

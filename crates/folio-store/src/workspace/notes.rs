@@ -198,7 +198,7 @@ async fn write(
     };
     notes.iter_mut().for_each(|note| redact::clean_note(note, mode));
     let kept = policy.kept(now);
-    store.append_trace(space, notes.iter().cloned().collect(), kept).await
+    store.append_trace(space, notes.make_contiguous(), kept).await
 }
 
 /// The note that says how many others are missing.

@@ -143,18 +143,32 @@ impl Workspace {
     /// `NotFound` if there is no such page; `Unavailable` or `Corrupt`.
     pub async fn tail(&self, page: PageRef, n: u32) -> Result<Vec<Entry>, WorkspaceError> {
         let page = self.page(page).await?;
+        let tails = self.tails_of([page.id], n).await?;
+        Ok(tails.into_iter().flatten().collect())
+    }
+
+    /// The last `n` entries of each of `pages`, the oldest of them first.
+    pub(super) async fn tails_of(
+        &self,
+        pages: impl IntoIterator<Item = PageId>,
+        n: u32,
+    ) -> Result<Vec<Vec<Entry>>, WorkspaceError> {
+        let newest = |page| EntryQuery {
+            limit: n,
+            ..on_page(page, Order::Newest)
+        };
         if n == 0 {
-            return Ok(Vec::new());
+            return Ok(pages.into_iter().map(|_| Vec::new()).collect());
         }
-        let mut entries = self
-            .read_entries(&EntryQuery {
-                limit: n,
-                ..on_page(page.id, Order::Newest)
-            })
-            .await?
-            .items;
-        entries.reverse();
-        Ok(entries)
+        let answers = self
+            .read_entries_of_each(pages.into_iter().map(newest).collect())
+            .await?;
+        let tails = answers.into_iter().map(|answer| {
+            let mut tail = answer.items;
+            tail.reverse();
+            tail
+        });
+        Ok(tails.collect())
     }
 
     /// Every entry of a page that is not archived, oldest first.

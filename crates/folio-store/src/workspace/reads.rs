@@ -2,6 +2,7 @@
 //! program wrote may hold what this one would not have stored.
 
 use folio_memory::id::{EntryRef, PageRef, RunRef};
+use folio_memory::roles::Sight;
 use folio_memory::{Entry, EntryQuery, Link, ListAnswer, Order, Page, PageQuery, RunId, Seq, TextMatch, TypeRanks};
 
 use super::notes::Stopwatch;
@@ -69,6 +70,25 @@ impl Workspace {
         Ok(answer)
     }
 
+    /// The same for several questions, none of which is by priority.
+    pub(super) async fn read_entries_of_each(
+        &self,
+        queries: Vec<EntryQuery>,
+    ) -> Result<Vec<ListAnswer<Entry>>, WorkspaceError> {
+        let (store, space, now) = (&self.inner.store, &self.inner.space, self.now());
+        self.notice_ended();
+        let mut answers = match queries.as_slice() {
+            [] => Vec::new(),
+            [query] => vec![store.entries(space, query, now).await?],
+            _ => store.entries_of_each(space, queries, now).await?,
+        };
+        let mode = self.redaction_of_reads().await?;
+        for entry in answers.iter_mut().flat_map(|answer| &mut answer.items) {
+            self.inner.recalled.entry(entry, mode);
+        }
+        Ok(answers)
+    }
+
     /// One entry.
     ///
     /// # Errors
@@ -133,6 +153,23 @@ impl Workspace {
             recall::page(page, mode);
         }
         Ok(pages)
+    }
+
+    /// How many pages `query` asks for; of those that whoever asks may see, up to 1,000.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn page_count(&self, query: &PageQuery) -> Result<u64, WorkspaceError> {
+        if self.sight().await? == Sight::Space {
+            return Ok(self.inner.store.page_count(&self.inner.space, query).await?);
+        }
+        let all = PageQuery {
+            after: None,
+            limit: 0,
+            ..query.clone()
+        };
+        Ok(u64::try_from(self.pages(&all).await?.len()).unwrap_or(u64::MAX))
     }
 
     /// The links that begin or end at `end` (a written id), sorted.

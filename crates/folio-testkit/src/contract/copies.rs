@@ -70,7 +70,7 @@ pub async fn a_copy_goes_on_as_the_store_would_have(home: &dyn Home) {
     };
     source
         .store
-        .append_trace(&source.space, vec![note], everything)
+        .append_trace(&source.space, &[note], everything)
         .await
         .expect("a note");
     let done = copied(&source, &target).await;

@@ -129,6 +129,35 @@ pub async fn pages_are_found_by_role_parent_run_and_thread(home: &dyn Home) {
         .await,
         [branch.id]
     );
+    let newest = PageQuery {
+        newest_first: true,
+        limit: 2,
+        ..none()
+    };
+    assert_eq!(found(newest.clone()).await, [book.id, branch.id]);
+    let behind = PageQuery {
+        after: Some(2),
+        ..newest.clone()
+    };
+    assert_eq!(found(behind.clone()).await, [root.id]);
+    let count = async |query: PageQuery| scene.store.page_count(&scene.space, &query).await.expect("a count");
+    assert_eq!(count(newest).await, 3);
+    assert_eq!(
+        count(behind).await,
+        3,
+        "however many are wanted, and wherever it goes on"
+    );
+    let of_run = PageQuery {
+        run: Some(run),
+        roles: vec![PageRole::ScratchpadExec],
+        ..none()
+    };
+    assert_eq!(count(of_run).await, 1);
+    let nowhere = PageQuery {
+        parent: Some(PageId::derived(&["nowhere"])),
+        ..none()
+    };
+    assert_eq!(count(nowhere).await, 0);
     assert!(
         found(PageQuery {
             parent: Some(PageId::derived(&["nowhere"])),

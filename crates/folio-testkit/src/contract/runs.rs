@@ -1,5 +1,7 @@
 //! Runs and their journals.
 
+use std::collections::BTreeMap;
+
 use folio_memory::id::{Ref, RunHandle};
 use folio_memory::{RunId, Seq};
 use folio_store::{ErrorKind, Expected, RunQuery, StoreError};
@@ -198,6 +200,19 @@ pub async fn runs_are_listed_newest_first(home: &dyn Home) {
         .await,
         ["4", "2"]
     );
+    let rows = scene
+        .store
+        .runs(&scene.space, &RunQuery::default())
+        .await
+        .expect("runs");
+    let wanted = rows
+        .iter()
+        .map(|row| row.id)
+        .chain([RunId::derived(&["nowhere"])])
+        .collect();
+    let heads = scene.store.run_heads(&scene.space, wanted).await.expect("heads");
+    let heads: BTreeMap<_, _> = heads.into_iter().collect();
+    assert_eq!(heads, rows.iter().map(|row| (row.id, row.head)).collect());
     assert!(
         titles(RunQuery {
             status: vec!["unheard of".to_owned()],

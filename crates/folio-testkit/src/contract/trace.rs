@@ -25,7 +25,7 @@ fn note(scene: &Scene, operation: &str) -> TraceNote {
 async fn append(scene: &Scene, notes: Vec<TraceNote>, kept: NotesKept) {
     scene
         .store
-        .append_trace(&scene.space, notes, kept)
+        .append_trace(&scene.space, &notes, kept)
         .await
         .expect("notes are kept");
 }

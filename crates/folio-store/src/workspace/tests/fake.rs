@@ -264,6 +264,10 @@ impl Store for FakeStore {
             .collect())
     }
 
+    async fn page_count(&self, _: &SpaceName, _: &PageQuery) -> Result<u64, StoreError> {
+        panic!("no test needs it")
+    }
+
     async fn page(&self, _: &SpaceName, page: PageRef) -> Result<Page, StoreError> {
         let state = self.state.lock().unwrap();
         let is_it = |found: &&Page| match page {
@@ -318,6 +322,10 @@ impl Store for FakeStore {
         panic!("no test needs it")
     }
 
+    async fn run_heads(&self, _: &SpaceName, _: Vec<RunId>) -> Result<Vec<(RunId, Seq)>, StoreError> {
+        panic!("no test needs it")
+    }
+
     async fn journal(&self, _: &SpaceName, _: RunId, _: Seq) -> Result<Journal, StoreError> {
         panic!("no test needs it")
     }
@@ -330,8 +338,8 @@ impl Store for FakeStore {
         panic!("no test needs it")
     }
 
-    async fn append_trace(&self, _: &SpaceName, notes: Vec<TraceNote>, _: NotesKept) -> Result<(), StoreError> {
-        self.state.lock().unwrap().notes.extend(notes);
+    async fn append_trace(&self, _: &SpaceName, notes: &[TraceNote], _: NotesKept) -> Result<(), StoreError> {
+        self.state.lock().unwrap().notes.extend(notes.iter().cloned());
         Ok(())
     }
 

@@ -1,0 +1,113 @@
+//! Who else writes to the journals of runs that are driven here: people who stop, pause or answer them, in other processes too.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use folio_memory::{RunId, Seq};
+use folio_store::StoreError;
+use folio_store::workspace::Workspace;
+use tokio::sync::Notify;
+
+/// How often, at most, a runner looks whether somebody else wrote to one of its runs' journals.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// The runs that are driven here, and one task that looks after all of them: a thousand runs cost one question, not a thousand.
+#[derive(Debug, Default)]
+pub(crate) struct Others {
+    driven: Mutex<HashMap<RunId, Weak<Followed>>>,
+    /// Whether a run has come that was not looked after yet: somebody may have written to it since its driver read it.
+    has_new: AtomicBool,
+}
+
+/// A run that is driven here, as long as its driver has it.
+#[derive(Debug)]
+pub(crate) struct Followed {
+    /// Where its journal ends, as far as its driver knows it.
+    head: AtomicU64,
+    ring: Notify,
+}
+
+impl Others {
+    /// Looks after the journal of `run`, which ends at `head`, until what is returned is dropped.
+    pub(crate) fn follow(self: &Arc<Self>, workspace: &Workspace, run: RunId, head: Seq) -> Arc<Followed> {
+        let followed = Arc::new(Followed {
+            head: AtomicU64::new(head.0),
+            ring: Notify::new(),
+        });
+        let mut driven = self.driven.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = driven.is_empty();
+        driven.insert(run, Arc::downgrade(&followed));
+        drop(driven);
+        self.has_new.store(true, Ordering::Release);
+        if is_first {
+            tokio::spawn(look_after(Arc::clone(self), workspace.clone(), head));
+        }
+        followed
+    }
+
+    /// Rings at the runs of which somebody else wrote.
+    ///
+    /// A missed ring costs nothing but time: every commit checks.
+    async fn look(&self, workspace: &Workspace) -> Result<(), StoreError> {
+        let driven: HashMap<RunId, Arc<Followed>> = {
+            let driven = self.driven.lock().unwrap_or_else(PoisonError::into_inner);
+            let followed = driven
+                .iter()
+                .filter_map(|(run, followed)| Some((*run, followed.upgrade()?)));
+            followed.collect()
+        };
+        let heads = workspace
+            .store()
+            .run_heads(workspace.space(), driven.keys().copied().collect());
+        for (run, head) in heads.await? {
+            if let Some(followed) = driven.get(&run).filter(|followed| head > followed.head()) {
+                followed.ring.notify_one();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Looks at the journals as long as runs are driven here.
+async fn look_after(others: Arc<Others>, workspace: Workspace, mut seen: Seq) {
+    loop {
+        tokio::time::sleep(LOOK_AGAIN).await;
+        {
+            let mut driven = others.driven.lock().unwrap_or_else(PoisonError::into_inner);
+            driven.retain(|_, followed| followed.strong_count() > 0);
+            if driven.is_empty() {
+                return;
+            }
+        }
+        // What is wrong with the store is said by the next commit of a driver.
+        let grown = tokio::time::timeout(LOOK_AGAIN, workspace.store().wait(workspace.space(), seen)).await;
+        if let Ok(Ok(head)) = grown {
+            seen = head;
+        } else if !others.has_new.load(Ordering::Acquire) {
+            continue;
+        }
+        others.has_new.store(false, Ordering::Release);
+        if others.look(&workspace).await.is_err() {
+            others.has_new.store(true, Ordering::Release);
+        }
+    }
+}
+
+impl Followed {
+    /// Where the run's journal ends, as far as its driver knows it.
+    pub(crate) fn head(&self) -> Seq {
+        Seq(self.head.load(Ordering::Acquire))
+    }
+
+    /// Its driver knows the journal up to `head`.
+    pub(crate) fn knows(&self, head: Seq) {
+        self.head.store(head.0, Ordering::Release);
+    }
+
+    /// Waits until somebody else wrote to the journal.
+    pub(crate) async fn foreign(&self) {
+        self.ring.notified().await;
+    }
+}
