@@ -19,6 +19,9 @@ use super::open::{LiveOptions, Target};
 use super::place::{Place, SpaceId, to_column};
 use crate::live::{Facts, LiveIndex};
 
+/// As many entries are sooner read than looked for where they begin.
+const FEW: u64 = 128;
+
 /// The indexes of the spaces of a store.
 #[derive(Debug)]
 pub(super) struct Living {
@@ -250,6 +253,15 @@ fn made(conn: &Connection, space: SpaceId, bytes_max: usize, is_closing: &Atomic
     Ok(State::Ready(Box::new(index), head))
 }
 
+/// The memory between two places that was added after a commit.
+fn newer() -> String {
+    let columns = entry::COLUMNS;
+    format!(
+        "SELECT {columns} FROM entry WHERE place > ?1 AND place <= ?2 AND {OF_MEMORY}
+         AND created_seq > ?3 ORDER BY place"
+    )
+}
+
 /// Takes in what has changed after commit `seq`.
 fn catch_up(conn: &Connection, space: SpaceId, index: &mut LiveIndex, seq: Seq) -> Result<(), Failure> {
     let changed = entry::changed_after(conn, space, seq)?;
@@ -258,14 +270,13 @@ fn catch_up(conn: &Connection, space: SpaceId, index: &mut LiveIndex, seq: Seq) 
             take_in(conn, index, &entry, place)?;
         }
     }
-    let sql = format!(
-        "SELECT {} FROM entry WHERE place > ?1 AND place <= ?2 AND {OF_MEMORY}
-         AND created_seq > ?3 ORDER BY place",
-        entry::COLUMNS
-    );
-    let after = Place::of(space, index.last_number());
-    let mut statement = conn.prepare_cached(&sql)?;
-    let mut rows = statement.query(params![after, Place::end(space), to_column(seq.0)])?;
+    let mut last = index.last_number();
+    // Behind the newest of memory there may be all that runs have written since: what is known is not read again.
+    if entry::last_number(conn, space)?.saturating_sub(last) > FEW {
+        last = last.max(entry::last_at(conn, space, seq)?);
+    }
+    let mut statement = conn.prepare_cached(&newer())?;
+    let mut rows = statement.query(params![Place::of(space, last), Place::end(space), to_column(seq.0)])?;
     while let Some(row) = rows.next()? {
         let place: Place = row.get(0)?;
         take_in(conn, index, &from_row(row)?, place)?;
@@ -282,4 +293,30 @@ fn take_in(conn: &Connection, index: &mut LiveIndex, entry: &Entry, place: Place
         None => index.remove(entry.handle.0),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::super::migrate::MIGRATIONS;
+    use super::*;
+
+    #[test]
+    fn what_runs_wrote_before_is_not_read_again_to_catch_up() {
+        let conn = Connection::open_in_memory().unwrap();
+        for step in MIGRATIONS {
+            conn.execute_batch(step.sql).unwrap();
+        }
+        let space = SpaceId(1);
+        let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)
+            INSERT INTO entry SELECT ?1 + i, 1, CAST(i AS BLOB), ?1 + 1, 'log', NULL, 'active', 'agent', 0, NULL, 0, NULL, 1, i, i, i, i, '{}'
+            FROM n";
+        conn.execute(sql, [Place::of(space, 0).raw()]).unwrap();
+        let mut index = LiveIndex::default();
+        catch_up(&conn, space, &mut index, Seq(9_990)).unwrap();
+        let statement = conn.prepare_cached(&newer()).unwrap();
+        let steps = statement.get_status(StatementStatus::VmStep);
+        assert!((1..500).contains(&steps), "{steps}");
+    }
 }
