@@ -15,24 +15,23 @@
     reason = "a benchmark measures, and prints what it measured"
 )]
 
-use std::collections::BTreeMap;
+mod support;
+
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use folio_engine::plan::{self, Known};
 use folio_engine::run::PlanMode;
 use folio_engine::template::Templates;
 use folio_engine::{Outcome, Run};
-use folio_memory::{Actor, Role, RunId, Seq, SpaceName};
+use folio_memory::{RunId, Seq};
 use folio_model::{Delta, Model, ModelError, Reply, Request, StopCause, ToolCall, Usage};
 use folio_runner::{NewRun, Runner, RunnerModel, RunnerModels, RunnerOptions};
-use folio_store::sqlite::OpenOptions;
-use folio_store::{RandomIds, SqliteStore, SystemClock, Workspace};
 use folio_tools::Registry;
 use serde_json::{Value, json};
+use support::{leaf, new_run, workspace_at};
 
 /// How long a model takes for an answer.
 const LATENCY: Duration = Duration::from_millis(50);
@@ -65,26 +64,15 @@ impl Model for Finishing {
 }
 
 fn runner_on(path: &Path) -> Runner {
-    let store = SqliteStore::open(&OpenOptions::at(path)).expect("a temporary folder can be written");
-    let workspace = Workspace::new(
-        store,
-        Arc::new(SystemClock),
-        Arc::new(RandomIds::default()),
-        SpaceName::main(),
-    );
     let model = RunnerModel::new("finishing", Arc::new(Finishing)).at_a_time(RUNS as usize);
     let options = RunnerOptions {
         models: Some(RunnerModels::one(model)),
         ..RunnerOptions::default()
     };
-    Runner::new(workspace, Registry::with_builtins(), options)
+    Runner::new(workspace_at(path), Registry::with_builtins(), options)
 }
 
-fn leaf(id: &str) -> Value {
-    json!({"id": id, "do": {"tool": "text", "args": {"op": "echo", "value": 1}}})
-}
-
-/// 99,911 nodes: nine parallel tasks, each of which has eleven, each of which has a thousand.
+/// 99,218 nodes, all written out: nine parallel tasks, each of which has eleven, each of which has a thousand.
 fn tree() -> Value {
     let leaves: Vec<Value> = (0..1_000).map(|n| leaf(&format!("c{n}"))).collect();
     let below = |count: u32, name: &str, members: &[Value]| -> Vec<Value> {
@@ -96,7 +84,7 @@ fn tree() -> Value {
     json!([{"parallel": below(9, "a", &groups)}])
 }
 
-/// 100 items, for each of which there are 1,000 items.
+/// 99,202 nodes: 100 items, for each of which there are 990.
 fn items() -> Value {
     let list = |count: u32| (0..count).collect::<Vec<_>>();
     let inner = json!({"id": "inner", "for_each": list(990), "max_items": 1_000, "step": leaf("leaf")});
@@ -104,29 +92,12 @@ fn items() -> Value {
     json!([{"id": "outer", "for_each": list(100), "max_items": 1_000, "step": group}])
 }
 
-fn new_run(steps: &Value) -> NewRun {
+/// A run of `steps`, none of which a model takes apart.
+fn undivided(steps: &Value) -> NewRun {
     let budget = json!({"nodes": 200_000, "depth": 8, "children": 1_000, "concurrency": 64, "tool_calls": 1_000_000});
-    let plan = json!({"title": "bench", "budget": budget, "steps": steps});
-    let known = Known {
-        limits: plan::Limits {
-            children: 1_000,
-            steps: 200_000,
-            ..plan::Limits::default()
-        },
-        ..Known::default()
-    };
-    let plan = plan::from_value(&plan, &known).unwrap_or_else(|errors| panic!("{errors}"));
     NewRun {
-        plan,
-        goal: None,
-        inputs: BTreeMap::new(),
-        folder: None,
-        shell: Default::default(),
-        allow_tools: Vec::new(),
         plan_mode: PlanMode::Never,
-        plan_gate: Default::default(),
-        thread: folio_memory::ThreadKey::main(),
-        actor: Actor::new(Role::Human, "bench"),
+        ..new_run(steps, &budget)
     }
 }
 
@@ -144,7 +115,7 @@ fn memory_in_words() -> String {
 
 async fn one_run(name: &str, runner: &Runner, steps: &Value) -> RunId {
     let began = Instant::now();
-    let (run, _) = runner.submit(new_run(steps)).await.expect("the plan is right");
+    let (run, _) = runner.submit(undivided(steps)).await.expect("the plan is right");
     let submitted = began.elapsed();
     let began = Instant::now();
     let result = runner.drive(run).await.expect("the store works");
@@ -178,7 +149,7 @@ fn waiting() -> Value {
 
 /// Many runs at the same time.
 async fn many_runs(name: &str, runner: &Runner, steps: &Value) {
-    let new = new_run(steps);
+    let new = undivided(steps);
     let began = Instant::now();
     let submitted = futures_util::future::join_all((0..RUNS).map(|_| runner.submit(new.clone()))).await;
     let runs: Vec<RunId> = submitted

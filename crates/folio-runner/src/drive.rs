@@ -30,7 +30,7 @@ use crate::outputs::JournalResults;
 use crate::perform::{self, Performed, Writes};
 use crate::prefer::Preferences;
 use crate::runner::Shared;
-use crate::steps::{Begun, Outside, UnderWay, derive, needed_model, status_of};
+use crate::steps::{Outside, UnderWay, derive, needed_model, status_of};
 
 /// How often in a row a commit is put together anew because somebody else wrote to the journal in between.
 const CONFLICTS_MAX: u32 = 100;
@@ -345,38 +345,25 @@ impl Drive {
                 let (node, _) = ended.ask;
                 self.under_way.calls.remove(&node);
                 let answer = ended.answer.clone();
-                match self.run.model_answered(node, answer, ended.duration, now) {
-                    Some(mut event) => {
-                        let _said_in_the_event = self.shared.workspace.clean_event(&mut event);
-                        self.record(event)
-                    }
-                    None => Ok(()),
-                }
+                let event = self.run.model_answered(node, answer, ended.duration, now);
+                event.map_or(Ok(()), |event| self.record(event))
             }
             Outcome::PutAway(done, _) => {
                 self.under_way.calls.remove(&done.node);
-                match done.as_ref().clone().event(&self.run) {
-                    Some(mut event) => {
-                        let _said_in_the_event = self.shared.workspace.clean_event(&mut event);
-                        self.record(event)
-                    }
-                    None => Ok(()),
-                }
+                let event = done.as_ref().clone().event(&self.run);
+                event.map_or(Ok(()), |event| self.record(event))
             }
             Outcome::Node(node, found) => {
                 self.under_way.checks.remove(node);
-                match self.run.verified(*node, found) {
-                    Some(mut event) => {
-                        let _said_in_the_event = self.shared.workspace.clean_event(&mut event);
-                        self.record(event)
-                    }
-                    None => Ok(()),
-                }
+                let event = self.run.verified(*node, found);
+                event.map_or(Ok(()), |event| self.record(event))
             }
         }
     }
 
-    fn record(&mut self, event: Event) -> Result<(), RunnerError> {
+    /// Applies `event`, without what the space does not want stored, and has it written.
+    fn record(&mut self, mut event: Event) -> Result<(), RunnerError> {
+        let _said_in_the_event = self.shared.workspace.clean_event(&mut event);
         let now = self.shared.workspace.clock().now();
         self.ahead
             .batch
@@ -531,12 +518,7 @@ impl Drive {
 
     /// Begins `call`, whose beginning is recorded in `batch`.
     fn begin(&mut self, call: CallAction, batch: u64) {
-        let cancel = CancellationToken::new();
-        let begun = Begun {
-            cancel: cancel.clone(),
-            batch,
-        };
-        self.under_way.calls.insert(call.node, begun);
+        let cancel = self.under_way.begin(call.node, batch);
         let mut context = ToolContext {
             cancel,
             ..self.context.clone()
@@ -559,12 +541,7 @@ impl Drive {
             return;
         };
         let model = models.of(ask.purpose.role()).clone();
-        let cancel = CancellationToken::new();
-        let begun = Begun {
-            cancel: cancel.clone(),
-            batch,
-        };
-        self.under_way.calls.insert(ask.node, begun);
+        let cancel = self.under_way.begin(ask.node, batch);
         let context = ToolContext {
             cancel,
             ..self.context.clone()
@@ -583,9 +560,7 @@ impl Drive {
         let reader = Reader::of(models, &self.memory);
         let memory = reader.memory(workspace, &self.run, node).await?;
         let book = reader.book(workspace).await?;
-        let mut event = Event::Briefed { node, memory, book };
-        let _said_in_the_event = workspace.clean_event(&mut event);
-        self.record(event)
+        self.record(Event::Briefed { node, memory, book })
     }
 
     /// Has a compactor put away what was said of a task, which is recorded in `batch`.
@@ -594,12 +569,7 @@ impl Drive {
         let Some(putting) = self.putting_away(action) else {
             return;
         };
-        let cancel = CancellationToken::new();
-        let begun = Begun {
-            cancel: cancel.clone(),
-            batch,
-        };
-        self.under_way.calls.insert(node, begun);
+        let cancel = self.under_way.begin(node, batch);
         self.pending.push(Box::pin(async move {
             Done::PutAway(Box::new(putting.unless(cancel).await), batch)
         }));
@@ -611,11 +581,8 @@ impl Drive {
             return Ok(());
         };
         let done = Box::pin(putting.unless(CancellationToken::new())).await?;
-        let Some(mut event) = done.event(&self.run) else {
-            return Ok(());
-        };
-        let _said_in_the_event = self.shared.workspace.clean_event(&mut event);
-        self.record(event)
+        let event = done.event(&self.run);
+        event.map_or(Ok(()), |event| self.record(event))
     }
 
     fn putting_away(&self, action: CompactAction) -> Option<PuttingAway> {

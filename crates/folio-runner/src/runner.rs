@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use folio_engine::event::{Always, FORMAT, NewLimits, PlanDifference};
-use folio_engine::plan::{self, Plan};
-use folio_engine::run::{NodeKind, PlanGate, PlanMode, Waiting};
+use folio_engine::plan;
+use folio_engine::run::{NodeKind, Waiting};
 use folio_engine::template::{Scope, Templates};
 use folio_engine::{Event, NodeId, NodeResult, Run, projection};
 use folio_memory::id::{Ref, RunHandle};
@@ -15,7 +15,7 @@ use folio_memory::{Actor, Change, Role, RunId, Seq, ThreadKey, Timestamp, TraceN
 use folio_store::commit::RECORD_FORMAT;
 use folio_store::workspace::{Compactor, TurnInput, Workspace, WorkspaceError};
 use folio_store::{Commit, Committed, Expected, Journal, OwnerId, Record, RunAppend, RunRow, StoreError};
-use folio_tools::{Registry, ShellPolicy};
+use folio_tools::Registry;
 use serde_json::{Value, json};
 
 use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
@@ -23,6 +23,7 @@ use crate::drive::Drive;
 use crate::error::RunnerError;
 use crate::held::Held;
 use crate::models::RunnerModels;
+use crate::new_run::NewRun;
 use crate::others::Others;
 use crate::steps::model_tasks;
 use crate::watch::{Observer, Watch};
@@ -48,32 +49,6 @@ pub struct RunnerOptions {
     pub has_person: bool,
     /// Who follows the runs that are driven here.
     pub observer: Option<Arc<dyn Observer>>,
-}
-
-/// A run to be.
-#[derive(Debug, Clone)]
-pub struct NewRun {
-    /// Its plan.
-    pub plan: Plan,
-    /// What is wanted, if the plan does not say so or says it differently.
-    pub goal: Option<String>,
-    /// The inputs as they were given. Paths are absolute.
-    pub inputs: BTreeMap<String, Value>,
-    /// The folder that it is submitted from: what a path means in a plan without an input of kind `path`.
-    pub folder: Option<PathBuf>,
-    /// Which commands its tool `shell` may run. Recorded with the run: whoever takes it up later neither widens nor
-    /// narrows what its submitter allowed.
-    pub shell: ShellPolicy,
-    /// Tools that do not wait for a yes: names, or `NAME.*` for all of a family. Recorded with the run as well.
-    pub allow_tools: Vec<String>,
-    /// Whether models may take tasks apart.
-    pub plan_mode: PlanMode,
-    /// Which of their plans wait for a person's yes.
-    pub plan_gate: PlanGate,
-    /// The thread that it belongs to.
-    pub thread: ThreadKey,
-    /// Who submits it. In a turn, the run is in that turn; otherwise it is a turn of its own.
-    pub actor: Actor,
 }
 
 /// What became of something that somebody wants of a run.

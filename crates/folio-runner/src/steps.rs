@@ -79,6 +79,19 @@ pub(crate) struct UnderWay {
     pub(crate) checks: HashSet<NodeId>,
 }
 
+impl UnderWay {
+    /// Notes that a call of `node` has begun, which `batch` records; what stops it.
+    pub(crate) fn begin(&mut self, node: NodeId, batch: u64) -> CancellationToken {
+        let cancel = CancellationToken::new();
+        let begun = Begun {
+            cancel: cancel.clone(),
+            batch,
+        };
+        self.calls.insert(node, begun);
+        cancel
+    }
+}
+
 /// A call that has begun.
 #[derive(Debug)]
 pub(crate) struct Begun {

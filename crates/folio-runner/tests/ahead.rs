@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -72,18 +71,10 @@ impl House {
 
     async fn submit(&self, steps: serde_json::Value) -> RunId {
         let plan = json!({"title": "ahead", "steps": steps});
-        let new = NewRun {
-            plan: plan::from_value(&plan, &self.runner.known()).unwrap(),
-            goal: None,
-            inputs: BTreeMap::new(),
-            folder: None,
-            shell: Default::default(),
-            allow_tools: Vec::new(),
-            plan_mode: Default::default(),
-            plan_gate: Default::default(),
-            thread: folio_memory::ThreadKey::main(),
-            actor: Actor::new(Role::Human, "test"),
-        };
+        let new = NewRun::of(
+            plan::from_value(&plan, &self.runner.known()).unwrap(),
+            Actor::new(Role::Human, "test"),
+        );
         self.runner.submit(new).await.unwrap().0
     }
 

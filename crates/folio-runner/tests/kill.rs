@@ -65,21 +65,7 @@ async fn child() {
     let runner = runner_on(Path::new(&path));
     let plan = folio_engine::plan::parse(PLAN, &runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
     let actor = Actor::new(Role::Human, "test");
-    let (run, _) = runner
-        .submit(NewRun {
-            plan,
-            goal: None,
-            inputs: BTreeMap::new(),
-            folder: None,
-            shell: Default::default(),
-            allow_tools: Vec::new(),
-            plan_mode: Default::default(),
-            plan_gate: Default::default(),
-            thread: folio_memory::ThreadKey::main(),
-            actor,
-        })
-        .await
-        .unwrap();
+    let (run, _) = runner.submit(NewRun::of(plan, actor)).await.unwrap();
     runner.drive(run).await.unwrap();
 }
 

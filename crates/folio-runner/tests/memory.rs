@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -88,16 +87,11 @@ impl House {
 
     async fn submit(&self, actor: Actor) -> Result<RunId, RunnerError> {
         let new = NewRun {
-            plan: plan::parse(PLAN, &self.runner.known()).unwrap_or_else(|errors| panic!("{errors}")),
-            goal: None,
-            inputs: BTreeMap::new(),
-            folder: None,
-            shell: Default::default(),
-            allow_tools: Vec::new(),
-            plan_mode: Default::default(),
-            plan_gate: Default::default(),
             thread: work(),
-            actor,
+            ..NewRun::of(
+                plan::parse(PLAN, &self.runner.known()).unwrap_or_else(|errors| panic!("{errors}")),
+                actor,
+            )
         };
         self.runner.submit(new).await.map(|(run, _)| run)
     }

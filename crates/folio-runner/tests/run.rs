@@ -41,16 +41,9 @@ impl House {
     async fn submit(&self, plan: &str) -> Result<RunId, RunnerError> {
         let plan = plan::parse(plan, &self.runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
         let new = NewRun {
-            plan,
-            goal: None,
-            inputs: BTreeMap::new(),
             folder: Some(self.folder.path().to_owned()),
             shell: self.shell.clone(),
-            allow_tools: Vec::new(),
-            plan_mode: Default::default(),
-            plan_gate: Default::default(),
-            thread: folio_memory::ThreadKey::main(),
-            actor: Actor::new(Role::Human, "test"),
+            ..NewRun::of(plan, Actor::new(Role::Human, "test"))
         };
         Ok(self.runner.submit(new).await?.0)
     }

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use folio_engine::template::Templates;
@@ -48,16 +47,8 @@ impl House {
     async fn submit(&self, text: &str, actor: Actor) -> RunId {
         let plan = plan::parse(text, &self.runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
         let new = NewRun {
-            plan,
-            goal: None,
-            inputs: BTreeMap::new(),
-            folder: None,
-            shell: Default::default(),
-            allow_tools: Vec::new(),
-            plan_mode: Default::default(),
-            plan_gate: Default::default(),
             thread: ThreadKey("work".to_owned()),
-            actor,
+            ..NewRun::of(plan, actor)
         };
         self.runner.submit(new).await.unwrap().0
     }

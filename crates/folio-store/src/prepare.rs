@@ -86,26 +86,28 @@ impl Prepared {
         })
     }
 
-    /// Makes a commit of another store ready.
+    /// Makes commits of another store ready, in their order.
     ///
     /// # Errors
     ///
     /// As [`Prepared::of`].
-    pub(crate) fn taken_over(space: SpaceName, copied: CopiedCommit) -> Result<Self, StoreError> {
-        let CopiedCommit { row, bodies } = copied;
-        let prepared = Self::of(Commit {
-            space,
-            at: row.at,
-            actor: row.actor,
-            idempotency_key: row.idempotency_key,
-            expected: Vec::new(),
-            record: row.record,
-            blobs: bodies,
-        })?;
-        Ok(Self {
-            taken_over: Some(row.seq),
-            ..prepared
-        })
+    pub(crate) fn taken_over(space: &SpaceName, commits: Vec<CopiedCommit>) -> Result<Vec<Self>, StoreError> {
+        let prepared = commits.into_iter().map(|CopiedCommit { row, bodies }| {
+            let prepared = Self::of(Commit {
+                space: space.clone(),
+                at: row.at,
+                actor: row.actor,
+                idempotency_key: row.idempotency_key,
+                expected: Vec::new(),
+                record: row.record,
+                blobs: bodies,
+            })?;
+            Ok(Self {
+                taken_over: Some(row.seq),
+                ..prepared
+            })
+        });
+        prepared.collect()
     }
 
     /// About how much it adds to a transaction.

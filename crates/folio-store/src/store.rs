@@ -183,11 +183,7 @@ pub trait Store: Send + Sync + fmt::Debug {
         queries: Vec<EntryQuery>,
         now: Timestamp,
     ) -> Result<Vec<ListAnswer<Entry>>, StoreError> {
-        let mut answers = Vec::with_capacity(queries.len());
-        for query in &queries {
-            answers.push(self.entries(space, query, now).await?);
-        }
-        Ok(answers)
+        one_by_one(self, space, &queries, now).await
     }
 
     /// One entry.
@@ -406,4 +402,18 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// `Invalid` if something is there already; `Unavailable`.
     async fn back_up(&self, to: &Path) -> Result<(), StoreError>;
+}
+
+/// The answers to `queries`, asked one after the other.
+pub(crate) async fn one_by_one<S: Store + ?Sized>(
+    store: &S,
+    space: &SpaceName,
+    queries: &[EntryQuery],
+    now: Timestamp,
+) -> Result<Vec<ListAnswer<Entry>>, StoreError> {
+    let mut answers = Vec::with_capacity(queries.len());
+    for query in queries {
+        answers.push(store.entries(space, query, now).await?);
+    }
+    Ok(answers)
 }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use folio::memory::RunId;
 use folio::model::{ScriptedModel, When};
 use folio::runner::{NewRun, Observer, Runner, RunnerModel, RunnerModels, RunnerOptions, Watch};
 use folio::tools::Registry;
-use folio::{Actor, Folio, Role, SpaceName, ThreadKey, Timestamp};
+use folio::{Actor, Folio, Role, SpaceName, Timestamp};
 use folio_telemetry::spans::Spans;
 use folio_telemetry::{Telemetry, TelemetryOptions};
 use opentelemetry::Value;
@@ -33,18 +33,7 @@ async fn runner(observer: Option<Arc<dyn Observer>>, model: Option<ScriptedModel
 }
 
 async fn submit(runner: &Runner, plan: Plan) -> RunId {
-    let new = NewRun {
-        plan,
-        goal: None,
-        inputs: BTreeMap::new(),
-        folder: None,
-        shell: Default::default(),
-        allow_tools: Default::default(),
-        plan_mode: Default::default(),
-        plan_gate: Default::default(),
-        thread: ThreadKey::main(),
-        actor: Actor::new(Role::Human, "test"),
-    };
+    let new = NewRun::of(plan, Actor::new(Role::Human, "test"));
     runner.submit(new).await.unwrap().0
 }
 

@@ -56,15 +56,7 @@ pub(super) fn new_run(steps: &Value) -> NewRun {
 /// A run of `plan` with `inputs`.
 pub(super) fn run_of(plan: plan::Plan, inputs: BTreeMap<String, Value>) -> NewRun {
     NewRun {
-        plan,
-        goal: None,
         inputs,
-        folder: None,
-        shell: Default::default(),
-        allow_tools: Vec::new(),
-        plan_mode: Default::default(),
-        plan_gate: Default::default(),
-        thread: folio::ThreadKey::main(),
-        actor: Actor::new(Role::Human, "bench"),
+        ..NewRun::of(plan, Actor::new(Role::Human, "bench"))
     }
 }

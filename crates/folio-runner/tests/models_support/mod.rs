@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use folio_engine::plan::{self, Plan};
-use folio_memory::{Actor, Role, RunId, SpaceName, ThreadKey};
+use folio_memory::{Actor, Role, RunId, SpaceName};
 use folio_model::{Cue, Request, Role as ModelRole, ScriptedModel, When};
 use folio_runner::{NewRun, Runner, RunnerModel, RunnerModels, RunnerOptions};
 use folio_store::sqlite::OpenOptions;
@@ -120,19 +120,11 @@ pub(crate) fn of_goal(goal: &str, extra: Value) -> NewRun {
     plan.criteria = read.criteria;
     plan.budget = read.budget;
     NewRun {
-        plan,
-        goal: None,
-        inputs: BTreeMap::new(),
-        folder: None,
-        shell: Default::default(),
-        allow_tools: Vec::new(),
-        plan_mode: Default::default(),
         plan_gate: extra["gate"]
             .as_str()
             .map(|gate| gate.parse().unwrap())
             .unwrap_or_default(),
-        thread: ThreadKey::main(),
-        actor: Actor::new(Role::Human, "test"),
+        ..NewRun::of(plan, Actor::new(Role::Human, "test"))
     }
 }
 

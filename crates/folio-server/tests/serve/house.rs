@@ -1,6 +1,5 @@
 //! A server on a store of its own.
 
-use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -110,18 +109,7 @@ impl House {
 
     pub(crate) async fn submit(&self, plan: &str) -> RunId {
         let plan = plan::parse(plan, &self.runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
-        let new = NewRun {
-            plan,
-            goal: None,
-            inputs: BTreeMap::new(),
-            folder: None,
-            shell: Default::default(),
-            allow_tools: Vec::new(),
-            plan_mode: Default::default(),
-            plan_gate: Default::default(),
-            thread: folio::ThreadKey::main(),
-            actor: person(),
-        };
+        let new = NewRun::of(plan, person());
         self.runner.submit(new).await.unwrap().0
     }
 

@@ -160,12 +160,7 @@ impl Inner {
     /// Writes `commits` of another store, in order, as many in a transaction as can be decided together; the last number.
     pub(super) async fn take_over(&self, space: &SpaceName, commits: Vec<CopiedCommit>) -> Result<Seq, StoreError> {
         let name = space.clone();
-        let prepared = tokio::task::spawn_blocking(move || {
-            let prepared = commits
-                .into_iter()
-                .map(|commit| Prepared::taken_over(name.clone(), commit));
-            prepared.collect::<Result<VecDeque<_>, _>>()
-        });
+        let prepared = tokio::task::spawn_blocking(move || Prepared::taken_over(&name, commits));
         let prepared = prepared.await.unwrap_or_else(|error| Err(super::stopped(&error)))?;
         // Nobody waits for the single answers.
         let mut queue: VecDeque<_> = prepared

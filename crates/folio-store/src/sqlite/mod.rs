@@ -93,7 +93,7 @@ use crate::commit::{BlobHash, Commit, Committed};
 use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 use crate::prepare::Prepared;
-use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
+use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store, one_by_one};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
 /// Jobs that may wait for the writer before those who bring more have to wait themselves.
@@ -325,12 +325,8 @@ impl Store for SqliteStore {
         queries: Vec<EntryQuery>,
         now: Timestamp,
     ) -> Result<Vec<ListAnswer<Entry>>, StoreError> {
-        if queries.iter().any(|query| query.text.is_some()) {
-            let mut answers = Vec::with_capacity(queries.len());
-            for query in &queries {
-                answers.push(self.entries(space, query, now).await?);
-            }
-            return Ok(answers);
+        if queries.len() < 2 || queries.iter().any(|query| query.text.is_some()) {
+            return one_by_one(self, space, &queries, now).await;
         }
         let (name, living) = (space.clone(), Arc::clone(&self.living));
         self.read(space, move |conn, space| {
@@ -502,11 +498,7 @@ impl Store for SqliteStore {
 
     async fn take_over(&self, space: &SpaceName, commits: Vec<CopiedCommit>) -> Result<Seq, StoreError> {
         let space = space.clone();
-        let prepared = tokio::task::spawn_blocking(move || {
-            let commits = commits.into_iter();
-            let prepared = commits.map(|commit| Prepared::taken_over(space.clone(), commit));
-            prepared.collect::<Result<Vec<_>, _>>()
-        });
+        let prepared = tokio::task::spawn_blocking(move || Prepared::taken_over(&space, commits));
         let prepared = prepared
             .await
             .map_err(|error| self.unavailable("write to", "the commits were not prepared", Some(Box::new(error))))??;

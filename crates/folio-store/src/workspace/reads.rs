@@ -63,10 +63,7 @@ impl Workspace {
         } else {
             store.entries(space, query, now).await?
         };
-        let mode = self.redaction_of_reads().await?;
-        for entry in &mut answer.items {
-            self.inner.recalled.entry(entry, mode);
-        }
+        self.clean_answers(std::slice::from_mut(&mut answer)).await?;
         Ok(answer)
     }
 
@@ -77,16 +74,17 @@ impl Workspace {
     ) -> Result<Vec<ListAnswer<Entry>>, WorkspaceError> {
         let (store, space, now) = (&self.inner.store, &self.inner.space, self.now());
         self.notice_ended();
-        let mut answers = match queries.as_slice() {
-            [] => Vec::new(),
-            [query] => vec![store.entries(space, query, now).await?],
-            _ => store.entries_of_each(space, queries, now).await?,
-        };
+        let mut answers = store.entries_of_each(space, queries, now).await?;
+        self.clean_answers(&mut answers).await?;
+        Ok(answers)
+    }
+
+    async fn clean_answers(&self, answers: &mut [ListAnswer<Entry>]) -> Result<(), WorkspaceError> {
         let mode = self.redaction_of_reads().await?;
         for entry in answers.iter_mut().flat_map(|answer| &mut answer.items) {
             self.inner.recalled.entry(entry, mode);
         }
-        Ok(answers)
+        Ok(())
     }
 
     /// One entry.
