@@ -57,7 +57,7 @@ pub enum Severity {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StopReason {
-    /// A required criterion was not met.
+    /// A required criterion was not met, or whoever did it says that what was wanted was not reached.
     CriteriaUnmet,
     /// Every attempt failed.
     RetriesExhausted,

@@ -1,5 +1,7 @@
 //! What a language model is asked and what it answers, as the engine sees it: the runner speaks to the provider.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -168,8 +170,8 @@ pub struct ToolOffer {
     pub name: String,
     /// What it does and what it returns.
     pub description: String,
-    /// The JSON Schema of its arguments.
-    pub args_schema: Value,
+    /// The JSON Schema of its arguments. The same for every run, so they have it together.
+    pub args_schema: Arc<Value>,
     /// Whether a call may change something.
     pub writes: bool,
     /// How much it is needed where there is no room for all.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -59,7 +60,7 @@ pub struct ToolDescription {
     /// What it does.
     pub description: String,
     /// The JSON Schema of its arguments.
-    pub args_schema: Value,
+    pub args_schema: Arc<Value>,
 }
 
 /// What a model is asked for. It decides which model is asked, where several are configured.

@@ -20,7 +20,7 @@ use folio_model::{Cassette, Delta, Model, ModelError, RecordingModel, ReplayingM
 use folio_store::Workspace;
 use serde::{Deserialize, Serialize};
 
-use crate::drive::equipment;
+use crate::equipped::Equipped;
 use crate::error::RunnerError;
 use crate::grants;
 use crate::models::{RunnerModel, RunnerModels, answer_of, request_of};
@@ -251,7 +251,8 @@ impl Runner {
                 if has_person {
                     walk.run.ask_first(Some(grants::asks_first(registry, &walk.run)));
                 }
-                let equipment = equipment(&walk.models, registry, has_person, &walk.run, &policy);
+                // Its models are others than those of the runner.
+                let equipment = Equipped::default().of(&walk.models, registry, has_person, &walk.run, &policy);
                 walk.run.equip(equipment);
             }
         }

@@ -233,7 +233,8 @@ fn tools(is_last: bool) -> Vec<ToolDescription> {
                 "summary": {"type": "string"},
                 "next_actions": {"type": "array", "items": {"type": "string"}}
             }
-        }),
+        })
+        .into(),
     }];
     if !is_last {
         tools.push(ToolDescription {
@@ -247,7 +248,8 @@ fn tools(is_last: bool) -> Vec<ToolDescription> {
                     "from_line": {"type": "integer", "minimum": 1},
                     "to_line": {"type": "integer", "minimum": 1}
                 }
-            }),
+            })
+            .into(),
         });
     }
     tools

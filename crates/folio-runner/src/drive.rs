@@ -5,14 +5,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use folio_engine::run::{AskAction, CheckFinding, CompactAction, Equipment};
+use folio_engine::run::{AskAction, CheckFinding, CompactAction};
 use folio_engine::{CallAction, CallOutcome, Event, NodeId, NodeResult, Run};
 use folio_memory::id::Ref;
 use folio_memory::{Actor, Role, RunId, ThreadKey};
 use folio_store::commit::RECORD_FORMAT;
 use folio_store::workspace::{PolicyInForce, Workspace, WorkspaceError};
 use folio_store::{BlobHash, Commit, Committed, Expected, Record, RunAppend, StoreError};
-use folio_tools::{Approval, Effect, PageTarget, Registry, ShellPolicy, ToolContext, ToolSpec};
+use folio_tools::{Effect, PageTarget, ShellPolicy, ToolContext};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,7 @@ use crate::compact::{PutAway, PuttingAway};
 use crate::error::RunnerError;
 use crate::grants;
 use crate::memory::{MemoryWriter, ruled, turn_of};
-use crate::models::{self, AskEnded, RunnerModels};
+use crate::models::{self, AskEnded};
 use crate::others::Followed;
 use crate::outputs::JournalResults;
 use crate::perform::{self, Performed, Writes};
@@ -669,27 +669,8 @@ fn told(shared: &Shared, run: &mut Run, context: &ToolContext, policy: &PolicyIn
     }
     run.know_writes(Some(grants::writes_of(registry, context, &shared.workspace, run)));
     if let Some(models) = &shared.options.models {
-        run.equip(equipment(models, registry, has_person, run, policy));
+        run.equip(shared.equipped.of(models, registry, has_person, run, policy));
     }
-}
-
-/// What `models` of `run` may be asked for.
-pub(crate) fn equipment(
-    models: &RunnerModels,
-    registry: &Registry,
-    has_person: bool,
-    run: &Run,
-    policy: &PolicyInForce,
-) -> Arc<Equipment> {
-    let shell = grants::shell_of(run);
-    let plan = grants::plan_mode_of(run);
-    let allowed = grants::allowed_tools_of(run);
-    // Where somebody is there to say yes, models may ask for what waits for one.
-    let may_call = |tool: &ToolSpec| match tool.name.as_str() {
-        "shell" => has_person || shell != ShellPolicy::AskDenied,
-        name => has_person || tool.approval == Approval::Never || grants::allows_tool(&allowed, name),
-    };
-    Arc::new(models.equipment(registry, may_call, has_person, plan, &policy.scratchbook))
 }
 
 /// Replaces handles of pages by their ids. A page that is not there stays a handle, and is rejected later.

@@ -21,6 +21,7 @@ pub mod cassette;
 mod compact;
 mod compactor;
 mod drive;
+mod equipped;
 pub mod error;
 mod grants;
 mod held;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use folio_engine::run::{
-    AgentProgram, AskAction, Equipment, ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec, PlanMode, Price,
+    AgentProgram, AskAction, Equipment, ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec, OfferedTools, PlanMode,
+    Price,
 };
 use folio_engine::spend::Spend;
 use folio_engine::talk::{self, ModelRole, Need, Stop, ToolOffer};
@@ -167,6 +168,7 @@ impl RunnerModels {
             judge: self.judge.spec(),
             compactor: self.compactor.as_ref().map(RunnerModel::spec),
             tools: offers.collect(),
+            offered: OfferedTools::default(),
             known: known_tools(registry),
             book: book.clone(),
             has_person,
@@ -185,7 +187,7 @@ fn offer_of(spec: &ToolSpec, short: &[Definition]) -> ToolOffer {
     ToolOffer {
         name: spec.name.clone(),
         description,
-        args_schema,
+        args_schema: Arc::new(args_schema),
         writes: !matches!(spec.effect, Effect::Pure | Effect::Read),
         need: need_of(&spec.name),
     }
@@ -352,10 +354,10 @@ pub(crate) fn request_of(action: AskAction) -> Request {
         ModelRole::Judge => Role::Judge,
     };
     let messages = action.messages.into_iter().map(message_of).collect();
-    let tools = action.tools.into_iter().map(|tool| ToolDescription {
-        name: tool.name,
-        description: tool.description,
-        args_schema: tool.args_schema,
+    let tools = action.tools.iter().map(|tool| ToolDescription {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        args_schema: Arc::clone(&tool.args_schema),
     });
     Request {
         role,

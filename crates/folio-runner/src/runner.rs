@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
 use crate::drive::Drive;
+use crate::equipped::Equipped;
 use crate::error::RunnerError;
 use crate::held::Held;
 use crate::models::RunnerModels;
@@ -89,6 +90,8 @@ pub(crate) struct Shared {
     /// What is driven here.
     pub(crate) held: Held,
     pub(crate) others: Arc<Others>,
+    /// What models of runs may be asked for.
+    pub(crate) equipped: Equipped,
     /// The run that was submitted last, as its journal says: whoever drives it next need not read it.
     submitted: Mutex<Option<(Run, Seq)>>,
 }
@@ -141,6 +144,7 @@ impl Runner {
                 owner,
                 held: Held::default(),
                 others: Arc::default(),
+                equipped: Equipped::default(),
                 submitted: Mutex::default(),
             }),
         }

@@ -37,7 +37,7 @@ pub use commit::{Blob, BlobHash, Commit, Committed, Expected, Folded, Record, Ru
 pub use error::{ErrorKind, StoreError};
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
-pub use store::{Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
+pub use store::{Journal, LogRow, MemoryMark, OwnerId, Revision, RunQuery, RunRow, Store};
 pub use system::{RandomIds, SystemClock};
 pub use upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchPlace, WatchQuery};
 pub use workspace::{Workspace, WorkspaceError, Written};

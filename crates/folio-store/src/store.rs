@@ -102,6 +102,15 @@ impl fmt::Debug for OwnerId {
     }
 }
 
+/// What lists of memory tell, at some moment: as long as the number is the same, they tell the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryMark {
+    /// Names it; of one open store only.
+    pub number: u64,
+    /// The last commit that was there when somebody asked.
+    pub as_of: Seq,
+}
+
 /// What the doctor found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Checkup {
@@ -184,6 +193,19 @@ pub trait Store: Send + Sync + fmt::Debug {
         now: Timestamp,
     ) -> Result<Vec<ListAnswer<Entry>>, StoreError> {
         one_by_one(self, space, &queries, now).await
+    }
+
+    /// A mark of what lists of memory tell at `now`; none if nobody keeps account of it, or something changes at this moment.
+    ///
+    /// Whoever reads after it and finds the same mark later need not read again: neither a commit of any process nor time has changed what
+    /// is observed, noted or known, nor the policy, nor which pages belong to a thread. Blocks of logs, steps of plans and the summaries
+    /// of runs are no part of it: they change with everything that a run does.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn memory_mark(&self, _space: &SpaceName, _now: Timestamp) -> Result<Option<MemoryMark>, StoreError> {
+        Ok(None)
     }
 
     /// One entry.

@@ -16,6 +16,7 @@ mod files;
 mod forget;
 mod goals;
 mod ingest;
+mod kept;
 mod life;
 mod long_text;
 mod noted;
@@ -49,7 +50,7 @@ use folio_memory::history::FieldConflict;
 use folio_memory::id::EntryRef;
 use folio_memory::{
     Actor, Change, Clock, Entry, FieldChange, IdSource, NewPage, PageFields, PageId, Role, SpaceName, ThreadKey,
-    Timestamp, Trust, Warning,
+    Timestamp, Trust, TurnId, Warning,
 };
 
 pub use book::BookFilter;
@@ -108,9 +109,15 @@ struct Inner {
     committed_at: AtomicI64,
     /// Pages of derived id that are known to be there. Pages are never removed, so this stays true.
     known_pages: Mutex<HashSet<PageId>>,
+    /// Turns that are known to be there.
+    known_turns: Mutex<HashSet<TurnId>>,
     recalled: redact::Recalled,
     /// The last views that were made.
     views: view::KeptViews,
+    /// What was asked before, as long as it is true.
+    kept: kept::KeptAnswers,
+    /// The last contexts that were noted.
+    contexts: kept::LastNoted,
     /// What happened and is not in the log.
     notebook: Arc<Notebook>,
     /// Adds until it is looked whether there are too many.
@@ -151,10 +158,13 @@ impl Workspace {
                 latest: AtomicI64::new(i64::MIN),
                 committed_at: AtomicI64::new(i64::MIN),
                 known_pages,
+                known_turns: Mutex::default(),
                 notebook,
                 outbox: OnceLock::new(),
                 recalled,
                 views: view::KeptViews::default(),
+                kept: kept::KeptAnswers::default(),
+                contexts: kept::LastNoted::default(),
                 adds_left: AtomicI64::new(0),
             }),
             asker: Arc::new(Actor::new(Role::Human, "")),

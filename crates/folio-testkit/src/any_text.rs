@@ -10,7 +10,7 @@ use std::time::Duration;
 use folio_engine::event::FORMAT;
 use folio_engine::plan::{self, Known, Plan, ShownStep};
 use folio_engine::run::agent::repair;
-use folio_engine::run::{Equipment, ModelAnswer, ModelSpec, PlanMode};
+use folio_engine::run::{Equipment, ModelAnswer, ModelSpec, OfferedTools, PlanMode};
 use folio_engine::talk::{Reply, Stop};
 use folio_engine::template::Templates;
 use folio_engine::{Action, Event, Run};
@@ -155,6 +155,7 @@ fn equipment() -> Equipment {
         judge: spec(),
         compactor: None,
         tools: Vec::new(),
+        offered: OfferedTools::default(),
         known: Known::default(),
         book: folio_memory::policy::ScratchbookPolicy::default(),
         has_person: false,

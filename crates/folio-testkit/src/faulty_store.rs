@@ -13,8 +13,8 @@ use folio_store::access::KeptToken;
 use folio_store::copy::CopiedCommit;
 use folio_store::store::Checkup;
 use folio_store::{
-    BlobHash, Commit, Committed, Compacted, Compaction, Journal, LogRow, OwnerId, Residue, Revision, RunQuery, RunRow,
-    Store, StoreError, WatchAnswer, WatchQuery,
+    BlobHash, Commit, Committed, Compacted, Compaction, Journal, LogRow, MemoryMark, OwnerId, Residue, Revision,
+    RunQuery, RunRow, Store, StoreError, WatchAnswer, WatchQuery,
 };
 
 /// How a commit fails.
@@ -148,6 +148,10 @@ impl Store for FaultyStore {
 
     async fn wait(&self, space: &SpaceName, since: Seq) -> Result<Seq, StoreError> {
         self.reach(READING)?.wait(space, since).await
+    }
+
+    async fn memory_mark(&self, space: &SpaceName, now: Timestamp) -> Result<Option<MemoryMark>, StoreError> {
+        self.reach(READING)?.memory_mark(space, now).await
     }
 
     async fn entries(

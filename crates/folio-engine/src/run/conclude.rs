@@ -52,8 +52,8 @@ impl Run {
 
     /// The event that records how a call ended: another attempt, or the node's result.
     ///
-    /// A failure is hard if permission was refused, if nobody knows what the call did, or if a later step reads the
-    /// result; else soft (E9.4).
+    /// A failure is hard if permission or a key was refused, if nobody knows what the call did, or if a later step reads
+    /// the result; else soft (E9.4).
     #[must_use]
     pub fn conclude(
         &self,
@@ -174,7 +174,7 @@ impl Run {
         let node = &self.nodes[index];
         let harmful = matches!(
             reason,
-            StopReason::PolicyDenied | StopReason::OutcomeUnknown | StopReason::Unsatisfiable
+            StopReason::PolicyDenied | StopReason::Auth | StopReason::OutcomeUnknown | StopReason::Unsatisfiable
         );
         if harmful || (node.needed && !node.optional) {
             Severity::Hard

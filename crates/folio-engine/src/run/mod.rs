@@ -38,7 +38,7 @@ mod tests;
 
 pub use agent::{
     AgentProgram, AskAction, CompactAction, Equipment, ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec,
-    PlanMode, Price,
+    OfferedTools, PlanMode, Price,
 };
 pub use approval::{AsksFirst, PlanGate, Waiting, micro_usd};
 pub use conclude::{CallAnswer, CallOutcome};

@@ -1,12 +1,12 @@
 //! The state of a run, and how each event changes it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use folio_memory::{RunId, Timestamp};
 use serde_json::Value;
 
-use super::agent::{Equipment, Offered};
+use super::agent::Equipment;
 use super::approval::{AskFirst, AskedAbout, PlanGate, Rule};
 use super::limits::Limits;
 use super::resources::{Declared, Resources};
@@ -54,8 +54,6 @@ pub struct Run {
     cancel_requests: u32,
     /// What models may be asked, if the driver has any. Not part of what the journal says.
     pub(super) equipment: Option<Arc<Equipment>>,
-    /// What of its tools the model of an executor is told, once somebody asked.
-    pub(super) offered: OnceLock<Offered>,
     /// Nodes that wait for the answer of a person.
     pub(super) asking: BTreeSet<usize>,
     /// What people answered, by what was asked.
@@ -144,7 +142,6 @@ impl Run {
             finished: BTreeMap::new(),
             cancel_requests: 0,
             equipment: None,
-            offered: OnceLock::new(),
             asking: BTreeSet::new(),
             answers: BTreeMap::new(),
             actions: 0,
@@ -166,7 +163,6 @@ impl Run {
     /// Says what models may be asked and which tools they may call. Without it a task that needs a model fails.
     pub fn equip(&mut self, equipment: Arc<Equipment>) {
         self.equipment = Some(equipment);
-        self.offered = OnceLock::new();
     }
 
     /// What models may be asked.

@@ -128,7 +128,7 @@ fn the_order_of_keys_makes_no_other_request() {
         request.tools = vec![ToolDescription {
             name: "t".to_owned(),
             description: String::new(),
-            args_schema: serde_json::from_str(schema).unwrap(),
+            args_schema: Arc::new(serde_json::from_str(schema).unwrap()),
         }];
         request
     };

@@ -88,7 +88,7 @@ mod tests {
             tools: vec![crate::model::ToolDescription {
                 name: "files.read".to_owned(),
                 description: String::new(),
-                args_schema: serde_json::json!({}),
+                args_schema: serde_json::json!({}).into(),
             }],
         };
         let reply = Reply {

@@ -121,7 +121,7 @@ fn cache_key(request: &Request) -> String {
 fn tool(description: &ToolDescription) -> Tool {
     Tool::new(names::sent(&description.name).into_owned())
         .with_description(&description.description)
-        .with_schema(description.args_schema.clone())
+        .with_schema((*description.args_schema).clone())
 }
 
 /// Answers of tools that follow one another become one message: they answer one turn of the model.

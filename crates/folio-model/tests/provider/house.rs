@@ -119,7 +119,7 @@ pub(crate) fn with_tools() -> Request {
     request.tools = vec![ToolDescription {
         name: "grep".to_owned(),
         description: "Finds lines.".to_owned(),
-        args_schema: json!({"type": "object", "properties": {"pattern": {"type": "string"}}}),
+        args_schema: json!({"type": "object", "properties": {"pattern": {"type": "string"}}}).into(),
     }];
     let call = |id: &str, args| ToolCall {
         id: id.to_owned(),

@@ -71,7 +71,9 @@ async fn calls_come_whole_and_their_answers_lead_to_the_next_turn() {
         request.tools = vec![ToolDescription {
             name: "grep".to_owned(),
             description: "Finds lines.".to_owned(),
-            args_schema: json!({"type": "object", "properties": {"pattern": {"type": "string"}, "path": {"type": "string"}}}),
+            args_schema:
+                json!({"type": "object", "properties": {"pattern": {"type": "string"}, "path": {"type": "string"}}})
+                    .into(),
         }];
         let reply = ask(&server, wire, &request)
             .await

@@ -4,6 +4,7 @@
 mod bodies;
 mod erasing;
 mod planned;
+mod telling;
 mod turns;
 
 use std::collections::HashMap;

@@ -148,6 +148,6 @@ fn write(
         erase::take_out(conn, space, &decided.gone)?;
         erase::overwrite_deleted(conn, false)?;
     }
-    scope.committed(space, decided.ends);
+    scope.committed(space, decided.ends, decided.changes_memory(&commit.record));
     Ok(decided.answer())
 }

@@ -24,9 +24,12 @@ pub(super) fn entries(
     query: &EntryQuery,
     now: Timestamp,
 ) -> Result<ListAnswer<Entry>, Failure> {
-    let binding = binding(name, query)?;
+    // Names the query in a cursor; most lists begin nowhere and are whole.
+    let binding = || binding(name, query);
     let cursor = query.cursor.as_deref();
-    let cursor = cursor.map(|text| Cursor::parse(text, &binding)).transpose()?;
+    let cursor = cursor
+        .map(|text| Ok::<_, Failure>(Cursor::parse(text, &binding()?)?))
+        .transpose()?;
     let head = match space {
         Some(space) => journal::last(conn, space)?.map_or(Seq(0), |(head, _)| head),
         None => Seq(0),
@@ -58,8 +61,9 @@ pub(super) fn entries(
     let last = items.last().filter(|_| goes_on);
     let next = last.map(|last| {
         let after = After::of(query, last);
-        Cursor { after, as_of }.to_text(&binding)
+        Ok::<_, Failure>(Cursor { after, as_of }.to_text(&binding()?))
     });
+    let next = next.transpose()?;
     Ok(ListAnswer {
         returned: items.len(),
         items,
@@ -182,10 +186,15 @@ impl Search<'_> {
         };
         let filter = Filter::of(conn, self.space, query, page, &when, all_have_words)?;
         if all_have_words {
-            Ok((
-                filter.first(conn, query, self.after, self.space, self.limit)?,
-                filter.count(conn)?,
-            ))
+            let first = filter.first(conn, query, self.after, self.space, self.limit)?;
+            // Where there was room for more, this is all there is.
+            let is_all = self.after.is_none() && first.len() < self.limit;
+            let total = if is_all {
+                first.len() as u64
+            } else {
+                filter.count(conn)?
+            };
+            Ok((first, total))
         } else {
             filter.scan(
                 conn,

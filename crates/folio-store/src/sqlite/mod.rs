@@ -7,7 +7,7 @@
 //! - `trace`: notes of what happened besides the log
 //! - `place`: how those rows are numbered
 //! - `readers`, `list`, `filter`, `cursor`: questions
-//! - `living`: indexes in memory
+//! - `living`: indexes in memory; `marks`: whether what lists tell has changed
 //! - `text`, `text_list`, `text_cursor`, `text_check`: the index of words, and what is found in it
 //! - `backup`: copies of the file, and back
 //! - `lease`: which processes that drive runs are alive
@@ -34,6 +34,7 @@ mod lease;
 mod link;
 mod list;
 mod living;
+mod marks;
 mod migrate;
 mod open;
 mod packed;
@@ -81,6 +82,7 @@ use self::error::{Failure, explained};
 use self::job::{Answer, Job, RunClaim, RunRelease};
 use self::lease::Owners;
 use self::living::Living;
+use self::marks::Marks;
 use self::open::Target;
 use self::place::SpaceId;
 use self::readers::Readers;
@@ -93,7 +95,7 @@ use crate::commit::{BlobHash, Commit, Committed};
 use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 use crate::prepare::Prepared;
-use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store, one_by_one};
+use crate::store::{Checkup, Journal, LogRow, MemoryMark, OwnerId, Revision, RunQuery, RunRow, Store, one_by_one};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
 /// Jobs that may wait for the writer before those who bring more have to wait themselves.
@@ -101,6 +103,9 @@ const QUEUE: usize = 1024;
 
 /// Bytes from which a commit is prepared on a thread where that may take its time.
 const LARGE: usize = 128 * 1024;
+
+/// Pages that are read in a moment.
+const FEW_PAGES: u32 = 20;
 
 /// A store in one SQLite file.
 ///
@@ -111,6 +116,7 @@ pub struct SqliteStore {
     file: Option<PathBuf>,
     readers: Arc<Readers>,
     living: Arc<Living>,
+    marks: Arc<Marks>,
     owners: Arc<Owners>,
     wake: Arc<Wake>,
     writer: Arc<Writer>,
@@ -138,7 +144,14 @@ impl SqliteStore {
         let conn = target.prepare()?;
         let owners = Arc::new(Owners::new(target.file.clone(), options.lease));
         let wake = Wake::new();
-        let writer = Writer::new(conn, target.location.clone(), Arc::clone(&owners), Arc::clone(&wake));
+        let marks = Arc::new(Marks::default());
+        let writer = Writer::new(
+            conn,
+            target.location.clone(),
+            Arc::clone(&owners),
+            Arc::clone(&wake),
+            Arc::clone(&marks),
+        );
         let writer = Arc::new(writer.map_err(|error| explained(error, "open", &target.location))?);
         let (jobs, queue) = mpsc::channel(QUEUE);
         let mut store = Self {
@@ -147,6 +160,7 @@ impl SqliteStore {
             file: target.file.clone(),
             readers: Readers::new(target.clone()),
             living: Arc::new(Living::new(options.live.clone(), target.clone())),
+            marks,
             owners: Arc::clone(&owners),
             wake: Arc::clone(&wake),
             writer: Arc::clone(&writer),
@@ -349,8 +363,14 @@ impl Store for SqliteStore {
 
     async fn pages(&self, space: &SpaceName, query: &PageQuery) -> Result<Vec<Page>, StoreError> {
         let query = query.clone();
-        self.read(space, move |conn, space| page::list(conn, space, &query))
-            .await
+        // A few pages that an index leads to.
+        let is_small = (query.run.is_some() || query.thread.is_some()) && query.limit() <= FEW_PAGES;
+        let question = move |conn: &Connection, space| page::list(conn, space, &query);
+        if is_small {
+            self.read_one(space, question).await
+        } else {
+            self.read(space, question).await
+        }
     }
 
     async fn page_count(&self, space: &SpaceName, query: &PageQuery) -> Result<u64, StoreError> {
@@ -362,6 +382,20 @@ impl Store for SqliteStore {
     async fn page(&self, space: &SpaceName, page: PageRef) -> Result<Page, StoreError> {
         self.read_one(space, move |conn, space| page::read(conn, space, page))
             .await
+    }
+
+    async fn memory_mark(&self, space: &SpaceName, now: Timestamp) -> Result<Option<MemoryMark>, StoreError> {
+        let marks = Arc::clone(&self.marks);
+        self.read_one(space, move |conn, space| {
+            let Some(known) = space else { return Ok(None) };
+            // What has ended without anybody having said so is told by no commit.
+            if !watch::ended(conn, space, now, 1)?.is_empty() {
+                return Ok(None);
+            }
+            let as_of = journal::last(conn, known)?.map_or(Seq(0), |(head, _)| head);
+            Ok(marks.at(known, as_of).map(|number| MemoryMark { number, as_of }))
+        })
+        .await
     }
 
     async fn links(&self, space: &SpaceName, end: &str) -> Result<Vec<Link>, StoreError> {

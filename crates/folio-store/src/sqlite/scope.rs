@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::error::{Failure, damaged};
 use super::journal::Touched;
+use super::marks::Wrote;
 use super::place::{Place, SpaceId};
 use super::{journal, page, policy, run};
 use crate::plan::Ends;
@@ -38,6 +39,8 @@ pub(super) struct Scope<'w> {
     pub(super) conn: &'w Connection,
     known: &'w mut Known,
     pub(super) has_committed: bool,
+    /// The commits of this transaction.
+    pub(super) wrote: Vec<Wrote>,
 }
 
 impl<'w> Scope<'w> {
@@ -56,6 +59,7 @@ impl<'w> Scope<'w> {
             conn,
             known,
             has_committed: false,
+            wrote: Vec::new(),
         })
     }
 
@@ -181,10 +185,15 @@ impl<'w> Scope<'w> {
         Ok(ends)
     }
 
-    /// Notes a commit after which the last numbers are `ends`.
-    pub(super) fn committed(&mut self, space: SpaceId, ends: Ends) {
+    /// Notes a commit after which the last numbers are `ends`, and whether it changes what lists of memory tell.
+    pub(super) fn committed(&mut self, space: SpaceId, ends: Ends, changes_memory: bool) {
         self.known.ends.insert(space, ends);
         self.has_committed = true;
+        self.wrote.push(Wrote {
+            space,
+            seq: ends.head,
+            changes_memory,
+        });
     }
 }
 

@@ -19,6 +19,7 @@ use super::busy;
 use super::error::{Failure, repeated};
 use super::job::{Done, Job};
 use super::lease::Owners;
+use super::marks::{Marks, Wrote};
 use super::open::BUSY_WAIT;
 use super::scope::{Known, Scope, space_id};
 use super::text::{self, FAR};
@@ -61,6 +62,7 @@ struct Pen {
     location: String,
     owners: Arc<Owners>,
     wake: Arc<Wake>,
+    marks: Arc<Marks>,
     known: Known,
     /// Set while whoever brought a job holds the pen: he does not wait for another process.
     is_in_a_hurry: Arc<AtomicBool>,
@@ -78,6 +80,7 @@ impl Writer {
         location: String,
         owners: Arc<Owners>,
         wake: Arc<Wake>,
+        marks: Arc<Marks>,
     ) -> rusqlite::Result<Self> {
         let is_in_a_hurry = Arc::<AtomicBool>::default();
         conn.busy_handler(Some(busy::patience_unless(Arc::clone(&is_in_a_hurry), BUSY_WAIT)))?;
@@ -97,6 +100,7 @@ impl Writer {
             location,
             owners,
             wake,
+            marks,
             known: Known::default(),
             is_in_a_hurry,
             usual,
@@ -265,11 +269,16 @@ impl Pen {
             self.is_careless = true;
             self.conn.execute_batch("PRAGMA synchronous = NORMAL")?;
         }
-        let scope = execute(&self.conn, "BEGIN IMMEDIATE")
-            .map_err(Failure::from)
-            .and_then(|()| Scope::new(&self.conn, &mut self.known));
-        let done = scope.and_then(|mut scope| job.apply(&mut scope, &self.owners));
+        let begun = execute(&self.conn, "BEGIN IMMEDIATE").map_err(Failure::from);
+        let done = begun.and_then(|()| self.applied(job));
         self.finished(done)
+    }
+
+    /// Does `job` within the transaction that has begun; what came of it, and which commits it made.
+    fn applied(&mut self, job: &Job) -> Result<(Done, Vec<Wrote>), Failure> {
+        let mut scope = Scope::new(&self.conn, &mut self.known)?;
+        let done = job.apply(&mut scope, &self.owners)?;
+        Ok((done, scope.wrote))
     }
 
     /// Does `first` and whatever else is waiting in the transaction that has begun.
@@ -343,22 +352,29 @@ impl Pen {
                 None
             };
         }
-        let has_committed = scope.has_committed;
-        execute(&self.conn, "COMMIT")?;
+        let (has_committed, wrote) = (scope.has_committed, scope.wrote);
+        self.commit(&wrote)?;
         Ok(has_committed)
     }
 
     fn alone(&mut self, job: &Job) -> Result<Done, Failure> {
         self.begin()?;
-        let scope = Scope::new(&self.conn, &mut self.known);
-        let done = scope.and_then(|mut scope| job.apply(&mut scope, &self.owners));
+        let done = self.applied(job);
         self.finished(done)
     }
 
+    /// Makes the transaction durable that made the commits `wrote`.
+    fn commit(&self, wrote: &[Wrote]) -> rusqlite::Result<()> {
+        let changing = self.marks.begin(wrote);
+        let committed = execute(&self.conn, "COMMIT");
+        self.marks.settle(&changing, wrote, committed.is_ok());
+        committed
+    }
+
     /// Ends the transaction in which `done` came about.
-    fn finished(&mut self, done: Result<Done, Failure>) -> Result<Done, Failure> {
-        let done = done.and_then(|done| {
-            execute(&self.conn, "COMMIT")?;
+    fn finished(&mut self, done: Result<(Done, Vec<Wrote>), Failure>) -> Result<Done, Failure> {
+        let done = done.and_then(|(done, wrote)| {
+            self.commit(&wrote)?;
             Ok(done)
         });
         if done.is_err() {

@@ -8,11 +8,12 @@ use folio_memory::query::MAX_LIMIT;
 use folio_memory::tokens::Tokens;
 use folio_memory::turn::TurnQuery;
 use folio_memory::view::{Audience, Candidate, Offer, PageTail, Rendered, Shown, candidate, folded, rollup};
-use folio_memory::{Entry, EntryKind, EntryQuery, Page, PageQuery, PageRole, RunId, ThreadKey, TraceNote, Turn};
+use folio_memory::{Entry, EntryKind, EntryQuery, Page, PageQuery, PageRole, RunId, ThreadKey, TraceNote, TurnId};
 use serde_json::json;
 
+use super::observations::Whose;
 use super::{Workspace, WorkspaceError};
-use crate::store::RunQuery;
+use crate::store::{MemoryMark, RunQuery};
 
 /// Pages that are offered.
 const PAGES: usize = 20;
@@ -51,9 +52,18 @@ impl Workspace {
         request: ContextRequest,
         tokens: &dyn Tokens,
     ) -> Result<Rendered, WorkspaceError> {
-        let turn = match request.turn {
-            Some(turn) => Some(self.turn(turn).await?),
-            None => None,
+        let needs_turn = request.prompt.is_empty() || request.sections.is_empty() || {
+            let of_turns = [Section::Pages, Section::Episodic];
+            request.sections.iter().any(|(section, _)| of_turns.contains(section))
+        };
+        let (turn, turn_id) = match request.turn {
+            Some(turn) if needs_turn => {
+                let turn = self.turn(turn).await?;
+                let id = turn.begun.id;
+                (Some(turn), Some(id))
+            }
+            Some(turn) => (None, Some(self.turn_id(turn).await?)),
+            None => (None, None),
         };
         let prompt = match &turn {
             Some(turn) if request.prompt.is_empty() => turn.begun.input.clone(),
@@ -64,14 +74,15 @@ impl Workspace {
         } else {
             request.sections
         };
-        let policy = self.policy().await?;
+        let mark = self.mark().await?;
+        let policy = self.policy_at(mark).await?;
         let max = usize::try_from(policy.scratchbook.max_rendered_items()).unwrap_or(usize::MAX);
         let mut offered = Vec::new();
         for (section, share) in sections {
             let content = match section {
-                Section::ScratchPage => self.offer_observations(max).await?,
+                Section::ScratchPage => self.offer_observations(max, mark).await?,
                 Section::Scratchbook if !policy.scratchbook.enabled => Content::Lines(Vec::new(), 0),
-                Section::Scratchbook => Content::Book(self.book_sections(&request.thread, max, false).await?),
+                Section::Scratchbook => Content::Book(self.book_sections(&request.thread, max, false, mark).await?),
                 Section::Pages => {
                     let run = turn.as_ref().and_then(|turn| turn.begun.run);
                     lines(self.offer_pages(&request.thread, run).await?)
@@ -80,7 +91,7 @@ impl Workspace {
                     let before = turn.as_ref().map(|turn| turn.handle.0);
                     lines(self.offer_turns(&request.thread, &prompt, before).await?)
                 }
-                Section::Semantic => self.offer_knowledge(&prompt, max).await?,
+                Section::Semantic => self.offer_knowledge(&prompt, max, mark).await?,
                 _ => lines(Vec::new()),
             };
             offered.push(Offered {
@@ -90,27 +101,29 @@ impl Workspace {
             });
         }
         let assembled = assemble(offered, request.budget, max, tokens);
-        self.note_context(&assembled, turn.as_ref());
+        self.note_context(&assembled, turn_id);
         Ok(assembled)
     }
 
-    /// Notes what was shown, so that it can be said later what a prompt was made of.
-    fn note_context(&self, assembled: &Rendered, turn: Option<&Turn>) {
+    /// Notes what was shown, so that it can be said later what a prompt was made of. What a turn is shown once more is not noted again.
+    fn note_context(&self, assembled: &Rendered, turn: Option<TurnId>) {
         let receipt = &assembled.receipt;
+        let turn = turn.or(self.asker.turn);
+        let detail = json!({"omitted": receipt.omitted(), "receipt": receipt});
+        if turn.is_some_and(|turn| !self.inner.contexts.is_news(turn, &detail)) {
+            return;
+        }
         let note = self
             .noted("context", ASSEMBLE_CONTEXT)
-            .with_detail(json!({"omitted": receipt.omitted(), "receipt": receipt}))
+            .with_detail(detail)
             .using(receipt.shown().filter_map(|name| name.parse().ok()));
-        self.note(TraceNote {
-            turn: turn.map(|turn| turn.begun.id).or(note.turn),
-            ..note
-        });
+        self.note(TraceNote { turn, ..note });
     }
 
     /// The observations that matter most, and how many more there are. Patterns have a section of their own.
-    async fn offer_observations(&self, max: usize) -> Result<Content, WorkspaceError> {
+    async fn offer_observations(&self, max: usize, mark: Option<MemoryMark>) -> Result<Content, WorkspaceError> {
         let limit = max.saturating_mul(2).min(super::MAX_ACTIVE);
-        let active = self.active_observations(limit).await?;
+        let active = self.active_observations_at(mark, limit).await?;
         let beyond = active
             .total
             .saturating_sub(u64::try_from(active.items.len()).unwrap_or(u64::MAX));
@@ -222,7 +235,12 @@ impl Workspace {
     }
 
     /// Facts, and patterns of which no fact follows yet.
-    async fn offer_knowledge(&self, prompt: &str, max: usize) -> Result<Content, WorkspaceError> {
+    async fn offer_knowledge(
+        &self,
+        prompt: &str,
+        max: usize,
+        mark: Option<MemoryMark>,
+    ) -> Result<Content, WorkspaceError> {
         let known = EntryQuery {
             kinds: vec![EntryKind::Observation],
             types: vec![FACT.to_owned(), patterns::PATTERN.to_owned()],
@@ -230,7 +248,7 @@ impl Workspace {
             limit: MAX_LIMIT,
             ..EntryQuery::default()
         };
-        let mut known = self.read_entries(&known).await?.items;
+        let mut known = self.kept_entries(mark, Whose::Stages, &known).await?.items.clone();
         let is_fact = |entry: &Entry| entry.fields.type_name.as_deref() == Some(FACT);
         let facts: Vec<String> = known
             .iter()

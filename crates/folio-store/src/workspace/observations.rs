@@ -14,6 +14,7 @@ use super::notes::Stopwatch;
 use super::patch::{Guard, Race};
 use super::{Workspace, WorkspaceError, Write, Written, source_of, trust_of};
 use crate::error::StoreError;
+use crate::store::MemoryMark;
 
 /// Most observations that [`Workspace::active_observations`] gives (M7.2.14).
 pub const MAX_ACTIVE: usize = 100;
@@ -288,8 +289,21 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn active_observations(&self, limit: usize) -> Result<ListAnswer<Entry>, WorkspaceError> {
+        self.active_observations_at(None, limit).await
+    }
+
+    /// The same, as it was told before if memory still stands at `mark`.
+    pub(super) async fn active_observations_at(
+        &self,
+        mark: Option<MemoryMark>,
+        limit: usize,
+    ) -> Result<ListAnswer<Entry>, WorkspaceError> {
         let watch = Stopwatch::start();
-        let answer = self.read_active(limit, Whose::AsAsked).await;
+        let answer = self.read_active(mark, limit, Whose::AsAsked).await;
+        if mark.is_some() {
+            // Part of something larger, which notes what it shows.
+            return answer;
+        }
         let query = EntryQuery {
             kinds: vec![EntryKind::Observation],
             limit: u32::try_from(limit.min(MAX_ACTIVE)).unwrap_or(u32::MAX),
@@ -312,7 +326,12 @@ impl Workspace {
     }
 
     /// The same, as `whose` sees it.
-    pub(super) async fn read_active(&self, limit: usize, whose: Whose) -> Result<ListAnswer<Entry>, WorkspaceError> {
+    pub(super) async fn read_active(
+        &self,
+        mark: Option<MemoryMark>,
+        limit: usize,
+        whose: Whose,
+    ) -> Result<ListAnswer<Entry>, WorkspaceError> {
         let limit = limit.min(MAX_ACTIVE);
         let query = EntryQuery {
             kinds: vec![EntryKind::Observation],
@@ -321,7 +340,7 @@ impl Workspace {
             limit: u32::try_from(limit.max(1)).unwrap_or(u32::MAX),
             ..EntryQuery::default()
         };
-        let mut active = self.entries_as(whose, &query).await?;
+        let mut active = (*self.kept_entries(mark, whose, &query).await?).clone();
         active.items.truncate(limit);
         // What matters most is one answer: whoever wants all of them lists them.
         (active.returned, active.next) = (active.items.len(), None);

@@ -5,12 +5,16 @@ mod episodes;
 mod export;
 mod learn;
 
+use std::collections::HashSet;
+use std::sync::{MutexGuard, PoisonError};
+
 use folio_memory::calibration::Calibration;
 use folio_memory::entry::{Outcome, Status};
 use folio_memory::goals::ACTION_PATH;
 use folio_memory::id::{EntryRef, Ref, TurnRef};
 use folio_memory::observation::{self, Class};
 use folio_memory::query::MAX_LIMIT;
+use folio_memory::roles::Sight;
 use folio_memory::scratchbook;
 use folio_memory::turn::{
     Answer, Assessment, Clarifier as _, Clarity, Decision, NewTurn, Orderer as _, Router as _, RuleClarifier,
@@ -28,9 +32,12 @@ pub use export::Exported;
 
 use super::observations::Whose;
 use super::{MAX_ACTIVE, Workspace, WorkspaceError, Write, source_of, trust_of};
+use crate::store::MemoryMark;
 
 /// Bytes of an input that a turn keeps.
 const MAX_INPUT_BYTES: usize = 64 * 1024;
+/// Turns of which it is remembered that they are there.
+const TURNS_KNOWN: usize = 4_096;
 
 /// An input that a turn is to handle.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,8 +94,12 @@ impl Workspace {
             let message = format!("{} bytes are more than {MAX_INPUT_BYTES}", input.input.len());
             return Err(Invalid::new("input_too_large", "input", message).into());
         }
-        let as_of = self.head().await?;
-        let active = self.at_hand(&input.thread).await?;
+        let mark = self.mark().await?;
+        let as_of = match mark {
+            Some(mark) => mark.as_of,
+            None => self.head().await?,
+        };
+        let active = self.at_hand(&input.thread, mark).await?;
         let policy = self.policy().await?;
         let types = policy.types();
         let now = self.now();
@@ -207,6 +218,31 @@ impl Workspace {
         self.as_seen(turn).await
     }
 
+    /// The id of `turn`, if whoever asks may read it. Turns are never removed, so whoever may read the whole space is asked about each
+    /// once.
+    pub(super) async fn turn_id(&self, turn: TurnRef) -> Result<TurnId, WorkspaceError> {
+        let sees_all = self.sight().await? == Sight::Space;
+        if let Ref::Id(id) = turn
+            && sees_all
+            && self.known_turns().contains(&id)
+        {
+            return Ok(id);
+        }
+        let id = self.turn(turn).await?.begun.id;
+        if sees_all {
+            let mut known = self.known_turns();
+            if known.len() >= TURNS_KNOWN {
+                known.clear();
+            }
+            known.insert(id);
+        }
+        Ok(id)
+    }
+
+    fn known_turns(&self) -> MutexGuard<'_, HashSet<TurnId>> {
+        self.inner.known_turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The same for the workspace's own purposes, whoever asks.
     pub(super) async fn read_turn(&self, turn: TurnRef) -> Result<Turn, WorkspaceError> {
         Ok(self.inner.store.turn(&self.inner.space, turn).await?)
@@ -264,8 +300,8 @@ impl Workspace {
     }
 
     /// What the stages look at: the observations that matter most, and what is open in the thread.
-    async fn at_hand(&self, thread: &ThreadKey) -> Result<Vec<Entry>, WorkspaceError> {
-        let mut active = self.read_active(MAX_ACTIVE, Whose::Stages).await?.items;
+    async fn at_hand(&self, thread: &ThreadKey, mark: Option<MemoryMark>) -> Result<Vec<Entry>, WorkspaceError> {
+        let mut active = self.read_active(mark, MAX_ACTIVE, Whose::Stages).await?.items;
         let (book, _) = scratchbook::page_of(self.space(), thread);
         let open = EntryQuery {
             page: Some(book),
@@ -273,7 +309,8 @@ impl Workspace {
             limit: MAX_LIMIT,
             ..EntryQuery::default()
         };
-        active.extend(self.read_entries(&open).await?.items);
+        let open = self.kept_entries(mark, Whose::Stages, &open).await?;
+        active.extend(open.items.iter().cloned());
         Ok(active)
     }
 

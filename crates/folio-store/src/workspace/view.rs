@@ -10,12 +10,15 @@ use folio_memory::query::MAX_LIMIT;
 use folio_memory::tokens::Tokens;
 use folio_memory::view::{Audience, BookSections, Offer, Placement, Render, Rendered, Shown, ViewSection, render};
 use folio_memory::{
-    Actor, Entry, EntryKind, EntryQuery, Order, PageId, Seq, ThreadKey, Timestamp, TraceNote, TurnId, scratchbook,
+    Actor, Entry, EntryKind, EntryQuery, ListAnswer, Order, PageId, Seq, ThreadKey, Timestamp, TraceNote, TurnId,
+    scratchbook,
 };
 use serde_json::json;
 
 use super::notes::Stopwatch;
+use super::observations::Whose;
 use super::{Workspace, WorkspaceError};
+use crate::store::MemoryMark;
 
 /// The operation under which a view is noted.
 pub(super) const RENDER_VIEW: &str = "render_view";
@@ -82,11 +85,20 @@ struct Key {
     seen_from: ThreadKey,
 }
 
+/// What has to be the same for a view to be still true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stands {
+    /// The mark of what lists of memory tell. Only of a view that shows no pages: blocks of their logs are no part of it.
+    At(u64),
+    /// The last commit, and what has ended since.
+    AsOf(Seq),
+}
+
 /// A view that was made.
 #[derive(Debug)]
 struct Kept {
     key: Key,
-    as_of: Seq,
+    stands: Stands,
     at: Timestamp,
     rendered: Arc<Rendered>,
     /// The turn whose trace has the receipt.
@@ -98,11 +110,18 @@ struct Kept {
 pub(super) struct KeptViews(Mutex<VecDeque<Kept>>);
 
 impl KeptViews {
-    /// The view for `key` that was made at commit `as_of`, with the instant of that, and whether `turn` knows of it.
-    fn get(&self, key: &Key, as_of: Seq, turn: Option<TurnId>) -> Option<(Timestamp, Arc<Rendered>, bool)> {
+    /// The view for `key` that stands as one of `stands`, with that and its instant, and whether `turn` knows of it.
+    fn get(
+        &self,
+        key: &Key,
+        stands: &[Stands],
+        turn: Option<TurnId>,
+    ) -> Option<(Stands, Timestamp, Arc<Rendered>, bool)> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = kept.iter().find(|kept| kept.as_of == as_of && kept.key == *key)?;
-        Some((kept.at, Arc::clone(&kept.rendered), kept.noted == turn))
+        let kept = kept
+            .iter()
+            .find(|kept| stands.contains(&kept.stands) && kept.key == *key)?;
+        Some((kept.stands, kept.at, Arc::clone(&kept.rendered), kept.noted == turn))
     }
 
     fn put(&self, new: Kept) {
@@ -125,10 +144,11 @@ impl Workspace {
     pub async fn view(&self, request: ViewRequest, tokens: &dyn Tokens) -> Result<View, WorkspaceError> {
         let watch = Stopwatch::start();
         let turn = match request.turn {
-            Some(turn) => Some(self.turn(turn).await?.begun.id),
+            Some(turn) => Some(self.turn_id(turn).await?),
             None => self.asker.turn,
         };
-        let policy = self.policy().await?;
+        let (mark, at) = (self.mark().await?, self.now());
+        let policy = self.policy_at(mark).await?;
         let policy = &policy.scratchbook;
         let placement = policy.placement(request.window);
         let max = request.max_rendered_items.unwrap_or(policy.max_rendered_items());
@@ -152,13 +172,18 @@ impl Workspace {
             },
             seen_from: self.thread().clone(),
         };
-        let (as_of, at) = (self.head().await?, self.now());
-        if let Some((made_at, rendered, is_noted)) = self.inner.views.get(&key, as_of, turn)
-            && self.nothing_ended(made_at, at).await?
+        let as_of = match mark {
+            Some(mark) => mark.as_of,
+            None => self.head().await?,
+        };
+        let marked = mark.map(|mark| Stands::At(mark.number));
+        let stands: Vec<Stands> = marked.into_iter().chain([Stands::AsOf(as_of)]).collect();
+        if let Some((stands, made_at, rendered, is_noted)) = self.inner.views.get(&key, &stands, turn)
+            && (stands != Stands::AsOf(as_of) || self.nothing_ended(made_at, at).await?)
         {
             if !is_noted {
                 self.note_view(&key, &rendered, turn, &watch);
-                self.keep(key, as_of, made_at, &rendered, turn);
+                self.keep(key, stands, made_at, &rendered, turn);
             }
             return Ok(View {
                 rendered,
@@ -169,12 +194,16 @@ impl Workspace {
         let sections = if key.render.budget == 0 {
             Vec::new()
         } else {
-            self.book_sections(&key.thread, key.render.max_rendered_items, true)
+            self.book_sections(&key.thread, key.render.max_rendered_items, true, mark)
                 .await?
         };
+        let has_pages = sections
+            .iter()
+            .any(|(section, offer)| *section == ViewSection::Pages && (offer.total > 0 || !offer.shown.is_empty()));
+        let stands = marked.filter(|_| !has_pages).unwrap_or(Stands::AsOf(as_of));
         let rendered = Arc::new(render(sections, key.render, tokens));
         self.note_view(&key, &rendered, turn, &watch);
-        self.keep(key, as_of, at, &rendered, turn);
+        self.keep(key, stands, at, &rendered, turn);
         Ok(View {
             rendered,
             placement,
@@ -182,11 +211,11 @@ impl Workspace {
         })
     }
 
-    fn keep(&self, key: Key, as_of: Seq, at: Timestamp, rendered: &Arc<Rendered>, noted: Option<TurnId>) {
+    fn keep(&self, key: Key, stands: Stands, at: Timestamp, rendered: &Arc<Rendered>, noted: Option<TurnId>) {
         let rendered = Arc::clone(rendered);
         self.inner.views.put(Kept {
             key,
-            as_of,
+            stands,
             at,
             rendered,
             noted,
@@ -210,18 +239,21 @@ impl Workspace {
         self.note(TraceNote { turn, ..note });
     }
 
-    /// What each section of the view of `thread` could show, taken from the indexes: at most `max` for each.
+    /// What each section of the view of `thread` could show, taken from the indexes: at most `max` for each. What was asked before at
+    /// `mark` is not asked again.
     pub(super) async fn book_sections(
         &self,
         thread: &ThreadKey,
         max: usize,
         with_observations: bool,
+        mark: Option<MemoryMark>,
     ) -> Result<BookSections, WorkspaceError> {
         let (page, _) = scratchbook::page_of(self.space(), thread);
         let book = Ask {
             workspace: self,
             page,
             max,
+            mark,
         };
         let summaries = book.unpinned_and_pinned_summaries().await?;
         let mut sections = BookSections::new();
@@ -231,14 +263,14 @@ impl Workspace {
                 ViewSection::Alerts => {
                     let waiting = book.work(&[EntryKind::PendingAction]).await?;
                     if with_observations {
-                        joined(self.observed(true, max).await?, waiting)
+                        joined(self.observed(true, max, mark).await?, waiting)
                     } else {
                         waiting
                     }
                 }
                 ViewSection::Tasks => book.work(&[EntryKind::Goal, EntryKind::Task]).await?,
                 ViewSection::Todos => book.work(&[EntryKind::Todo]).await?,
-                ViewSection::Observations if with_observations => self.observed(false, max).await?,
+                ViewSection::Observations if with_observations => self.observed(false, max, mark).await?,
                 ViewSection::Observations => continue,
                 ViewSection::Notes => book.notes(&summaries).await?,
                 ViewSection::Pages if with_observations => self.pages_at_hand(thread, max).await?,
@@ -251,8 +283,8 @@ impl Workspace {
     }
 
     /// The live observations that are not pinned: alerts and what has to be confirmed, or the others.
-    async fn observed(&self, alerts: bool, max: usize) -> Result<Offer, WorkspaceError> {
-        let policy = self.policy().await?;
+    async fn observed(&self, alerts: bool, max: usize, mark: Option<MemoryMark>) -> Result<Offer, WorkspaceError> {
+        let policy = self.policy_at(mark).await?;
         let types = policy.types();
         let is_alert = |class: Class| matches!(class, Class::Alert | Class::PendingConfirmation);
         let names = types
@@ -262,14 +294,14 @@ impl Workspace {
             types: names.map(str::to_owned).collect(),
             ..unpinned(vec![EntryKind::Observation], OF_KNOWLEDGE.into(), Order::Priority, max)
         };
-        self.offered(&query).await
+        self.offered(mark, &query).await
     }
 
     /// What `query` gives.
-    async fn offered(&self, query: &EntryQuery) -> Result<Offer, WorkspaceError> {
-        let answer = self.visible_entries(query).await?;
+    async fn offered(&self, mark: Option<MemoryMark>, query: &EntryQuery) -> Result<Offer, WorkspaceError> {
+        let answer = self.kept_entries(mark, Whose::AsAsked, query).await?;
         Ok(Offer {
-            shown: answer.items.into_iter().map(shown).collect(),
+            shown: answer.items.iter().cloned().map(shown).collect(),
             total: answer.total,
         })
     }
@@ -284,6 +316,7 @@ struct Ask<'w> {
     workspace: &'w Workspace,
     page: PageId,
     max: usize,
+    mark: Option<MemoryMark>,
 }
 
 /// The summaries on a scratchbook, the newest first, and how many there are.
@@ -295,7 +328,11 @@ impl Ask<'_> {
             page: Some(self.page),
             ..query
         };
-        self.workspace.offered(&query).await
+        self.workspace.offered(self.mark, &query).await
+    }
+
+    async fn ask(&self, query: &EntryQuery) -> Result<Arc<ListAnswer<Entry>>, WorkspaceError> {
+        self.workspace.kept_entries(self.mark, Whose::AsAsked, query).await
     }
 
     /// What history came to that was put away: few, so they are not looked up by whether they are pinned.
@@ -305,8 +342,8 @@ impl Ask<'_> {
             pinned: None,
             ..unpinned(vec![EntryKind::Summary], OF_KNOWLEDGE.into(), Order::Newest, self.max)
         };
-        let answer = self.workspace.visible_entries(&query).await?;
-        Ok((answer.items, answer.total))
+        let answer = self.ask(&query).await?;
+        Ok((answer.items.clone(), answer.total))
     }
 
     /// What is pinned, by rank, and of the same rank in the order in which it was written.
@@ -326,16 +363,16 @@ impl Ask<'_> {
             page: Some(self.page),
             ..pinned.clone()
         };
-        let answer = self.workspace.visible_entries(&of_book).await?;
-        let (mut found, mut total) = (answer.items, answer.total);
+        let answer = self.ask(&of_book).await?;
+        let (mut found, mut total) = (answer.items.clone(), answer.total);
         if with_observations {
             let noticed = EntryQuery {
                 kinds: vec![EntryKind::Observation],
                 ..pinned
             };
-            let answer = self.workspace.visible_entries(&noticed).await?;
+            let answer = self.ask(&noticed).await?;
             total += answer.total;
-            found.extend(answer.items);
+            found.extend(answer.items.iter().cloned());
         }
         let of_summaries = summaries.0.iter().filter(|entry| entry.fields.pin_rank.is_some());
         total += u64::try_from(of_summaries.clone().count()).unwrap_or(u64::MAX);

@@ -4,6 +4,7 @@
 
 mod forget;
 mod house;
+mod kept;
 mod long_text;
 mod privacy;
 mod tidy;

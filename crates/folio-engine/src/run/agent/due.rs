@@ -1,5 +1,6 @@
 //! What a task that a model does is owed, by its stage (E9.3, E9.6, E9.8, E9.10).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use folio_memory::Timestamp;
@@ -41,7 +42,7 @@ pub struct AskAction {
     /// Everything that the model reads, in order.
     pub messages: Vec<Message>,
     /// The tools that it may call.
-    pub tools: Vec<ToolOffer>,
+    pub tools: Arc<[ToolOffer]>,
     /// The JSON Schema of its answer; `None` if it answers by calling tools.
     pub answer_schema: Option<Value>,
     /// The most tokens that it may answer with.
@@ -231,12 +232,11 @@ impl Run {
         let model = equipment.model(role);
         let messages = self.messages(index, purpose)?;
         let is_opaque = model.program.is_some();
-        let tools = match purpose {
-            Purpose::Work if !is_opaque => self.offered(equipment).tools.clone(),
-            _ => Vec::new(),
-        };
+        let offered = (purpose == Purpose::Work && !is_opaque).then(|| equipment.offered());
+        let tools = offered.map_or_else(Arc::default, |offered| Arc::clone(&offered.tools));
+        let tools_cost = offered.map_or(0, |offered| offered.cost);
         let answer_schema = schema::of(purpose, is_opaque);
-        let tokens_in = prompt::cost(&messages, &tools, answer_schema.as_ref(), &*model.tokens);
+        let tokens_in = prompt::cost(&messages, tools_cost, answer_schema.as_ref(), &*model.tokens);
         match self.compaction(index, purpose, tokens_in)? {
             Compaction::Needless => {}
             Compaction::Due(compact) => return Ok(Asking::Compact(compact)),
@@ -314,7 +314,6 @@ impl Run {
 
     /// What follows when a model does not answer, and will not be asked again (E9.13).
     fn without_answer(&self, index: usize, purpose: Purpose, failure: &crate::result::Failure) -> Event {
-        let node = self.nodes[index].id;
         match purpose {
             Purpose::Judge => self.unjudged(index, &format!("the judge did not answer: {}", failure.message)),
             Purpose::Aggregate => self.rolled_up(index, Some(failure.reason)),
@@ -322,15 +321,7 @@ impl Run {
             Purpose::Replan if self.has_rejected_plan(index) => self.without_approved_plan(index),
             Purpose::Replan => self.conclusion(index, Some(failure.reason)),
             Purpose::Decide | Purpose::Work | Purpose::HandBack => {
-                let severity = match failure.reason {
-                    StopReason::Auth | StopReason::PolicyDenied => Severity::Hard,
-                    reason => self.severity_of(index, reason),
-                };
-                let result = NodeResult::failed(severity, failure.reason, failure.message.clone());
-                Event::Finished {
-                    node,
-                    result: Box::new(result),
-                }
+                self.failing(index, failure.reason, failure.message.clone())
             }
         }
     }
@@ -557,14 +548,8 @@ impl Run {
         result.verdicts = agent.map(|agent| agent.verdicts.clone()).unwrap_or_default();
         result.stop_reason = reason.or(agent.and_then(|agent| agent.spent)).or(proposal.stop_reason);
         if result.status == Outcome::Failed {
-            let why = result.stop_reason.unwrap_or(StopReason::Unsatisfiable);
-            // Whoever did it knows whether the rest may go on all the same, unless the rest needs it.
-            let is_needed = node.needed && !node.optional;
-            let said = proposal
-                .severity
-                .filter(|_| why == StopReason::Unsatisfiable && !is_needed);
-            result.severity = Some(said.unwrap_or_else(|| self.severity_of(index, why)));
-            result.stop_reason = Some(why);
+            result.severity = Some(self.severity_said(index, proposal.severity, reason));
+            result.stop_reason = Some(result.stop_reason.unwrap_or(StopReason::CriteriaUnmet));
         }
         let stopped = result.stop_reason;
         self.judge(index, &self.criteria_of(index), &mut result);
@@ -578,7 +563,7 @@ impl Run {
             };
             let has_some = agent.is_some_and(Agent::has_plan) && self.members(index).any(is_ok);
             result.status = if has_some { Outcome::Partial } else { Outcome::Failed };
-            result.severity = (!has_some).then(|| self.severity_of(index, StopReason::CriteriaUnmet));
+            result.severity = (!has_some).then(|| self.severity_said(index, proposal.severity, None));
             result.stop_reason = Some(stopped.unwrap_or(StopReason::CriteriaUnmet));
         }
         result.attempts = agent.map_or(0, |agent| agent.calls);
@@ -586,6 +571,15 @@ impl Run {
             node: node.id,
             result: Box::new(result),
         }
+    }
+
+    /// How bad a failure is that whoever did the task tells, with the severity that it `said` of it, if any: soft, unless it says
+    /// otherwise, the rest needs the result, or a `reason` of the engine's own makes it hard. What its steps failed of makes nothing
+    /// hard here: whoever puts them together decides (E9.4).
+    fn severity_said(&self, index: usize, said: Option<Severity>, reason: Option<StopReason>) -> Severity {
+        let ruled = self.severity_of(index, reason.unwrap_or(StopReason::CriteriaUnmet));
+        // A later step that reads it cannot do without it, whatever is said.
+        ruled.max(said.unwrap_or(Severity::Soft))
     }
 
     /// The nodes whose results make up that of node `index`.

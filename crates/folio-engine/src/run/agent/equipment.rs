@@ -8,6 +8,7 @@ use folio_memory::policy::ScratchbookPolicy;
 use folio_memory::tokens::Tokens;
 use serde::{Deserialize, Serialize};
 
+use super::offer::OfferedTools;
 use crate::plan::Known;
 use crate::spend::Spend;
 use crate::talk::{ModelRole, ToolOffer};
@@ -100,6 +101,8 @@ pub struct Equipment {
     pub compactor: Option<ModelSpec>,
     /// The tools that executors may call.
     pub tools: Vec<ToolOffer>,
+    /// What an executor is told of them; by default found out when a run first needs it.
+    pub offered: OfferedTools,
     /// What plans are checked against.
     pub known: Known,
     /// What holds for scratchbooks: where the view stands, whether tools are listed, whether conversations are put away.

@@ -37,7 +37,7 @@ pub use answer::{ModelAnswer, ModelFailure, ModelFailureKind};
 pub use compact::{COMPACTOR_CALLS, CompactAction};
 pub use due::AskAction;
 pub use equipment::{AgentProgram, Equipment, ModelSpec, PlanMode, Price};
-pub(super) use offer::Offered;
+pub use offer::OfferedTools;
 
 use super::state::{JournalError, Run};
 use super::tree::NodeKind;

@@ -1,11 +1,12 @@
 //! Which tools a model is told of, and how much: a small window has no place for every word about each (seed 003, goals 3 and 5).
 
+use std::sync::{Arc, OnceLock};
+
 use folio_memory::tokens::Tokens;
 use serde_json::{Value, json};
 
 use super::schema::{self, ASK_PERSON, FINISH};
 use super::{Equipment, ModelSpec};
-use crate::run::state::Run;
 use crate::talk::{Need, ToolOffer};
 
 /// Per cent of a window that definitions of tools have at most.
@@ -14,18 +15,37 @@ const SHARE: u64 = 48;
 const SENTENCE_CHARS: usize = 120;
 
 /// The tools of an executor, as its model is told of them.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(in crate::run) struct Offered {
     /// Those that it is told of.
-    pub(super) tools: Vec<ToolOffer>,
+    pub(super) tools: Arc<[ToolOffer]>,
     /// Names of those for which there is no room.
     pub(super) left_out: Vec<String>,
+    /// What their definitions cost.
+    pub(super) cost: u64,
+    /// What is said of them besides their definitions, for a system prompt; may be empty.
+    pub(super) told: String,
 }
 
-impl Run {
-    /// What of `equipment`, which is that of the run, the model of an executor is told of tools.
-    pub(super) fn offered(&self, equipment: &Equipment) -> &Offered {
-        self.offered.get_or_init(|| Offered::of(equipment))
+/// What the model of an executor is told of the tools of an [`Equipment`]: found when a run first needs it, for all that share the
+/// equipment. A copy of the equipment finds it anew.
+#[derive(Debug, Default)]
+pub struct OfferedTools(OnceLock<Offered>);
+
+impl Clone for OfferedTools {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl Equipment {
+    /// What the model of an executor is told of tools.
+    pub(super) fn offered(&self) -> &Offered {
+        self.offered.0.get_or_init(|| {
+            let mut offered = Offered::of(self);
+            offered.told = super::prompt::told_of_tools(self, &offered);
+            offered
+        })
     }
 }
 
@@ -40,8 +60,12 @@ impl Offered {
         tools.extend(own_tools(equipment));
         let whole: u64 = tools.iter().map(|tool| cost(tool, tokens)).sum();
         if whole <= room {
-            let left_out = Vec::new();
-            return Self { tools, left_out };
+            return Self {
+                tools: tools.into(),
+                left_out: Vec::new(),
+                cost: whole,
+                told: String::new(),
+            };
         }
         tools.iter_mut().for_each(shorten);
         let costs: Vec<u64> = tools.iter().map(|tool| cost(tool, tokens)).collect();
@@ -64,7 +88,12 @@ impl Offered {
             left_out.extend((!stays).then(|| tool.name.clone()));
             stays
         });
-        Self { tools, left_out }
+        Self {
+            cost: tools.iter().map(|tool| cost(tool, tokens)).sum(),
+            tools: tools.into(),
+            left_out,
+            told: String::new(),
+        }
     }
 }
 
@@ -85,7 +114,7 @@ fn shorten(tool: &mut ToolOffer) {
         short.push('…');
     }
     tool.description = short;
-    without_words(&mut tool.args_schema);
+    without_words(Arc::make_mut(&mut tool.args_schema));
 }
 
 /// Takes out what only people and models read, and what the check of a call tells when it is wrong.
@@ -122,14 +151,14 @@ fn own_tools(equipment: &Equipment) -> impl Iterator<Item = ToolOffer> {
         name: FINISH.to_owned(),
         description: "Ends the task with its result. Call it alone, once, when the task is done or cannot be done."
             .to_owned(),
-        args_schema: schema::result(),
+        args_schema: Arc::new(schema::result()),
         writes: false,
         need: Need::Always,
     };
     let ask = ToolOffer {
         name: ASK_PERSON.to_owned(),
         description: "Asks a person and waits for the answer. Only for what cannot be found out otherwise.".to_owned(),
-        args_schema: json!({
+        args_schema: Arc::new(json!({
             "type": "object",
             "required": ["question"],
             "properties": {
@@ -138,7 +167,7 @@ fn own_tools(equipment: &Equipment) -> impl Iterator<Item = ToolOffer> {
                 "default": {"type": "string", "description": "What holds if nobody answers."},
                 "minutes": {"type": "number", "description": "How long an answer is waited for."}
             }
-        }),
+        })),
         writes: false,
         need: Need::Often,
     };
@@ -155,11 +184,11 @@ mod tests {
         ToolOffer {
             name: name.to_owned(),
             description: format!("Does {name}. {}", "And more about it. ".repeat(words)),
-            args_schema: json!({"type": "object", "required": ["description"], "properties": {
+            args_schema: Arc::new(json!({"type": "object", "required": ["description"], "properties": {
                 "description": {"type": "string", "description": "word ".repeat(words)},
                 "kind": {"type": "string", "enum": ["title", "default"], "title": "word ".repeat(words)},
                 "parts": {"type": "array", "items": {"anyOf": [{"type": "object", "description": "word ".repeat(words)}]}},
-            }}),
+            }})),
             writes: false,
             need,
         }
@@ -192,7 +221,7 @@ mod tests {
         assert_eq!(names(&offered), ["a", "b", FINISH]);
         assert_eq!(offered.tools[0].description, "Does a");
         assert_eq!(
-            offered.tools[0].args_schema,
+            *offered.tools[0].args_schema,
             json!({"type": "object", "required": ["description"], "properties": {
                 "description": {"type": "string"},
                 "kind": {"type": "string", "enum": ["title", "default"]},

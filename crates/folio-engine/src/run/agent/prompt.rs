@@ -11,7 +11,7 @@ use folio_memory::tokens::Tokens;
 use folio_memory::view;
 use serde_json::Value;
 
-use super::offer::{self, Offered};
+use super::offer::Offered;
 use super::{Equipment, Said, Stage};
 use crate::event::BookView;
 use crate::plan::{Check, Step};
@@ -19,7 +19,7 @@ use crate::result::{NodeResult, Outcome, Output};
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
-use crate::talk::{Message, Purpose, ToolOffer};
+use crate::talk::{Message, Purpose};
 use crate::template;
 
 /// Characters of texts that a model is shown at most, by the tokens of its window: what is longer is cut, with the way to the
@@ -141,8 +141,8 @@ fn rules(purpose: Purpose, works_alone: bool) -> &'static str {
     }
 }
 
-/// What a request costs, a little more rather than less.
-pub(super) fn cost(messages: &[Message], tools: &[ToolOffer], schema: Option<&Value>, tokens: &dyn Tokens) -> u64 {
+/// What a request costs, a little more rather than less; the definitions of its tools cost `tools`.
+pub(super) fn cost(messages: &[Message], tools: u64, schema: Option<&Value>, tokens: &dyn Tokens) -> u64 {
     let text = |text: &str| u64::from(tokens.count(text));
     let said = messages.iter().map(|message| {
         let calls = message
@@ -151,8 +151,7 @@ pub(super) fn cost(messages: &[Message], tools: &[ToolOffer], schema: Option<&Va
             .map(|call| text(&call.tool) + text(&call.args.to_string()) + PER_MESSAGE);
         text(&message.text) + calls.sum::<u64>() + PER_MESSAGE
     });
-    let offered = tools.iter().map(|tool| offer::cost(tool, tokens));
-    said.sum::<u64>() + offered.sum::<u64>() + schema.map_or(0, |schema| text(&schema.to_string()))
+    said.sum::<u64>() + tools + schema.map_or(0, |schema| text(&schema.to_string()))
 }
 
 impl Run {
@@ -165,7 +164,7 @@ impl Run {
             .as_ref()
             .filter(|_| purpose == Purpose::Work && !works_alone)
         {
-            put_tools(&mut system, equipment, self.offered(equipment));
+            system.push_str(&equipment.offered().told);
         }
         let book = self.agent(index).and_then(|agent| agent.book.as_deref());
         let (system, tail) = match book.filter(|_| matches!(purpose, Purpose::Decide | Purpose::Work)) {
@@ -637,29 +636,31 @@ impl Run {
     /// The tools in short, for whoever decides which is called first.
     fn put_tools(&self, text: &mut String) {
         if let Some(equipment) = &self.equipment {
-            list_tools(text, self.offered(equipment));
+            list_tools(text, equipment.offered());
         }
     }
 }
 
 /// What an executor is told of its tools besides their definitions.
-fn put_tools(system: &mut String, equipment: &Equipment, offered: &Offered) {
+pub(super) fn told_of_tools(equipment: &Equipment, offered: &Offered) -> String {
+    let mut told = String::new();
     if equipment.book.includes_tool_list() {
-        system.push_str("\n\n");
-        list_tools(system, offered);
+        told.push_str("\n\n");
+        list_tools(&mut told, offered);
     }
     if !offered.left_out.is_empty() {
         let _ = write!(
-            system,
+            told,
             "\n\nYour window has no room for these tools, and you cannot call them: {}.",
             offered.left_out.join(", ")
         );
     }
+    told
 }
 
 fn list_tools(text: &mut String, offered: &Offered) {
     text.push_str("# Tools\n");
-    for tool in &offered.tools {
+    for tool in &*offered.tools {
         let args = tool.args_schema["properties"].as_object();
         let args: Vec<&str> = args.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
         let about = one_line(&tool.description, 200);

@@ -14,7 +14,7 @@ use super::{Said, normalised, repair};
 use crate::event::{Event, LeafTests, Proposal, Question};
 use crate::node::NodeId;
 use crate::plan::{Check, Criterion};
-use crate::result::{Finding, NodeResult, Outcome, Output, Severity, StopReason, Verdict};
+use crate::result::{Finding, Outcome, Output, Severity, StopReason, Verdict};
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::{ModelRole, Purpose, Reply, Stop, Wanted};
@@ -52,10 +52,7 @@ impl Run {
             Purpose::RollUp => self.rolled_up_alone(index, StopReason::Refused),
             Purpose::Replan if self.has_rejected_plan(index) => self.without_approved_plan(index),
             Purpose::Replan => self.conclusion(index, Some(StopReason::Refused)),
-            Purpose::Decide | Purpose::Work | Purpose::HandBack => Event::Finished {
-                node: self.nodes[index].id,
-                result: Box::new(NodeResult::failed(Severity::Soft, StopReason::Refused, notes)),
-            },
+            Purpose::Decide | Purpose::Work | Purpose::HandBack => self.failing(index, StopReason::Refused, notes),
         }
     }
 
@@ -408,8 +405,11 @@ impl Run {
         if checked.evidence.is_empty() && self.agent(index).is_some_and(super::Agent::has_plan) {
             checked.evidence = self.roll_up(index).evidence;
         }
-        let stop_reason = match status {
-            Outcome::Failed => stop_reason.or(Some(StopReason::Unsatisfiable)),
+        // Who says that going on cannot help says that it cannot be done; who only says that it failed says no more than that (E9.4).
+        let severity = severity_of(answer).filter(|_| status == Outcome::Failed);
+        let stop_reason = match (status, severity) {
+            (Outcome::Failed, Some(Severity::Hard)) => stop_reason.or(Some(StopReason::Unsatisfiable)),
+            (Outcome::Failed, _) => stop_reason.or(Some(StopReason::CriteriaUnmet)),
             _ => stop_reason,
         };
         Event::Proposed {
@@ -417,7 +417,7 @@ impl Run {
             proposal: Box::new(Proposal {
                 status,
                 stop_reason,
-                severity: severity_of(answer).filter(|_| status == Outcome::Failed),
+                severity,
                 notes,
                 output: Output::Inline(Arc::new(answer.get("output").cloned().unwrap_or(Value::Null))),
                 evidence: checked.evidence,

@@ -77,7 +77,7 @@ pub(super) fn result() -> Value {
         "required": ["notes"],
         "properties": {
             "status": {"type": "string", "enum": ["ok", "partial", "failed"]},
-            "severity": {"type": "string", "enum": ["soft", "hard"], "description": "With failed: soft if the rest may go on all the same."},
+            "severity": {"type": "string", "enum": ["soft", "hard"], "description": "With failed: hard if going on with the rest cannot help or may do harm; else soft."},
             "notes": {"type": "string", "description": "What came out, in a few sentences."},
             "output": {"description": "The value for whoever uses the result."},
             "evidence": evidence(),

@@ -141,20 +141,53 @@ fn failing(severity: Value) -> Sim {
 
 #[test]
 fn whoever_does_a_task_may_say_whether_the_rest_may_go_on_e9_4() {
-    for (said, severity) in [
-        (json!("hard"), Severity::Hard),
-        (json!("soft"), Severity::Soft),
-        (json!("dreadful"), Severity::Hard),
-        (Value::Null, Severity::Hard),
+    for (said, severity, reason) in [
+        (json!("hard"), Severity::Hard, StopReason::Unsatisfiable),
+        (json!("soft"), Severity::Soft, StopReason::CriteriaUnmet),
+        (json!("dreadful"), Severity::Soft, StopReason::CriteriaUnmet),
+        (Value::Null, Severity::Soft, StopReason::CriteriaUnmet),
     ] {
         let sim = failing(said.clone());
         assert_eq!(sim.severity("first"), Some(severity), "{said}");
+        let first = sim.run.node_at("first").unwrap().result.unwrap();
+        assert_eq!(first.stop_reason, Some(reason), "{said}");
     }
     // A failure that others need stays hard, whatever is said of it.
     let plan =
         "steps: [{id: a, do: {tool: fail, args: {}}}, {id: b, do: {tool: echo, args: {x: '{{ results.a.output }}'}}}]";
     let sim = Sim::new(plan).driven_on();
     assert_eq!(sim.severity("a"), Some(Severity::Hard));
+}
+
+#[test]
+fn whoever_puts_results_together_decides_how_bad_their_failure_is_e9_4() {
+    // A step of the inner task is refused, which is hard for its own plan; what the inner task makes of it is soft unless it says so.
+    for (said_of_it, severity) in [(Value::Null, Severity::Soft), (json!("hard"), Severity::Hard)] {
+        let by_whom = said_of_it.clone();
+        let sim = goal_with("a house", &json!({}), equipment(), move |ask| {
+            let text = &ask.messages[1].text;
+            match ask.purpose {
+                Purpose::Decide if text.contains("# The task\na house") => plan_of(json!([
+                    {"id": "roof", "title": "mend the roof", "criteria": ["x"]},
+                    {"id": "walls", "title": "paint the walls", "criteria": ["x"]},
+                ])),
+                Purpose::Decide if text.contains("# The task\nmend the roof") => plan_of(json!([
+                    {"id": "climb", "title": "climb up", "do": {"tool": "deny", "args": {}}},
+                    {"id": "look", "title": "look", "do": {"tool": "echo", "args": {}}, "needs": [], "satisfies": ["c1"]},
+                ])),
+                Purpose::Decide => execute("finish", json!({"status": "ok", "notes": "done"})),
+                Purpose::Replan => {
+                    said(&json!({"root_cause": "no ladder", "changes": "", "give_up": true}).to_string())
+                }
+                _ => said(&json!({"notes": "not done", "status": "failed", "severity": by_whom}).to_string()),
+            }
+        })
+        .driven_on();
+        assert_eq!(sim.severity("roof/climb"), Some(Severity::Hard));
+        assert_eq!(sim.severity("roof"), Some(severity), "{said_of_it}");
+        let is_left_out = sim.status("walls") == Outcome::Skipped;
+        assert_eq!(is_left_out, severity == Severity::Hard, "{said_of_it}");
+    }
 }
 
 #[test]

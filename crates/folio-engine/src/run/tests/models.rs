@@ -87,7 +87,7 @@ pub(in crate::run) fn equipment() -> Equipment {
     let offer = |name: &str, writes| ToolOffer {
         name: name.to_owned(),
         description: format!("{name}s"),
-        args_schema: json!({"type": "object", "properties": {"text": {"type": "string"}}}),
+        args_schema: Arc::new(json!({"type": "object", "properties": {"text": {"type": "string"}}})),
         writes,
         need: Need::default(),
     };
@@ -102,6 +102,7 @@ pub(in crate::run) fn equipment() -> Equipment {
             offer("deny", false),
             offer("fail", false),
         ],
+        offered: OfferedTools::default(),
         known: Known::default(),
         book: ScratchbookPolicy {
             include_tool_list_in_system_prompt: Some(false),
@@ -586,7 +587,7 @@ fn what_failed_leads_to_another_plan_that_keeps_what_went_well_e9_8() {
     let asked = sim.asks.iter().position(|ask| ask.purpose == Purpose::Replan).unwrap();
     let told = read_by(&sim, asked);
     assert!(
-        told.contains("oil (failed, unsatisfiable)") && told.contains("a tooth is broken"),
+        told.contains("oil (failed, criteria_unmet)") && told.contains("a tooth is broken"),
         "{told}"
     );
 }

@@ -1,0 +1,70 @@
+//! What models of runs may be asked for, once for all runs for which it is the same: the definitions of tools are large, and there may be
+//! many runs at a time.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use folio_engine::Run;
+use folio_engine::run::{Equipment, PlanMode};
+use folio_store::workspace::PolicyInForce;
+use folio_tools::{Approval, Registry, ShellPolicy, ToolSpec};
+
+use crate::grants;
+use crate::models::RunnerModels;
+
+/// Kinds of equipment that are kept.
+const KEPT: usize = 16;
+
+/// What equipment depends on, besides the models and tools of a runner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Granted {
+    has_person: bool,
+    may_ask_for_commands: bool,
+    plan: PlanMode,
+    tools: Vec<String>,
+    policy: u32,
+}
+
+/// The equipment of the runs of a runner, the latest last.
+#[derive(Debug, Default)]
+pub(crate) struct Equipped(Mutex<Vec<(Granted, Arc<Equipment>)>>);
+
+impl Equipped {
+    /// What `models` of `run` may be asked for.
+    pub(crate) fn of(
+        &self,
+        models: &RunnerModels,
+        registry: &Registry,
+        has_person: bool,
+        run: &Run,
+        policy: &PolicyInForce,
+    ) -> Arc<Equipment> {
+        let granted = Granted {
+            has_person,
+            may_ask_for_commands: grants::shell_of(run) != ShellPolicy::AskDenied,
+            plan: grants::plan_mode_of(run),
+            tools: grants::allowed_tools_of(run),
+            policy: policy.version(),
+        };
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, equipment)) = kept.iter().find(|(known, _)| *known == granted) {
+            return Arc::clone(equipment);
+        }
+        let equipment = Arc::new(granted.equipment(models, registry, policy));
+        if kept.len() >= KEPT {
+            kept.remove(0);
+        }
+        kept.push((granted, Arc::clone(&equipment)));
+        equipment
+    }
+}
+
+impl Granted {
+    fn equipment(&self, models: &RunnerModels, registry: &Registry, policy: &PolicyInForce) -> Equipment {
+        // Where somebody is there to say yes, models may ask for what waits for one.
+        let may_call = |tool: &ToolSpec| match tool.name.as_str() {
+            "shell" => self.has_person || self.may_ask_for_commands,
+            name => self.has_person || tool.approval == Approval::Never || grants::allows_tool(&self.tools, name),
+        };
+        models.equipment(registry, may_call, self.has_person, self.plan, &policy.scratchbook)
+    }
+}

@@ -1,0 +1,153 @@
+//! Marks of what lists of memory tell: the same mark means that nothing of it has changed.
+//!
+//! The writer of this process knows what its commits change. Whatever another process wrote may have changed everything. While a commit
+//! that changes something is on its way to the disk there is no mark, because nobody can say which state whoever reads will see.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use folio_memory::Seq;
+
+use super::place::SpaceId;
+
+/// The marks of the spaces of a store.
+#[derive(Debug, Default)]
+pub(super) struct Marks(Mutex<HashMap<SpaceId, State>>);
+
+/// A commit that is written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wrote {
+    pub(super) space: SpaceId,
+    pub(super) seq: Seq,
+    /// Whether lists of memory tell something else after it.
+    pub(super) changes_memory: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Up to this commit it is known what commits changed.
+    through: Seq,
+    number: u64,
+    /// Transactions under way that change something.
+    under_way: u32,
+}
+
+impl Marks {
+    /// Says that a transaction with these commits is about to become durable. What it gives goes to [`Self::settle`].
+    pub(super) fn begin(&self, wrote: &[Wrote]) -> Vec<SpaceId> {
+        if wrote.is_empty() {
+            return Vec::new();
+        }
+        let mut states = self.states();
+        let mut changing = Vec::new();
+        for Wrote {
+            space,
+            seq,
+            changes_memory,
+        } in wrote
+        {
+            let state = states.entry(*space).or_default();
+            let follows = state.through.0 + 1 == seq.0;
+            if *changes_memory || !follows {
+                state.under_way += 1;
+                changing.push(*space);
+            }
+            state.through = *seq;
+        }
+        changing
+    }
+
+    /// Says what became of that transaction.
+    pub(super) fn settle(&self, changing: &[SpaceId], wrote: &[Wrote], is_committed: bool) {
+        if wrote.is_empty() {
+            return;
+        }
+        let mut states = self.states();
+        for space in changing {
+            let state = states.entry(*space).or_default();
+            state.number += 1;
+            state.under_way = state.under_way.saturating_sub(1);
+        }
+        if !is_committed {
+            for Wrote { space, .. } in wrote {
+                // These numbers will be those of other commits.
+                states.entry(*space).or_default().through = Seq(0);
+            }
+        }
+    }
+
+    /// The mark of `space` for somebody who sees it up to commit `head`, and reads after this; none if there is none now.
+    pub(super) fn at(&self, space: SpaceId, head: Seq) -> Option<u64> {
+        let mut states = self.states();
+        let state = states.entry(space).or_default();
+        if head > state.through {
+            state.through = head;
+            state.number += 1;
+        }
+        (state.under_way == 0).then_some(state.number)
+    }
+
+    fn states(&self) -> MutexGuard<'_, HashMap<SpaceId, State>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPACE: SpaceId = SpaceId(1);
+
+    fn wrote(seq: u64, changes_memory: bool) -> [Wrote; 1] {
+        [Wrote {
+            space: SPACE,
+            seq: Seq(seq),
+            changes_memory,
+        }]
+    }
+
+    fn commit(marks: &Marks, wrote: &[Wrote], is_committed: bool) {
+        let changing = marks.begin(wrote);
+        marks.settle(&changing, wrote, is_committed);
+    }
+
+    #[test]
+    fn what_runs_write_leaves_the_mark_and_what_changes_memory_does_not() {
+        let marks = Marks::default();
+        let first = marks.at(SPACE, Seq(3));
+        commit(&marks, &wrote(4, false), true);
+        assert_eq!(marks.at(SPACE, Seq(4)), first);
+        commit(&marks, &wrote(5, true), true);
+        assert_ne!(marks.at(SPACE, Seq(5)), first);
+    }
+
+    #[test]
+    fn what_others_wrote_may_have_changed_everything() {
+        let marks = Marks::default();
+        let first = marks.at(SPACE, Seq(3));
+        let second = marks.at(SPACE, Seq(4));
+        assert_ne!(first, second, "commit 4 is not ours");
+        // Commit 5 is not ours either, and nobody asked between it and ours.
+        commit(&marks, &wrote(6, false), true);
+        assert_ne!(marks.at(SPACE, Seq(6)), second);
+    }
+
+    #[test]
+    fn while_a_change_is_on_its_way_there_is_no_mark() {
+        let marks = Marks::default();
+        assert!(marks.at(SPACE, Seq(3)).is_some());
+        let wrote = wrote(4, true);
+        let changing = marks.begin(&wrote);
+        assert_eq!(marks.at(SPACE, Seq(3)), None);
+        marks.settle(&changing, &wrote, true);
+        assert!(marks.at(SPACE, Seq(4)).is_some());
+    }
+
+    #[test]
+    fn a_commit_that_failed_leaves_its_number_to_another() {
+        let marks = Marks::default();
+        let first = marks.at(SPACE, Seq(3));
+        commit(&marks, &wrote(4, false), false);
+        assert_ne!(marks.at(SPACE, Seq(4)), first, "somebody else wrote commit 4");
+    }
+}
