@@ -8,7 +8,7 @@ use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 use crate::commands::{
     again, approve, archive, backup, bench, blob, book, cancel, completions, context, doctor, episodes, evict, export,
     files, forget, goals, hook, import, mcp, migrate, observe, offload, page, patterns, people, plan, policy, resume,
-    run, runs, search, serve, show, tidy, token, tokens, tool, trace, tree, turn, watch, why,
+    run, runs, search, serve, show, tidy, token, tokens, tool, trace, tree, turn, watch, why, worker,
 };
 
 const FIRST_STEPS: &str = "\
@@ -197,6 +197,8 @@ pub(crate) enum Command {
     Doctor(doctor::Doctor),
     /// Show runs and pages in the browser, be the memory of models at /mcp, and go on with runs whose process is gone
     Serve(serve::Serve),
+    /// Drive runs that others submit to a store that several machines share, without serving anything
+    Worker(Box<worker::WorkerArguments>),
     /// Tokens by which programs say who they are to `folio serve`: new, list, revoke
     #[command(subcommand)]
     Token(token::Token),
@@ -216,7 +218,13 @@ impl Command {
     pub(crate) fn drives_runs(&self) -> bool {
         matches!(
             self,
-            Self::Run(_) | Self::Resume(_) | Self::Fork(_) | Self::Cancel(_) | Self::Bench(_) | Self::Serve(_)
+            Self::Run(_)
+                | Self::Resume(_)
+                | Self::Fork(_)
+                | Self::Cancel(_)
+                | Self::Bench(_)
+                | Self::Serve(_)
+                | Self::Worker(_)
         ) || matches!(self, Self::Mcp(arguments) if arguments.drives_runs())
     }
 }

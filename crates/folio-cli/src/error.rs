@@ -343,6 +343,12 @@ impl From<RunnerError> for Failure {
                 "run_ended",
                 "`folio fork RUN --at NODE` begins another run from a moment of it",
             ),
+            RunnerError::Dispatch { .. } => (
+                Exit::Unavailable,
+                "dispatch_unavailable",
+                "the run is recorded, and goes on as soon as a worker finds it; `folio watch` shows it",
+            ),
+            RunnerError::Leaving => (Exit::Unavailable, "leaving", "`folio resume` goes on where it was"),
             RunnerError::Edit(error) => match error {
                 EditError::NoPlan { .. } => (
                     Exit::NotFound,

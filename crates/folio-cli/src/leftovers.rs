@@ -13,13 +13,25 @@ use crate::output::Output;
 
 /// How long a server waits before it looks again.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// Runs of others that a server takes up while it goes on with as many.
+/// Runs of others that are taken up while it goes on with as many, if nobody says.
 const MOST: usize = 8;
+/// How long what is under way has to end when the program was told to.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// Runs that are being brought to their end beside something else.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Leftovers {
     driving: JoinSet<(RunRow, Result<folio::engine::NodeResult, RunnerError>)>,
+    most: usize,
+}
+
+impl Default for Leftovers {
+    fn default() -> Self {
+        Self {
+            driving: JoinSet::new(),
+            most: MOST,
+        }
+    }
 }
 
 impl Leftovers {
@@ -45,6 +57,28 @@ impl Leftovers {
     /// A run is taken up if nobody drives it, and nothing happens in it, from one look to the next: one that was submitted
     /// just now has a driver in a moment.
     pub(crate) async fn keep_going_on(mut self, runner: &Runner, output: &Output) {
+        self.go_on(runner, output).await;
+    }
+
+    /// The same until `end`, with up to `most` of them at one moment. Then nothing more is begun, what is under way has ten seconds
+    /// to end, and each run is given up where it is.
+    pub(crate) async fn work(
+        mut self,
+        runner: &Runner,
+        output: &Output,
+        most: Option<usize>,
+        end: impl Future<Output = ()>,
+    ) {
+        self.most = most.unwrap_or(self.most);
+        tokio::select! {
+            () = self.go_on(runner, output) => {}
+            () = end => {}
+        }
+        runner.leave();
+        let _in_time = tokio::time::timeout(GRACE, self.finish(output)).await;
+    }
+
+    async fn go_on(&mut self, runner: &Runner, output: &Output) {
         let mut again = tokio::time::interval(LOOK_EVERY);
         again.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut seen: HashMap<RunId, Seq> = HashMap::new();
@@ -62,7 +96,7 @@ impl Leftovers {
                     let Ok(rows) = runner.unfinished().await else { continue };
                     let before = std::mem::take(&mut seen);
                     for row in rows.into_iter().filter(|row| !given_up.contains(&row.id)) {
-                        if before.get(&row.id) == Some(&row.head) && self.driving.len() < MOST {
+                        if before.get(&row.id) == Some(&row.head) && self.driving.len() < self.most {
                             self.go_on_with(row, runner, output);
                         } else {
                             seen.insert(row.id, row.head);
@@ -90,6 +124,7 @@ impl Leftovers {
 fn said(row: &RunRow, driven: &Result<folio::engine::NodeResult, RunnerError>, output: &Output) -> bool {
     match driven {
         Ok(result) => output.note(format_args!("{} ended: {}", row.handle, result.status)),
+        Err(RunnerError::Leaving) => {}
         // Another process was quicker, or took it over.
         Err(RunnerError::Store(error)) if error.kind() == ErrorKind::Conflict => {}
         Err(error @ RunnerError::Store(store)) if store.kind() == ErrorKind::Unavailable => {

@@ -13,6 +13,7 @@ mod progress;
 mod report;
 mod servers;
 mod settings;
+mod who;
 
 use std::io::Write as _;
 use std::process::ExitCode;

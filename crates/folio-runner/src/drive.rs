@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use folio_engine::run::{AskAction, CheckFinding, CompactAction};
-use folio_engine::{CallAction, CallOutcome, Event, NodeId, NodeResult, Run};
+use folio_engine::{CallAction, CallOutcome, Event, NodeId, Run};
 use folio_memory::id::Ref;
 use folio_memory::{Actor, Role, RunId, ThreadKey};
 use folio_store::commit::RECORD_FORMAT;
@@ -21,6 +21,7 @@ use crate::ahead::{Ahead, Writing};
 use crate::book::RunBook;
 use crate::brief::Reader;
 use crate::compact::{PutAway, PuttingAway};
+use crate::dispatch::Driven;
 use crate::error::RunnerError;
 use crate::grants;
 use crate::memory::{MemoryWriter, ruled, turn_of};
@@ -156,27 +157,37 @@ impl Drive {
         }
     }
 
-    /// Drives the run to its end, and returns what it came to.
-    pub(crate) async fn run(mut self) -> Result<NodeResult, RunnerError> {
+    /// Drives the run to its end; or, if there is a `patience`, until everything has waited for that long and goes on waiting;
+    /// or, if the process is about to end, until nothing is under way.
+    pub(crate) async fn run(mut self, patience: Option<Duration>) -> Result<Driven, RunnerError> {
         let followed = Arc::clone(&self.followed);
+        let leaving = self.shared.leaving.clone();
         let mut done: Vec<Done> = Vec::new();
         loop {
             self.go_on(std::mem::take(&mut done)).await?;
             let is_durable = self.ahead.is_durable();
             if let Some(result) = self.run.result().filter(|_| is_durable) {
-                return Ok(result.clone());
+                return Ok(Driven::Ended(result.clone()));
             }
-            let wake = self
-                .run
-                .wakes_at()
-                .map(|at| at.since(self.shared.workspace.clock().now()));
+            let until = self.run.wakes_at();
+            let wake = until.map(|at| at.since(self.shared.workspace.clock().now()));
             let has_room = self.ahead.has_room();
+            let is_idle = is_durable && self.pending.is_empty() && self.held.is_empty();
+            if is_idle && leaving.is_cancelled() {
+                return Err(RunnerError::Leaving);
+            }
+            // What becomes due soon is waited for here.
+            let patience = patience.filter(|patience| is_idle && wake.is_none_or(|wake| wake > *patience * 2));
             tokio::select! {
                 biased;
                 (writing, written) = self.ahead.written() => self.take_in(writing, written).await?,
                 Some(first) = self.pending.next(), if has_room => done.push(first),
                 () = followed.foreign(), if is_durable => self.catch_up().await?,
                 () = tokio::time::sleep(wake.unwrap_or(Duration::MAX)), if wake.is_some() && has_room => {}
+                () = tokio::time::sleep(patience.unwrap_or(Duration::MAX)), if patience.is_some() => {
+                    return Ok(Driven::Waits { until, head: followed.head() });
+                }
+                () = leaving.cancelled(), if !leaving.is_cancelled() => {}
             }
             // Whatever else has ended meanwhile goes into the same commit.
             while has_room && let Some(Some(more)) = futures_util::FutureExt::now_or_never(self.pending.next()) {
@@ -600,6 +611,9 @@ impl Drive {
     }
 
     fn concurrency(&self) -> usize {
+        if self.shared.leaving.is_cancelled() {
+            return 0;
+        }
         self.shared
             .options
             .concurrency

@@ -75,6 +75,17 @@ pub enum RunnerError {
     /// What can only be done to a run that goes on.
     #[error("the run has ended")]
     Ended,
+    /// Nobody could be told to drive a run.
+    #[error("cannot hand the run over to {at}: {reason}")]
+    Dispatch {
+        /// Who would tell them.
+        at: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// The process ends, and begins nothing more.
+    #[error("this process is about to end and drives nothing more")]
+    Leaving,
     /// A folder that the run needs cannot be used.
     #[error("cannot use the folder {path}: {reason}")]
     Folder {

@@ -4,7 +4,7 @@
 //! it writes to memory, and asks again. It waits, retries, stops and reads the clock; it never decides.
 //!
 //! - [`runner`]: submit, drive, resume, cancel; `reads`: what is known of runs
-//! - `drive`: the loop of one run
+//! - `drive`: the loop of one run; [`dispatch`]: runs that others drive
 //! - [`models`]: the models of a runner, and one call of one of them; `brief`: what memory tells them first
 //! - `perform`: one call of a tool, from its permissions to its outcome
 //! - `memory`: what a call writes: observations and page entries, in the same commit as its outcome
@@ -20,6 +20,7 @@ mod brief;
 pub mod cassette;
 mod compact;
 mod compactor;
+pub mod dispatch;
 mod drive;
 mod equipped;
 pub mod error;
@@ -41,6 +42,7 @@ pub mod watch;
 pub use again::Replayed;
 pub use cassette::{Asked, Recording, Tape};
 pub use compactor::{COMPACTOR_TIME, ModelCompactor};
+pub use dispatch::{Dispatch, Driven};
 pub use error::RunnerError;
 pub use grants::allows_tool;
 pub use models::{RunnerModel, RunnerModels};

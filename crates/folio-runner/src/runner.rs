@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use folio_engine::event::{Always, FORMAT, NewLimits, PlanDifference};
 use folio_engine::plan;
@@ -17,8 +18,10 @@ use folio_store::workspace::{Compactor, TurnInput, Workspace, WorkspaceError};
 use folio_store::{Commit, Committed, Expected, Journal, OwnerId, Record, RunAppend, RunRow, StoreError};
 use folio_tools::Registry;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
+use crate::dispatch::{Dispatch, Driven};
 use crate::drive::Drive;
 use crate::equipped::Equipped;
 use crate::error::RunnerError;
@@ -50,6 +53,8 @@ pub struct RunnerOptions {
     pub has_person: bool,
     /// Who follows the runs that are driven here.
     pub observer: Option<Arc<dyn Observer>>,
+    /// Who has runs driven by others; `None`: this process drives them. With one, models and tools are those of the others.
+    pub dispatch: Option<Arc<dyn Dispatch>>,
 }
 
 /// What became of something that somebody wants of a run.
@@ -94,6 +99,8 @@ pub(crate) struct Shared {
     pub(crate) equipped: Equipped,
     /// The run that was submitted last, as its journal says: whoever drives it next need not read it.
     submitted: Mutex<Option<(Run, Seq)>>,
+    /// Whether this process is about to end, so that nothing more is begun.
+    pub(crate) leaving: CancellationToken,
 }
 
 impl Shared {
@@ -146,6 +153,7 @@ impl Runner {
                 others: Arc::default(),
                 equipped: Equipped::default(),
                 submitted: Mutex::default(),
+                leaving: CancellationToken::new(),
             }),
         }
     }
@@ -158,7 +166,7 @@ impl Runner {
 
     /// Who puts summaries for whoever offloads a conversation here, and how long it may take; nobody if no model was named for it.
     #[must_use]
-    pub fn compactor(&self) -> Option<(Arc<dyn Compactor>, std::time::Duration)> {
+    pub fn compactor(&self) -> Option<(Arc<dyn Compactor>, Duration)> {
         let model = self.shared.options.models.as_ref()?.compactor.clone()?;
         Some((Arc::new(ModelCompactor::new(model)), COMPACTOR_TIME))
     }
@@ -185,7 +193,7 @@ impl Runner {
     ///
     /// As [`Runner::submit`].
     pub async fn submit_under(&self, new: NewRun, idempotency_key: Option<String>) -> Result<Submitted, RunnerError> {
-        if self.shared.options.models.is_none() {
+        if self.shared.options.models.is_none() && self.shared.options.dispatch.is_none() {
             let mut tasks = model_tasks(&new.plan.steps);
             if new.plan.steps.is_empty() {
                 tasks.push("the goal".to_owned());
@@ -307,13 +315,25 @@ impl Runner {
         &self.shared.templates
     }
 
-    /// Drives a run to its end: a new one, or one whose driver is gone. Returns what it came to, at once if it has ended.
+    /// Drives a run to its end: a new one, or one whose driver is gone. Returns what it came to, at once if it has ended. With
+    /// [`RunnerOptions::dispatch`], others do that, and this waits for them.
     ///
     /// # Errors
     ///
     /// `Store` with kind `Conflict` if a living process drives it, this one included; `Journal` or `Folder` if it cannot be
-    /// taken up; `Store` with kind `Unavailable` if the store went away: it can be driven again from where it was.
+    /// taken up; `Store` with kind `Unavailable` if the store went away: it can be driven again from where it was; `Dispatch` if
+    /// nobody could be told to drive it; `Leaving` after [`Runner::leave`].
     pub async fn drive(&self, run: RunId) -> Result<NodeResult, RunnerError> {
+        if let Some(dispatch) = &self.shared.options.dispatch {
+            return self.drive_elsewhere(&**dispatch, run).await;
+        }
+        match self.drive_for(run, None).await? {
+            Driven::Ended(result) => Ok(result),
+            Driven::Waits { .. } => Err(RunnerError::Leaving),
+        }
+    }
+
+    pub(crate) async fn drive_for(&self, run: RunId, patience: Option<Duration>) -> Result<Driven, RunnerError> {
         let workspace = &self.shared.workspace;
         // Its row says as much, and costs less than its journal.
         if workspace.store().run(workspace.space(), Ref::Id(run)).await?.status != RUNNING
@@ -321,7 +341,10 @@ impl Runner {
         {
             let result = result.clone();
             self.end_own_turn(run).await;
-            return Ok(result);
+            return Ok(Driven::Ended(result));
+        }
+        if self.shared.leaving.is_cancelled() {
+            return Err(RunnerError::Leaving);
         }
         // A claim by the same process would be granted, and the run have two drivers.
         let Some(_held) = self.shared.held.hold(run) else {
@@ -340,7 +363,10 @@ impl Runner {
         }
         // Whatever keeps it waiting tells the trace.
         let _delivered = workspace.deliver_outbox().await;
-        let driven = async { Drive::open(Arc::clone(&self.shared), run, fence).await?.run().await };
+        let driven = async {
+            let drive = Drive::open(Arc::clone(&self.shared), run, fence).await?;
+            drive.run(patience).await
+        };
         let result = driven.await;
         // A failure to give it up is not worth a second error: it is tried again when somebody looks for runs to go on with,
         // and the claim ends with this process.
@@ -352,7 +378,7 @@ impl Runner {
         {
             self.shared.held.keep(run, fence);
         }
-        if result.is_ok() {
+        if let Ok(Driven::Ended(_)) = result {
             self.end_own_turn(run).await;
         }
         // What was noted on the way. A trace that cannot be kept takes nothing away from the run.
@@ -665,7 +691,10 @@ impl Runner {
                 blobs: Vec::new(),
             };
             match workspace.commit(commit).await {
-                Ok(_) => return Ok(Requested::Recorded(Box::new(event))),
+                Ok(committed) => {
+                    self.wake_elsewhere(run, committed.seq).await;
+                    return Ok(Requested::Recorded(Box::new(event)));
+                }
                 Err(WorkspaceError::Store(StoreError::StaleRun { .. })) => tokio::task::yield_now().await,
                 Err(error) => return Err(error.into()),
             }

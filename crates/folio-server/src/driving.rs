@@ -12,26 +12,20 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::http::problem::Problem;
 
-/// Runs that are driven at the same time.
+/// Runs that are driven at the same time here.
 const MOST: usize = 8;
+/// Runs that are waited for at the same time where workers drive them.
+const MOST_ELSEWHERE: usize = 1_024;
 /// How long runs that were taken back may take to stop once the server ends.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The runs that are driven.
 #[derive(Debug)]
 pub(crate) struct Driving {
+    most: usize,
     places: Arc<Semaphore>,
     /// Whether each was taken back, and when it is over.
     runs: Mutex<Vec<(CancellationToken, JoinHandle<()>)>>,
-}
-
-impl Default for Driving {
-    fn default() -> Self {
-        Self {
-            places: Arc::new(Semaphore::new(MOST)),
-            runs: Mutex::default(),
-        }
-    }
 }
 
 /// The request that a run was started by. Dropped, it takes the run back.
@@ -46,10 +40,23 @@ impl AskedFor {
 }
 
 impl Driving {
+    /// None yet, of those that `runner` drives.
+    pub(crate) fn of(runner: &Runner) -> Arc<Self> {
+        let most = if runner.is_elsewhere() { MOST_ELSEWHERE } else { MOST };
+        Arc::new(Self {
+            most,
+            places: Arc::new(Semaphore::new(most)),
+            runs: Mutex::default(),
+        })
+    }
+
     /// A place for one more run.
     pub(crate) fn place(&self) -> Result<OwnedSemaphorePermit, Problem> {
         Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
-            let detail = format!("{MOST} runs are under way, which is as many as one server drives");
+            let detail = format!(
+                "{} runs are under way, which is as many as one server drives",
+                self.most
+            );
             Problem::new(StatusCode::TOO_MANY_REQUESTS, "runs_busy", detail)
                 .hint("wait until one of them has ended, then start it again")
         })

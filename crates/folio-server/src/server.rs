@@ -137,7 +137,7 @@ impl Server {
             address,
             options: options.clone(),
             needs_token,
-            driving: Arc::default(),
+            driving: Driving::of(&runner),
             runner,
             mcp: None,
         })

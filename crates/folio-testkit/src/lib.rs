@@ -5,6 +5,7 @@
 //! - [`any_text`]: what holds for any text, for properties and for fuzzers
 //! - [`postgres`]: databases of a real server, one for each test
 //! - [`cluster`]: servers of PostgreSQL of a test's own, to be killed and replaced
+//! - [`restate`]: servers of Restate of a test's own
 //! - [`process`]: a second process, for whatever several of them do to one file
 //! - [`contract`]: what every store promises, as cases that any store can be put through
 
@@ -14,6 +15,7 @@ pub mod contract;
 pub mod faulty_store;
 pub mod postgres;
 pub mod process;
+pub mod restate;
 pub mod seeded_ids;
 pub mod sim_clock;
 

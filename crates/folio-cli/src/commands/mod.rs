@@ -47,6 +47,7 @@ pub(crate) mod tree;
 pub(crate) mod turn;
 pub(crate) mod watch;
 pub(crate) mod why;
+pub(crate) mod worker;
 
 use std::cell::RefCell;
 use std::io::Read as _;
@@ -272,6 +273,7 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Doctor(doctor) => doctor::run(context, doctor).await,
         Command::Token(token) => token::run(context, token).await,
         Command::Serve(serve) => serve::run(context, serve).await,
+        Command::Worker(worker) => worker::run(context, worker).await,
         Command::Mcp(arguments) => mcp::run(context, *arguments).await,
         Command::Hook(hook) => hook::run(context, hook).await,
         Command::Bench(bench) => bench::run(context, bench).await,

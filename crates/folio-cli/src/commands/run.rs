@@ -19,6 +19,7 @@ use crate::error::{Exit, Failure};
 use crate::follow;
 use crate::leftovers::Leftovers;
 use crate::models;
+use crate::who::Who;
 
 /// `folio run`.
 #[derive(Debug, Args)]
@@ -106,7 +107,14 @@ impl Minds {
         driving.runner(context, models, self.has_person(is_attended)).await
     }
 
-    fn has_person(&self, is_attended: bool) -> bool {
+    /// The model that a flag names for every role.
+    #[cfg(feature = "restate")]
+    pub(crate) fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
+    /// Whether somebody is there to answer; `is_attended` as in [`Minds::runner`].
+    pub(crate) fn has_person(&self, is_attended: bool) -> bool {
         !self.non_interactive && (self.attended || is_attended || std::io::stdin().is_terminal())
     }
 }
@@ -117,9 +125,41 @@ pub(crate) struct Driving {
     /// How many tasks are under way at one moment [default: as the plan says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     concurrency: Option<u32>,
+    /// Who drives runs: `process`, or `restate=URL`, workers to whom Restate at this address of its ingress gives them
+    #[arg(long = "runner", value_name = "WHO", default_value = "process")]
+    who: Who,
 }
 
 impl Driving {
+    /// Who drives the runs.
+    #[cfg(feature = "restate")]
+    pub(crate) fn who(&self) -> &Who {
+        &self.who
+    }
+
+    /// Whether workers elsewhere drive the runs.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.who != Who::Process
+    }
+
+    /// What holds for whoever drives runs on the space that the settings name.
+    pub(crate) fn options(
+        &self,
+        context: &Context<'_>,
+        models: Option<RunnerModels>,
+        has_person: bool,
+    ) -> Result<RunnerOptions, Failure> {
+        Ok(RunnerOptions {
+            concurrency: self.concurrency,
+            environment: context.settings.tool_environment.clone(),
+            run_folders: context.settings.run_folders.clone(),
+            models,
+            has_person,
+            observer: context.observer(),
+            dispatch: self.who.dispatch()?,
+        })
+    }
+
     /// A runner on the space that the settings name.
     pub(crate) async fn runner(
         &self,
@@ -139,14 +179,7 @@ impl Driving {
         models: Option<RunnerModels>,
         has_person: bool,
     ) -> Result<Runner, Failure> {
-        let options = RunnerOptions {
-            concurrency: self.concurrency,
-            environment: context.settings.tool_environment.clone(),
-            run_folders: context.settings.run_folders.clone(),
-            models,
-            has_person,
-            observer: context.observer(),
-        };
+        let options = self.options(context, models, has_person)?;
         Ok(Runner::new(context.workspace().await?, registry, options))
     }
 }
@@ -171,7 +204,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     let current = &context.settings.current;
     let inputs = inputs_of(&plan, run.inputs, current)?;
     let models = models::open(run.minds.model.as_deref(), &context.settings)?;
-    if run.plan.is_none() && models.is_none() {
+    if run.plan.is_none() && models.is_none() && !run.driving.is_elsewhere() {
         return Err(without_model());
     }
     let (models, recorder) = match run.record {
@@ -198,7 +231,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         thread: context.settings.thread.clone(),
         actor: context.actor(),
     };
-    let leftovers = if run.no_resume {
+    let leftovers = if run.no_resume || run.driving.is_elsewhere() {
         Leftovers::default()
     } else {
         Leftovers::take_up(&runner, context.output).await?

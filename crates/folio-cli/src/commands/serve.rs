@@ -47,7 +47,7 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
         .await
         .map_err(refused)?
         .with_mcp(serve.offer.options(context));
-    let leftovers = if serve.no_resume {
+    let leftovers = if serve.no_resume || serve.driving.is_elsewhere() {
         None
     } else {
         Some(Leftovers::take_up(&runner, context.output).await?)

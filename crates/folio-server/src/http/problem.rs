@@ -242,6 +242,15 @@ impl From<RunnerError> for Problem {
             error @ RunnerError::Fork(_) => Self::new(StatusCode::CONFLICT, "fork_unusable", error.to_string()),
             error @ RunnerError::Limit(_) => Self::new(StatusCode::CONFLICT, "limit_unusable", error.to_string()),
             error @ RunnerError::Ended => Self::new(StatusCode::CONFLICT, "run_ended", error.to_string()),
+            error @ RunnerError::Dispatch { .. } => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "dispatch_unavailable",
+                error.to_string(),
+            )
+            .hint("what was recorded goes on as soon as a worker finds it"),
+            error @ RunnerError::Leaving => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "leaving", error.to_string()).hint("ask another server")
+            }
             RunnerError::Edit(error) => error.into(),
             error @ RunnerError::Inputs { .. } => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "inputs_invalid", error.to_string())

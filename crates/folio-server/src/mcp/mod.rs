@@ -90,7 +90,8 @@ impl Mcp {
     /// Serves the space that `runner` works in.
     #[must_use]
     pub fn new(runner: Runner, options: McpOptions) -> Self {
-        Self::sharing(runner, options, Arc::default())
+        let driving = Driving::of(&runner);
+        Self::sharing(runner, options, driving)
     }
 
     /// The same where others drive runs, too: together no more than a server drives.

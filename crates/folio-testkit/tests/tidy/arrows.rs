@@ -4,7 +4,7 @@ use super::cargo::packages;
 use super::repository::none;
 
 /// The crates from the bottom up. Crates of one number do not know one another.
-const LAYERS: [(&str, u8); 12] = [
+const LAYERS: [(&str, u8); 13] = [
     ("folio-memory", 0),
     ("folio-engine", 1),
     ("folio-process", 1),
@@ -16,6 +16,7 @@ const LAYERS: [(&str, u8); 12] = [
     ("folio", 4),
     ("folio-server", 5),
     ("folio-telemetry", 5),
+    ("folio-restate", 5),
     ("folio-cli", 6),
 ];
 
@@ -23,7 +24,7 @@ const LAYERS: [(&str, u8); 12] = [
 const TESTKIT: &str = "folio-testkit";
 
 /// What only some crates may use: each is a door to the outside. A server and a client of one protocol are two doors.
-const DOORS: [(&str, &[&str]); 20] = [
+const DOORS: [(&str, &[&str]); 22] = [
     ("agent-client-protocol", &["folio-model"]),
     ("rusqlite", &["folio-store"]),
     ("tokio-postgres", &["folio-store"]),
@@ -33,12 +34,14 @@ const DOORS: [(&str, &[&str]); 20] = [
     ("leakguard", &["folio-store"]),
     ("getrandom", &["folio-store"]),
     ("genai", &["folio-model"]),
-    ("reqwest", &["folio-model", "folio-mcp"]),
+    ("reqwest", &["folio-model", "folio-mcp", "folio-restate"]),
     ("rustls", &["folio-model", "folio-mcp", "folio-store"]),
     ("cap-std", &["folio-tools"]),
     ("ignore", &["folio-tools"]),
     ("axum", &["folio-server"]),
     ("opentelemetry-otlp", &["folio-telemetry"]),
+    ("restate-sdk", &["folio-restate"]),
+    ("hyper", &["folio-restate"]),
     ("rmcp", &["folio-server", "folio-mcp"]),
     ("clap", &["folio-cli"]),
     ("crossterm", &["folio-cli"]),

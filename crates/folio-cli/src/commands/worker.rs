@@ -1,0 +1,114 @@
+//! `folio worker`: drives runs that others submit.
+
+use clap::Args;
+
+use super::run::{Driving, Minds};
+use super::{Context, interrupted};
+use crate::error::{Exit, Failure};
+use crate::leftovers::Leftovers;
+
+/// `folio worker`.
+#[derive(Debug, Args)]
+pub(crate) struct WorkerArguments {
+    #[command(flatten)]
+    minds: Minds,
+    #[command(flatten)]
+    driving: Driving,
+    /// Runs that are driven at one moment [default: 8; with Restate 256]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    runs: Option<u32>,
+    #[cfg(feature = "restate")]
+    #[command(flatten)]
+    restate: shared::Listening,
+}
+
+/// Carries out `folio worker`: until Ctrl-C.
+pub(crate) async fn run(context: &Context<'_>, worker: Box<WorkerArguments>) -> Result<Exit, Failure> {
+    let runs = worker.runs.map(|runs| runs as usize);
+    #[cfg(feature = "restate")]
+    if let crate::who::Who::Restate(ingress) = worker.driving.who() {
+        let ingress = ingress.clone();
+        return shared::run(context, *worker, runs, ingress).await;
+    }
+    let runner = worker.minds.runner(context, &worker.driving, true).await?;
+    let leftovers = Leftovers::take_up(&runner, context.output).await?;
+    let space = &context.settings.space;
+    context.output.text(&format!("takes up runs of the space {space}\n"))?;
+    let working = leftovers.work(&runner, context.output, runs, interrupted()?);
+    Box::pin(working).await;
+    Ok(Exit::Done)
+}
+
+/// Runs of a whole store, which Restate gives to one worker each.
+#[cfg(feature = "restate")]
+mod shared {
+    use std::net::SocketAddr;
+
+    use clap::Args;
+    use folio_restate::{Place, Worker, WorkerError, WorkerOptions};
+
+    use super::{Context, Exit, Failure, WorkerArguments, interrupted};
+    use crate::models;
+
+    /// How Restate reaches this worker.
+    #[derive(Debug, Args)]
+    #[command(next_help_heading = "With Restate")]
+    pub(crate) struct Listening {
+        /// Where to listen for Restate; several workers of a machine may have the same address
+        #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9080")]
+        listen: SocketAddr,
+        /// The address at which Restate reaches all workers [default: the one where it listens]
+        #[arg(long, value_name = "URL")]
+        advertise: Option<Place>,
+        /// Where Restate is told of the workers, its admin API [default: nobody is told]
+        #[arg(long, value_name = "URL")]
+        restate_admin: Option<Place>,
+        /// The public key with which Restate signs what it asks; needed unless it listens for this machine alone
+        #[arg(long, value_name = "KEY")]
+        restate_identity: Option<String>,
+        /// Take what anybody asks who can reach it, because nobody else can
+        #[arg(long, conflicts_with = "restate_identity")]
+        trust_network: bool,
+    }
+
+    pub(super) async fn run(
+        context: &Context<'_>,
+        worker: WorkerArguments,
+        runs: Option<usize>,
+        ingress: Place,
+    ) -> Result<Exit, Failure> {
+        let (listening, minds) = (worker.restate, worker.minds);
+        if !listening.listen.ip().is_loopback() && listening.restate_identity.is_none() && !listening.trust_network {
+            let why = format!(
+                "others can reach {}, and nothing says that what they ask comes from Restate",
+                listening.listen
+            );
+            return Err(Failure::usage("identity_needed", why)
+                .hint("--restate-identity KEY has the key with which Restate signs what it asks")
+                .hint("--trust-network says that only Restate can reach it"));
+        }
+        let models = models::open(minds.model(), &context.settings)?;
+        let mut runner = worker.driving.options(context, models, minds.has_person(true))?;
+        // What is given to it is driven here.
+        runner.dispatch = None;
+        let mut options = WorkerOptions::new(listening.listen, ingress);
+        options.advertise = listening.advertise;
+        options.admin = listening.restate_admin;
+        options.identity = listening.restate_identity;
+        options.runs = runs.unwrap_or(options.runs);
+        let worker =
+            Worker::bind(options, context.folio().await?, context.registry().await?, runner).map_err(refused)?;
+        context.output.text(&format!("listens at {}\n", worker.address()))?;
+        let said = |text: &str| context.output.note(text);
+        Box::pin(worker.run(interrupted()?, said)).await.map_err(refused)?;
+        Ok(Exit::Done)
+    }
+
+    fn refused(error: WorkerError) -> Failure {
+        match error {
+            WorkerError::Ingress(error) => error.into(),
+            error @ WorkerError::Identity(_) => Failure::usage("identity_invalid", error.to_string()),
+            error => Failure::new(Exit::Unavailable, "cannot_serve", error.to_string()).caused_by(&error),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The runs that this worker drives.
+//!
+//! A run is driven by a task of its own. When Restate loses the connection that it asked on, it asks again, here or elsewhere;
+//! the task goes on meanwhile, and whoever asks for its run here waits for it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use folio::Folio;
+use folio::memory::{RunId, SpaceName, Timestamp};
+use folio::runner::{Driven, Runner, RunnerError, RunnerOptions};
+use folio::tools::Registry;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
+use tokio::sync::Semaphore;
+
+use crate::place::RunKey;
+
+/// What came of driving a run. Whoever waits for it reads the same.
+pub(crate) type Drove = Result<Driven, Arc<RunnerError>>;
+
+/// What drives runs of any space of one store.
+#[derive(Debug)]
+pub(crate) struct Drives {
+    folio: Folio,
+    registry: Registry,
+    options: RunnerOptions,
+    /// How long everything in a run waits until the run is given up.
+    patience: Duration,
+    places: Arc<Semaphore>,
+    runners: Mutex<HashMap<SpaceName, Runner>>,
+    under_way: Mutex<HashMap<RunId, Shared<BoxFuture<'static, Drove>>>>,
+}
+
+impl Drives {
+    /// Nothing yet. `most` runs are driven at one moment; more wait.
+    pub(crate) fn new(
+        folio: Folio,
+        registry: Registry,
+        options: RunnerOptions,
+        patience: Duration,
+        most: usize,
+    ) -> Self {
+        Self {
+            folio,
+            registry,
+            options,
+            patience,
+            places: Arc::new(Semaphore::new(most)),
+            runners: Mutex::default(),
+            under_way: Mutex::default(),
+        }
+    }
+
+    /// The store whose runs they are.
+    pub(crate) fn folio(&self) -> &Folio {
+        &self.folio
+    }
+
+    /// The instant that it is.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.folio.workspace(SpaceName::main()).now()
+    }
+
+    /// Drives a run until it has ended, or waits; if it is driven here already, waits for that.
+    pub(crate) fn drive(self: &Arc<Self>, key: &RunKey) -> Shared<BoxFuture<'static, Drove>> {
+        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(driven) = under_way.get(&key.run) {
+            return driven.clone();
+        }
+        let (drives, run, runner) = (Arc::clone(self), key.run, self.runner(&key.space));
+        let places = Arc::clone(&self.places);
+        let task = tokio::spawn(async move {
+            // They are never closed.
+            let _place = places.acquire_owned().await;
+            let driven = runner.drive_while_due(run, drives.patience).await;
+            let mut under_way = drives.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+            under_way.remove(&run);
+            driven.map_err(Arc::new)
+        });
+        let forgets = Arc::clone(self);
+        let driven = async move {
+            task.await.unwrap_or_else(|_| {
+                // It panicked; the claim stays until the process ends, unless it is driven here again.
+                let mut under_way = forgets.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+                under_way.remove(&run);
+                Err(Arc::new(RunnerError::Leaving))
+            })
+        };
+        let driven = driven.boxed().shared();
+        under_way.insert(run, driven.clone());
+        driven
+    }
+
+    /// Begins nothing more, and waits until nothing is under way.
+    pub(crate) async fn wind_down(&self) {
+        for runner in self.runners.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            runner.leave();
+        }
+        let left: Vec<_> = {
+            let under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+            under_way.values().cloned().collect()
+        };
+        for driven in left {
+            let _over = driven.await;
+        }
+    }
+
+    fn runner(&self, space: &SpaceName) -> Runner {
+        let mut runners = self.runners.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_space = || {
+            let workspace = self.folio.workspace(space.clone());
+            Runner::new(workspace, self.registry.clone(), self.options.clone())
+        };
+        runners.entry(space.clone()).or_insert_with(of_space).clone()
+    }
+}

@@ -1,0 +1,79 @@
+//! Hands runs in.
+
+use async_trait::async_trait;
+use folio::SpaceName;
+use folio::memory::{RunId, Seq};
+use folio::runner::{Dispatch, RunnerError};
+
+use crate::object::{HANDLER, SERVICE};
+use crate::place::{Place, RunKey};
+
+/// How much of an answer that says no is told.
+const ANSWER_CHARS: usize = 300;
+
+/// Restate's door for requests. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Ingress {
+    place: Place,
+    client: reqwest::Client,
+}
+
+impl Ingress {
+    /// The door at `place`. Nothing is asked of it yet.
+    ///
+    /// # Errors
+    ///
+    /// `Dispatch` if there can be no connection at all: this machine knows no certificates, for example.
+    pub fn at(place: Place) -> Result<Self, RunnerError> {
+        let client = folio::model::http_client(place.is_plain()).map_err(|reason| RunnerError::Dispatch {
+            at: place.to_string(),
+            reason,
+        })?;
+        Ok(Self { place, client })
+    }
+
+    /// Hands `key` in. The same `request` is handed in once, as long as Restate remembers it (a day).
+    pub(crate) async fn hand_in(&self, key: &RunKey, request: &str) -> Result<(), RunnerError> {
+        let address = self.place.below(&[SERVICE, &key.to_string(), HANDLER, "send"]);
+        let failed = |reason: String| RunnerError::Dispatch {
+            at: self.place.to_string(),
+            reason,
+        };
+        let asked = self.client.post(address).header("idempotency-key", request).send();
+        let answer = asked.await.map_err(|error| failed(in_words(&error)))?;
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(());
+        }
+        let said = answer.text().await.unwrap_or_default();
+        let said: String = said.chars().take(ANSWER_CHARS).collect();
+        Err(failed(format!("it answers {status}: {said}")))
+    }
+}
+
+#[async_trait]
+impl Dispatch for Ingress {
+    async fn dispatch(&self, space: &SpaceName, run: RunId, head: Seq) -> Result<(), RunnerError> {
+        let key = RunKey {
+            space: space.clone(),
+            run,
+        };
+        self.hand_in(&key, &request_at(&key, head)).await
+    }
+}
+
+/// The name of the request to drive a run whose journal ends at `head`: whoever finds out that it is to be driven asks for the same.
+pub(crate) fn request_at(key: &RunKey, head: Seq) -> String {
+    format!("{key}@{}", head.0)
+}
+
+/// `error` with its causes.
+pub(crate) fn in_words(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        words = format!("{words}: {error}");
+        cause = error.source();
+    }
+    words
+}

@@ -1,0 +1,78 @@
+//! What Restate calls: one object for each run, whose only handler drives it.
+//!
+//! The handler has no steps of its own that Restate would keep: what was done is in the journal of the run. So it may be called
+//! again at any moment, by any version, and what it finds is the truth.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use folio::runner::{Driven, RunnerError};
+use folio::store::ErrorKind;
+use restate_sdk::prelude::*;
+
+use crate::drives::Drives;
+use crate::place::RunKey;
+
+/// The name of the object.
+pub(crate) const SERVICE: &str = "FolioRun";
+/// The name of its handler.
+pub(crate) const HANDLER: &str = "drive";
+
+/// Runs, as Restate sees them.
+pub(crate) struct RunObject {
+    pub(crate) drives: Arc<Drives>,
+}
+
+// A run that goes on tells Restate nothing for as long as it does: whether its worker is there, the connection says.
+#[object(
+    name = "FolioRun",
+    inactivity_timeout = "8760h",
+    abort_timeout = "8760h",
+    journal_retention = "0s",
+    idempotency_retention = "24h",
+    invocation_retry_policy(
+        initial_interval = "50ms",
+        factor = 2.0,
+        max_interval = "5s",
+        max_attempts = 1_000_000,
+        on_max_attempts = "kill",
+    )
+)]
+impl RunObject {
+    /// Drives the run until it has ended, or everything in it waits; then says which.
+    #[handler]
+    async fn drive(&self, ctx: ObjectContext<'_>) -> HandlerResult<String> {
+        let key: RunKey = ctx
+            .key()
+            .parse()
+            .map_err(|wrong: String| TerminalError::new_with_code(400, wrong))?;
+        match self.drives.drive(&key).await {
+            Ok(Driven::Ended(result)) => Ok(format!("ended: {}", result.status)),
+            Ok(Driven::Waits { until: None, .. }) => Ok("waits".to_owned()),
+            Ok(Driven::Waits { until: Some(until), .. }) => {
+                let delay = Duration::from_millis(
+                    until
+                        .since(self.drives.now())
+                        .as_millis()
+                        .try_into()
+                        .unwrap_or(u64::MAX),
+                );
+                let again = ctx.object_client::<RunObjectClient<'_>>(ctx.key()).drive();
+                // One call a moment, however often the run begins to wait for it.
+                let _handle = again.idempotency_key(format!("{key}#{until}")).send_after(delay);
+                Ok(format!("waits until {until}"))
+            }
+            Err(error) => Err(refused(&error)),
+        }
+    }
+}
+
+/// Nobody will ever drive a run that is not there; everything else is worth another attempt, here or elsewhere.
+fn refused(error: &RunnerError) -> HandlerError {
+    match error {
+        RunnerError::Store(store) if store.kind() == ErrorKind::NotFound => {
+            TerminalError::new_with_code(404, store.to_string()).into()
+        }
+        error => HandlerError::from(error.to_string()),
+    }
+}

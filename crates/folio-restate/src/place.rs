@@ -1,0 +1,148 @@
+//! Where Restate is, and how it names a run.
+
+use std::fmt;
+use std::str::FromStr;
+
+use folio::SpaceName;
+use folio::memory::RunId;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// What stands in a part of a path as it is.
+const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The address of one of Restate's interfaces: `http://HOST:PORT`, or `https://…`, with a path if it is behind one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place(String);
+
+/// Why a text is no address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no address: it has to begin with http:// or https://, and to name a host")]
+pub struct PlaceError {
+    /// The text, without what may be a password.
+    text: String,
+}
+
+impl FromStr for Place {
+    type Err = PlaceError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+        let is_address = rest.is_some_and(|rest| {
+            !rest.is_empty()
+                && !rest.starts_with(['/', ':'])
+                && !rest.contains(|c: char| c.is_whitespace() || matches!(c, '@' | '?' | '#'))
+        });
+        if is_address {
+            Ok(Self(text.trim_end_matches('/').to_owned()))
+        } else {
+            let (_, shown) = text.rsplit_once('@').unwrap_or(("", text));
+            Err(PlaceError { text: shown.to_owned() })
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Place {
+    /// Whether it is spoken to without TLS.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.0.starts_with("http://")
+    }
+
+    /// The address of something below it; each of `parts` is one part of the path.
+    pub(crate) fn below(&self, parts: &[&str]) -> String {
+        let mut address = self.0.clone();
+        for part in parts {
+            address.push('/');
+            address.extend(utf8_percent_encode(part, IN_PATH));
+        }
+        address
+    }
+}
+
+/// The name by which Restate knows a run: its space and its id. Restate gives a name to one worker at a time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RunKey {
+    /// The space that it is in.
+    pub space: SpaceName,
+    /// It.
+    pub run: RunId,
+}
+
+impl fmt::Display for RunKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.space, self.run)
+    }
+}
+
+impl FromStr for RunKey {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = || format!("{text:?} names no run: it has to be SPACE/RUN");
+        let (space, run) = text.rsplit_once('/').ok_or_else(wrong)?;
+        Ok(Self {
+            space: SpaceName::parse(space).map_err(|_| wrong())?,
+            run: run.parse().map_err(|_| wrong())?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_begins_with_its_scheme_and_holds_no_password() {
+        for good in [
+            "http://127.0.0.1:8080",
+            "https://restate.example/ingress/",
+            "http://[::1]:8080",
+        ] {
+            let place: Place = good.parse().unwrap();
+            assert_eq!(place.to_string(), good.trim_end_matches('/'));
+        }
+        for bad in [
+            "",
+            "127.0.0.1:8080",
+            "http://",
+            "http:///x",
+            "ftp://h",
+            "http://me:hunter2@h",
+            "http://h?a=b",
+        ] {
+            let error = bad.parse::<Place>().unwrap_err().to_string();
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_path_stays_one_part() {
+        let place: Place = "http://h:1".parse().unwrap();
+        assert_eq!(place.below(&["a", "b/c d", "é"]), "http://h:1/a/b%2Fc%20d/%C3%A9");
+    }
+
+    #[test]
+    fn a_run_is_named_with_its_space_and_found_again() {
+        let run: RunId = "run_01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
+        let key = RunKey {
+            space: SpaceName::parse("team-a").unwrap(),
+            run,
+        };
+        assert_eq!(key.to_string(), "team-a/run_01ARZ3NDEKTSV4RRFFQ69G5FAV");
+        assert_eq!(key.to_string().parse(), Ok(key));
+        for bad in [
+            "",
+            "main",
+            "main/",
+            "/run_01ARZ3NDEKTSV4RRFFQ69G5FAV",
+            "main/page_01ARZ3NDEKTSV4RRFFQ69G5FAV",
+        ] {
+            assert!(bad.parse::<RunKey>().is_err(), "{bad}");
+        }
+    }
+}

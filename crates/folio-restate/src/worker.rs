@@ -1,0 +1,197 @@
+//! Takes runs that Restate gives out, and drives them.
+
+use std::fmt;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use folio::Folio;
+use folio::runner::{RunnerError, RunnerOptions};
+use folio::tools::Registry;
+use restate_sdk::endpoint::Endpoint;
+use tokio::net::TcpListener;
+
+use crate::drives::Drives;
+use crate::ingress::Ingress;
+use crate::object::RunObject;
+use crate::place::Place;
+use crate::sweep::Sweep;
+use crate::{admin, listen};
+
+/// How a worker works.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct WorkerOptions {
+    /// Where it listens for Restate. Several workers of one machine may listen at the same address.
+    pub listen: SocketAddr,
+    /// The address at which Restate reaches it, or whoever stands before several of them; `None`: where it listens.
+    pub advertise: Option<Place>,
+    /// Where Restate takes requests: runs that nobody drives are handed in there.
+    pub ingress: Place,
+    /// Where Restate is told of workers; `None`: somebody else tells it.
+    pub admin: Option<Place>,
+    /// The public key with which Restate signs its calls; calls without its signature are refused. `None`: whoever can reach it
+    /// may call it.
+    pub identity: Option<String>,
+    /// Runs that are driven at one moment [default: 256].
+    pub runs: usize,
+    /// How long everything in a run waits until the run is given up until something becomes due [default: 2 s].
+    pub patience: Duration,
+    /// How often it looks for runs that nobody drives [default: 2 s].
+    pub look_every: Duration,
+    /// How long what is under way may take to end once the worker was told to stop [default: 10 s].
+    pub grace: Duration,
+}
+
+impl WorkerOptions {
+    /// A worker that listens at `listen` and hands runs in at `ingress`, with what is usual.
+    #[must_use]
+    pub fn new(listen: SocketAddr, ingress: Place) -> Self {
+        Self {
+            listen,
+            advertise: None,
+            ingress,
+            admin: None,
+            identity: None,
+            runs: 256,
+            patience: Duration::from_secs(2),
+            look_every: Duration::from_secs(2),
+            grace: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Why a worker does not work.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkerError {
+    /// The system does not give the address.
+    #[error("cannot listen at {address}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The key is none.
+    #[error("the identity of Restate is no public key: {0}")]
+    Identity(String),
+    /// There can be no connection to Restate at all.
+    #[error(transparent)]
+    Ingress(#[from] RunnerError),
+}
+
+/// A worker that has its address and takes nothing yet.
+pub struct Worker {
+    listener: TcpListener,
+    address: SocketAddr,
+    options: WorkerOptions,
+    ingress: Ingress,
+    drives: Arc<Drives>,
+    endpoint: Endpoint,
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Worker {
+    /// Takes the address. Runs of every space of `folio` are driven with the tools of `registry`, as `runner` says.
+    ///
+    /// # Errors
+    ///
+    /// `Bind` if the address is taken or not of this machine; `Identity`; `Ingress`.
+    pub fn bind(
+        options: WorkerOptions,
+        folio: Folio,
+        registry: Registry,
+        runner: RunnerOptions,
+    ) -> Result<Self, WorkerError> {
+        let address = options.listen;
+        let bound = |source| WorkerError::Bind { address, source };
+        let ingress = Ingress::at(options.ingress.clone())?;
+        let drives = Arc::new(Drives::new(folio, registry, runner, options.patience, options.runs));
+        let mut endpoint = Endpoint::builder().bind(RunObject {
+            drives: Arc::clone(&drives),
+        });
+        if let Some(key) = &options.identity {
+            endpoint = endpoint
+                .identity_key(key)
+                .map_err(|error| WorkerError::Identity(error.to_string()))?;
+        }
+        let listener = listen::bind(address).map_err(bound)?;
+        let address = listener.local_addr().map_err(bound)?;
+        Ok(Self {
+            listener,
+            address,
+            options,
+            ingress,
+            drives,
+            endpoint: endpoint.build(),
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Works until `end`; then begins nothing more, and gives its runs up as soon as what is under way has ended. `said` is told
+    /// what people may want to know.
+    ///
+    /// # Errors
+    ///
+    /// `Ingress` if Restate can never be told of it.
+    pub async fn run(self, end: impl Future<Output = ()>, said: impl Fn(&str)) -> Result<(), WorkerError> {
+        let reached = match &self.options.advertise {
+            Some(place) => place.to_string(),
+            None => format!("http://{}", self.address),
+        };
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let serving = listen::serve(self.listener, self.endpoint, async move {
+            // Dropped, it says the same.
+            let _told = stopped.await;
+        });
+        let serving = tokio::spawn(serving);
+        let registering = async {
+            let Some(admin) = &self.options.admin else {
+                return Ok(());
+            };
+            admin::register(admin, &reached, |wrong| {
+                said(&format!(
+                    "Restate at {admin} is not told yet that there is a worker: {wrong}"
+                ));
+            })
+            .await
+            .map_err(|reason| RunnerError::Dispatch {
+                at: admin.to_string(),
+                reason,
+            })
+        };
+        let working = async {
+            registering.await?;
+            said(&format!("takes runs at {reached}"));
+            let sweep = Sweep::default();
+            sweep
+                .go_on(self.drives.folio(), &self.ingress, self.options.look_every)
+                .await;
+            Ok::<_, WorkerError>(())
+        };
+        let worked = tokio::select! {
+            worked = working => worked,
+            () = end => Ok(()),
+        };
+        // Restate is told of nothing more here, and what is under way is given the time to end.
+        let _in_time = tokio::time::timeout(self.options.grace, self.drives.wind_down()).await;
+        drop(stop);
+        let _served = serving.await;
+        worked
+    }
+}

@@ -1,0 +1,85 @@
+//! The cases for every runner, driven by a worker to whom Restate gives them, with everything in PostgreSQL: they come to the
+//! same, and write the same journal as in one process.
+
+#[path = "../../folio-runner/tests/cases/mod.rs"]
+mod cases;
+#[path = "../../folio-runner/tests/models_support/mod.rs"]
+mod models_support;
+mod support;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use cases::{Equipment, House, Houses};
+use folio_runner::{Runner, RunnerOptions};
+use folio_testkit::postgres::Database;
+use folio_testkit::restate::Restate;
+use support::{Shared, journal};
+
+/// Houses in this process, on a database.
+struct Here;
+
+impl Houses for Here {
+    fn house(&self, equipment: Equipment) -> Pin<Box<dyn Future<Output = House> + Send + '_>> {
+        Box::pin(async move {
+            let database = Database::fresh();
+            let folio = support::folio(&database.url()).await;
+            let runner = Runner::new(
+                folio.workspace(folio_memory::SpaceName::main()),
+                equipment.registry,
+                equipment.options,
+            );
+            House {
+                runner,
+                effects: equipment.effects,
+                keeps: Box::new(database),
+            }
+        })
+    }
+}
+
+/// Houses whose runs Restate gives to a worker.
+struct There<'r> {
+    restate: &'r Restate,
+}
+
+impl Houses for There<'_> {
+    fn house(&self, equipment: Equipment) -> Pin<Box<dyn Future<Output = House> + Send + '_>> {
+        Box::pin(async move {
+            let shared = Shared::new(self.restate).await;
+            let worker = shared.worker(equipment.registry.clone(), equipment.options).await;
+            House {
+                runner: shared.runner(
+                    equipment.registry,
+                    RunnerOptions {
+                        has_person: true,
+                        ..RunnerOptions::default()
+                    },
+                ),
+                effects: equipment.effects,
+                keeps: Box::new((worker, shared)),
+            }
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_case_comes_to_the_same_with_the_same_journal() {
+    let restate = Restate::start();
+    let there = There { restate: &restate };
+    for case in cases::ALL {
+        println!("{}", case.name);
+        let (house, run) = (case.run)(&there).await;
+        if case.same_journal {
+            let shared = journal(&house.runner, run).await;
+            let (house, run) = (case.run)(&Here).await;
+            let alone = journal(&house.runner, run).await;
+            let differs = shared.iter().zip(&alone).position(|(shared, alone)| shared != alone);
+            if let Some(at) = differs {
+                panic!("{}: event {at} differs:\n{}\n{}", case.name, shared[at], alone[at]);
+            }
+            assert_eq!(shared.len(), alone.len(), "{}", case.name);
+            assert!(shared.len() > 3);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Runs that others drive: handed over to whoever has workers, and followed by their journals.
+//!
+//! What a run is owed is in its journal, so that handing it over is no more than saying that it is there. Saying it twice, late,
+//! or to a worker that is gone in a moment does no harm: whoever drives a run claims it first, under a fence.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use folio_engine::NodeResult;
+use folio_memory::id::Ref;
+use folio_memory::{RunId, Seq, SpaceName, Timestamp};
+
+use crate::error::RunnerError;
+use crate::runner::{RUNNING, Runner};
+use crate::watch::Watch;
+
+/// Has runs driven by others.
+#[async_trait]
+pub trait Dispatch: Debug + Send + Sync {
+    /// Has `run` of `space` driven, whose journal ends at `head`. Somebody will when this returns. Asked again with the same
+    /// `head`, it is the same request.
+    ///
+    /// # Errors
+    ///
+    /// `Dispatch` if nobody could be told. Whether somebody was is then unknown; asking again is safe.
+    async fn dispatch(&self, space: &SpaceName, run: RunId, head: Seq) -> Result<(), RunnerError>;
+}
+
+/// How far a run was driven.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Driven {
+    /// To its end.
+    Ended(NodeResult),
+    /// To where everything waits.
+    Waits {
+        /// When something becomes due even if nobody writes to the journal; `None`: never.
+        until: Option<Timestamp>,
+        /// Where its journal ended when it was given up.
+        head: Seq,
+    },
+}
+
+impl Runner {
+    /// Drives a run here until it has ended, or until nothing of it has been under way for `patience` and nothing becomes due
+    /// within another: it waits for a person, or for a time. What it waits for is in its journal; whoever drives it next, then
+    /// or when somebody writes to the journal, goes on with it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::drive`].
+    pub async fn drive_while_due(&self, run: RunId, patience: Duration) -> Result<Driven, RunnerError> {
+        self.drive_for(run, Some(patience)).await
+    }
+
+    /// Begins nothing more in the runs that are driven here. Each is given up as soon as what is under way has ended; whoever
+    /// drives it next goes on with it. For the end of a process.
+    pub fn leave(&self) {
+        self.shared.leaving.cancel();
+    }
+
+    /// Whether others drive its runs.
+    #[must_use]
+    pub fn is_elsewhere(&self) -> bool {
+        self.shared.options.dispatch.is_some()
+    }
+
+    /// Has `run` driven by others, and waits until it has ended.
+    pub(crate) async fn drive_elsewhere(&self, others: &dyn Dispatch, run: RunId) -> Result<NodeResult, RunnerError> {
+        let workspace = self.workspace();
+        let row = workspace.store().run(workspace.space(), Ref::Id(run)).await?;
+        if row.status == RUNNING {
+            others.dispatch(workspace.space(), run, row.head).await?;
+        }
+        let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), run);
+        while watch.next().await?.is_some() {}
+        let result = watch.run().result().cloned();
+        Ok(result.expect("a run that is read to its end has a result"))
+    }
+
+    /// Tells whoever has runs driven by others that somebody wrote to the journal of `run`, which now ends at `head`.
+    pub(crate) async fn wake_elsewhere(&self, run: RunId, head: Seq) {
+        if let Some(others) = &self.shared.options.dispatch {
+            // What was written is durable, and workers look for what nobody drives.
+            let _found_later = others.dispatch(self.workspace().space(), run, head).await;
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Servers of Restate of a test's own, to be killed, stopped and started again: `./test` installs the program.
+
+use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// Names the program.
+pub const PROGRAM: &str = "FOLIO_TEST_RESTATE";
+
+/// How often a server is asked whether it is there, twenty times a second.
+const ATTEMPTS: u32 = 1_800;
+
+/// A server, or as many as are one cluster. They and their files are gone when this is dropped.
+#[derive(Debug)]
+pub struct Restate {
+    nodes: Vec<Node>,
+    _folder: TempDir,
+}
+
+#[derive(Debug)]
+struct Node {
+    child: Option<Child>,
+    conf: PathBuf,
+    ports: Ports,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Ports {
+    fabric: u16,
+    ingress: u16,
+    admin: u16,
+}
+
+impl Restate {
+    /// One server, which answers when this returns.
+    ///
+    /// # Panics
+    ///
+    /// If no program is named, or it does not start. Tests that need it are left out where it is not, so this is a mistake.
+    #[must_use]
+    pub fn start() -> Self {
+        Self::of(1)
+    }
+
+    /// Three servers that are one cluster, which keeps everything twice and goes on when one of them is gone.
+    ///
+    /// # Panics
+    ///
+    /// As [`Restate::start`].
+    #[must_use]
+    pub fn three() -> Self {
+        Self::of(3)
+    }
+
+    fn of(count: usize) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let ports: Vec<Ports> = (0..count).map(|_| Ports::free()).collect();
+        let nodes = ports.iter().enumerate().map(|(number, own)| {
+            let conf = folder.path().join(format!("node{number}.toml"));
+            std::fs::write(&conf, settings(number, *own, &ports, &folder)).expect("a file");
+            Node {
+                child: None,
+                conf,
+                ports: *own,
+            }
+        });
+        let mut restate = Self {
+            nodes: nodes.collect(),
+            _folder: folder,
+        };
+        for number in 0..count {
+            restate.begin(number);
+        }
+        for node in &restate.nodes {
+            node.answers();
+        }
+        restate
+    }
+
+    /// Where requests go, of the node `number`.
+    #[must_use]
+    pub fn ingress(&self, number: usize) -> String {
+        format!("http://127.0.0.1:{}", self.nodes[number].ports.ingress)
+    }
+
+    /// Where it is told of workers, of the node `number`.
+    #[must_use]
+    pub fn admin(&self, number: usize) -> String {
+        format!("http://127.0.0.1:{}", self.nodes[number].ports.admin)
+    }
+
+    /// Kills a node, as `kill -9` does.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be waited for.
+    pub fn kill(&mut self, number: usize) {
+        if let Some(mut child) = self.nodes[number].child.take() {
+            // It may have ended by itself.
+            child.kill().unwrap_or_default();
+            child.wait().expect("its end");
+        }
+    }
+
+    /// Starts a node again with what it had; it answers when this returns.
+    pub fn start_again(&mut self, number: usize) {
+        self.begin(number);
+        self.nodes[number].answers();
+    }
+
+    /// Sends a node a signal.
+    ///
+    /// # Panics
+    ///
+    /// If it is not there.
+    pub fn signal(&self, number: usize, signal: Signal) {
+        let child = self.nodes[number].child.as_ref().expect("a node that is there");
+        kill_process(Pid::from_child(child), signal).expect("a signal");
+    }
+
+    fn begin(&mut self, number: usize) {
+        let node = &mut self.nodes[number];
+        let log = std::fs::File::create(node.conf.with_extension("log")).expect("a file");
+        let child = Command::new(program())
+            .args(["--no-logo", "-c"])
+            .arg(&node.conf)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a file"))
+            .stderr(log)
+            .spawn()
+            .expect("the program of Restate");
+        node.child = Some(child);
+    }
+}
+
+impl Drop for Restate {
+    fn drop(&mut self) {
+        for number in 0..self.nodes.len() {
+            self.kill(number);
+        }
+    }
+}
+
+impl Node {
+    fn answers(&self) {
+        let doors = [(self.ports.admin, "/health"), (self.ports.ingress, "/restate/health")];
+        for _ in 0..ATTEMPTS {
+            if doors.iter().all(|(port, path)| is_well(*port, path)) {
+                return;
+            }
+            std::thread::park_timeout(Duration::from_millis(50));
+        }
+        let log = std::fs::read_to_string(self.conf.with_extension("log"));
+        panic!("Restate does not answer: {}", log.unwrap_or_default());
+    }
+}
+
+impl Ports {
+    fn free() -> Self {
+        let taken = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
+        let [fabric, ingress, admin] = taken.map(|taken| taken.local_addr().expect("its number").port());
+        Self { fabric, ingress, admin }
+    }
+}
+
+fn settings(number: usize, own: Ports, all: &[Ports], folder: &TempDir) -> String {
+    let fabric = |ports: &Ports| format!("http://127.0.0.1:{}/", ports.fabric);
+    let mut text = format!(
+        "cluster-name = \"folio-test\"\nnode-name = \"node{number}\"\nbase-dir = {:?}\nlisten-mode = \"tcp\"\n\
+         bind-address = \"127.0.0.1:{}\"\nadvertised-address = \"{}\"\ndefault-num-partitions = 4\n\
+         default-replication = {}\nauto-provision = {}\nrocksdb-total-memory-size = \"128 MiB\"\nlog-filter = \"warn\"\n\
+         disable-telemetry = true\n",
+        folder.path().join(format!("data{number}")),
+        own.fabric,
+        fabric(&own),
+        all.len().div_ceil(2),
+        number == 0,
+    );
+    let addresses: Vec<String> = all.iter().map(fabric).collect();
+    // A worker that hangs is noticed in a second instead of a minute.
+    write!(
+        text,
+        "[metadata-client]\naddresses = {addresses:?}\n[admin]\nbind-address = \"127.0.0.1:{}\"\ndisable-web-ui = true\n\
+         [ingress]\nbind-address = \"127.0.0.1:{}\"\n[worker.invoker]\nhttp2-keep-alive-interval = \"1s\"\n\
+         http2-keep-alive-timeout = \"1s\"\nconnect-timeout = \"1s\"\n",
+        own.admin, own.ingress,
+    )
+    .expect("a text");
+    text
+}
+
+fn program() -> String {
+    #[expect(clippy::disallowed_methods, reason = "tests are told by the script that runs them")]
+    let named = std::env::var(PROGRAM);
+    named.unwrap_or_else(|_| panic!("{PROGRAM} names no program of Restate: run ./test, which installs it"))
+}
+
+/// Whether `path` is answered with a good status.
+fn is_well(port: u16, path: &str) -> bool {
+    let asked = || {
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        )?;
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer)?;
+        Ok::<_, std::io::Error>(answer)
+    };
+    asked().is_ok_and(|answer| answer.ends_with(b" 200"))
+}
