@@ -1,0 +1,426 @@
+//! Workers to whom Restate gives runs, while they, Restate, PostgreSQL and what is between them are killed, stopped and cut off:
+//! every run ends well, and nothing is done twice that its tool does not allow to be done twice.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use folio_testkit::cluster::{Cluster, ClusterOptions};
+use folio_testkit::restate::Restate;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use support::{Folio, Running};
+
+/// Runs at the same time.
+const RUNS: usize = 8;
+/// Rounds of one run: it waits, notes something, and has an effect outside that must not be made twice.
+const ROUNDS: usize = 25;
+/// Nodes of one run: three a round, and itself.
+const NODES: usize = 3 * ROUNDS + 1;
+
+/// A worker. Killed when dropped.
+struct Worker(Child);
+
+impl Worker {
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).unwrap();
+    }
+
+    fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Everything that runs need.
+struct World {
+    folio: Folio,
+    postgres: Cluster,
+    restate: Restate,
+    /// Where workers listen, all of them.
+    listen: String,
+    /// Where Restate finds them.
+    advertise: String,
+    workers: Vec<Worker>,
+    submitted: Vec<Running>,
+    /// Nodes that had ended when what goes wrong went wrong.
+    before: usize,
+}
+
+impl World {
+    fn new(restate: Restate) -> Self {
+        let listen = free();
+        let mut world = Self {
+            folio: Folio::new(),
+            postgres: Cluster::start(ClusterOptions::default()),
+            restate,
+            advertise: format!("http://{listen}"),
+            listen,
+            workers: Vec::new(),
+            submitted: Vec::new(),
+            before: 0,
+        };
+        // The tables are there before several come.
+        world.folio.ok(&["--store", &world.store(), "runs"]);
+        for _ in 0..2 {
+            world.work();
+        }
+        world
+    }
+
+    /// Its store, with a lease that tests can wait for.
+    fn store(&self) -> String {
+        format!("{}&lease=2", self.postgres.url())
+    }
+
+    fn ingress(&self) -> String {
+        format!("restate={}", self.restate.ingress(0))
+    }
+
+    /// Starts another worker, which Restate knows when this returns.
+    fn work(&mut self) {
+        let (store, ingress, admin) = (self.store(), self.ingress(), self.restate.admin(0));
+        let mut command = self.folio.process(&[
+            "--store",
+            &store,
+            "worker",
+            "--runner",
+            &ingress,
+            "--listen",
+            &self.listen,
+            "--restate-admin",
+            &admin,
+            "--advertise",
+            &self.advertise,
+            "--non-interactive",
+        ]);
+        command.env("PATH", "/usr/bin:/bin");
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        self.workers.push(Worker(child));
+        let mut line = String::new();
+        while !line.starts_with("takes runs") {
+            line.clear();
+            assert!(said.read_line(&mut line).unwrap() > 0, "the worker ended");
+        }
+        // What it says later is not kept from it.
+        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+    }
+
+    /// Submits the runs; they go on.
+    fn submit(&mut self) {
+        for run in 0..RUNS {
+            let rounds = (0..ROUNDS).map(|round| {
+                format!(
+                    "  - {{id: wait{round}, do: {{tool: wait, args: {{ms: 60}}}}}}
+  - {{id: note{round}, do: {{tool: observe, args: {{content: 'run {run} round {round}'}}}}}}
+  - {{id: post{round}, optional: true, do: {{tool: shell, args: {{command: 'echo {run}.{round} >> posted', alone: false}}}}}}\n"
+                )
+            });
+            let plan = format!("title: Run {run}\nsteps:\n{}", rounds.collect::<String>());
+            let name = format!("plan{run}.yaml");
+            self.folio.file(&name, plan);
+            let (store, ingress) = (self.store(), self.ingress());
+            let submitted = self.folio.spawn(&[
+                "--store",
+                &store,
+                "run",
+                "--runner",
+                &ingress,
+                "--plan",
+                &name,
+                "--allow-shell",
+                "--non-interactive",
+                "--quiet",
+            ]);
+            self.submitted.push(submitted);
+        }
+        self.until(|world| world.finished() > 2 * RUNS);
+        self.before = self.finished();
+        assert!(
+            self.before < RUNS * NODES / 2,
+            "they are too far already: {}",
+            self.before
+        );
+    }
+
+    /// How many nodes have ended, in all runs.
+    fn finished(&self) -> usize {
+        self.ask(
+            "SELECT count(*) FROM log, jsonb_array_elements(log.record::jsonb -> 'run' -> 'events') AS event
+             WHERE event ->> 'event' = 'finished'",
+        )
+        .parse()
+        .unwrap()
+    }
+
+    fn ask(&self, sql: &str) -> String {
+        self.postgres.ask(sql)
+    }
+
+    fn until(&self, wanted: impl Fn(&Self) -> bool) {
+        for _ in 0..1_200 {
+            if wanted(self) {
+                return;
+            }
+            std::thread::park_timeout(Duration::from_millis(50));
+        }
+        panic!(
+            "what was waited for did not come: {}",
+            self.folio.ok(&["--store", &self.store(), "runs"])
+        );
+    }
+
+    /// Waits until all runs have ended, and tells what was done how often.
+    #[expect(clippy::print_stdout, reason = "the counts are what is wanted to be known")]
+    fn told(&self, what: &str) {
+        self.until(|world| world.ask("SELECT count(*) FROM run WHERE status = 'running'") == "0");
+        let ends = self.ask("SELECT count(*) FROM run WHERE status IN ('ok', 'partial')");
+        assert_eq!(
+            ends,
+            RUNS.to_string(),
+            "{}",
+            self.folio.ok(&["--store", &self.store(), "runs"])
+        );
+        let count = |event: &str, which: &str| -> BTreeMap<String, u32> {
+            let rows = self.ask(&format!(
+                "SELECT (event ->> 'node') || ' ' || coalesce(event ->> 'call', '') FROM log,
+                     jsonb_array_elements(log.record::jsonb -> 'run' -> 'events') AS event
+                 WHERE event ->> 'event' = '{event}' {which}"
+            ));
+            let mut counts = BTreeMap::new();
+            for row in rows.lines() {
+                *counts.entry(row.to_owned()).or_default() += 1;
+            }
+            counts
+        };
+        let finished = count("finished", "");
+        assert_eq!(finished.len(), RUNS * NODES, "every node has ended");
+        assert!(finished.values().all(|times| *times == 1), "and once");
+        let started = count("started", "");
+        let again: Vec<&String> = started
+            .iter()
+            .filter(|(_, times)| **times > 1)
+            .map(|(call, _)| call)
+            .collect();
+        assert!(
+            again.iter().all(|call| !call.contains("shell")),
+            "a command was begun twice: {again:?}"
+        );
+        let unknown = count(
+            "finished",
+            "AND event -> 'result' ->> 'stop_reason' = 'outcome_unknown'",
+        )
+        .len();
+        // What writes to memory is written with its outcome: as often as there are rounds, whatever died.
+        let seen = self
+            .folio
+            .json(&["--store", &self.store(), "observe", "list", "--limit", "1000"]);
+        let mut notes: Vec<String> = seen["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["content"].to_string())
+            .collect();
+        notes.sort();
+        let all = notes.len();
+        notes.dedup();
+        assert_eq!((all, notes.len()), (RUNS * ROUNDS, RUNS * ROUNDS));
+        let posted = std::fs::read_to_string(self.folio.path().join("posted")).unwrap();
+        let mut posts = BTreeMap::<&str, u32>::new();
+        for line in posted.lines() {
+            *posts.entry(line).or_default() += 1;
+        }
+        assert!(
+            posts.values().all(|times| *times == 1),
+            "a command had its effect twice"
+        );
+        assert!(
+            posts.len() + unknown >= RUNS * ROUNDS,
+            "an effect is missing without being called unknown"
+        );
+        let found = self.folio.json(&["--store", &self.store(), "doctor"]);
+        assert_eq!(found["problems"], json!([]));
+        println!(
+            "{what}, when {} of {} nodes had ended: all ended, once; begun again, as their tools allow: {}; commands with an unknown \
+             outcome: {unknown}, with two effects: 0",
+            self.before,
+            RUNS * NODES,
+            again.len(),
+        );
+    }
+}
+
+fn free() -> String {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .to_string()
+}
+
+fn pause(millis: u64) {
+    std::thread::park_timeout(Duration::from_millis(millis));
+}
+
+#[test]
+fn workers_that_are_killed_again_and_again() {
+    let mut world = World::new(Restate::start());
+    world.submit();
+    for _ in 0..3 {
+        world.workers.remove(0).kill();
+        world.work();
+        pause(300);
+    }
+    world.told("three workers killed");
+}
+
+#[test]
+fn a_server_that_is_killed_and_started_again() {
+    let mut world = World::new(Restate::start());
+    world.submit();
+    world.restate.kill(0);
+    pause(500);
+    world.restate.start_again(0);
+    world.told("Restate killed and started again");
+}
+
+#[test]
+fn one_of_three_nodes_that_is_killed() {
+    let mut world = World::new(Restate::three());
+    world.submit();
+    world.restate.kill(2);
+    pause(2_000);
+    world.restate.start_again(2);
+    world.restate.kill(1);
+    world.told("one of three nodes killed, then another");
+}
+
+#[test]
+fn workers_that_hang_for_longer_than_their_lease() {
+    let mut world = World::new(Restate::start());
+    world.submit();
+    for worker in &world.workers {
+        worker.signal(Signal::STOP);
+    }
+    world.work();
+    pause(6_000);
+    for worker in &world.workers[..2] {
+        worker.signal(Signal::CONT);
+    }
+    world.told("both workers hung for six seconds, three times their lease, and a third came");
+}
+
+#[test]
+fn a_database_that_is_killed_and_started_again() {
+    let mut world = World::new(Restate::start());
+    world.submit();
+    world.postgres.kill();
+    pause(1_000);
+    world.postgres.start_again();
+    world.told("PostgreSQL killed and started again");
+}
+
+#[test]
+fn a_network_that_is_cut_between_restate_and_the_workers() {
+    let wire = Wire::new();
+    let mut world = World {
+        advertise: wire.advertise.clone(),
+        listen: wire.to.clone(),
+        ..World::new(Restate::start())
+    };
+    // Those that listened elsewhere.
+    world.workers.clear();
+    for _ in 0..2 {
+        world.work();
+    }
+    world.submit();
+    wire.cut();
+    pause(4_000);
+    wire.mend();
+    world.told("the network between Restate and its workers cut for four seconds");
+}
+
+/// What is between Restate and its workers. Cut, it swallows everything.
+struct Wire {
+    to: String,
+    advertise: String,
+    is_cut: Arc<AtomicBool>,
+    open: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Wire {
+    fn new() -> Self {
+        let to = free();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let advertise = format!("http://{}", listener.local_addr().unwrap());
+        let (is_cut, open) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
+        let wire = Self {
+            to: to.clone(),
+            advertise,
+            is_cut: Arc::clone(&is_cut),
+            open: Arc::clone(&open),
+        };
+        std::thread::spawn(move || {
+            for from in listener.incoming() {
+                let (Ok(from), Ok(onward)) = (from, TcpStream::connect(&to)) else {
+                    continue;
+                };
+                let ends = [from.try_clone().unwrap(), onward.try_clone().unwrap()];
+                open.lock().unwrap().extend(ends);
+                let back = (onward.try_clone().unwrap(), from.try_clone().unwrap());
+                for (read, write) in [(from, onward), back] {
+                    let is_cut = Arc::clone(&is_cut);
+                    std::thread::spawn(move || carry(read, write, &is_cut));
+                }
+            }
+        });
+        wire
+    }
+
+    fn cut(&self) {
+        self.is_cut.store(true, Ordering::SeqCst);
+    }
+
+    /// Whatever was open meanwhile has lost something, and is closed.
+    fn mend(&self) {
+        for end in self.open.lock().unwrap().drain(..) {
+            // One that is closed already cannot be closed.
+            drop(end.shutdown(Shutdown::Both));
+        }
+        self.is_cut.store(false, Ordering::SeqCst);
+    }
+}
+
+fn carry(mut read: TcpStream, mut write: TcpStream, is_cut: &AtomicBool) {
+    let mut bytes = [0; 16 * 1024];
+    while let Ok(count) = read.read(&mut bytes) {
+        if count == 0 {
+            break;
+        }
+        if !is_cut.load(Ordering::SeqCst) && write.write_all(&bytes[..count]).is_err() {
+            break;
+        }
+    }
+    drop(write.shutdown(Shutdown::Both));
+}
