@@ -18,6 +18,15 @@ pub struct Ingress {
     client: reqwest::Client,
 }
 
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HandedIn {
+    /// Some worker will be called, or was with the same request.
+    Taken,
+    /// Restate was told of no worker, or has forgotten it with all else.
+    NoWorkerKnown,
+}
+
 impl Ingress {
     /// The door at `place`. Nothing is asked of it yet.
     ///
@@ -33,7 +42,7 @@ impl Ingress {
     }
 
     /// Hands `key` in. The same `request` is handed in once, as long as Restate remembers it (a day).
-    pub(crate) async fn hand_in(&self, key: &RunKey, request: &str) -> Result<(), RunnerError> {
+    pub(crate) async fn hand_in(&self, key: &RunKey, request: &str) -> Result<HandedIn, RunnerError> {
         let address = self.place.below(&[SERVICE, &key.to_string(), HANDLER, "send"]);
         let failed = |reason: String| RunnerError::Dispatch {
             at: self.place.to_string(),
@@ -43,7 +52,10 @@ impl Ingress {
         let answer = asked.await.map_err(|error| failed(in_words(&error)))?;
         let status = answer.status();
         if status.is_success() {
-            return Ok(());
+            return Ok(HandedIn::Taken);
+        }
+        if status == reqwest::StatusCode::NOT_FOUND {
+            return Ok(HandedIn::NoWorkerKnown);
         }
         let said = answer.text().await.unwrap_or_default();
         let said: String = said.chars().take(ANSWER_CHARS).collect();
@@ -58,7 +70,13 @@ impl Dispatch for Ingress {
             space: space.clone(),
             run,
         };
-        self.hand_in(&key, &request_at(&key, head)).await
+        match self.hand_in(&key, &request_at(&key, head)).await? {
+            HandedIn::Taken => Ok(()),
+            HandedIn::NoWorkerKnown => Err(RunnerError::Dispatch {
+                at: self.place.to_string(),
+                reason: "it knows of no worker".to_owned(),
+            }),
+        }
     }
 }
 

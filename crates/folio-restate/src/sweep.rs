@@ -11,11 +11,13 @@ use folio::memory::{RunId, Seq, SpaceName};
 use folio::runner::RunnerError;
 use folio::store::{RunQuery, RunRow, StoreError};
 
-use crate::ingress::{Ingress, request_at};
+use crate::ingress::{HandedIn, Ingress, request_at};
 use crate::place::RunKey;
 
 /// Runs that are looked at in one go, of each space.
 const AT_A_TIME: u32 = 500;
+/// How long Restate remembers what was handed in.
+const REMEMBERED: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Where a walk through the runs of the spaces is, and what was seen on it.
 #[derive(Debug, Default)]
@@ -29,19 +31,26 @@ pub(crate) struct Sweep {
 }
 
 impl Sweep {
-    /// Looks every `pause`, for ever.
+    /// Looks every `pause`, until Restate turns out to know of no worker: it is new, or has lost what it had.
     pub(crate) async fn go_on(mut self, folio: &Folio, ingress: &Ingress, pause: Duration) {
         let mut again = tokio::time::interval(pause);
         again.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut since = tokio::time::Instant::now();
         loop {
             again.tick().await;
+            if since.elapsed() > REMEMBERED {
+                since = tokio::time::Instant::now();
+                self.handed_in.clear();
+            }
             // A store or an ingress that is away is asked again.
-            let _again_later = self.look(folio, ingress).await;
+            if let Ok(HandedIn::NoWorkerKnown) = self.look(folio, ingress).await {
+                return;
+            }
         }
     }
 
     /// Looks at the next runs of each space.
-    pub(crate) async fn look(&mut self, folio: &Folio, ingress: &Ingress) -> Result<(), RunnerError> {
+    async fn look(&mut self, folio: &Folio, ingress: &Ingress) -> Result<HandedIn, RunnerError> {
         for space in folio.store().spaces().await? {
             for row in self.next_rows(folio, &space).await? {
                 if let Some(row) = self.is_left(row) {
@@ -49,12 +58,14 @@ impl Sweep {
                         space: space.clone(),
                         run: row.id,
                     };
-                    ingress.hand_in(&key, &request_at(&key, row.head)).await?;
+                    if ingress.hand_in(&key, &request_at(&key, row.head)).await? == HandedIn::NoWorkerKnown {
+                        return Ok(HandedIn::NoWorkerKnown);
+                    }
                     self.handed_in.insert(row.id, row.head);
                 }
             }
         }
-        Ok(())
+        Ok(HandedIn::Taken)
     }
 
     async fn next_rows(&mut self, folio: &Folio, space: &SpaceName) -> Result<Vec<RunRow>, StoreError> {

@@ -12,12 +12,13 @@ use folio::tools::Registry;
 use restate_sdk::endpoint::Endpoint;
 use tokio::net::TcpListener;
 
+use crate::admin::Admin;
 use crate::drives::Drives;
 use crate::ingress::Ingress;
+use crate::listen;
 use crate::object::RunObject;
 use crate::place::Place;
 use crate::sweep::Sweep;
-use crate::{admin, listen};
 
 /// How a worker works.
 #[derive(Debug, Clone)]
@@ -89,6 +90,7 @@ pub struct Worker {
     address: SocketAddr,
     options: WorkerOptions,
     ingress: Ingress,
+    admin: Option<Admin>,
     drives: Arc<Drives>,
     endpoint: Endpoint,
 }
@@ -116,6 +118,14 @@ impl Worker {
         let address = options.listen;
         let bound = |source| WorkerError::Bind { address, source };
         let ingress = Ingress::at(options.ingress.clone())?;
+        let unreachable = |place: &Place, reason| RunnerError::Dispatch {
+            at: place.to_string(),
+            reason,
+        };
+        let admin = match &options.admin {
+            Some(place) => Some(Admin::at(place.clone()).map_err(|reason| unreachable(place, reason))?),
+            None => None,
+        };
         let drives = Arc::new(Drives::new(folio, registry, runner, options.patience, options.runs));
         let mut endpoint = Endpoint::builder().bind(RunObject {
             drives: Arc::clone(&drives),
@@ -132,6 +142,7 @@ impl Worker {
             address,
             options,
             ingress,
+            admin,
             drives,
             endpoint: endpoint.build(),
         })
@@ -145,11 +156,7 @@ impl Worker {
 
     /// Works until `end`; then begins nothing more, and gives its runs up as soon as what is under way has ended. `said` is told
     /// what people may want to know.
-    ///
-    /// # Errors
-    ///
-    /// `Ingress` if Restate can never be told of it.
-    pub async fn run(self, end: impl Future<Output = ()>, said: impl Fn(&str)) -> Result<(), WorkerError> {
+    pub async fn run(self, end: impl Future<Output = ()>, said: impl Fn(&str)) {
         let reached = match &self.options.advertise {
             Some(place) => place.to_string(),
             None => format!("http://{}", self.address),
@@ -160,38 +167,27 @@ impl Worker {
             let _told = stopped.await;
         });
         let serving = tokio::spawn(serving);
-        let registering = async {
-            let Some(admin) = &self.options.admin else {
-                return Ok(());
-            };
-            admin::register(admin, &reached, |wrong| {
-                said(&format!(
-                    "Restate at {admin} is not told yet that there is a worker: {wrong}"
-                ));
-            })
-            .await
-            .map_err(|reason| RunnerError::Dispatch {
-                at: admin.to_string(),
-                reason,
-            })
-        };
         let working = async {
-            registering.await?;
-            said(&format!("takes runs at {reached}"));
-            let sweep = Sweep::default();
-            sweep
-                .go_on(self.drives.folio(), &self.ingress, self.options.look_every)
-                .await;
-            Ok::<_, WorkerError>(())
+            loop {
+                if let Some(admin) = &self.admin {
+                    admin.register(&reached, &said).await;
+                }
+                said(&format!("takes runs at {reached}"));
+                let sweep = Sweep::default();
+                sweep
+                    .go_on(self.drives.folio(), &self.ingress, self.options.look_every)
+                    .await;
+                // Whoever else tells Restate of workers does so when they please.
+                tokio::time::sleep(self.options.look_every).await;
+            }
         };
-        let worked = tokio::select! {
-            worked = working => worked,
-            () = end => Ok(()),
-        };
-        // Restate is told of nothing more here, and what is under way is given the time to end.
+        tokio::select! {
+            () = working => {}
+            () = end => {}
+        }
+        // What is under way is given the time to end.
         let _in_time = tokio::time::timeout(self.options.grace, self.drives.wind_down()).await;
         drop(stop);
         let _served = serving.await;
-        worked
     }
 }

@@ -114,6 +114,18 @@ impl Restate {
         self.nodes[number].answers();
     }
 
+    /// Kills a node, removes all that it had, and starts it again.
+    ///
+    /// # Panics
+    ///
+    /// If its files cannot be removed.
+    pub fn lose(&mut self, number: usize) {
+        self.kill(number);
+        let data = self.nodes[number].conf.with_file_name(format!("data{number}"));
+        std::fs::remove_dir_all(data).expect("its files");
+        self.start_again(number);
+    }
+
     /// Sends a node a signal.
     ///
     /// # Panics

@@ -100,7 +100,7 @@ mod shared {
             Worker::bind(options, context.folio().await?, context.registry().await?, runner).map_err(refused)?;
         context.output.text(&format!("listens at {}\n", worker.address()))?;
         let said = |text: &str| context.output.note(text);
-        Box::pin(worker.run(interrupted()?, said)).await.map_err(refused)?;
+        Box::pin(worker.run(interrupted()?, said)).await;
         Ok(Exit::Done)
     }
 

@@ -7,6 +7,7 @@
 )]
 
 use std::collections::HashMap;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub(crate) struct Shared {
     pub(crate) folio: Folio,
     ingress: Place,
     admin: Place,
+    /// Where all workers listen: Restate knows them by one address.
+    listen: SocketAddr,
 }
 
 /// A worker in this process, until this is dropped.
@@ -49,12 +52,13 @@ impl Shared {
             database,
             ingress: restate.ingress(0).parse().unwrap(),
             admin: restate.admin(0).parse().unwrap(),
+            listen: TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap(),
         }
     }
 
     /// A worker that Restate knows when this returns.
     pub(crate) async fn worker(&self, registry: Registry, runner: RunnerOptions) -> Working {
-        let mut options = WorkerOptions::new("127.0.0.1:0".parse().unwrap(), self.ingress.clone());
+        let mut options = WorkerOptions::new(self.listen, self.ingress.clone());
         options.admin = Some(self.admin.clone());
         options.patience = PATIENCE;
         options.look_every = Duration::from_millis(500);
@@ -73,7 +77,7 @@ impl Shared {
                     known.lock().unwrap().take().map(|known| known.send(()));
                 }
             };
-            worker.run(end, said).await.unwrap();
+            worker.run(end, said).await;
         });
         knows.await.unwrap();
         Working { _end: end }

@@ -1,0 +1,174 @@
+//! A worker and a real server of Restate: what waits takes no worker, and what is to be driven is found whoever forgot it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "../../folio-runner/tests/models_support/mod.rs"]
+mod models_support;
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use folio_engine::plan;
+use folio_engine::{Outcome, Run};
+use folio_memory::id::Ref;
+use folio_memory::{Actor, Role, RunId, SpaceName};
+use folio_model::ScriptedModel;
+use folio_runner::{NewRun, Runner, RunnerError, RunnerModel, RunnerModels, RunnerOptions};
+use folio_store::RunRow;
+use folio_testkit::restate::Restate;
+use folio_tools::Registry;
+use models_support::{calling, doing, of_goal};
+use serde_json::json;
+use support::{Shared, Working};
+
+fn painter() -> RunnerOptions {
+    let asked = json!({"question": "Which colour?", "options": ["red", "blue"]});
+    let cues = vec![
+        doing("paint the door", "ask_person", asked),
+        calling("paint the door", "blue", "finish", json!({"notes": "painted blue"})),
+    ];
+    RunnerOptions {
+        models: Some(RunnerModels::one(RunnerModel::new(
+            "scripted",
+            Arc::new(ScriptedModel::new(cues)),
+        ))),
+        has_person: true,
+        ..RunnerOptions::default()
+    }
+}
+
+async fn worker(shared: &Shared) -> Working {
+    shared.worker(Registry::with_builtins(), painter()).await
+}
+
+fn submitter(shared: &Shared) -> Runner {
+    shared.runner(Registry::with_builtins(), RunnerOptions::default())
+}
+
+/// Somebody on the same store who has never heard of Restate.
+fn stranger(shared: &Shared) -> Runner {
+    Runner::new(
+        shared.folio.workspace(SpaceName::main()),
+        Registry::with_builtins(),
+        painter(),
+    )
+}
+
+async fn until(runner: &Runner, run: RunId, wanted: impl Fn(&RunRow, &Run) -> bool) {
+    for _ in 0..600 {
+        let row = runner.row(Ref::Id(run)).await.unwrap();
+        if wanted(&row, &runner.load(run).await.unwrap()) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("what was waited for did not come");
+}
+
+async fn waits(runner: &Runner, run: RunId) {
+    until(runner, run, |row, run| !run.questions().is_empty() && !row.driven).await;
+}
+
+async fn ended(runner: &Runner, run: RunId) {
+    until(runner, run, |row, _| row.status == "ok" && !row.driven).await;
+}
+
+fn echo() -> NewRun {
+    let steps =
+        json!({"title": "Echo", "steps": [{"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": 1}}}]});
+    let plan = plan::from_value(&steps, &plan::Known::default()).unwrap();
+    NewRun::of(plan, Actor::new(Role::Human, "test"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_waits_is_driven_by_nobody_until_somebody_answers() {
+    let restate = Restate::start();
+    let shared = Shared::new(&restate).await;
+    let _working = worker(&shared).await;
+    // Whoever answers may know of Restate, or not.
+    for runner in [submitter(&shared), stranger(&shared)] {
+        let (run, _) = submitter(&shared)
+            .submit(of_goal("paint the door", json!({})))
+            .await
+            .unwrap();
+        let driver = submitter(&shared);
+        let driving = tokio::spawn(async move { driver.drive(run).await });
+        waits(&runner, run).await;
+        let node = runner.load(run).await.unwrap().questions()[0].0;
+        runner.answer(run, node, "blue", "ada").await.unwrap();
+        let result = driving.await.unwrap().unwrap();
+        assert_eq!((result.status, result.notes.as_str()), (Outcome::Ok, "painted blue"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_nobody_handed_in_is_found_in_every_space() {
+    let restate = Restate::start();
+    let shared = Shared::new(&restate).await;
+    let (early, _) = submitter(&shared).submit(echo()).await.unwrap();
+    let refused = submitter(&shared).drive(early).await.unwrap_err();
+    assert!(
+        matches!(refused, RunnerError::Dispatch { .. }),
+        "nobody is there yet: {refused}"
+    );
+    let elsewhere = SpaceName::parse("elsewhere").unwrap();
+    let there = Runner::new(
+        shared.folio.workspace(elsewhere),
+        Registry::with_builtins(),
+        RunnerOptions::default(),
+    );
+    let (other, _) = there.submit(echo()).await.unwrap();
+    let _working = worker(&shared).await;
+    ended(&submitter(&shared), early).await;
+    ended(&there, other).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn losing_all_that_restate_has_loses_no_run() {
+    let mut restate = Restate::start();
+    let shared = Shared::new(&restate).await;
+    let _working = worker(&shared).await;
+    let runner = submitter(&shared);
+    let (run, _) = runner.submit(of_goal("paint the door", json!({}))).await.unwrap();
+    let driver = runner.clone();
+    let driving = tokio::spawn(async move { driver.drive(run).await });
+    waits(&runner, run).await;
+    restate.lose(0);
+    let node = runner.load(run).await.unwrap().questions()[0].0;
+    // Nobody can be told now, and the answer stands.
+    runner.answer(run, node, "blue", "ada").await.unwrap();
+    assert_eq!(driving.await.unwrap().unwrap().notes, "painted blue");
+    let (next, _) = runner.submit(echo()).await.unwrap();
+    assert_eq!(runner.drive(next).await.unwrap().status, Outcome::Ok);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_ends_gives_its_runs_to_another_one() {
+    let restate = Restate::start();
+    let shared = Shared::new(&restate).await;
+    let first = worker(&shared).await;
+    let steps = json!({"title": "Slow", "steps": (0..20).map(|n| json!({"id": format!("w{n}"), "do": {"tool": "wait", "args": {"ms": 100}}})).collect::<Vec<_>>()});
+    let plan = plan::from_value(&steps, &plan::Known::default()).unwrap();
+    let runner = submitter(&shared);
+    let (run, _) = runner
+        .submit(NewRun::of(plan, Actor::new(Role::Human, "test")))
+        .await
+        .unwrap();
+    let driver = runner.clone();
+    let driving = tokio::spawn(async move { driver.drive(run).await });
+    until(&runner, run, |_, run| {
+        run.node_at("w3").is_some_and(|node| node.result.is_some())
+    })
+    .await;
+    let _second = worker(&shared).await;
+    drop(first);
+    assert_eq!(driving.await.unwrap().unwrap().status, Outcome::Ok);
+    // It was told to end, and waited for what was under way: nothing was begun twice.
+    let journal = runner.workspace().journal(run, folio_memory::Seq(0)).await.unwrap();
+    let begun = journal
+        .events
+        .iter()
+        .filter(|(_, event)| matches!(event, folio_engine::Event::Started { .. }));
+    assert_eq!(begun.count(), 20);
+}
