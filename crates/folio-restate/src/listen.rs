@@ -14,8 +14,8 @@ use restate_sdk::hyper::HyperEndpoint;
 use tokio::net::{TcpListener, TcpSocket};
 
 /// Calls on one connection. Restate opens another one when all are taken, which whoever stands before the workers gives to any
-/// of them: few calls on many connections are spread, many on one are not.
-const CALLS_PER_CONNECTION: u32 = 4;
+/// of them: one call on each connection is spread call by call, many on one are not.
+const CALLS_PER_CONNECTION: u32 = 1;
 /// How often a connection is asked whether anybody is there, and how long it may take to say so.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// Connections that wait to be taken.
