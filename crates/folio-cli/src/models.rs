@@ -7,7 +7,7 @@ use folio::model::{
     self, AddressError, ModelAddress, ModelKeys, ModelOptions, ModelSettings, ModelsSection, OpenError, Prices, Role,
     Secret,
 };
-use folio::runner::{RunnerModel, RunnerModels};
+use folio::runner::{RunnerExecutor, RunnerModel, RunnerModels};
 
 use crate::error::{Exit, Failure};
 use crate::settings::Settings;
@@ -26,6 +26,7 @@ pub(crate) fn open(flag: Option<&str>, settings: &Settings) -> Result<Option<Run
             default: Some(ModelSettings::of(address(name)?)),
             prices: settings.models.prices.clone(),
             proxy: settings.models.proxy.clone(),
+            executors: settings.models.executors.clone(),
             ..ModelsSection::default()
         },
         None => {
@@ -52,6 +53,13 @@ pub(crate) fn open(flag: Option<&str>, settings: &Settings) -> Result<Option<Run
     // Nobody pays for summaries without having said so.
     if let Some(compactor) = &section.compactor {
         models.compactor = Some(open(compactor)?);
+    }
+    for (name, chosen) in &section.executors {
+        let executor = RunnerExecutor {
+            model: open(chosen)?,
+            about: chosen.about.clone().unwrap_or_default(),
+        };
+        models.executors.insert(name.clone(), executor);
     }
     Ok(Some(models))
 }
@@ -104,6 +112,12 @@ fn one(
             tokens_cached: price.cached,
             tokens_out: price.output,
         });
+    }
+    if let Some(calls) = chosen.at_a_time {
+        model = model.own_at_a_time(calls as usize);
+    }
+    if let Some(next) = &chosen.fallback {
+        model = model.or(one(next, settings, prices, proxy)?);
     }
     Ok(model)
 }

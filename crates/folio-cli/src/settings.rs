@@ -9,6 +9,7 @@ use etcetera::BaseStrategy as _;
 use folio::mcp::{McpSection, McpSettings, ToStart};
 use folio::memory::id::TurnRef;
 use folio::model::{AgentSettings, AgentsSection, ModelKeys, ModelsSection, Secret};
+use folio::runner::LostCalls;
 use folio::{Role, SpaceName, ThreadKey};
 use folio_telemetry::TelemetryOptions;
 use serde::Deserialize;
@@ -66,6 +67,8 @@ pub(crate) struct Settings {
     pub(crate) tool_environment: Vec<(String, String)>,
     /// Where spans of runs are sent, if anywhere.
     pub(crate) telemetry: Option<TelemetryOptions>,
+    /// What becomes of calls that had begun when their driver died, where the class of their tool is not to decide.
+    pub(crate) lost_calls: LostCalls,
     /// The program that people edit texts with, if they named one.
     pub(crate) editor: Option<String>,
     /// The file that some of it comes from.
@@ -86,6 +89,8 @@ struct FromFile {
     agents: Option<AgentsSection>,
     mcp: Option<McpSection>,
     telemetry: Option<TelemetrySection>,
+    #[serde(default)]
+    lost_calls: LostCalls,
     color: Option<Color>,
 }
 
@@ -190,6 +195,7 @@ impl Settings {
             mcp: mcp.collect(),
             telemetry,
             agents: agents.collect(),
+            lost_calls: from_file.lost_calls,
             current: around.current.clone(),
             run_folders: around.run_folders(&store),
             tool_environment,
@@ -405,7 +411,7 @@ fn read_file(asked: Option<&Path>, around: &Surroundings<'_>) -> Result<(Option<
                 "settings_invalid",
                 format!("{}{place}: {}", path.display(), error.message()),
             )
-            .hint("a settings file may name store, space, thread, model, models, agents, mcp, telemetry and color")
+            .hint("a settings file may name store, space, thread, model, models, agents, mcp, telemetry, lost_calls and color")
         })?;
         return Ok((Some(path), settings));
     }

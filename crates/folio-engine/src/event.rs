@@ -28,8 +28,8 @@ pub struct SetAside {
 ///
 /// Version 2 has the events of tasks that a model does, version 3 those by which people steer, version 4 conversations that
 /// are put away, version 5 groups that set something aside for their members, version 6 what calls write, roll-ups, and compactors
-/// that are asked. Older journals are read as they are.
-pub const FORMAT: u32 = 6;
+/// that are asked, version 7 models that stand in for others. Older journals are read as they are.
+pub const FORMAT: u32 = 7;
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -190,6 +190,13 @@ pub enum Event {
         node: NodeId,
         /// Everything that is wrong.
         problems: Vec<String>,
+    },
+    /// Whoever was asked was of no help: it is away, or will not. The next call goes to the model that stands in for it (E9.13).
+    PassedOn {
+        /// Which node.
+        node: NodeId,
+        /// Why.
+        reason: String,
     },
     /// A task is done directly (E9.3).
     Decided {
@@ -404,6 +411,7 @@ impl Event {
             Self::Replied { .. } => "replied",
             Self::AskFailed { .. } => "ask_failed",
             Self::Rejected { .. } => "rejected",
+            Self::PassedOn { .. } => "passed_on",
             Self::Decided { .. } => "decided",
             Self::Planned { .. } => "planned",
             Self::PlanEdited { .. } => "plan_edited",
@@ -443,6 +451,7 @@ impl Event {
             | Self::Replied { node, .. }
             | Self::AskFailed { node, .. }
             | Self::Rejected { node, .. }
+            | Self::PassedOn { node, .. }
             | Self::Decided { node, .. }
             | Self::Planned { node, .. }
             | Self::PlanEdited { node, .. }
@@ -535,6 +544,12 @@ pub struct NewLimits {
     /// Tokens in both directions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
+    /// Tokens that models read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_in: Option<u64>,
+    /// Tokens that models write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_out: Option<u64>,
     /// Millionths of a US dollar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub micro_usd: Option<u64>,
@@ -558,6 +573,8 @@ impl NewLimits {
     pub fn in_words(&self) -> String {
         let numbers = [
             ("tokens", self.tokens),
+            ("tokens_in", self.tokens_in),
+            ("tokens_out", self.tokens_out),
             ("micro_usd", self.micro_usd),
             ("model_calls", self.model_calls),
             ("tool_calls", self.tool_calls),

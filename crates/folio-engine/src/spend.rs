@@ -83,6 +83,10 @@ impl Spend {
 pub enum Dimension {
     /// Tokens in both directions.
     Tokens,
+    /// Tokens that models read, from a cache or not.
+    TokensIn,
+    /// Tokens that models write.
+    TokensOut,
     /// Millionths of a US dollar.
     MicroUsd,
     /// Calls of models.
@@ -93,13 +97,22 @@ pub enum Dimension {
 
 impl Dimension {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Tokens, Self::MicroUsd, Self::ModelCalls, Self::ToolCalls];
+    pub const ALL: [Self; 6] = [
+        Self::Tokens,
+        Self::TokensIn,
+        Self::TokensOut,
+        Self::MicroUsd,
+        Self::ModelCalls,
+        Self::ToolCalls,
+    ];
 
     /// The name as it is written in a budget.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Tokens => "tokens",
+            Self::TokensIn => "tokens_in",
+            Self::TokensOut => "tokens_out",
             Self::MicroUsd => "micro_usd",
             Self::ModelCalls => "model_calls",
             Self::ToolCalls => "tool_calls",
@@ -112,24 +125,31 @@ impl Dimension {
             // A tool is never called for handing back.
             Self::ToolCalls => 0,
             Self::ModelCalls => (limit / 10).max(1),
-            Self::Tokens | Self::MicroUsd => limit / 10,
+            Self::Tokens | Self::TokensIn | Self::TokensOut | Self::MicroUsd => limit / 10,
         }
     }
 }
 
 /// How much there is of each thing that has a limit: what one of them is set aside or used in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Amount([u64; 4]);
+pub struct Amount([u64; 6]);
 
 impl Amount {
     /// As much of everything as there can be.
-    pub const ALL: Self = Self([u64::MAX; 4]);
+    pub const ALL: Self = Self([u64::MAX; 6]);
 
     /// What `spend` comes to.
     #[must_use]
     pub fn of(spend: &Spend) -> Self {
         // In the order of the dimensions.
-        Self([spend.tokens(), spend.micro_usd, spend.model_calls, spend.tool_calls])
+        Self([
+            spend.tokens(),
+            spend.tokens_in,
+            spend.tokens_out,
+            spend.micro_usd,
+            spend.model_calls,
+            spend.tool_calls,
+        ])
     }
 
     /// The part of one dimension.
@@ -179,6 +199,10 @@ impl Amount {
 pub struct Allowance {
     /// Tokens in both directions.
     pub tokens: Option<u64>,
+    /// Tokens that models read, from a cache or not.
+    pub tokens_in: Option<u64>,
+    /// Tokens that models write.
+    pub tokens_out: Option<u64>,
     /// Millionths of a US dollar.
     pub micro_usd: Option<u64>,
     /// Calls of models.
@@ -193,6 +217,8 @@ impl Allowance {
     pub fn of(&self, dimension: Dimension) -> Option<u64> {
         match dimension {
             Dimension::Tokens => self.tokens,
+            Dimension::TokensIn => self.tokens_in,
+            Dimension::TokensOut => self.tokens_out,
             Dimension::MicroUsd => self.micro_usd,
             Dimension::ModelCalls => self.model_calls,
             Dimension::ToolCalls => self.tool_calls,

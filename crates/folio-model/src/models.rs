@@ -1,5 +1,6 @@
 //! Which model is asked for what.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -82,6 +83,11 @@ pub struct ModelsSection {
     pub judge: Option<ModelSettings>,
     /// Puts summaries.
     pub compactor: Option<ModelSettings>,
+    /// Who else does tasks, by the name that a task says (`executor`).
+    #[serde(default)]
+    pub executors: BTreeMap<String, ModelSettings>,
+    /// Calls of all models together that are under way at one moment.
+    pub at_a_time: Option<u32>,
     /// A file with prices of one's own.
     pub prices: Option<PathBuf>,
     /// The proxy that requests go through.
@@ -122,6 +128,12 @@ pub struct ModelSettings {
     pub key_file: Option<PathBuf>,
     /// How long an answer may take.
     pub patience: Patience,
+    /// Who is asked in its place when it is of no help.
+    pub fallback: Option<Box<ModelSettings>>,
+    /// Calls of this very model that are under way at one moment.
+    pub at_a_time: Option<u32>,
+    /// What it is good for, in a line for whoever plans; of those under `executors`.
+    pub about: Option<String>,
 }
 
 impl ModelSettings {
@@ -133,6 +145,9 @@ impl ModelSettings {
             schema: SchemaForm::default(),
             key_file: None,
             patience: Patience::default(),
+            fallback: None,
+            at_a_time: None,
+            about: None,
         }
     }
 
@@ -167,6 +182,9 @@ struct Table {
     key_file: Option<PathBuf>,
     #[serde(default)]
     patience: Patience,
+    fallback: Option<Box<ModelSettings>>,
+    at_a_time: Option<u32>,
+    about: Option<String>,
 }
 
 impl<'de> Deserialize<'de> for ModelSettings {
@@ -191,6 +209,9 @@ impl<'de> Deserialize<'de> for ModelSettings {
                     schema: table.schema,
                     key_file: table.key_file,
                     patience: table.patience,
+                    fallback: table.fallback,
+                    at_a_time: table.at_a_time,
+                    about: table.about,
                 })
             }
         }
@@ -256,6 +277,27 @@ mod tests {
         let official = ModelSettings::of("openai:x".parse().unwrap());
         let options = official.options(ModelKeys::default(), Some(Secret::new("s")), None);
         assert!(options.keys.openai.is_some());
+    }
+
+    #[test]
+    fn a_model_may_have_one_that_stands_in_for_it_and_executors_have_names() {
+        let section = section(
+            "at_a_time = 9\n[planner]\nmodel = \"openai:x\"\nat_a_time = 2\nfallback = { model = \"ollama:y\", fallback = \"ollama:z\" }\n\
+             [executors.mender]\nmodel = \"agent:mend\"\nabout = \"mends clocks\"\n[executors]\nquick = \"ollama:q\"",
+        );
+        let planner = section.planner.unwrap();
+        let next = planner.fallback.unwrap();
+        assert_eq!((section.at_a_time, planner.at_a_time), (Some(9), Some(2)));
+        assert_eq!(
+            (next.model.name.as_str(), next.fallback.unwrap().model.name.as_str()),
+            ("y", "z")
+        );
+        let executors: Vec<_> = section
+            .executors
+            .iter()
+            .map(|(name, own)| (name.as_str(), own.about.as_deref()))
+            .collect();
+        assert_eq!(executors, [("mender", Some("mends clocks")), ("quick", None)]);
     }
 
     #[test]

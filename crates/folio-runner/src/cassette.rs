@@ -6,7 +6,7 @@
 //! the cassette answers, and what follows is compared with what the journal says followed then. Tools are not called, and nothing
 //! is written.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::equipped::Equipped;
 use crate::error::RunnerError;
 use crate::grants;
-use crate::models::{RunnerModel, RunnerModels, answer_of, request_of};
+use crate::models::{RunnerExecutor, RunnerModel, RunnerModels, answer_of, request_of};
 use crate::runner::Runner;
 
 /// How many forms of one request are kept that were due before it was made: one for each round of what was due then.
@@ -38,6 +38,9 @@ struct Setting {
     planner: ModelSetting,
     executor: ModelSetting,
     judge: ModelSetting,
+    /// Those that tasks name, with what they are good for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    executors: BTreeMap<String, (ModelSetting, String)>,
 }
 
 /// What of a model decides how it is asked.
@@ -52,6 +55,9 @@ struct ModelSetting {
     /// Whether it is a program that works by itself. Its command is not kept: keys may stand in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_program: bool,
+    /// Who stands in for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fallback: Option<Box<ModelSetting>>,
 }
 
 impl ModelSetting {
@@ -62,22 +68,31 @@ impl ModelSetting {
             answer_tokens: model.answer_tokens,
             price: model.price,
             is_program: model.model.command().is_some(),
+            fallback: model.fallback.as_deref().map(|next| Box::new(Self::of(next))),
         }
     }
 
     /// The model that stands in its place.
     fn played(&self, replies: &Arc<ReplayingModel>) -> RunnerModel {
-        let replies = Arc::clone(replies);
-        let replies: Arc<dyn Model> = if self.is_program {
-            Arc::new(PlayedProgram(replies))
+        let own = Arc::clone(replies);
+        let own: Arc<dyn Model> = if self.is_program {
+            Arc::new(PlayedProgram(own))
         } else {
-            replies
+            own
         };
-        let mut model = RunnerModel::new(&self.name, replies);
+        let mut model = RunnerModel::new(&self.name, own);
         model.window = self.window;
         model.answer_tokens = self.answer_tokens;
         model.price = self.price;
+        model.fallback = self.fallback.as_ref().map(|next| Box::new(next.played(replies)));
         model
+    }
+}
+
+fn played_executor(model: &ModelSetting, about: &str, replies: &Arc<ReplayingModel>) -> RunnerExecutor {
+    RunnerExecutor {
+        model: model.played(replies),
+        about: about.to_owned(),
     }
 }
 
@@ -115,11 +130,14 @@ impl Recording {
             planner: ModelSetting::of(&models.planner),
             executor: ModelSetting::of(&models.executor),
             judge: ModelSetting::of(&models.judge),
+            executors: models
+                .executors
+                .iter()
+                .map(|(name, named)| (name.clone(), (ModelSetting::of(&named.model), named.about.clone())))
+                .collect(),
         };
         let tape = RecordingModel::new(Arc::clone(&models.planner.model));
-        for model in [&mut models.planner, &mut models.executor, &mut models.judge] {
-            model.model = Arc::new(tape.beside(Arc::clone(&model.model)));
-        }
+        models.each(&mut |model| model.model = Arc::new(tape.beside(Arc::clone(&model.model))));
         (models, Self { tape, setting })
     }
 
@@ -228,7 +246,12 @@ impl Runner {
                 planner: setting.planner.played(&replies),
                 executor: setting.executor.played(&replies),
                 judge: setting.judge.played(&replies),
-                compactor: None,
+                executors: setting
+                    .executors
+                    .iter()
+                    .map(|(name, (model, about))| (name.clone(), played_executor(model, about, &replies)))
+                    .collect(),
+                ..RunnerModels::one(setting.planner.played(&replies))
             },
             run: Run::new(id, Arc::clone(self.templates())),
             due: HashMap::new(),
@@ -341,7 +364,7 @@ impl Walk<'_> {
         let forms = self.asked.remove(&node)?;
         let mut why = None;
         for form in forms.into_iter().rev() {
-            let model = self.models.of(form.purpose.role());
+            let model = self.models.asked_by(&form);
             match model.model.reply(&request_of(form), &mut |_| {}).await {
                 Ok(reply) => {
                     let answer = answer_of(reply, &model.name);

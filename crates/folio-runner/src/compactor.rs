@@ -71,7 +71,7 @@ impl ModelCompactor {
             model_calls: 1,
             ..Spend::default()
         });
-        let place = self.model.places.take().await;
+        let (place, _own) = self.model.place(None).await;
         let answered = self.model.model.reply(request, &mut |_| {}).await;
         settle_place(place, &answered);
         let reply = answered.map_err(|error| error.to_string())?;

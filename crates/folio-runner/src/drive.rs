@@ -24,6 +24,7 @@ use crate::compact::{PutAway, PuttingAway};
 use crate::dispatch::Driven;
 use crate::error::RunnerError;
 use crate::grants;
+use crate::locks::RunLocks;
 use crate::memory::{MemoryWriter, ruled, turn_of};
 use crate::models::{self, AskEnded};
 use crate::others::Followed;
@@ -69,6 +70,8 @@ pub(crate) struct Drive {
     memory: MemoryWriter,
     /// The tools that the run's submitter allowed.
     allowed_tools: Vec<String>,
+    /// What its calls write, beside those of other runs.
+    locks: RunLocks,
     /// What comes first, if somebody waits for something.
     prefer: Option<Preferences>,
     under_way: UnderWay,
@@ -124,7 +127,8 @@ impl Drive {
                 Err(error) => return Err(error.into()),
             };
         }
-        told(&shared, &mut run, &context, &memory.policy);
+        let locks = RunLocks::of(&shared.locks, &run);
+        told(&shared, &mut run, &context, &memory.policy, &locks);
         let prefer = Preferences::of(&shared.workspace).await?;
         let allowed_tools = grants::allowed_tools_of(&run);
         let followed = shared.others.follow(&shared.workspace, id, head);
@@ -136,6 +140,7 @@ impl Drive {
             context,
             memory,
             allowed_tools,
+            locks,
             prefer,
             under_way: UnderWay::default(),
             pending: FuturesUnordered::new(),
@@ -163,8 +168,13 @@ impl Drive {
         let followed = Arc::clone(&self.followed);
         let leaving = self.shared.leaving.clone();
         let mut done: Vec<Done> = Vec::new();
+        let locks = self.locks.locks();
         loop {
+            // From here on nothing is missed that others give back.
+            let mut given_back = std::pin::pin!(locks.given_back());
+            given_back.as_mut().enable();
             self.go_on(std::mem::take(&mut done)).await?;
+            let waits = self.locks.has_waited();
             let is_durable = self.ahead.is_durable();
             if let Some(result) = self.run.result().filter(|_| is_durable) {
                 return Ok(Driven::Ended(result.clone()));
@@ -177,12 +187,14 @@ impl Drive {
                 return Err(RunnerError::Leaving);
             }
             // What becomes due soon is waited for here.
+            let is_idle = is_idle && !waits;
             let patience = patience.filter(|patience| is_idle && wake.is_none_or(|wake| wake > *patience * 2));
             tokio::select! {
                 biased;
                 (writing, written) = self.ahead.written() => self.take_in(writing, written).await?,
                 Some(first) = self.pending.next(), if has_room => done.push(first),
                 () = followed.foreign(), if is_durable => self.catch_up().await?,
+                () = &mut given_back, if waits => {}
                 () = tokio::time::sleep(wake.unwrap_or(Duration::MAX)), if wake.is_some() && has_room => {}
                 () = tokio::time::sleep(patience.unwrap_or(Duration::MAX)), if patience.is_some() => {
                     return Ok(Driven::Waits { until, head: followed.head() });
@@ -313,6 +325,7 @@ impl Drive {
             return Ok(Outside::default());
         }
         let now = self.shared.workspace.clock().now();
+        self.locks.follow(&self.run);
         self.under_way.waiting = self.ahead.waiting_calls();
         let concurrency = self.concurrency();
         let registry = &self.shared.registry;
@@ -321,7 +334,7 @@ impl Drive {
             &mut self.run,
             registry,
             &self.under_way,
-            prefer,
+            (prefer, &self.shared.options.lost_calls, &self.locks),
             concurrency,
             now,
             &mut self.ahead.batch,
@@ -347,10 +360,9 @@ impl Drive {
                 let writes = performed.writes.clone();
                 let taken = self.memory.take_in(&self.run, node, writes, ruled, problems);
                 self.ahead.batch.notes.extend(taken.notes);
-                self.ahead
-                    .batch
-                    .record(&mut self.run, now, event, taken.changes)
-                    .map_err(|source| self.journal_error(source))
+                let recorded = self.ahead.batch.record(&mut self.run, now, event, taken.changes);
+                self.locks.follow(&self.run);
+                recorded.map_err(|source| self.journal_error(source))
             }
             Outcome::Asked(ended, _) => {
                 let (node, _) = ended.ask;
@@ -470,7 +482,14 @@ impl Drive {
                 }
                 let (run, head) = self.shared.fold(self.run.id()).await?;
                 self.run = run;
-                told(&self.shared, &mut self.run, &self.context, &self.memory.policy);
+                told(
+                    &self.shared,
+                    &mut self.run,
+                    &self.context,
+                    &self.memory.policy,
+                    &self.locks,
+                );
+                self.locks.follow(&self.run);
                 self.followed.knows(head);
                 let mut outcomes = self.ahead.start_anew(writing);
                 outcomes.retain(|outcome| match outcome {
@@ -551,14 +570,15 @@ impl Drive {
         let Some(models) = &self.shared.options.models else {
             return;
         };
-        let model = models.of(ask.purpose.role()).clone();
+        let model = models.asked_by(&ask).clone();
+        let all = self.shared.model_places.clone();
         let cancel = self.under_way.begin(ask.node, batch);
         let context = ToolContext {
             cancel,
             ..self.context.clone()
         };
         self.pending.push(Box::pin(async move {
-            Done::Asked(Box::new(models::ask(model, ask, context).await), batch)
+            Done::Asked(Box::new(models::ask(model, all, ask, context).await), batch)
         }));
     }
 
@@ -676,11 +696,12 @@ impl Drive {
 }
 
 /// Tells `run` what is no part of its journal: who says yes to calls, what they write, which models there are.
-fn told(shared: &Shared, run: &mut Run, context: &ToolContext, policy: &PolicyInForce) {
+fn told(shared: &Shared, run: &mut Run, context: &ToolContext, policy: &PolicyInForce, locks: &RunLocks) {
     let (registry, has_person) = (&shared.registry, shared.options.has_person);
     if has_person {
         run.ask_first(Some(grants::asks_first(registry, run)));
     }
+    run.know_elsewhere(Some(locks.elsewhere()));
     run.know_writes(Some(grants::writes_of(registry, context, &shared.workspace, run)));
     if let Some(models) = &shared.options.models {
         run.equip(shared.equipped.of(models, registry, has_person, run, policy));

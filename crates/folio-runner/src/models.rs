@@ -1,11 +1,13 @@
 //! The models of a runner, and one call of one of them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use folio_engine::plan::Known;
 use folio_engine::run::{
-    AgentProgram, AskAction, Equipment, ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec, OfferedTools, PlanMode,
-    Price,
+    AgentProgram, AskAction, Equipment, ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec, NamedExecutor,
+    OfferedTools, PlanMode, Price,
 };
 use folio_engine::spend::Spend;
 use folio_engine::talk::{self, ModelRole, Need, Stop, ToolOffer};
@@ -48,7 +50,12 @@ pub struct RunnerModel {
     pub answer_tokens: u32,
     /// What it costs; `None` if nobody knows.
     pub price: Option<Price>,
+    /// The model that is asked in its place when it is away, will not, or writes nonsense (E9.13); it may have one itself. Nobody stands in
+    /// for a program, and no program for anybody.
+    pub fallback: Option<Box<RunnerModel>>,
     pub(crate) places: Arc<Places>,
+    /// How many calls of this very model may be under way, if that is said.
+    pub(crate) own_places: Option<Arc<Places>>,
 }
 
 impl RunnerModel {
@@ -61,8 +68,36 @@ impl RunnerModel {
             window: WINDOW,
             answer_tokens: ANSWER_TOKENS,
             price: None,
+            fallback: None,
             places: Places::new(AT_A_TIME),
+            own_places: None,
         }
+    }
+
+    /// The same, with `other` in its place when it is of no help.
+    #[must_use]
+    pub fn or(mut self, other: Self) -> Self {
+        self.fallback = Some(Box::new(other));
+        self
+    }
+
+    /// How many calls of this very model may be under way at one moment, within those of its provider; at least one.
+    #[must_use]
+    pub fn own_at_a_time(mut self, calls: usize) -> Self {
+        self.own_places = Some(Places::new(calls));
+        self
+    }
+
+    /// The one that is asked when those before it, `passed` of them, were of no help, or the last there is.
+    fn after(&self, passed: u32) -> &Self {
+        let mut model = self;
+        for _ in 0..passed {
+            match &model.fallback {
+                Some(next) if next.model.command().is_none() => model = next,
+                _ => break,
+            }
+        }
+        model
     }
 
     /// How many calls of it may be under way at one moment; at least one. Models of one provider for which this is the same
@@ -71,6 +106,21 @@ impl RunnerModel {
     pub fn at_a_time(mut self, calls: usize) -> Self {
         self.places = Places::new(calls);
         self
+    }
+
+    /// Waits for a place among the calls of this model, of its provider, and of `all` models, in that order: who waits for one keeps
+    /// nobody waiting who needs another.
+    pub(crate) async fn place(&self, all: Option<&Arc<Places>>) -> (places::Place, [Option<places::Place>; 2]) {
+        let own = match &self.own_places {
+            Some(places) => Some(places.take().await),
+            None => None,
+        };
+        let of_provider = self.places.take().await;
+        let of_all = match all {
+            Some(places) => Some(places.take().await),
+            None => None,
+        };
+        (of_provider, [own, of_all])
     }
 
     /// Who answers: its name without that of the model itself.
@@ -91,8 +141,26 @@ impl RunnerModel {
                 },
                 argv: argv.to_vec(),
             }),
+            fallback: self.fallback.as_ref().map(|next| Arc::new(next.spec())),
         }
     }
+
+    /// It, and whoever stands in for it.
+    fn all(&mut self, each: &mut dyn FnMut(&mut Self)) {
+        each(self);
+        if let Some(next) = &mut self.fallback {
+            next.all(each);
+        }
+    }
+}
+
+/// Somebody who works on tasks that name it (E9.17). Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct RunnerExecutor {
+    /// A model, or a program.
+    pub model: RunnerModel,
+    /// What it is good for, in a line for whoever plans; may be empty.
+    pub about: String,
 }
 
 /// The models of a runner, one for each role. Cheap to clone.
@@ -106,6 +174,8 @@ pub struct RunnerModels {
     pub judge: RunnerModel,
     /// Puts summaries of what is put away. Without one they are found without a model.
     pub compactor: Option<RunnerModel>,
+    /// Who else works on tasks, by the name that a task says (`executor`).
+    pub executors: BTreeMap<String, RunnerExecutor>,
 }
 
 impl RunnerModels {
@@ -117,31 +187,57 @@ impl RunnerModels {
             executor: model.clone(),
             judge: model,
             compactor: None,
+            executors: BTreeMap::new(),
         }
     }
 
     /// The same, with one number of places for all models of one provider (E9.15).
     pub(crate) fn by_provider(mut self) -> Self {
         let mut first: Vec<RunnerModel> = Vec::new();
-        let roles = [&mut self.planner, &mut self.executor, &mut self.judge];
-        for model in roles.into_iter().chain(self.compactor.as_mut()) {
-            let is_same = |other: &&RunnerModel| {
+        let mut share = |model: &mut RunnerModel| {
+            let of_provider = |other: &&RunnerModel| {
                 other.provider() == model.provider() && other.places.most() == model.places.most()
             };
-            match first.iter().find(is_same) {
-                Some(other) => model.places = Arc::clone(&other.places),
-                None => first.push(model.clone()),
+            if let Some(other) = first.iter().find(of_provider) {
+                model.places = Arc::clone(&other.places);
             }
+            let most = |model: &RunnerModel| model.own_places.as_ref().map(|places| places.most());
+            let of_model = |other: &&RunnerModel| other.name == model.name && most(other) == most(model);
+            if let Some(other) = first.iter().find(of_model) {
+                model.own_places.clone_from(&other.own_places);
+            }
+            first.push(model.clone());
+        };
+        self.each(&mut share);
+        if let Some(compactor) = &mut self.compactor {
+            compactor.all(&mut share);
         }
         self
     }
 
-    pub(crate) fn of(&self, role: ModelRole) -> &RunnerModel {
+    /// Does `each` to every model but that of the compactor, those that stand in included.
+    pub(crate) fn each(&mut self, each: &mut dyn FnMut(&mut RunnerModel)) {
+        let roles = [&mut self.planner, &mut self.executor, &mut self.judge];
+        let named = self.executors.values_mut().map(|named| &mut named.model);
+        for model in roles.into_iter().chain(named) {
+            model.all(each);
+        }
+    }
+
+    /// The model of `role`.
+    fn of(&self, role: ModelRole) -> &RunnerModel {
         match role {
             ModelRole::Planner => &self.planner,
             ModelRole::Executor => &self.executor,
             ModelRole::Judge => &self.judge,
         }
+    }
+
+    /// Who is asked what `ask` asks for.
+    pub(crate) fn asked_by(&self, ask: &AskAction) -> &RunnerModel {
+        let named = ask.executor.as_ref().and_then(|name| self.executors.get(name));
+        let usual = named.map_or_else(|| self.of(ask.purpose.role()), |named| &named.model);
+        usual.after(ask.passed)
     }
 
     /// What the engine has to know of models, tools and people.
@@ -167,15 +263,27 @@ impl RunnerModels {
             executor: self.executor.spec(),
             judge: self.judge.spec(),
             compactor: self.compactor.as_ref().map(RunnerModel::spec),
+            executors: self.executors.iter().map(named_executor).collect(),
             tools: offers.collect(),
             offered: OfferedTools::default(),
-            known: known_tools(registry),
+            known: Known {
+                executors: Some(self.executors.keys().cloned().collect()),
+                ..known_tools(registry)
+            },
             book: book.clone(),
             has_person,
             plan,
             timeout: TIMEOUT,
         }
     }
+}
+
+fn named_executor((name, named): (&String, &RunnerExecutor)) -> (String, NamedExecutor) {
+    let executor = NamedExecutor {
+        model: named.model.spec(),
+        about: named.about.clone(),
+    };
+    (name.clone(), executor)
 }
 
 /// A tool as a model is told of it. Of the scratchbook's, whose definitions are `short`, it is told as little as any agent is: people read more (7.8).
@@ -212,13 +320,18 @@ pub(crate) struct AskEnded {
     pub(crate) duration: Duration,
 }
 
-/// Asks `model`, and waits for its answer, its time limit, or that `context` is cancelled.
-pub(crate) async fn ask(model: RunnerModel, action: AskAction, context: ToolContext) -> AskEnded {
+/// Asks `model`, and waits for its answer, its time limit, or that `context` is cancelled. Calls of all models have `all` places.
+pub(crate) async fn ask(
+    model: RunnerModel,
+    all: Option<Arc<Places>>,
+    action: AskAction,
+    context: ToolContext,
+) -> AskEnded {
     let id = (action.node, action.call);
     let began = Instant::now();
     if let Some(argv) = model.model.command() {
         let answer = match place_of(&model, argv, &action, &context) {
-            Ok(place) => work(&model, action, place).await,
+            Ok(place) => work(&model, all.as_ref(), action, place).await,
             Err(failure) => ModelAnswer::Failed(failure),
         };
         return AskEnded {
@@ -239,7 +352,7 @@ pub(crate) async fn ask(model: RunnerModel, action: AskAction, context: ToolCont
     };
     let asking = async {
         // A place is waited for no longer than the call itself may take; who got none has asked for nothing.
-        let Ok(place) = tokio::time::timeout(timeout, model.places.take()).await else {
+        let Ok((place, _others)) = tokio::time::timeout(timeout, model.place(all.as_ref())).await else {
             let message = format!("{} could not be asked within {timeout:?}: others ask it", model.name);
             return failed_late(ModelFailureKind::RateLimited, message);
         };
@@ -308,13 +421,13 @@ fn place_of(
 }
 
 /// Has a program do what `action` asks for. It keeps its own limit of time, and has the grace to end when it is told to (E9.11).
-async fn work(model: &RunnerModel, action: AskAction, place: Place) -> ModelAnswer {
+async fn work(model: &RunnerModel, all: Option<&Arc<Places>>, action: AskAction, place: Place) -> ModelAnswer {
     let request = request_of(action);
     let stop = place.stop.clone();
     let place_of_provider = tokio::select! {
         biased;
         () = stop.cancelled() => return ModelAnswer::Stopped,
-        place = model.places.take() => place,
+        place = model.place(all) => place,
     };
     let mut unheard = |_| {};
     let mut working = model.model.reply_in(&request, &place, &mut unheard);
@@ -432,5 +545,51 @@ fn kind_of(kind: ModelErrorKind) -> ModelFailureKind {
         ModelErrorKind::Failed => ModelFailureKind::Failed,
         ModelErrorKind::Unknown => ModelFailureKind::Unknown,
         _ => ModelFailureKind::Unavailable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use folio_model::ScriptedModel;
+
+    use super::*;
+
+    async fn can_take(model: &RunnerModel, all: &Arc<Places>, held: &mut Vec<places::Place>) -> bool {
+        let taken = tokio::time::timeout(Duration::from_millis(1), model.place(Some(all))).await;
+        let is_taken = taken.is_ok();
+        held.extend(taken.into_iter().flat_map(|(place, others)| {
+            let others = others.into_iter().flatten();
+            std::iter::once(place).chain(others)
+        }));
+        is_taken
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_model_has_places_of_its_own_within_those_of_all_e9_15() {
+        let model = |name: &str| RunnerModel::new(name, Arc::new(ScriptedModel::new([])));
+        let models = RunnerModels {
+            judge: model("house:large").own_at_a_time(2),
+            ..RunnerModels::one(model("house:large").own_at_a_time(2).or(model("house:small")))
+        };
+        let models = models.by_provider();
+        let small = models.planner.after(1);
+        assert_eq!(
+            (small.name.as_str(), models.planner.after(9).name.as_str()),
+            ("house:small", "house:small")
+        );
+        let (all, mut held) = (Places::new(3), Vec::new());
+        assert!(can_take(&models.planner, &all, &mut held).await);
+        assert!(can_take(&models.judge, &all, &mut held).await);
+        assert!(
+            !can_take(&models.executor, &all, &mut held).await,
+            "both of its own are taken"
+        );
+        assert!(
+            can_take(small, &all, &mut held).await,
+            "whoever waits for those keeps nobody waiting"
+        );
+        assert!(!can_take(small, &all, &mut held).await, "three of all are taken");
+        held.clear();
+        assert!(can_take(&models.executor, &all, &mut held).await);
     }
 }

@@ -29,6 +29,9 @@ pub struct NewRun {
     pub plan_mode: PlanMode,
     /// Which of their plans wait for a person's yes.
     pub plan_gate: PlanGate,
+    /// Whether models without a price may be asked although money is limited: then what they cost is not known, and not counted.
+    /// Recorded with the run.
+    pub allow_unpriced: bool,
     /// The thread that it belongs to.
     pub thread: ThreadKey,
     /// Who submits it. In a turn, the run is in that turn; otherwise it is a turn of its own.
@@ -48,6 +51,7 @@ impl NewRun {
             allow_tools: Vec::new(),
             plan_mode: PlanMode::default(),
             plan_gate: PlanGate::default(),
+            allow_unpriced: false,
             thread: ThreadKey::main(),
             actor,
         }

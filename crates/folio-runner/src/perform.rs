@@ -8,7 +8,9 @@ use folio_engine::{CallAction, CallAnswer, CallOutcome, Evidence, Failure, Findi
 use folio_memory::tool_exchange::ToolRequest as Question;
 use folio_memory::{Actor, Role, RunId};
 use folio_store::Workspace;
-use folio_tools::{EvidenceRef, FailureKind, Registry, ToolContext, ToolRequest, ToolResponse};
+use folio_tools::{
+    Effect, EvidenceRef, FailureKind, Reconciled, Registry, Tool, ToolContext, ToolRequest, ToolResponse,
+};
 use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -70,6 +72,27 @@ pub(crate) async fn call(
         scratch_page_context,
     };
     let timeout = action.timeout.unwrap_or(TIMEOUT_DEFAULT);
+    let is_guarded = |tool: &Arc<dyn Tool>| tool.spec().effect == Effect::Guarded;
+    if action.again && registry.get(&action.tool).is_some_and(is_guarded) {
+        // Only the tool knows what became of the first time.
+        let reconciled = tokio::time::timeout(timeout, registry.reconcile(&request, &context)).await;
+        let (outcome, writes) = match reconciled.unwrap_or(Reconciled::Unknown) {
+            Reconciled::NotExecuted => (None, Writes::default()),
+            Reconciled::Completed(response) => {
+                let (outcome, writes) = outcome_of(*response, &action.tool);
+                (Some(outcome), writes)
+            }
+            Reconciled::Unknown => (Some(CallOutcome::Failed(not_known(&action.tool))), Writes::default()),
+        };
+        if let Some(outcome) = outcome {
+            return Performed {
+                node: action.node,
+                outcome,
+                writes,
+                duration: began.elapsed(),
+            };
+        }
+    }
     let (outcome, writes) = match within(timeout, &context.cancel.clone(), registry.call(&request, &context)).await {
         Ended::Answered(response) => outcome_of(*response, &action.tool),
         Ended::TimedOut => (CallOutcome::Failed(timed_out(&action.tool, timeout)), Writes::default()),
@@ -131,6 +154,17 @@ async fn within(timeout: Duration, cancel: &CancellationToken, call: impl Future
 fn is_unknown(response: &ToolResponse) -> bool {
     let error = response.error.as_ref();
     error.is_some_and(|error| error.kind == FailureKind::Unknown)
+}
+
+fn not_known(tool: &str) -> Failure {
+    Failure {
+        code: "outcome_unknown".to_owned(),
+        message: format!(
+            "it had begun when its driver died, and {tool} cannot say whether it took effect; it was not made again"
+        ),
+        reason: StopReason::OutcomeUnknown,
+        may_retry: false,
+    }
 }
 
 fn timed_out(tool: &str, timeout: Duration) -> Failure {

@@ -26,11 +26,16 @@ use crate::drive::Drive;
 use crate::equipped::Equipped;
 use crate::error::RunnerError;
 use crate::held::Held;
+use crate::locks::Locks;
+use crate::lost::LostCalls;
 use crate::models::RunnerModels;
 use crate::new_run::NewRun;
 use crate::others::Others;
+use crate::places::Places;
 use crate::steps::model_tasks;
 use crate::watch::{Observer, Watch};
+
+pub use crate::known::known_tools;
 
 /// What a run's row says while it goes on.
 pub(crate) const RUNNING: &str = "running";
@@ -48,6 +53,11 @@ pub struct RunnerOptions {
     pub run_folders: Option<PathBuf>,
     /// Models for tasks that do not say how they are done, and for goals without a plan; without any, those are refused.
     pub models: Option<RunnerModels>,
+    /// Calls of all models together that are under way at one moment, over all runs; `None`: as many as each model and its provider
+    /// allow (E9.15).
+    pub model_calls: Option<u32>,
+    /// What becomes of calls that had begun when their driver died, where the class of their tool is not to decide (E9.12).
+    pub lost_calls: LostCalls,
     /// Whether a person is there to answer questions. Without one, the default of a question holds, or the task that asks
     /// fails softly.
     pub has_person: bool,
@@ -97,6 +107,10 @@ pub(crate) struct Shared {
     pub(crate) others: Arc<Others>,
     /// What models of runs may be asked for.
     pub(crate) equipped: Equipped,
+    /// What calls of its runs write.
+    pub(crate) locks: Arc<Locks>,
+    /// The places of all models together, if somebody limits them.
+    pub(crate) model_places: Option<Arc<Places>>,
     /// The run that was submitted last, as its journal says: whoever drives it next need not read it.
     submitted: Mutex<Option<(Run, Seq)>>,
     /// Whether this process is about to end, so that nothing more is begun.
@@ -140,6 +154,7 @@ impl Runner {
     #[must_use]
     pub fn new(workspace: Workspace, registry: Registry, mut options: RunnerOptions) -> Self {
         options.models = options.models.map(RunnerModels::by_provider);
+        let model_places = options.model_calls.map(|calls| Places::new(calls as usize));
         let templates = Arc::new(Templates::new());
         let owner = OwnerId::random();
         Self {
@@ -152,6 +167,8 @@ impl Runner {
                 held: Held::default(),
                 others: Arc::default(),
                 equipped: Equipped::default(),
+                locks: Arc::default(),
+                model_places,
                 submitted: Mutex::default(),
                 leaving: CancellationToken::new(),
             }),
@@ -174,7 +191,11 @@ impl Runner {
     /// What a plan is checked against: the tools that there are.
     #[must_use]
     pub fn known(&self) -> plan::Known {
-        known_tools(&self.shared.registry)
+        let models = self.shared.options.models.as_ref();
+        plan::Known {
+            executors: models.map(|models| models.executors.keys().cloned().collect()),
+            ..known_tools(&self.shared.registry)
+        }
     }
 
     /// Records that the run exists; durable when this returns. Nobody drives it yet.
@@ -236,6 +257,9 @@ impl Runner {
         let (actor, turn, begins) = self.turn_of(new.actor, new.thread, &goal, id).await?;
         let mut variable = json!({"id": id.to_string(), "folder": folder, "started_at": now.to_string(), "shell": new.shell,
                                   "plan": new.plan_mode, "plan_gate": new.plan_gate.to_json(), "turn": turn.to_string()});
+        if new.allow_unpriced {
+            variable["unpriced"] = json!(true);
+        }
         if !new.allow_tools.is_empty() {
             variable["tools"] = json!(new.allow_tools);
         }
@@ -763,31 +787,4 @@ fn no_approval(run: &Run, node: NodeId) -> RunnerError {
         path => path.to_owned(),
     };
     RunnerError::NoApproval { path }
-}
-
-/// The names and arguments of the tools in `registry`, as a plan is checked against them.
-#[must_use]
-pub fn known_tools(registry: &Registry) -> plan::Known {
-    let tools = registry.specs().map(|spec| {
-        let of = |required: bool| {
-            spec.args
-                .iter()
-                .filter(|a| a.required == required)
-                .map(|a| a.name.clone())
-                .collect()
-        };
-        (
-            spec.name.clone(),
-            plan::KnownTool {
-                required: of(true),
-                optional: of(false),
-                schema: spec.schema.clone(),
-                writes: spec.writes,
-            },
-        )
-    });
-    plan::Known {
-        tools: Some(tools.collect()),
-        ..plan::Known::default()
-    }
 }

@@ -9,6 +9,8 @@ use folio_store::Blob;
 use folio_tools::{Effect, Registry};
 use tokio_util::sync::CancellationToken;
 
+use crate::locks::RunLocks;
+use crate::lost::{LostCall, LostCalls};
 use crate::outputs::move_large_output;
 use crate::prefer::Preferences;
 
@@ -106,7 +108,7 @@ pub(crate) fn derive(
     run: &mut Run,
     registry: &Registry,
     under_way: &UnderWay,
-    prefer: Option<&Preferences>,
+    (prefer, lost, locks): (Option<&Preferences>, &LostCalls, &RunLocks),
     concurrency: usize,
     now: Timestamp,
     batch: &mut Batch,
@@ -132,12 +134,27 @@ pub(crate) fn derive(
                     Err(error) if first => return Err(error),
                     Err(_) => {}
                 },
-                Action::Call(call) => {
-                    let event = match registry.get(&call.tool).map(|tool| tool.spec().effect) {
+                Action::Call(mut call) => {
+                    let effect = registry.get(&call.tool).map(|tool| tool.spec().effect);
+                    let event = match lost.of(&call) {
+                        Some(LostCall::AssumeDone) => run.call_assumed_done(&call),
+                        Some(LostCall::Ask) => run.call_lost(&call),
+                        Some(LostCall::Fail) => run.call_given_up(&call),
+                        Some(LostCall::Rerun) => {
+                            // Its tool is not asked what became of it either.
+                            call.again = false;
+                            call.started()
+                        }
                         // Of a tool that is not there any more nobody knows what a second call would do.
-                        Some(Effect::Opaque | Effect::Destructive) | None if call.again => run.call_lost(&call),
-                        _ => call.started(),
+                        None if call.again && matches!(effect, Some(Effect::Opaque | Effect::Destructive) | None) => {
+                            run.call_lost(&call)
+                        }
+                        None => call.started(),
                     };
+                    // Another run may have been quicker since the engine looked.
+                    if matches!(event, Event::Started { .. }) && !locks.take(&call.writes) {
+                        continue;
+                    }
                     let begins = matches!(event, Event::Started { .. });
                     match batch.record(run, now, event, Vec::new()) {
                         Ok(()) => (progress, first) = (true, false),

@@ -148,12 +148,14 @@ fn equipment() -> Equipment {
         answer_tokens: 2_000,
         price: None,
         program: None,
+        fallback: None,
     };
     Equipment {
         planner: spec(),
         executor: spec(),
         judge: spec(),
         compactor: None,
+        executors: BTreeMap::new(),
         tools: Vec::new(),
         offered: OfferedTools::default(),
         known: Known::default(),

@@ -46,4 +46,4 @@ pub use folder::{Folder, FolderError};
 pub use registry::Registry;
 pub use response::{EvidenceRef, FailureKind, PageAppend, PageTarget, ToolError, ToolResponse, ToolStatus, Truncated};
 pub use roots::{Access, Root, RootError, Roots, RunFolder};
-pub use tool::{Approval, ArgKind, ArgSpec, Effect, Tool, ToolRequest, ToolSpec};
+pub use tool::{Approval, ArgKind, ArgSpec, Effect, Reconciled, Tool, ToolRequest, ToolSpec};

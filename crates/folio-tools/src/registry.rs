@@ -13,7 +13,7 @@ use crate::arguments::{check, nearest};
 use crate::builtin;
 use crate::context::{ToolContext, ToolLimits};
 use crate::response::{FailureKind, ToolError, ToolResponse, ToolStatus, Truncated};
-use crate::tool::{Effect, Tool, ToolRequest, ToolSpec};
+use crate::tool::{Effect, Reconciled, Tool, ToolRequest, ToolSpec};
 
 /// Lists and objects, one inside the other, that an argument or an output may have.
 pub const DEPTH_MAX: usize = 64;
@@ -117,6 +117,30 @@ impl Registry {
                 .hint("this is a mistake in the tool, not in the arguments");
                 ToolResponse::failed(request, error)
             }
+        }
+    }
+
+    /// What became of `request`, which had begun when whoever made it died, as its tool says (E9.12). A tool that is not there, does not
+    /// take the arguments or panics does not know.
+    pub async fn reconcile(&self, request: &ToolRequest, context: &ToolContext) -> Reconciled {
+        let Some(tool) = self.tools.get(&request.tool) else {
+            return Reconciled::Unknown;
+        };
+        let request = match check(tool.spec(), &request.args) {
+            Ok(None) => request.clone(),
+            Ok(Some(args)) => ToolRequest {
+                args,
+                ..request.clone()
+            },
+            Err(_) => return Reconciled::Unknown,
+        };
+        match caught(tool.reconcile(&request, context)).await {
+            Ok(Reconciled::Completed(response)) => {
+                let response = checked(*response, &request, tool.spec().effect, &context.limits);
+                Reconciled::Completed(Box::new(response))
+            }
+            Ok(known) => known,
+            Err(_) => Reconciled::Unknown,
         }
     }
 

@@ -12,8 +12,8 @@ use crate::response::ToolResponse;
 
 /// What a call changes, which decides what happens to it after a crash.
 ///
-/// A call whose outcome was not recorded is simply made again for the first three. For the last two
-/// its outcome is *unknown* and a person, or a rule of the plan, decides.
+/// A call whose outcome was not recorded is simply made again for the first three. Of the fourth the tool is
+/// asked. For the last two its outcome is *unknown* and a person, or a setting, decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -23,6 +23,8 @@ pub enum Effect {
     Read,
     /// Changes the world; a second call with the same key changes nothing more.
     Idempotent,
+    /// Changes the world, and the tool can say afterwards whether a call did: see [`Tool::reconcile`].
+    Guarded,
     /// May change anything, and cannot say whether it did.
     Opaque,
     /// Takes something away that cannot be brought back.
@@ -240,6 +242,17 @@ pub struct ToolRequest {
     pub scratch_page_context: Vec<Value>,
 }
 
+/// What became of a call whose outcome was not recorded, as its tool says (E9.12).
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reconciled {
+    /// It took effect, and this is what it answered, as far as the tool knows.
+    Completed(Box<ToolResponse>),
+    /// It had no effect: it may be made.
+    NotExecuted,
+    /// The tool cannot say.
+    Unknown,
+}
+
 /// Something a task can do.
 ///
 /// Call it through [`Registry::call`](crate::Registry::call), which checks the arguments before and the
@@ -253,6 +266,12 @@ pub trait Tool: Send + Sync + Debug {
     /// task of its own.
     fn inline(&self) -> bool {
         false
+    }
+
+    /// What became of `request`, which had begun when whoever made it died. Asked of tools that are [`Effect::Guarded`], with the
+    /// request as it was made; `request_id` is the key that it carried. By default nobody knows.
+    async fn reconcile(&self, _request: &ToolRequest, _context: &ToolContext) -> Reconciled {
+        Reconciled::Unknown
     }
 
     /// The names of what a call with `args` writes: what [`ToolSpec::resources`] says, unless the tool knows better.

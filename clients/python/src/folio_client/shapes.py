@@ -622,7 +622,7 @@ class LimitShape(TypedDict):
     limit: int
     # What is used up, and set aside for calls under way.
     used: int
-    # Of what: `tokens`, `micro_usd`, `model_calls`, `tool_calls`.
+    # Of what: `tokens`, `tokens_in`, `tokens_out`, `micro_usd`, `model_calls`, `tool_calls`.
     what: str
 
 

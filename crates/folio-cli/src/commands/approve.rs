@@ -81,6 +81,12 @@ pub(crate) struct Budget {
     /// Tokens that models may read and write; +N is so many more
     #[arg(long, value_name = "[+]N", value_parser = number)]
     tokens: Option<Number>,
+    /// Of these, tokens that they may read; +N is so many more
+    #[arg(long, value_name = "[+]N", value_parser = number)]
+    tokens_in: Option<Number>,
+    /// Of these, tokens that they may write; +N is so many more
+    #[arg(long, value_name = "[+]N", value_parser = number)]
+    tokens_out: Option<Number>,
     /// Dollars that models may cost; +N is so many more
     #[arg(long, value_name = "[+]USD", value_parser = dollars)]
     usd: Option<Number>,
@@ -235,6 +241,8 @@ async fn nothing_to_add_to(runner: &Runner, row: &RunRow, node: NodeId, budget: 
     let purse = run.node(node).and_then(|view| view.purse.copied()).unwrap_or_default();
     let wanted = [
         (budget.tokens, Dimension::Tokens),
+        (budget.tokens_in, Dimension::TokensIn),
+        (budget.tokens_out, Dimension::TokensOut),
         (budget.usd, Dimension::MicroUsd),
         (budget.model_calls, Dimension::ModelCalls),
         (budget.tool_calls, Dimension::ToolCalls),
@@ -266,6 +274,8 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
     let root = NodeId::root(row.id);
     let changes = [
         budget.tokens,
+        budget.tokens_in,
+        budget.tokens_out,
         budget.usd,
         budget.model_calls,
         budget.tool_calls,
@@ -281,6 +291,8 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
             let minutes = |minutes: u64| Duration::from_secs(minutes.saturating_mul(60));
             NewLimits {
                 tokens: budget.tokens.and_then(|n| n.on(of(Dimension::Tokens))),
+                tokens_in: budget.tokens_in.and_then(|n| n.on(of(Dimension::TokensIn))),
+                tokens_out: budget.tokens_out.and_then(|n| n.on(of(Dimension::TokensOut))),
                 micro_usd: budget.usd.and_then(|n| n.on(of(Dimension::MicroUsd))),
                 model_calls: budget.model_calls.and_then(|n| n.on(of(Dimension::ModelCalls))),
                 tool_calls: budget.tool_calls.and_then(|n| n.on(of(Dimension::ToolCalls))),

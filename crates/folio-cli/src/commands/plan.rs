@@ -86,7 +86,10 @@ pub(crate) async fn run(context: &Context<'_>, plan: Plan) -> Result<Exit, Failu
 /// Reads a plan file and checks it against the tools that there are. Gives its name for messages, too.
 pub(crate) async fn read(context: &Context<'_>, path: &std::path::Path) -> Result<(String, plan::Plan), Failure> {
     let (name, text) = text_in(path)?;
-    let known: Known = folio::runner::runner::known_tools(&context.registry_for(&text).await?);
+    let known = Known {
+        executors: Some(context.settings.models.executors.keys().cloned().collect()),
+        ..folio::runner::runner::known_tools(&context.registry_for(&text).await?)
+    };
     match plan::parse(&text, &known) {
         Ok(plan) => Ok((name, plan)),
         Err(errors) => Err(mistakes(&name, &errors)),

@@ -45,6 +45,9 @@ pub(crate) struct Run {
     /// several times
     #[arg(long = "allow-tool", value_name = "TOOL")]
     allow_tools: Vec<String>,
+    /// Ask models without a price although the budget limits dollars; what they cost is then not known, and not counted
+    #[arg(long)]
+    allow_unpriced: bool,
     /// Do not go on with runs whose process is gone
     #[arg(long)]
     no_resume: bool,
@@ -154,6 +157,8 @@ impl Driving {
             environment: context.settings.tool_environment.clone(),
             run_folders: context.settings.run_folders.clone(),
             models,
+            model_calls: context.settings.models.at_a_time,
+            lost_calls: context.settings.lost_calls.clone(),
             has_person,
             observer: context.observer(),
             dispatch: self.who.dispatch()?,
@@ -228,6 +233,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         allow_tools: run.allow_tools,
         plan_mode: run.planning.into(),
         plan_gate: run.plan_gate,
+        allow_unpriced: run.allow_unpriced,
         thread: context.settings.thread.clone(),
         actor: context.actor(),
     };

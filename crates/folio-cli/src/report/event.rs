@@ -129,6 +129,7 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         Event::PlanEdited { node, .. } => line("edited", *node, &event.in_words()),
         Event::AskFailed { node, .. } => line("retry", *node, &event.in_words()),
         Event::Rejected { node, .. } => line("rejected", *node, &event.in_words()),
+        Event::PassedOn { node, .. } => line("passed on", *node, &event.in_words()),
         Event::SentBack { node, .. } => line("again", *node, &event.in_words()),
         Event::Compacted { node, .. } => line("put away", *node, &event.in_words()),
         Event::RollUps { node, .. } => line("roll-ups", *node, &event.in_words()),

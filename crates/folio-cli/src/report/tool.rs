@@ -70,6 +70,7 @@ impl Report for ToolsShape {
                 Effect::Pure => "pure",
                 Effect::Read => "read",
                 Effect::Idempotent => "idempotent",
+                Effect::Guarded => "guarded",
                 Effect::Opaque => "opaque",
                 Effect::Destructive => "destructive",
             };

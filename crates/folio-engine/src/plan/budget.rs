@@ -45,6 +45,12 @@ pub struct Budget {
     /// How many tokens models may read and write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
+    /// How many tokens models may read, from a cache or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_in: Option<u64>,
+    /// How many tokens models may write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_out: Option<u64>,
     /// How many millionths of a US dollar it may cost; written as dollars, `usd: 1.5`.
     #[serde(
         rename = "usd",
@@ -82,6 +88,8 @@ impl Budget {
     pub fn allowance(&self) -> Allowance {
         Allowance {
             tokens: self.tokens,
+            tokens_in: self.tokens_in,
+            tokens_out: self.tokens_out,
             micro_usd: self.micro_usd,
             model_calls: self.model_calls,
             tool_calls: self.tool_calls,

@@ -108,4 +108,5 @@ codes! {
     BAD_QUORUM = "P027", "a quorum of none, or of more branches than there are";
     DUPLICATE_CRITERION = "P028", "a criterion's id that is used twice";
     BAD_ARGUMENT = "P029", "an argument that the tool's schema does not allow";
+    UNKNOWN_EXECUTOR = "P030", "an executor that is not set up";
 }

@@ -96,6 +96,8 @@ pub(super) const BUDGET: &[&str] = &[
     "deadline",
     "output_bytes",
     "tokens",
+    "tokens_in",
+    "tokens_out",
     "usd",
     "model_calls",
     "tool_calls",

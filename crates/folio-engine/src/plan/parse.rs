@@ -16,6 +16,8 @@ use super::{Plan, PlanError, PlanErrors};
 pub struct Known {
     /// The tools by name; without it the names of tools and arguments are not checked.
     pub tools: Option<BTreeMap<String, KnownTool>>,
+    /// Who may be named as `executor`; without it those names are not checked.
+    pub executors: Option<BTreeSet<String>>,
     /// How large it may be.
     pub limits: Limits,
     /// Names of results from outside that its templates and `needs` may read.

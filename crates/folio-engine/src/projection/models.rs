@@ -58,6 +58,17 @@ impl Projection<'_> {
                     Owner::executor(),
                 );
             }
+            Event::PassedOn { node, reason } => {
+                let id = format!("passed-on/{}", self.calls(*node));
+                self.note(
+                    *node,
+                    &id,
+                    "The next model is asked",
+                    reason.clone(),
+                    &[],
+                    Owner::executor(),
+                );
+            }
             Event::Rejected { node, problems } => {
                 let id = format!("rejected/{}/{}", self.calls(*node), problems.len());
                 self.listed(*node, &id, "An answer was not used", String::new(), "results", problems);

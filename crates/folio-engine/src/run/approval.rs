@@ -13,7 +13,7 @@ use super::due::CallAction;
 use super::state::{JournalError, Run};
 use crate::event::{Always, Approval, Event};
 use crate::node::{Move, NodeId, NodeState};
-use crate::result::{NodeResult, Severity, StopReason};
+use crate::result::{NodeResult, Outcome, Severity, StopReason};
 use crate::talk::Purpose;
 
 /// Calls of models that a step of a plan is reckoned with: a decision, some work, the end.
@@ -175,8 +175,8 @@ impl Run {
     /// The same for a program that is to do a task by itself: it may do whatever a command may, so it waits for the same yes
     /// (E9.17). Only a task that is to be worked on waits; whoever else would start it there goes without.
     pub(super) fn permitted_program(&self, index: usize, ask: AskAction) -> Result<AskAction, Box<Event>> {
-        let equipment = self.equipment.as_ref();
-        let program = equipment.and_then(|equipment| equipment.model(ask.purpose.role()).program.as_ref());
+        let model = self.model_for(index, ask.purpose.role());
+        let program = model.and_then(|(model, _)| model.program.as_ref());
         let Some(program) = program else { return Ok(ask) };
         let may_ask = ask.purpose == Purpose::Work && self.nodes[index].state == NodeState::Executing;
         let args = json!({"argv": program.argv});
@@ -227,6 +227,26 @@ impl Run {
         Event::ApprovalAsked {
             node: call.node,
             approval: Box::new(approval),
+        }
+    }
+
+    /// The event that records a call of which nobody knows what it did, and that is not made again, without anybody being asked (E9.12).
+    #[must_use]
+    pub fn call_given_up(&self, call: &CallAction) -> Event {
+        self.outcome_unknown(call.node, ", as the settings say")
+    }
+
+    /// The event that records a call, which had begun when its driver died, as done: whoever set this up knows that it always is (E9.12).
+    #[must_use]
+    pub fn call_assumed_done(&self, call: &CallAction) -> Event {
+        let notes =
+            "it had begun when its driver died, and counts as done, as the settings say; what it gave is not known";
+        Event::Finished {
+            node: call.node,
+            result: Box::new(NodeResult {
+                attempts: call.attempt,
+                ..NodeResult::new(Outcome::Ok, notes)
+            }),
         }
     }
 
@@ -429,7 +449,7 @@ impl Run {
     pub(super) fn without_approved_plan(&self, index: usize) -> Event {
         let is_ok = |member: &usize| {
             let result = self.nodes[*member].result.as_ref();
-            result.is_some_and(|result| result.status == crate::result::Outcome::Ok)
+            result.is_some_and(|result| result.status == Outcome::Ok)
         };
         let has_some = self.nodes[index].children.iter().any(is_ok);
         if has_some {

@@ -72,6 +72,8 @@ impl Limits {
             deadline,
             output_bytes,
             tokens,
+            tokens_in,
+            tokens_out,
             micro_usd,
             model_calls,
             tool_calls,
@@ -90,6 +92,8 @@ impl Limits {
             replans_in_run_max: default.replans_in_run_max.max(replans.unwrap_or(0)),
             allowance: Allowance {
                 tokens: tokens.or(default.allowance.tokens),
+                tokens_in,
+                tokens_out,
                 micro_usd,
                 model_calls,
                 tool_calls,

@@ -38,7 +38,7 @@ mod tests;
 
 pub use agent::{
     AgentProgram, AskAction, CompactAction, Equipment, ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec,
-    OfferedTools, PlanMode, Price,
+    NamedExecutor, OfferedTools, PlanMode, Price,
 };
 pub use approval::{AsksFirst, PlanGate, Waiting, micro_usd};
 pub use conclude::{CallAnswer, CallOutcome};
@@ -49,7 +49,7 @@ pub use edit::{EditError, ShownPlan};
 pub use fork::{Fork, ForkError, forked};
 pub use limits::Limits;
 pub use raise::LimitError;
-pub use resources::WritesOf;
+pub use resources::{WritesOf, WrittenElsewhere};
 pub use state::{JournalError, Run};
 pub use tree::{Cancel, NodeKind, NodeView};
 pub use versions::{PlanVersion, plan_versions};

@@ -195,9 +195,11 @@ impl Run {
         is_limited.then(|| self.room_in(index).get(Dimension::Tokens))
     }
 
-    /// Whether what node `index` costs is limited in money.
-    pub(super) fn has_cost_limit(&self, index: usize) -> bool {
-        self.purses(index).any(|purse| purse.limit.micro_usd.is_some())
+    /// Whether what node `index` costs has to be known: money is limited, and whoever submitted the run did not say that models without
+    /// a price may be asked all the same.
+    pub(super) fn needs_price(&self, index: usize) -> bool {
+        let allows_unpriced = || self.run_variable.get("unpriced").and_then(serde_json::Value::as_bool) == Some(true);
+        self.purses(index).any(|purse| purse.limit.micro_usd.is_some()) && !allows_unpriced()
     }
 
     /// The first limit, from node `index` up, that `more` does not fit into.
@@ -312,7 +314,7 @@ impl Run {
 
 fn reason_of(dimension: Dimension) -> StopReason {
     match dimension {
-        Dimension::Tokens => StopReason::BudgetTokens,
+        Dimension::Tokens | Dimension::TokensIn | Dimension::TokensOut => StopReason::BudgetTokens,
         Dimension::MicroUsd => StopReason::BudgetUsd,
         Dimension::ModelCalls => StopReason::BudgetModelCalls,
         Dimension::ToolCalls => StopReason::BudgetToolCalls,
@@ -325,7 +327,7 @@ fn too_few(dimension: Dimension, needed: u64, left: u64, members: usize) -> Stri
         Dimension::ModelCalls | Dimension::ToolCalls => {
             format!("its {members} members need {needed} {what} at the least, and {left} are left; none was begun")
         }
-        Dimension::Tokens | Dimension::MicroUsd => {
+        Dimension::Tokens | Dimension::TokensIn | Dimension::TokensOut | Dimension::MicroUsd => {
             format!(
                 "one of its {members} members needs {needed} {what} at the least, and {left} are left; none was begun"
             )

@@ -58,6 +58,8 @@ impl Run {
         };
         let numbers = [
             (Dimension::Tokens, limits.tokens),
+            (Dimension::TokensIn, limits.tokens_in),
+            (Dimension::TokensOut, limits.tokens_out),
             (Dimension::MicroUsd, limits.micro_usd),
             (Dimension::ModelCalls, limits.model_calls),
             (Dimension::ToolCalls, limits.tool_calls),
@@ -103,6 +105,8 @@ impl Run {
         if let Some(purse) = self.nodes[index].purse.as_deref_mut() {
             let allowance = &mut purse.limit;
             allowance.tokens = limits.tokens.or(allowance.tokens);
+            allowance.tokens_in = limits.tokens_in.or(allowance.tokens_in);
+            allowance.tokens_out = limits.tokens_out.or(allowance.tokens_out);
             allowance.micro_usd = limits.micro_usd.or(allowance.micro_usd);
             allowance.model_calls = limits.model_calls.or(allowance.model_calls);
             allowance.tool_calls = limits.tool_calls.or(allowance.tool_calls);
@@ -112,8 +116,9 @@ impl Run {
         }
         self.limits.nodes_max = limits.nodes.unwrap_or(self.limits.nodes_max);
         self.deadline = limits.deadline.or(self.deadline);
+        let tokens = [limits.tokens, limits.tokens_in, limits.tokens_out];
         let raised = [
-            (limits.tokens.is_some(), StopReason::BudgetTokens),
+            (tokens.iter().any(Option::is_some), StopReason::BudgetTokens),
             (limits.micro_usd.is_some(), StopReason::BudgetUsd),
             (limits.model_calls.is_some(), StopReason::BudgetModelCalls),
             (limits.tool_calls.is_some(), StopReason::BudgetToolCalls),

@@ -17,6 +17,18 @@ use super::state::Run;
 /// What a call writes, by its tool and its arguments. Whoever drives the run says it.
 pub type WritesOf = Arc<dyn Fn(&str, &Value) -> Vec<String> + Send + Sync>;
 
+/// Whether calls of other runs write what these names say, something inside of it or something around it. Whoever drives the run says it.
+pub type WrittenElsewhere = Arc<dyn Fn(&[String]) -> bool + Send + Sync>;
+
+/// The same, as a run keeps it.
+pub(super) struct Elsewhere(WrittenElsewhere);
+
+impl fmt::Debug for Elsewhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Elsewhere")
+    }
+}
+
 /// The same, as a run keeps it.
 pub(super) struct Declared(WritesOf);
 
@@ -68,6 +80,15 @@ impl Run {
         self.declared = of.map(Declared);
     }
 
+    /// Says which names calls of other runs have. Without it nobody knows, and calls are kept apart only within the run.
+    pub fn know_elsewhere(&mut self, written: Option<WrittenElsewhere>) {
+        self.elsewhere = written.map(Elsewhere);
+    }
+
+    fn is_written_elsewhere(&self, names: &[String]) -> bool {
+        !names.is_empty() && self.elsewhere.as_ref().is_some_and(|Elsewhere(written)| written(names))
+    }
+
     /// The names that calls under way have, each with the path of its node; in the order of the names.
     #[must_use]
     pub fn written(&self) -> Vec<(&str, &str)> {
@@ -98,7 +119,8 @@ impl Run {
     /// The call of node `index`, unless what it writes is being written, or is what an earlier one of `ahead` waits for.
     pub(super) fn call_in_turn(&self, index: usize, ahead: &mut Resources) -> Option<Action> {
         let waits = |names: &[String], ahead: &mut Resources| {
-            let waits = self.taken.meet(index, names) || ahead.meet(index, names);
+            let is_taken = self.taken.meet(index, names) || ahead.meet(index, names);
+            let waits = is_taken || self.is_written_elsewhere(names);
             ahead.take(index, names);
             waits
         };
@@ -118,7 +140,7 @@ impl Run {
 
     /// Whether somebody else writes what `call` writes.
     pub(super) fn is_written(&self, index: usize, call: &CallAction) -> bool {
-        self.taken.meet(index, &call.writes)
+        self.taken.meet(index, &call.writes) || self.is_written_elsewhere(&call.writes)
     }
 
     /// Notes that the call of node `index` writes `names` until its attempt has ended.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::agent::Equipment;
 use super::approval::{AskFirst, AskedAbout, PlanGate, Rule};
 use super::limits::Limits;
-use super::resources::{Declared, Resources};
+use super::resources::{Declared, Elsewhere, Resources};
 use super::tree::{Cancel, Frame, Node, NodeKind, NodeView};
 use crate::event::{Event, FORMAT, SetAside};
 use crate::node::{Move, NodeId, NodeState};
@@ -78,6 +78,8 @@ pub struct Run {
     pub(super) writing: BTreeMap<usize, Vec<String>>,
     /// What calls write, if the driver says it. Not part of what the journal says.
     pub(super) declared: Option<Declared>,
+    /// What calls of other runs write, if the driver says it. Not part of what the journal says.
+    pub(super) elsewhere: Option<Elsewhere>,
     /// How many subtrees are paused.
     pub(super) paused: u32,
     pauses: u32,
@@ -154,6 +156,7 @@ impl Run {
             taken: Resources::default(),
             writing: BTreeMap::new(),
             declared: None,
+            elsewhere: None,
             paused: 0,
             pauses: 0,
             steered: 0,

@@ -20,6 +20,7 @@ mod budgets;
 mod cancel;
 mod compact;
 mod edits;
+mod fallback;
 mod groups;
 mod lost;
 pub(super) mod models;

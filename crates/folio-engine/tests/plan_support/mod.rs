@@ -303,6 +303,8 @@ fn budget(detail: &Detail) -> Budget {
         deadline: has(18).then(|| Duration::from_millis(u64::from(detail.number) * 500)),
         output_bytes: has(19).then_some(u64::from(detail.bits)),
         tokens: has(22).then_some(u64::from(detail.bits)),
+        tokens_in: has(22).then_some(u64::from(detail.bits)),
+        tokens_out: has(22).then_some(u64::from(detail.bits)),
         micro_usd: has(23).then_some(u64::from(detail.bits)),
         model_calls: has(24).then_some(0),
         tool_calls: has(25).then_some(u64::from(detail.number)),

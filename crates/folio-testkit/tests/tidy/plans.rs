@@ -26,6 +26,7 @@ pub(crate) fn known() -> Known {
         .tools
         .get_or_insert_default()
         .insert("maps.route".to_owned(), route);
+    known.executors = Some(BTreeSet::from(["mender".to_owned()]));
     known
 }
 

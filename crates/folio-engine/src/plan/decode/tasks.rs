@@ -327,6 +327,8 @@ impl<'a> Decoder<'a> {
             deadline: self.duration_field(&at, "deadline"),
             output_bytes: self.u64_field(&at, "output_bytes"),
             tokens: self.u64_field(&at, "tokens"),
+            tokens_in: self.u64_field(&at, "tokens_in"),
+            tokens_out: self.u64_field(&at, "tokens_out"),
             micro_usd: self.field(&at, "usd").and_then(|value| self.dollars(&value)),
             model_calls: self.u64_field(&at, "model_calls"),
             tool_calls: self.u64_field(&at, "tool_calls"),

@@ -27,6 +27,9 @@ impl<'a> Validator<'a> {
         match step {
             Step::Task(task) => {
                 self.criteria(&task.criteria, &origin);
+                if let Some(name) = &task.executor {
+                    self.executor(name, &origin);
+                }
                 match &task.work {
                     Work::Do(call) => self.call(call, &origin),
                     Work::Plan(plan) => {
@@ -174,6 +177,20 @@ impl<'a> Validator<'a> {
                 .add(at, code::NOT_A_LIST, message)
                 .with_hint("give the input `type: list`");
         }
+    }
+
+    fn executor(&mut self, name: &str, origin: &At<'a>) {
+        let Some(known) = self.known.executors.as_ref().filter(|known| !known.contains(name)) else {
+            return;
+        };
+        let at = origin.follow_near(&[Segment::Key("executor")]);
+        let names = || known.iter().map(String::as_str);
+        let hint = did_you_mean(name, names()).unwrap_or_else(|| match known.len() {
+            0 => "leave it out: there is only the usual one".to_owned(),
+            _ => format!("there is {}", names().collect::<Vec<_>>().join(", ")),
+        });
+        let message = format!("unknown executor {name:?}");
+        self.faults.add(&at, code::UNKNOWN_EXECUTOR, message).with_hint(hint);
     }
 
     fn call(&mut self, call: &Call, origin: &At<'a>) {

@@ -13,6 +13,8 @@ use crate::talk::Reply;
 
 /// Times in a row that a model is asked before it counts as gone.
 const ATTEMPTS_MAX: u32 = 5;
+/// The same if another model can be asked in its place.
+const ATTEMPTS_MAX_OF_MANY: u32 = 2;
 /// The pause before the second attempt; each further one is twice as long.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause, unless the provider wants a longer one.
@@ -103,10 +105,13 @@ impl Run {
         let index = self.index(node).ok()?;
         let agent = self.agent(index)?;
         let pending = agent.pending?;
-        let price = self
-            .equipment
-            .as_ref()
-            .and_then(|e| e.model(pending.purpose.role()).price);
+        let asked = self.model_for(index, pending.purpose.role()).map(|(model, _)| model);
+        let price = asked.and_then(|model| model.price);
+        // Where somebody else can be asked, nobody is waited for so long.
+        let attempts_max = match asked.and_then(|model| model.stands_in()) {
+            Some(_) => ATTEMPTS_MAX_OF_MANY,
+            None => ATTEMPTS_MAX,
+        };
         let call = pending.call;
         match answer {
             ModelAnswer::Replied { reply, used, model } => {
@@ -136,7 +141,7 @@ impl Run {
                     failure.kind,
                     Kind::Unavailable | Kind::Malformed | Kind::Failed | Kind::Unknown
                 );
-                let retry_at = (may_retry && agent.failures + 1 < ATTEMPTS_MAX).then(|| {
+                let retry_at = (may_retry && agent.failures + 1 < attempts_max).then(|| {
                     let wanted = failure.retry_after.map(|wanted| wanted.min(PAUSE_WANTED_MAX));
                     now.plus(wanted.unwrap_or_else(|| pause_after(agent.failures)))
                 });

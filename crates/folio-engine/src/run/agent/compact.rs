@@ -74,7 +74,9 @@ impl Run {
         if purpose != Purpose::Work || agent.talk.len() < 2 || agent.is_repeating {
             return Ok(Compaction::Needless);
         }
-        let model = equipment.model(purpose.role());
+        let Some((model, _)) = self.model_for(index, purpose.role()) else {
+            return Ok(Compaction::Needless);
+        };
         let tokens = &*model.tokens;
         let limit = u64::from(model.window) * SHARE / 100;
         if tokens_in <= limit {
@@ -116,7 +118,7 @@ impl Run {
                 micro_usd: compactor.price.map_or(0, |price| price.of(&spend)),
                 ..spend
             };
-            let is_paid_for = compactor.price.is_some() || !self.has_cost_limit(index);
+            let is_paid_for = compactor.price.is_some() || !self.needs_price(index);
             (is_paid_for && self.refused_by_budget(index, &priced, false).is_none()).then_some(priced)
         });
         let earlier = (!agent.before.is_empty()).then(|| Message::assistant(agent.before.clone(), Vec::new()));

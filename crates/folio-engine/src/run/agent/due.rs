@@ -7,7 +7,7 @@ use folio_memory::Timestamp;
 use serde_json::Value;
 
 use super::compact::{CompactAction, Compaction};
-use super::{Agent, REJECTIONS_MAX, SENT_BACK_MAX, Stage, prompt, schema};
+use super::{Agent, ModelSpec, NamedExecutor, REJECTIONS_MAX, SENT_BACK_MAX, Stage, prompt, schema};
 use crate::event::{Event, Proposal};
 use crate::node::NodeId;
 use crate::plan::{Check, Criterion};
@@ -17,7 +17,7 @@ use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::spend::Spend;
-use crate::talk::{Message, ModelRole, Purpose, ToolOffer};
+use crate::talk::{Message, ModelRole, Purpose, Stop, ToolOffer};
 
 /// Calls of models that one task may take for itself.
 const TURNS_MAX: u32 = 40;
@@ -51,6 +51,10 @@ pub struct AskAction {
     pub temperature: Option<f32>,
     /// What the call may come to.
     pub reserved: Spend,
+    /// How many models of the role are passed over, because they were of no help: whoever is asked stands in for them (E9.13).
+    pub passed: u32,
+    /// The executor that the task names, if whoever drives the run has it (E9.17).
+    pub executor: Option<String>,
     /// Whether a program is started that works by itself: if nobody sees its end, nobody knows what it did.
     pub is_opaque: bool,
     /// Whether a person, or a rule that a person made, allowed that program to be started here.
@@ -92,6 +96,9 @@ impl Run {
         let Some(agent) = self.agent(index) else {
             return Some(Action::Brief(id));
         };
+        if let Some(reason) = self.no_help(index) {
+            return Some(Action::Record(Event::PassedOn { node: id, reason }));
+        }
         if let Some((purpose, reply)) = &agent.unread {
             return Some(Action::Record(self.reading(index, *purpose, reply, now)));
         }
@@ -123,7 +130,7 @@ impl Run {
             }
             Stage::Replanning => self.ask(index, Purpose::Replan, has_room),
             // A program is not started once more only to say what it did.
-            Stage::HandingBack if self.works_alone(ModelRole::Executor) => {
+            Stage::HandingBack if self.works_alone(index, ModelRole::Executor) => {
                 Some(Action::Record(self.rolled_up(index, None)))
             }
             Stage::HandingBack => self.ask(index, Purpose::HandBack, has_room),
@@ -168,8 +175,8 @@ impl Run {
             ));
         }
         // Plans are made all the same if somebody wants them and there is a model that makes them.
-        let may_plan = mode == PlanMode::Always && !self.works_alone(ModelRole::Planner);
-        if self.works_alone(ModelRole::Executor) && !may_plan {
+        let may_plan = mode == PlanMode::Always && !self.works_alone(index, ModelRole::Planner);
+        if self.works_alone(index, ModelRole::Executor) && !may_plan {
             return Some((
                 "opaque",
                 "a program does it, which takes work apart by itself".to_owned(),
@@ -178,10 +185,48 @@ impl Run {
         None
     }
 
-    /// Whether a program that works by itself stands behind `role`.
-    pub(super) fn works_alone(&self, role: ModelRole) -> bool {
-        let equipment = self.equipment.as_ref();
-        equipment.is_some_and(|equipment| equipment.model(role).program.is_some())
+    /// Whether a program that works by itself stands behind `role` for node `index`.
+    pub(super) fn works_alone(&self, index: usize, role: ModelRole) -> bool {
+        self.model_for(index, role)
+            .is_some_and(|(model, _)| model.program.is_some())
+    }
+
+    /// The model that is asked in `role` for node `index`: the usual one, the executor that its task names, or whoever stands in for it
+    /// because it was of no help; and how many those are.
+    pub(in crate::run) fn model_for(&self, index: usize, role: ModelRole) -> Option<(&ModelSpec, u32)> {
+        let equipment = self.equipment.as_deref()?;
+        let agent = self.agent(index);
+        // The last time that an answer is asked for again, somebody else is asked if there is anybody.
+        let passed = agent.map_or(0, |agent| {
+            agent.passed.max(u32::from(agent.rejections >= REJECTIONS_MAX))
+        });
+        let named = self.executor_of(index).filter(|_| role == ModelRole::Executor);
+        let usual = named.map_or_else(|| equipment.model(role), |(_, named)| &named.model);
+        Some(usual.after(passed))
+    }
+
+    /// The executor that the task of node `index` names, if there is one of that name.
+    pub(in crate::run) fn executor_of(&self, index: usize) -> Option<(&String, &NamedExecutor)> {
+        let name = self.agent(index)?.task.executor.as_ref()?;
+        self.equipment.as_deref()?.executors.get_key_value(name)
+    }
+
+    /// Why whoever was asked last for node `index` was of no help, if somebody else can be asked (E9.13).
+    fn no_help(&self, index: usize) -> Option<String> {
+        let agent = self.agent(index)?;
+        let (purpose, why) = match (&agent.unread, &agent.unanswered) {
+            (Some((purpose, reply)), _) if reply.stop == Stop::Refusal => (*purpose, "it would not do it".to_owned()),
+            (None, Some((purpose, failure))) => (*purpose, failure.message.clone()),
+            _ => return None,
+        };
+        let (model, _) = self.model_for(index, purpose.role())?;
+        let next = model.stands_in()?;
+        let is_too_long = agent
+            .unanswered
+            .as_ref()
+            .is_some_and(|(_, failure)| failure.reason == StopReason::WindowFull);
+        // What does not fit into one window does not fit into a smaller one.
+        (!is_too_long || next.window > model.window).then_some(why)
     }
 
     /// How many plans node `index` is inside of: those of models, and those that were written.
@@ -229,7 +274,10 @@ impl Run {
             return Ok(Asking::Over(StopReason::Unsatisfiable));
         };
         let role = purpose.role();
-        let model = equipment.model(role);
+        let Some((model, passed)) = self.model_for(index, role) else {
+            return Ok(Asking::Over(StopReason::Unsatisfiable));
+        };
+        let named = self.executor_of(index).filter(|_| role == ModelRole::Executor);
         let messages = self.messages(index, purpose)?;
         let is_opaque = model.program.is_some();
         let offered = (purpose == Purpose::Work && !is_opaque).then(|| equipment.offered());
@@ -271,7 +319,7 @@ impl Run {
             }
         }
         let reserved = set_aside(answer_tokens);
-        if model.price.is_none() && self.has_cost_limit(index) {
+        if model.price.is_none() && self.needs_price(index) {
             return Ok(Asking::Over(StopReason::BudgetUsd));
         }
         if let Some(reason) = self.refused_by_budget(index, &reserved, is_last) {
@@ -292,6 +340,8 @@ impl Run {
             answer_tokens,
             temperature: (agent.rejections > 0 || role == ModelRole::Judge).then_some(0.0),
             reserved,
+            passed,
+            executor: named.map(|(name, _)| name.clone()),
             is_opaque,
             allowed: false,
             timeout: equipment.timeout,

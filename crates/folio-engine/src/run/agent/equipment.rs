@@ -1,5 +1,6 @@
 //! What a run may ask models for. Not part of the journal: whoever drives the run says it anew.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,6 +87,37 @@ pub struct ModelSpec {
     pub price: Option<Price>,
     /// The program that answers, if it is one that works by itself; `None` for a model that only answers.
     pub program: Option<AgentProgram>,
+    /// The model that is asked in its place when it is away, will not, or writes nonsense (E9.13). A program stands in for nobody, and
+    /// nobody for a program.
+    pub fallback: Option<Arc<ModelSpec>>,
+}
+
+impl ModelSpec {
+    /// The one that is asked when those before it, `passed` of them, were of no help, or the last there is; and how many stand before it.
+    pub(super) fn after(&self, passed: u32) -> (&Self, u32) {
+        let (mut model, mut before) = (self, 0);
+        while before < passed
+            && let Some(next) = model.stands_in()
+        {
+            (model, before) = (next, before + 1);
+        }
+        (model, before)
+    }
+
+    /// Who is asked in its place.
+    pub(super) fn stands_in(&self) -> Option<&Self> {
+        let next = self.fallback.as_deref().filter(|next| next.program.is_none());
+        next.filter(|_| self.program.is_none())
+    }
+}
+
+/// Somebody who works on tasks that name it (E9.17).
+#[derive(Debug, Clone)]
+pub struct NamedExecutor {
+    /// How it is asked.
+    pub model: ModelSpec,
+    /// What it is good for, in a line; may be empty.
+    pub about: String,
 }
 
 /// What a run may ask models for, and who else is there.
@@ -99,6 +131,8 @@ pub struct Equipment {
     pub judge: ModelSpec,
     /// The model that puts summaries, if there is one.
     pub compactor: Option<ModelSpec>,
+    /// Who else may work on tasks, by the name that a task says (`executor`); what it says of itself stands there for whoever plans.
+    pub executors: BTreeMap<String, NamedExecutor>,
     /// The tools that executors may call.
     pub tools: Vec<ToolOffer>,
     /// What an executor is told of them; by default found out when a run first needs it.

@@ -36,7 +36,7 @@ use serde_json::Value;
 pub use answer::{ModelAnswer, ModelFailure, ModelFailureKind};
 pub use compact::{COMPACTOR_CALLS, CompactAction};
 pub use due::AskAction;
-pub use equipment::{AgentProgram, Equipment, ModelSpec, PlanMode, Price};
+pub use equipment::{AgentProgram, Equipment, ModelSpec, NamedExecutor, PlanMode, Price};
 pub use offer::OfferedTools;
 
 use super::state::{JournalError, Run};
@@ -124,6 +124,8 @@ pub(super) struct Agent {
     pub(super) unanswered: Option<(Purpose, Failure)>,
     /// What was said in this stage.
     pub(super) talk: Vec<Said>,
+    /// Models in a row, from the usual one, that were of no help in this stage.
+    pub(super) passed: u32,
     /// Calls in a row that came to nothing.
     pub(super) failures: u32,
     /// Answers in a row that could not be used.
@@ -168,6 +170,7 @@ impl Agent {
             unread: None,
             unanswered: None,
             talk: Vec::new(),
+            passed: 0,
             failures: 0,
             rejections: 0,
             refusals: 0,
@@ -273,6 +276,7 @@ impl Agent {
     fn enter(&mut self, stage: Stage) {
         if self.stage != stage {
             self.stage = stage;
+            self.passed = 0;
             self.rejections = 0;
             self.refusals = 0;
             self.aside.clear();
@@ -369,6 +373,15 @@ impl Run {
                 ..
             } => self.ask_failed(*node, failure, spent, *retry_at),
             Event::Rejected { node, problems } => self.rejected(*node, problems),
+            Event::PassedOn { node, .. } => {
+                let (_, agent) = self.agent_at(*node, "passed_on")?;
+                // Whoever comes next reads nothing of what the one before it would not do.
+                agent.unread = None;
+                agent.unanswered = None;
+                agent.failures = 0;
+                agent.passed += 1;
+                Ok(())
+            }
             Event::Decided { node, first, .. } => self.decided(*node, first.as_ref()),
             Event::Planned {
                 node,

@@ -157,7 +157,7 @@ pub(super) fn cost(messages: &[Message], tools: u64, schema: Option<&Value>, tok
 impl Run {
     /// Everything that a model reads when node `index` asks it for `purpose`.
     pub(super) fn messages(&self, index: usize, purpose: Purpose) -> Result<Vec<Message>, BodyNeeded> {
-        let works_alone = self.works_alone(purpose.role());
+        let works_alone = self.works_alone(index, purpose.role());
         let mut system = format!("{}\n\n{COMMON}", rules(purpose, works_alone));
         if let Some(equipment) = self
             .equipment
@@ -635,8 +635,13 @@ impl Run {
 
     /// The tools in short, for whoever decides which is called first.
     fn put_tools(&self, text: &mut String) {
-        if let Some(equipment) = &self.equipment {
-            list_tools(text, equipment.offered());
+        let Some(equipment) = &self.equipment else { return };
+        list_tools(text, equipment.offered());
+        if !equipment.executors.is_empty() {
+            text.push_str("# Who can do a step besides the usual executor, if it says `executor`\n");
+            for (name, executor) in &equipment.executors {
+                line_of(text, &format!("{name}: {}", one_line(&executor.about, 200)));
+            }
         }
     }
 }

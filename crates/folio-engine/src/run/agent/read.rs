@@ -161,7 +161,7 @@ impl Run {
 
     fn read_work(&self, index: usize, reply: &Reply, now: Timestamp) -> Event {
         let node = self.nodes[index].id;
-        if reply.calls.is_empty() && self.works_alone(ModelRole::Executor) {
+        if reply.calls.is_empty() && self.works_alone(index, ModelRole::Executor) {
             return self.read_alone(index, reply);
         }
         if let Some(finish) = reply.calls.iter().find(|call| call.tool == FINISH) {

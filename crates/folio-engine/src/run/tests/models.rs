@@ -80,6 +80,7 @@ fn spec() -> ModelSpec {
             tokens_out: 5_000_000,
         }),
         program: None,
+        fallback: None,
     }
 }
 
@@ -96,6 +97,7 @@ pub(in crate::run) fn equipment() -> Equipment {
         executor: spec(),
         judge: spec(),
         compactor: None,
+        executors: BTreeMap::new(),
         tools: vec![
             offer("echo", false),
             offer("write", true),
@@ -126,8 +128,12 @@ pub(super) fn goal_with(
     model: impl Fn(&AskAction) -> ModelAnswer + 'static,
 ) -> Sim {
     let mut plan = json!({"version": 1, "title": goal, "goal": goal, "steps": []});
-    for (key, value) in extra.as_object().unwrap() {
-        plan[key] = value.clone();
+    let (mut granted, of_plan) = (Value::Null, extra.as_object().unwrap());
+    for (key, value) in of_plan {
+        match key.as_str() {
+            "run" => granted = value.clone(),
+            _ => plan[key] = value.clone(),
+        }
     }
     let mut sim = Sim::empty();
     sim.run.equip(Arc::new(equipment));
@@ -138,7 +144,7 @@ pub(super) fn goal_with(
         plan,
         inputs: BTreeMap::new(),
         deadline: None,
-        run: Value::Null,
+        run: granted,
     });
     sim
 }

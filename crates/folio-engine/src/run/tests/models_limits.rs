@@ -404,3 +404,57 @@ fn the_rules_of_each_purpose_go_to_the_model_of_its_role() {
     assert_eq!(Purpose::Work.role(), ModelRole::Executor);
     assert_eq!(Purpose::Judge.role(), ModelRole::Judge);
 }
+
+#[test]
+fn what_is_read_and_what_is_written_have_limits_of_their_own_e9_10() {
+    let within = |budget: Value| {
+        goal("say hello", &json!({"budget": budget}), |ask| match ask.purpose {
+            Purpose::Decide => execute("echo", json!({"text": "x"})),
+            Purpose::Work if ask.call < 4 => wants(&[("echo", json!({"text": format!("{}", ask.call)}))]),
+            _ => finish("hello"),
+        })
+        .driven_on()
+    };
+    for (budget, limit) in [
+        (json!({"tokens_out": 1_150}), crate::spend::Dimension::TokensOut),
+        (json!({"tokens_in": 300}), crate::spend::Dimension::TokensIn),
+    ] {
+        let sim = within(budget.clone());
+        assert_eq!(root(&sim).stop_reason, Some(StopReason::BudgetTokens), "{budget}");
+        assert_eq!(root(&sim).status, Outcome::Partial, "{budget}");
+        let purse = sim.run.purse().unwrap();
+        assert!(purse.used(limit) <= purse.limit.of(limit).unwrap(), "{budget}");
+    }
+    let none = within(json!({"tokens_out": 0}));
+    assert!(none.asks.is_empty(), "zero is zero");
+    let sim = within(json!({"tokens_in": 1_000_000, "tokens_out": 100_000}));
+    assert_eq!(root(&sim).status, Outcome::Ok, "{}", root(&sim).notes);
+}
+
+#[test]
+fn a_model_without_a_price_is_asked_within_a_limit_of_money_if_that_was_allowed_e9_10() {
+    for (granted, status, asked) in [
+        (Value::Null, Outcome::Partial, 0),
+        (json!({"unpriced": true}), Outcome::Ok, 2),
+    ] {
+        let mut unpriced = equipment();
+        unpriced.planner.price = None;
+        unpriced.executor.price = None;
+        let sim = goal_with(
+            "say hello",
+            &json!({"budget": {"usd": 1}, "run": granted}),
+            unpriced,
+            |ask| match ask.purpose {
+                Purpose::Decide => execute("echo", json!({"text": "x"})),
+                _ => finish("hello"),
+            },
+        )
+        .driven_on();
+        assert_eq!((root(&sim).status, sim.asks.len()), (status, asked), "{granted}");
+        assert_eq!(
+            sim.run.purse().unwrap().spent.micro_usd,
+            0,
+            "what is not known is not made up"
+        );
+    }
+}

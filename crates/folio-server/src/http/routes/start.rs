@@ -127,6 +127,7 @@ pub(super) async fn start(
         allow_tools: asked.allow_tools,
         plan_mode: asked.planning.into(),
         plan_gate,
+        allow_unpriced: false,
         thread: caller.thread(),
         actor: caller.actor.clone(),
     };

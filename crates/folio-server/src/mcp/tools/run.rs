@@ -149,6 +149,7 @@ async fn start(call: Call<'_>) -> Result<Answer, Problem> {
         allow_tools,
         plan_mode: Default::default(),
         plan_gate: Default::default(),
+        allow_unpriced: false,
         thread: call.caller.thread.clone(),
         actor: call.caller.actor.clone(),
     };

@@ -196,6 +196,7 @@ pub(super) fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed
             cleaner.text(model, "model");
         }
         Event::AskFailed { failure, .. } => cleaner.text(&mut failure.message, "failure"),
+        Event::PassedOn { reason, .. } => cleaner.text(reason, "reason"),
         Event::Rejected { problems: lines, .. } | Event::SentBack { gaps: lines, .. } => {
             lines.iter_mut().for_each(|line| cleaner.text(line, "problems"));
         }

@@ -1,0 +1,207 @@
+//! Models that stand in for others, and executors that tasks name (E9.13, E9.17).
+
+use super::models::{equipment, execute, finish, goal_with, plan_of, replied, root, said};
+use super::*;
+use crate::run::agent::NamedExecutor;
+use crate::talk::{Purpose, Reply, Stop};
+
+/// Every role has a model that stands in for it, which costs nothing.
+fn with_fallback() -> Equipment {
+    let mut equipment = equipment();
+    for model in [&mut equipment.planner, &mut equipment.executor, &mut equipment.judge] {
+        let free = ModelSpec {
+            price: Some(Price::default()),
+            ..model.clone()
+        };
+        model.fallback = Some(Arc::new(free));
+    }
+    equipment
+}
+
+fn passed(sim: &Sim) -> Vec<(Purpose, u32)> {
+    sim.asks.iter().map(|ask| (ask.purpose, ask.passed)).collect()
+}
+
+fn refusal() -> ModelAnswer {
+    replied(Reply {
+        text: "I would rather not".to_owned(),
+        calls: Vec::new(),
+        stop: Stop::Refusal,
+    })
+}
+
+fn failed(kind: ModelFailureKind) -> ModelAnswer {
+    ModelAnswer::Failed(ModelFailure {
+        kind,
+        message: "nobody is there".to_owned(),
+        retry_after: None,
+    })
+}
+
+fn helpful(ask: &AskAction) -> ModelAnswer {
+    match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"text": "x"})),
+        _ => finish("hello"),
+    }
+}
+
+#[test]
+fn whoever_is_of_no_help_is_passed_over_for_the_next_e9_13() {
+    use ModelFailureKind as Kind;
+    for (answer, asked) in [
+        (refusal(), 1),
+        (failed(Kind::Unauthorised), 1),
+        (failed(Kind::Invalid), 1),
+        (failed(Kind::Unavailable), 2),
+        (failed(Kind::RateLimited), 2),
+        (failed(Kind::Malformed), 2),
+    ] {
+        let unhelpful = answer.clone();
+        let sim = goal_with("say hello", &json!({}), with_fallback(), move |ask| match ask.passed {
+            0 => unhelpful.clone(),
+            _ => helpful(ask),
+        })
+        .driven_on();
+        assert_eq!(root(&sim).status, Outcome::Ok, "{answer:?}: {}", root(&sim).notes);
+        let expected: Vec<(Purpose, u32)> = [Purpose::Decide, Purpose::Work]
+            .into_iter()
+            .flat_map(|purpose| std::iter::repeat_n((purpose, 0), asked).chain([(purpose, 1)]))
+            .collect();
+        assert_eq!(
+            passed(&sim),
+            expected,
+            "each stage begins with the usual one: {answer:?}"
+        );
+        let why = sim.journal.iter().find_map(|(_, event)| match event {
+            Event::PassedOn { reason, .. } => Some(reason.as_str()),
+            _ => None,
+        });
+        assert!(why.is_some(), "{answer:?}");
+        // What it would not do the next does not read.
+        let read = format!("{:?}", sim.asks.last().unwrap().messages);
+        assert!(!read.contains("I would rather not"), "{read}");
+    }
+}
+
+#[test]
+fn where_the_last_is_of_no_help_either_the_task_fails_as_it_does_with_one_e9_13() {
+    let sim = goal_with("say hello", &json!({}), with_fallback(), |_| refusal()).driven_on();
+    assert_eq!(passed(&sim), [(Purpose::Decide, 0), (Purpose::Decide, 1)]);
+    assert_eq!(root(&sim).stop_reason, Some(StopReason::Refused));
+    // What does not fit into a window does not fit into one of the same size.
+    let sim = goal_with("say hello", &json!({}), with_fallback(), |_| {
+        failed(ModelFailureKind::TooLong)
+    })
+    .driven_on();
+    assert_eq!(passed(&sim), [(Purpose::Decide, 0)]);
+    assert_eq!(root(&sim).stop_reason, Some(StopReason::WindowFull));
+}
+
+#[test]
+fn the_last_time_that_nonsense_is_asked_for_again_the_next_is_asked_e9_13() {
+    let sim = goal_with("say hello", &json!({}), with_fallback(), |ask| match ask.passed {
+        0 if ask.purpose == Purpose::Decide => said("words, words"),
+        _ => helpful(ask),
+    })
+    .driven_on();
+    assert_eq!(root(&sim).status, Outcome::Ok, "{}", root(&sim).notes);
+    let deciding: Vec<u32> = passed(&sim)
+        .into_iter()
+        .filter(|(purpose, _)| *purpose == Purpose::Decide)
+        .map(|(_, passed)| passed)
+        .collect();
+    assert_eq!(deciding, [0, 0, 1]);
+    // Each is paid for as it costs: those that stand in cost nothing here.
+    let usual = passed(&sim).iter().filter(|(_, passed)| *passed == 0).count();
+    assert_eq!(
+        sim.run.purse().unwrap().spent.micro_usd,
+        200 * u64::try_from(usual).unwrap()
+    );
+}
+
+#[test]
+fn every_prefix_of_a_journal_with_models_that_stand_in_goes_on_to_the_same_end_e9_13() {
+    let script: Script = Arc::new(|ask| match ask.passed {
+        0 if ask.purpose == Purpose::Decide => said("words, words"),
+        0 => failed(ModelFailureKind::Unavailable),
+        _ => helpful(ask),
+    });
+    let answers = Arc::clone(&script);
+    let whole = goal_with("say hello", &json!({}), with_fallback(), move |ask| answers(ask)).driven_on();
+    assert_eq!(root(&whole).status, Outcome::Ok);
+    for cut in 1..=whole.journal.len() {
+        let sim = Sim::resumed_with(&whole.journal[..cut], with_fallback(), Arc::clone(&script)).driven_on();
+        assert_eq!(root(&sim).status, Outcome::Ok, "cut after {cut}");
+        assert_eq!(root(&sim).notes, root(&whole).notes, "cut after {cut}");
+    }
+}
+
+#[test]
+fn a_task_is_done_by_whom_it_names_e9_17() {
+    let mut equipment = with_fallback();
+    let program = ModelSpec {
+        program: Some(AgentProgram {
+            name: "agent:mender".to_owned(),
+            argv: vec!["mender".to_owned()],
+        }),
+        fallback: None,
+        ..equipment.executor.clone()
+    };
+    let named = |model: ModelSpec, about: &str| NamedExecutor {
+        model,
+        about: about.to_owned(),
+    };
+    let quick = equipment.executor.clone();
+    equipment.executors = [
+        ("mender".to_owned(), named(program, "mends clocks")),
+        ("quick".to_owned(), named(quick, "is quick")),
+    ]
+    .into();
+    equipment.known.executors = Some(equipment.executors.keys().cloned().collect());
+    let sim = goal_with("two things", &json!({}), equipment, |ask| {
+        let text = &ask.messages[1].text;
+        match ask.purpose {
+            Purpose::Decide if text.contains("# The task\ntwo things") && ask.call == 1 => plan_of(json!([
+                {"id": "a", "title": "mend it", "criteria": ["x"], "executor": "watchmaker"},
+            ])),
+            Purpose::Decide if text.contains("# The task\ntwo things") => plan_of(json!([
+                {"id": "a", "title": "mend it", "criteria": ["x"], "executor": "mender"},
+                {"id": "b", "title": "wind it", "criteria": ["x"], "executor": "quick"},
+                {"id": "c", "title": "look at it", "criteria": ["x"]},
+            ])),
+            Purpose::Decide => execute("echo", json!({"text": text})),
+            Purpose::Work if ask.is_opaque => said(&json!({"status": "ok", "notes": "mended"}).to_string()),
+            Purpose::Work => finish("done"),
+            _ => said("{\"notes\": \"all of it\"}"),
+        }
+    })
+    .driven_on();
+    let who: Vec<(Purpose, Option<&str>, bool)> = sim
+        .asks
+        .iter()
+        .filter(|ask| ask.purpose == Purpose::Work)
+        .map(|ask| (ask.purpose, ask.executor.as_deref(), ask.is_opaque))
+        .collect();
+    assert_eq!(
+        who,
+        [
+            (Purpose::Work, Some("mender"), true),
+            (Purpose::Work, Some("quick"), false),
+            (Purpose::Work, None, false)
+        ]
+    );
+    let told = &sim.asks[0].messages[1].text;
+    assert!(told.contains("- mender: mends clocks\n"), "{told}");
+    // A program is not asked whether it takes work apart.
+    let asked = sim.asks.iter().filter(|ask| ask.purpose == Purpose::Decide);
+    assert!(
+        asked
+            .clone()
+            .all(|ask| !ask.messages[1].text.contains("# The task\nmend it"))
+    );
+    let again = format!("{:?}", sim.asks[1].messages);
+    assert!(
+        again.contains("unknown executor") && again.contains("there is mender, quick"),
+        "{again}"
+    );
+}
