@@ -39,6 +39,7 @@ mod trace;
 mod transfer;
 mod turn;
 mod view;
+mod work;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -76,6 +77,7 @@ pub use trace::{TraceEntry, TraceQuery};
 pub use transfer::{Fate, ImportOptions, Imported, Outgoing, Remark};
 pub use turn::{Begun, DraftedTurn, Ended, Episode, EpisodeQuery, Exported, TurnInput};
 pub use view::{View, ViewRequest};
+pub use work::{Delegated, Delegation, ReadyWork, WorkReport};
 
 use self::notes::Notebook;
 use self::patch::Race;

@@ -36,6 +36,12 @@ impl Owner {
         Self("executor".to_owned())
     }
 
+    /// Whether it names a kind of worker and nobody in particular: the agent, the planner, the executor.
+    #[must_use]
+    pub fn is_anybody(&self) -> bool {
+        [Self::agent(), Self::planner(), Self::executor()].contains(self)
+    }
+
     /// Reads a name of 1 to 128 visible characters.
     ///
     /// # Errors

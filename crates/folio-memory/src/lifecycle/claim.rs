@@ -70,7 +70,7 @@ pub fn claim(
     }))
 }
 
-/// That `owner` is no longer at `entry`: it is open again. What is not in progress stays as it is.
+/// That `owner` is no longer at `entry`: it is open again, for anybody. What is not in progress stays as it is.
 ///
 /// # Errors
 ///
@@ -90,6 +90,7 @@ pub fn give_up(entry: &Entry, owner: &Owner) -> Result<Result<Vec<FieldChange>, 
     }
     Ok(Ok(vec![
         FieldChange::Status(Status::Open),
+        FieldChange::Owner(Owner::agent()),
         FieldChange::LeaseUntil(None),
     ]))
 }

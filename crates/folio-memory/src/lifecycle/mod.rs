@@ -5,11 +5,15 @@
 
 mod claim;
 mod edit;
+mod ready;
+mod report;
 
 use std::time::Duration;
 
 pub use claim::{Taken, claim, give_up};
 pub use edit::str_replace;
+pub use ready::{holds_up, is_free_for};
+pub use report::{Report, report};
 
 use crate::actor::Trust;
 use crate::change::FieldChange;

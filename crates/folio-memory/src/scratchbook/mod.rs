@@ -194,7 +194,7 @@ pub(crate) fn checked_title(title: &str) -> Result<String, Invalid> {
     Ok(line)
 }
 
-fn checked_progress(progress: f64) -> Result<f64, Invalid> {
+pub(crate) fn checked_progress(progress: f64) -> Result<f64, Invalid> {
     if (0.0..=1.0).contains(&progress) {
         Ok(progress)
     } else {

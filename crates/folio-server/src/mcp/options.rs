@@ -17,6 +17,8 @@ pub enum ToolSet {
     Memory,
     /// Observations: add, list, update.
     Observe,
+    /// Work that several share: what is ready, taking it on, handing it on, saying what came of it.
+    Plan,
     /// Runs: start one from a plan, and see where one stands.
     Run,
     /// Memory as a whole: archive, restore, forget.
@@ -25,7 +27,7 @@ pub enum ToolSet {
 
 impl ToolSet {
     /// Every set that there is.
-    pub const ALL: [Self; 4] = [Self::Memory, Self::Observe, Self::Run, Self::Admin];
+    pub const ALL: [Self; 5] = [Self::Memory, Self::Observe, Self::Plan, Self::Run, Self::Admin];
 
     /// The name as it is written.
     #[must_use]
@@ -33,6 +35,7 @@ impl ToolSet {
         match self {
             Self::Memory => "memory",
             Self::Observe => "observe",
+            Self::Plan => "plan",
             Self::Run => "run",
             Self::Admin => "admin",
         }

@@ -4,6 +4,7 @@
 
 mod begin;
 mod pair;
+mod plan;
 mod prompts;
 mod resources;
 mod runs;

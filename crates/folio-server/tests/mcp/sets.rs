@@ -15,9 +15,9 @@ fn with(sets: &[ToolSet]) -> McpOptions {
 #[test]
 fn a_set_that_is_not_there_is_refused_by_name_with_what_there_is() {
     assert_eq!("observe".parse(), Ok(ToolSet::Observe));
-    let refused = "plan".parse::<ToolSet>().unwrap_err();
+    let refused = "tasks".parse::<ToolSet>().unwrap_err();
     assert!(
-        refused.contains("\"plan\"") && refused.contains("memory, observe, run, admin"),
+        refused.contains("\"tasks\"") && refused.contains("memory, observe, plan, run, admin"),
         "{refused}"
     );
 }

@@ -110,6 +110,7 @@ impl Workspace {
         let page = self.ensured(page, || page_fields).await?;
         let adding = Adding {
             before: page.into_iter().collect(),
+            after: Vec::new(),
             at: now,
             idempotency_key,
             drafted_under: None,

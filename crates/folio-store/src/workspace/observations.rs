@@ -42,6 +42,8 @@ pub struct DraftedObservation {
 pub(super) struct Adding {
     /// What has to be there before: its page, its type.
     pub(super) before: Vec<Change>,
+    /// What is said of it: its links.
+    pub(super) after: Vec<Change>,
     pub(super) at: Timestamp,
     pub(super) idempotency_key: Option<String>,
     /// The version of the policy that it went by, unless that was asked of the store just now.
@@ -150,6 +152,7 @@ impl Workspace {
             let before = drafted.registers.into_iter().chain(page).collect();
             let write = Adding {
                 before,
+                after: Vec::new(),
                 at: drafted.at,
                 idempotency_key: idempotency_key.clone(),
                 drafted_under: Some(drafted.drafted_under),
@@ -175,7 +178,8 @@ impl Workspace {
         new: Box<NewEntry>,
         adding: Adding,
     ) -> Result<Written, WorkspaceError> {
-        let changes = adding.before.into_iter().chain([Change::AddEntry(new)]).collect();
+        let (before, after) = (adding.before, adding.after);
+        let changes = before.into_iter().chain([Change::AddEntry(new)]).chain(after).collect();
         let recorded = self
             .record(
                 actor,

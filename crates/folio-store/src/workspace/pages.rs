@@ -129,6 +129,7 @@ impl Workspace {
         };
         let adding = Adding {
             before: Vec::new(),
+            after: Vec::new(),
             at: now,
             idempotency_key,
             drafted_under: None,

@@ -51,15 +51,25 @@ impl Workspace {
         name: &str,
         arguments: &Value,
     ) -> Result<ScratchAnswer, WorkspaceError> {
-        if !self.policy().await?.scratchbook.enabled {
-            let message = "scratchbooks are switched off by the policy of the space (scratchbook.enabled)";
-            return Err(Invalid::new("scratchbook_off", "tool", message).into());
-        }
+        self.check_scratchbooks_are_on().await?;
         let asked = self.asked_by(caller.actor).in_thread(caller.thread);
         match Call::parse(name, arguments)? {
             Call::Read(read) => asked.scratch_read(caller, read).await,
             call => asked.scratch_write(caller, call).await,
         }
+    }
+
+    /// That the policy of the space has scratchbooks for models.
+    ///
+    /// # Errors
+    ///
+    /// `scratchbook_off`; `Unavailable` or `Corrupt`.
+    pub async fn check_scratchbooks_are_on(&self) -> Result<(), WorkspaceError> {
+        if self.policy().await?.scratchbook.enabled {
+            return Ok(());
+        }
+        let message = "scratchbooks are switched off by the policy of the space (scratchbook.enabled)";
+        Err(Invalid::new("scratchbook_off", "tool", message).into())
     }
 
     async fn scratch_write(&self, caller: &ScratchCaller<'_>, call: Call) -> Result<ScratchAnswer, WorkspaceError> {
@@ -85,19 +95,19 @@ impl Workspace {
                 patch,
                 expected_version,
             } => {
-                self.check_is_theirs(caller, id, Operation::PatchOthers).await?;
+                self.theirs(actor, thread, id, Operation::PatchOthers).await?;
                 self.update_item(actor, id, *patch, expected_version).await?
             }
             Call::Complete(id) => {
-                self.check_is_theirs(caller, id, Operation::SetStatusOfOthers).await?;
+                self.theirs(actor, thread, id, Operation::SetStatusOfOthers).await?;
                 self.complete_item(actor, id).await?
             }
             Call::Pin(id) => {
-                self.check_is_theirs(caller, id, Operation::Pin).await?;
+                self.theirs(actor, thread, id, Operation::Pin).await?;
                 self.pin_item(actor, id).await?
             }
             Call::Unpin(id) => {
-                self.check_is_theirs(caller, id, Operation::Pin).await?;
+                self.theirs(actor, thread, id, Operation::Pin).await?;
                 self.unpin_item(actor, id).await?
             }
             Call::Read(_) => return Err(Invalid::new("arguments_invalid", "tool", "reads only").into()),
@@ -105,28 +115,29 @@ impl Workspace {
         Ok(answer_of(&written))
     }
 
-    /// Items of another thread's scratchbook are not for who works in this one.
-    async fn check_is_theirs(
+    /// The entry that is named, unless it is an item of another thread's scratchbook: that is not for who works in `thread`.
+    pub(super) async fn theirs(
         &self,
-        caller: &ScratchCaller<'_>,
+        actor: &Actor,
+        thread: &ThreadKey,
         entry: EntryRef,
         operation: Operation,
-    ) -> Result<(), WorkspaceError> {
+    ) -> Result<Entry, WorkspaceError> {
         let entry = self.read_entry(entry).await?;
-        let (own, _) = scratchbook::page_of(self.space(), caller.thread);
+        let (own, _) = scratchbook::page_of(self.space(), thread);
         if entry.page == own {
-            return Ok(());
+            return Ok(entry);
         }
         let page = self.page(folio_memory::id::Ref::Id(entry.page)).await?;
         if page.fields.role != PageRole::Scratchbook {
-            return Ok(());
+            return Ok(entry);
         }
         let refused = WorkspaceError::Refused(Denied {
-            role: caller.actor.role,
+            role: actor.role,
             operation,
             what: format!("{}, which is of another thread's scratchbook", entry.handle),
         });
-        self.note_refusal(caller.actor, "update", Some(&entry), &refused);
+        self.note_refusal(actor, "update", Some(&entry), &refused);
         Err(refused)
     }
 }

@@ -4,6 +4,7 @@ mod admin;
 mod list;
 mod memory;
 mod observe;
+mod plan;
 mod run;
 mod scratch;
 
@@ -39,6 +40,7 @@ pub(super) fn offered(options: &McpOptions) -> Vec<Tool> {
             tools.extend(match set {
                 ToolSet::Memory => memory::tools(options),
                 ToolSet::Observe => observe::tools(),
+                ToolSet::Plan => plan::tools(options),
                 ToolSet::Run => run::tools(options),
                 ToolSet::Admin => admin::tools(),
             });
@@ -52,6 +54,7 @@ pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
     match call.name.split('_').next() {
         Some("memory") => memory::call(call).await,
         Some("observe") => observe::call(call).await,
+        Some("plan") => plan::call(call).await,
         Some("run") => run::call(call).await,
         Some("admin") => admin::call(call).await,
         _ => scratch::call(call).await,

@@ -1,0 +1,93 @@
+//! What becomes of work that somebody has taken on.
+
+use super::{Taken, check_not_archived};
+use crate::change::FieldChange;
+use crate::entry::{Entry, EntryKind, Family, Owner, Status};
+use crate::scratchbook;
+use crate::time::Timestamp;
+use crate::warning::Invalid;
+
+/// How far somebody has come with a piece of work.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Report {
+    /// It is done.
+    Done,
+    /// They are at it; how much of it is done, from 0 to 1, where they say so.
+    Underway(Option<f64>),
+    /// It waits for something that is nobody's work here; whoever knows that it came sets it open.
+    Blocked,
+    /// They are not or no longer at it: it is open, for whoever is named; the agent stands for anybody.
+    HandedTo(Owner),
+}
+
+/// That `owner` says how far they are with `entry`. Who is not at it yet takes it on with this, as by [`claim`](super::claim()).
+///
+/// # Errors
+///
+/// The other owner who is at it, as a value; `not_claimable` if it is done, unless this says the same again; `kind_invalid` if it is no work;
+/// `archived`; `field_not_of_kind` and `progress_invalid` for progress that it cannot have.
+pub fn report(
+    entry: &Entry,
+    owner: &Owner,
+    said: Report,
+    now: Timestamp,
+) -> Result<Result<Vec<FieldChange>, Taken>, Invalid> {
+    check_not_archived(entry)?;
+    let (handle, fields) = (entry.handle, &entry.fields);
+    if entry.kind.family() != Family::Work {
+        let message = format!("{handle} is of kind {}, which is no work", entry.kind);
+        return Err(Invalid::new("kind_invalid", "kind", message));
+    }
+    let is_theirs = fields.owner == *owner;
+    let is_over = fields.lease_until.is_some_and(|until| until <= now);
+    match fields.status {
+        Status::Done if is_theirs && said == Report::Done => return Ok(Ok(Vec::new())),
+        Status::Done => {
+            let message = format!("{handle} is done; what was found out later is a note of its own");
+            return Err(Invalid::new("not_claimable", "status", message));
+        }
+        Status::InProgress | Status::Blocked if !is_theirs && !is_over => {
+            return Ok(Err(Taken {
+                entry: handle.to_string(),
+                owner: fields.owner.clone(),
+                until: fields.lease_until,
+            }));
+        }
+        _ => {}
+    }
+    let mine = FieldChange::Owner(owner.clone());
+    let changes = match said {
+        Report::Done => {
+            let mut changes = scratchbook::complete(entry);
+            changes.extend([mine, FieldChange::LeaseUntil(None)]);
+            changes
+        }
+        Report::Underway(progress) => {
+            let mut changes = vec![FieldChange::Status(Status::InProgress), mine];
+            if let Some(progress) = progress {
+                if entry.kind != EntryKind::Task {
+                    let message = format!("only a task has progress, {handle} is a {}", entry.kind);
+                    return Err(Invalid::new("field_not_of_kind", "progress", message));
+                }
+                changes.push(FieldChange::Progress(Some(scratchbook::checked_progress(progress)?)));
+            }
+            changes
+        }
+        Report::Blocked => vec![
+            FieldChange::Status(Status::Blocked),
+            mine,
+            FieldChange::LeaseUntil(None),
+        ],
+        Report::HandedTo(other) => vec![
+            FieldChange::Status(Status::Open),
+            FieldChange::Owner(other),
+            FieldChange::LeaseUntil(None),
+        ],
+    };
+    Ok(Ok(if entry.already_has(&changes) {
+        Vec::new()
+    } else {
+        changes
+    }))
+}

@@ -1,0 +1,325 @@
+//! Work that several agents share: what is ready, who takes it on, who hands it on, what came of it.
+
+use std::time::Duration;
+
+use folio::memory::id::EntryRef;
+use folio::memory::lifecycle::Report;
+use folio::memory::scratchbook::{ItemInput, ScratchItem};
+use folio::memory::view::candidate;
+use folio::memory::{Entry, EntryKind, Invalid, Owner};
+use folio::store::workspace::{Delegated, Delegation, WorkReport};
+use rmcp::model::Tool;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Call, Does, read, tool, with_thread, wrong};
+use crate::http::problem::Problem;
+use crate::mcp::McpOptions;
+use crate::mcp::answer::{Answer, beginning};
+
+/// Pieces of work that one answer names unless it is asked for another number, and at most.
+const READY: usize = 10;
+const MAX_READY: usize = 50;
+/// Pieces of work that wait which one answer names.
+const WAITING: usize = 10;
+/// How long work is taken on for, in minutes, unless a call says otherwise: whoever does not come back loses it.
+const LEASE_MINUTES: u32 = 60;
+/// A week.
+const MAX_LEASE_MINUTES: u32 = 7 * 24 * 60;
+/// Tokens of the text of a piece of work that is taken on.
+const TEXT_TOKENS: u32 = 800;
+
+pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
+    let text = || json!({"type": "string"});
+    let handles = || json!({"type": "array", "items": {"type": "string"}, "description": "to be done before"});
+    let agent = text;
+    let schema = |properties: Value, required: Value| {
+        let schema = json!({"type": "object", "properties": properties, "required": required});
+        with_thread(schema, options)
+    };
+    let ready = schema(json!({"agent": agent(), "limit": {"type": "integer"}}), json!([]));
+    let claim = schema(
+        json!({
+            "id": {"type": "string", "description": "left out, the next that is ready"},
+            "agent": agent(),
+            "lease_minutes": {"type": "integer"},
+        }),
+        json!([]),
+    );
+    let delegate = schema(
+        json!({
+            "title": text(),
+            "body": text(),
+            "id": {"type": "string", "description": "of what is there; instead of a title"},
+            "to": {"type": "string", "description": "left out, anybody"},
+            "after": handles(),
+            "part_of": {"type": "string", "description": "what waits for it"},
+            "agent": agent(),
+        }),
+        json!([]),
+    );
+    let report = schema(
+        json!({
+            "id": text(),
+            "status": {"type": "string", "enum": ["done", "in_progress", "blocked", "open"], "description": "open gives it back"},
+            "result": {"type": "string", "description": "what came out, with evidence"},
+            "progress": {"type": "number"},
+            "after": handles(),
+            "agent": agent(),
+        }),
+        json!(["id", "status"]),
+    );
+    vec![
+        tool(
+            "plan_ready",
+            "Todos and tasks that you can begin now, and what others wait for. `agent` is your name, if several of your kind are here.",
+            ready,
+            Does::Read,
+        ),
+        tool(
+            "plan_claim",
+            "Take on work before you begin, so that nobody else does it; again to keep it.",
+            claim,
+            Does::Settle,
+        ),
+        tool("plan_delegate", "Hand work on to other agents.", delegate, Does::Add),
+        tool(
+            "plan_report",
+            "Say how far you are with work that you took on.",
+            report,
+            Does::Settle,
+        ),
+    ]
+}
+
+pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
+    call.caller.workspace.check_scratchbooks_are_on().await?;
+    match call.name {
+        "plan_ready" => ready(call).await,
+        "plan_claim" => claim(call).await,
+        "plan_delegate" => delegate(call).await,
+        _ => report(call).await,
+    }
+}
+
+/// Who works: as they call themselves, or as their program is called.
+fn worker(call: &Call<'_>, agent: Option<&str>) -> Result<Owner, Invalid> {
+    Owner::parse(agent.unwrap_or_else(|| call.caller.actor.source_name()))
+}
+
+fn named(field: &str, handle: &str) -> Result<EntryRef, Invalid> {
+    let is_wrong = |_| wrong(field, format!("{handle:?} is no handle of an entry, such as e7"));
+    handle.trim().parse().map_err(is_wrong)
+}
+
+fn all_named(field: &str, handles: &[String]) -> Result<Vec<EntryRef>, Invalid> {
+    handles.iter().map(|handle| named(field, handle)).collect()
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Ready {
+    agent: Option<String>,
+    limit: Option<usize>,
+}
+
+async fn ready(call: Call<'_>) -> Result<Answer, Problem> {
+    let asked: Ready = read(&call.arguments)?;
+    let worker = worker(&call, asked.agent.as_deref())?;
+    let limit = asked.limit.unwrap_or(READY).clamp(1, MAX_READY);
+    let caller = &call.caller;
+    let ready = caller.workspace.ready_work(&caller.thread, &worker, limit).await?;
+    let mut text: String = ready.items.iter().map(|entry| line(entry) + "\n").collect();
+    let waits = |(entry, before): &(Entry, Vec<_>)| {
+        let before: Vec<_> = before.iter().map(ToString::to_string).collect();
+        format!("{} for {}", entry.handle, before.join(", "))
+    };
+    let waiting: Vec<String> = ready.waiting.iter().take(WAITING).map(waits).collect();
+    text.push_str(&format!("{} ready", ready.items.len()));
+    if !waiting.is_empty() {
+        let more = ready.waiting.len() - waiting.len();
+        let more = if more > 0 {
+            format!("; and {more} more")
+        } else {
+            String::new()
+        };
+        text.push_str(&format!("; waiting: {}{more}", waiting.join("; ")));
+    }
+    let items: Vec<Value> = ready.items.iter().map(brief).collect();
+    let structured = json!({"items": items, "returned": items.len(), "waiting": waiting});
+    Ok(Answer::new(text, structured))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Claim {
+    id: Option<String>,
+    agent: Option<String>,
+    lease_minutes: Option<u32>,
+}
+
+async fn claim(call: Call<'_>) -> Result<Answer, Problem> {
+    let asked: Claim = read(&call.arguments)?;
+    let worker = worker(&call, asked.agent.as_deref())?;
+    let item = asked.id.as_deref().map(|id| named("id", id)).transpose()?;
+    let minutes = asked.lease_minutes.unwrap_or(LEASE_MINUTES);
+    if !(1..=MAX_LEASE_MINUTES).contains(&minutes) {
+        let message = format!("{minutes} minutes are not between 1 and {MAX_LEASE_MINUTES}");
+        return Err(wrong("lease_minutes", message).into());
+    }
+    let lease = Duration::from_secs(u64::from(minutes) * 60);
+    let caller = &call.caller;
+    let claimed = caller
+        .workspace
+        .claim_work(&caller.actor, &caller.thread, item, &worker, Some(lease))
+        .await?;
+    let Some(claimed) = claimed else {
+        let text = "nothing is ready; plan_ready says what waits for what".to_owned();
+        return Ok(Answer::new(text, json!({"claimed": null})));
+    };
+    let entry = &claimed.entry;
+    let body = beginning(&entry.fields.body, TEXT_TOKENS, &caller.tokens);
+    let mut text = line(entry);
+    if !body.is_empty() {
+        text.push_str(&format!("\n{body}"));
+    }
+    if body.len() < entry.fields.body.len() || entry.fields.body_ref.is_some() {
+        text.push_str(&format!("\n(the rest: scratch_read id {:?})", entry.handle.to_string()));
+    }
+    if let Some(until) = entry.fields.lease_until {
+        text.push_str(&format!("\nyours until {until}"));
+    }
+    Ok(Answer::new(text, json!({"claimed": shape(entry)})))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Delegate {
+    title: Option<String>,
+    body: Option<String>,
+    id: Option<String>,
+    to: Option<String>,
+    after: Vec<String>,
+    part_of: Option<String>,
+    agent: Option<String>,
+}
+
+async fn delegate(call: Call<'_>) -> Result<Answer, Problem> {
+    let asked: Delegate = read(&call.arguments)?;
+    let worker = worker(&call, asked.agent.as_deref())?;
+    let what = match (asked.id, asked.title) {
+        (Some(id), None) if asked.body.is_none() => Delegated::There(named("id", &id)?),
+        (None, Some(title)) => Delegated::New(Box::new(ItemInput {
+            kind: EntryKind::Task,
+            title: Some(title),
+            body: asked.body.unwrap_or_default(),
+            tags: Vec::new(),
+            phase: None,
+            progress: None,
+        })),
+        _ => return Err(wrong("title", "either a title, with a body, or the id of what is there").into()),
+    };
+    let delegation = Delegation {
+        what,
+        to: asked.to.as_deref().map(Owner::parse).transpose()?,
+        after: all_named("after", &asked.after)?,
+        part_of: asked.part_of.as_deref().map(|id| named("part_of", id)).transpose()?,
+    };
+    let caller = &call.caller;
+    let written = caller
+        .workspace
+        .delegate_work(
+            &caller.actor,
+            &caller.thread,
+            &worker,
+            delegation,
+            call.idempotency_key.clone(),
+        )
+        .await?;
+    let mut structured = shape(&written.entry);
+    structured["replayed"] = written.replayed.into();
+    Ok(Answer::new(line(&written.entry), structured))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reported {
+    id: String,
+    status: String,
+    #[serde(default)]
+    result: String,
+    progress: Option<f64>,
+    #[serde(default)]
+    after: Vec<String>,
+    agent: Option<String>,
+}
+
+async fn report(call: Call<'_>) -> Result<Answer, Problem> {
+    let asked: Reported = read(&call.arguments)?;
+    let worker = worker(&call, asked.agent.as_deref())?;
+    let said = match asked.status.as_str() {
+        "done" => Report::Done,
+        "in_progress" => Report::Underway(asked.progress),
+        "blocked" => Report::Blocked,
+        "open" => Report::HandedTo(Owner::agent()),
+        other => {
+            let message = format!("{other:?} is not done, in_progress, blocked or open");
+            return Err(wrong("status", message).into());
+        }
+    };
+    if asked.progress.is_some() && asked.status != "in_progress" {
+        return Err(wrong("progress", "goes with the status in_progress").into());
+    }
+    let report = WorkReport {
+        item: named("id", &asked.id)?,
+        said,
+        result: asked.result,
+        after: all_named("after", &asked.after)?,
+    };
+    let caller = &call.caller;
+    let key = call.idempotency_key.clone();
+    let (written, note) = caller
+        .workspace
+        .report_work(&caller.actor, &caller.thread, &worker, report, key)
+        .await?;
+    let mut text = line(&written.entry);
+    let mut structured = shape(&written.entry);
+    structured["replayed"] = written.replayed.into();
+    if let Some(note) = note {
+        text.push_str(&format!("\nkept as {}", note.handle));
+        structured["result"] = json!(note.handle);
+    }
+    Ok(Answer::new(text, structured))
+}
+
+/// A line, with whose it is.
+fn line(entry: &Entry) -> String {
+    let line = &candidate(entry).lengths[1];
+    let owner = &entry.fields.owner;
+    if owner.is_anybody() {
+        line.clone()
+    } else {
+        format!("{line} @{}", owner.as_str())
+    }
+}
+
+fn brief(entry: &Entry) -> Value {
+    json!({
+        "handle": entry.handle,
+        "kind": entry.kind,
+        "status": entry.fields.status,
+        "owner": entry.fields.owner,
+        "version": entry.version,
+    })
+}
+
+/// The item as programs get it, without its text, which stands beside it.
+fn shape(entry: &Entry) -> Value {
+    let mut shape = json!(ScratchItem::of(entry));
+    if let Value::Object(fields) = &mut shape {
+        fields.remove("body");
+        fields.insert("owner".to_owned(), json!(entry.fields.owner));
+        fields.insert("lease_until".to_owned(), json!(entry.fields.lease_until));
+    }
+    shape
+}

@@ -1,0 +1,416 @@
+//! Work that several share: what can be begun, who takes it on, who hands it on, what came of it (M7.4.35).
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use folio_memory::entry::Status;
+use folio_memory::id::{EntryHandle, EntryRef, Ref};
+use folio_memory::lifecycle::{self, Report, holds_up, is_free_for};
+use folio_memory::roles::Operation;
+use folio_memory::scratchbook::{self, ItemInput};
+use folio_memory::{
+    Actor, Change, Entry, EntryId, EntryKind, FieldChange, Invalid, Link, NewEntry, Owner, Relation, ThreadKey,
+};
+
+use super::book::BookFilter;
+use super::observations::Adding;
+use super::patch::{Guard, Race};
+use super::{Workspace, WorkspaceError, Written, source_of, trust_of};
+use crate::error::StoreError;
+
+/// How often the next piece of work is looked for anew because others take what was found.
+const ATTEMPTS: u32 = 8;
+/// Pieces of work that one can be said to wait for at once.
+const MAX_AFTER: usize = 32;
+/// The tag of what came out of a piece of work.
+const RESULT_TAG: &str = "result";
+/// Pieces of work that are looked at for a circle.
+const CIRCLE_MAX: usize = 10_000;
+
+/// What can be begun, and what waits.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ReadyWork {
+    /// What can be begun now, what has been begun first, then most urgent first.
+    pub items: Vec<Entry>,
+    /// What would be free but has to wait for other work, and for which. As far as it was looked at until there were enough items.
+    pub waiting: Vec<(Entry, Vec<EntryHandle>)>,
+}
+
+/// Work that is handed on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Delegation {
+    /// What is to be done: new work, or work that is there.
+    pub what: Delegated,
+    /// Whose it is; anybody's if nobody is named.
+    pub to: Option<Owner>,
+    /// What has to be done before it.
+    pub after: Vec<EntryRef>,
+    /// What has to wait for it: the work that it is a part of.
+    pub part_of: Option<EntryRef>,
+}
+
+/// What is handed on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Delegated {
+    /// A todo or a task to be added to the scratchbook.
+    New(Box<ItemInput>),
+    /// What stands there already.
+    There(EntryRef),
+}
+
+/// What came of a piece of work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkReport {
+    /// Which.
+    pub item: EntryRef,
+    /// How far it is.
+    pub said: Report,
+    /// What came out, or why it does not go on: becomes a note that answers the work. Empty: no note.
+    pub result: String,
+    /// What has to be done before it can go on.
+    pub after: Vec<EntryRef>,
+}
+
+impl Workspace {
+    /// Up to `limit` pieces of work of the scratchbook of `thread` that `owner` can begin or go on with now: nothing that has to be done
+    /// before is still to be done, and nobody else is at it. Looks at the newest 1,000 that are open or begun.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn ready_work(
+        &self,
+        thread: &ThreadKey,
+        owner: &Owner,
+        limit: usize,
+    ) -> Result<ReadyWork, WorkspaceError> {
+        let filter = BookFilter {
+            kinds: vec![EntryKind::Todo, EntryKind::Task],
+            status: vec![Status::Open, Status::InProgress],
+            ..BookFilter::default()
+        };
+        let now = self.now();
+        let mut ready = ReadyWork::default();
+        for entry in self.book_items(thread, filter).await?.items {
+            if ready.items.len() >= limit {
+                break;
+            }
+            if !is_free_for(&entry, owner, now) {
+                continue;
+            }
+            let before = self.holding_up(&entry).await?;
+            if before.is_empty() {
+                ready.items.push(entry);
+            } else {
+                ready.waiting.push((entry, before));
+            }
+        }
+        Ok(ready)
+    }
+
+    /// Takes on a piece of work of the scratchbook of `thread` as `owner`, for as long as `lease` says or as it takes: the one that is named, or
+    /// else the first that is ready. Nothing if nothing is.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::claim`]; `not_claimable` names what has to be done before.
+    pub async fn claim_work(
+        &self,
+        actor: &Actor,
+        thread: &ThreadKey,
+        item: Option<EntryRef>,
+        owner: &Owner,
+        lease: Option<Duration>,
+    ) -> Result<Option<Written>, WorkspaceError> {
+        if let Some(item) = item {
+            let entry = self.work_of(actor, thread, item).await?;
+            let before = self.holding_up(&entry).await?;
+            if !before.is_empty() && entry.fields.status == Status::Open {
+                let message = format!(
+                    "{} waits for {}, which is to be done before",
+                    entry.handle,
+                    names(&before)
+                );
+                return Err(Invalid::new("not_claimable", "status", message).into());
+            }
+            let claimed = self.claim(actor, item, owner, lease, Guard::default()).await?;
+            return Ok(Some(claimed));
+        }
+        let mut taken = None;
+        for _ in 0..ATTEMPTS {
+            let Some(next) = self.ready_work(thread, owner, 1).await?.items.pop() else {
+                return Ok(None);
+            };
+            match self
+                .claim(actor, Ref::Id(next.id), owner, lease, Guard::default())
+                .await
+            {
+                // Somebody was faster.
+                Err(WorkspaceError::Taken(other)) => taken = Some(other),
+                Err(WorkspaceError::Invalid(invalid)) if invalid.code == "not_claimable" => {}
+                claimed => return claimed.map(Some),
+            }
+        }
+        taken.map_or(Ok(None), |taken| Err(taken.into()))
+    }
+
+    /// Hands on work of the scratchbook of `thread` in the name of `by`: adds it or says whose it is, and what it waits for and what waits for it.
+    ///
+    /// # Errors
+    ///
+    /// `blocks_itself` if it would wait for itself in the end; `Invalid` names the first field that is wrong; `Taken` if somebody else is at it;
+    /// `NotFound`.
+    pub async fn delegate_work(
+        &self,
+        actor: &Actor,
+        thread: &ThreadKey,
+        by: &Owner,
+        delegation: Delegation,
+        idempotency_key: Option<String>,
+    ) -> Result<Written, WorkspaceError> {
+        let after = self.works_of(actor, thread, &delegation.after).await?;
+        let part_of = match delegation.part_of {
+            Some(whole) => Some(self.work_of(actor, thread, whole).await?),
+            None => None,
+        };
+        let to = delegation.to.unwrap_or_else(Owner::agent);
+        if let Some(whole) = &part_of {
+            self.check_waits_not(whole, &after).await?;
+        }
+        match delegation.what {
+            Delegated::New(input) => {
+                let kind = input.kind;
+                if !matches!(kind, EntryKind::Todo | EntryKind::Task) {
+                    let message = format!("{kind} is no todo or task");
+                    return Err(Invalid::new("kind_invalid", "kind", message).into());
+                }
+                let now = self.now();
+                let id = EntryId::draw(&*self.inner.ids, now);
+                let (page, page_fields) = scratchbook::page_of(self.space(), thread);
+                let mut fields = scratchbook::draft(*input, trust_of(actor))?;
+                fields.source = source_of(actor);
+                fields.owner = to;
+                let adding = Adding {
+                    before: self.ensured(page, || page_fields).await?.into_iter().collect(),
+                    after: order_of(id, &after, part_of.as_ref()),
+                    at: now,
+                    idempotency_key,
+                    drafted_under: None,
+                };
+                self.add(actor, Box::new(NewEntry { id, page, kind, fields }), adding)
+                    .await
+            }
+            Delegated::There(item) => {
+                let entry = self.work_of(actor, thread, item).await?;
+                self.check_waits_not(&entry, &after).await?;
+                if let Some(whole) = &part_of {
+                    self.check_waits_not(whole, std::slice::from_ref(&entry)).await?;
+                }
+                let more = order_of(entry.id, &after, part_of.as_ref());
+                self.say_of_work(actor, &entry, (by, Report::HandedTo(to)), &more, idempotency_key)
+                    .await
+            }
+        }
+    }
+
+    /// Writes down how far `owner` is with a piece of work, and what came out as a note that answers it, both or nothing. Gives the work and
+    /// the note.
+    ///
+    /// # Errors
+    ///
+    /// As [`lifecycle::report`]; `blocks_itself` if it would wait for itself in the end; `NotFound`.
+    pub async fn report_work(
+        &self,
+        actor: &Actor,
+        thread: &ThreadKey,
+        owner: &Owner,
+        report: WorkReport,
+        idempotency_key: Option<String>,
+    ) -> Result<(Written, Option<Entry>), WorkspaceError> {
+        let entry = self.work_of(actor, thread, report.item).await?;
+        let after = self.works_of(actor, thread, &report.after).await?;
+        self.check_waits_not(&entry, &after).await?;
+        let note = self.answer_to(actor, thread, &entry, &report.result).await?;
+        let mut more = order_of(entry.id, &after, None);
+        let note_id = note.as_ref().map(|new| new.id);
+        if let Some(new) = note {
+            let answers = Link {
+                src: new.id.to_string(),
+                rel: Relation::RepliesTo,
+                dst: entry.id.to_string(),
+            };
+            more.extend([Change::AddEntry(Box::new(new)), Change::AddLink(answers)]);
+        }
+        let written = self
+            .say_of_work(actor, &entry, (owner, report.said), &more, idempotency_key)
+            .await?;
+        let note = match note_id {
+            Some(id) if !written.replayed => Some(self.read_entry(Ref::Id(id)).await?),
+            _ => None,
+        };
+        Ok((written, note))
+    }
+
+    /// Writes down what somebody says of `entry`, and `more` with it.
+    async fn say_of_work(
+        &self,
+        actor: &Actor,
+        entry: &Entry,
+        (owner, said): (&Owner, Report),
+        more: &[Change],
+        idempotency_key: Option<String>,
+    ) -> Result<Written, WorkspaceError> {
+        let guard = Guard {
+            idempotency_key,
+            ..Guard::default()
+        };
+        let changes = |current: &Entry| {
+            let mut changes = lifecycle::report(current, owner, said.clone(), self.now())??;
+            if changes.is_empty() && !more.is_empty() {
+                // Where it stands is not new, but what is told with it is.
+                changes.push(FieldChange::Owner(current.fields.owner.clone()));
+            }
+            Ok((changes, Vec::new()))
+        };
+        self.patch_under(actor, Ref::Id(entry.id), guard, Race::DecideAgain, more, changes)
+            .await
+    }
+
+    /// The todo or task that is named, if it is for who works in `thread`.
+    async fn work_of(&self, actor: &Actor, thread: &ThreadKey, item: EntryRef) -> Result<Entry, WorkspaceError> {
+        let entry = self.theirs(actor, thread, item, Operation::SetStatusOfOthers).await?;
+        if matches!(entry.kind, EntryKind::Todo | EntryKind::Task) {
+            return Ok(entry);
+        }
+        let message = format!("{} is a {}, and no todo or task", entry.handle, entry.kind);
+        Err(Invalid::new("kind_invalid", "id", message).into())
+    }
+
+    async fn works_of(
+        &self,
+        actor: &Actor,
+        thread: &ThreadKey,
+        items: &[EntryRef],
+    ) -> Result<Vec<Entry>, WorkspaceError> {
+        if items.len() > MAX_AFTER {
+            let message = format!("{} are more than {MAX_AFTER}", items.len());
+            return Err(Invalid::new("arguments_invalid", "after", message).into());
+        }
+        let mut works = Vec::with_capacity(items.len());
+        for item in items {
+            works.push(self.work_of(actor, thread, *item).await?);
+        }
+        Ok(works)
+    }
+
+    /// What has to be done before `entry`, and is not.
+    async fn holding_up(&self, entry: &Entry) -> Result<Vec<EntryHandle>, WorkspaceError> {
+        let now = self.now();
+        let mut before = Vec::new();
+        for id in self.ends_of(entry.id, Relation::Blocks, End::Dst).await? {
+            if id != entry.id {
+                let blocker = self.read_entry(Ref::Id(id)).await?;
+                if holds_up(&blocker, now) {
+                    before.push(blocker.handle);
+                }
+            }
+        }
+        before.sort();
+        Ok(before)
+    }
+
+    /// That none of `after` waits for `entry`, however far away, nor is it.
+    async fn check_waits_not(&self, entry: &Entry, after: &[Entry]) -> Result<(), WorkspaceError> {
+        if after.is_empty() {
+            return Ok(());
+        }
+        let mut seen = HashSet::from([entry.id]);
+        let mut left = vec![entry.id];
+        while let Some(id) = left.pop() {
+            if let Some(found) = after.iter().find(|other| other.id == id) {
+                let message = format!("{} would wait for itself, by way of {}", entry.handle, found.handle);
+                return Err(Invalid::new("blocks_itself", "after", message).into());
+            }
+            if seen.len() > CIRCLE_MAX {
+                let message = format!("more than {CIRCLE_MAX} pieces of work wait for {}", entry.handle);
+                return Err(Invalid::new("blocks_itself", "after", message).into());
+            }
+            let waiting = self.ends_of(id, Relation::Blocks, End::Src).await?;
+            left.extend(waiting.into_iter().filter(|id| seen.insert(*id)));
+        }
+        Ok(())
+    }
+
+    /// The entries at the other end of the links of `rel` that have `entry` at `end`.
+    async fn ends_of(&self, entry: EntryId, rel: Relation, end: End) -> Result<Vec<EntryId>, StoreError> {
+        let name = entry.to_string();
+        let links = self.inner.store.links(self.space(), &name).await?;
+        let other = |link: Link| match end {
+            End::Src if link.rel == rel && link.src == name => link.dst.parse().ok(),
+            End::Dst if link.rel == rel && link.dst == name => link.src.parse().ok(),
+            _ => None,
+        };
+        Ok(links.into_iter().filter_map(other).collect())
+    }
+
+    /// The note that `text` becomes as an answer to `entry`. None if it says nothing, or nothing that was not answered before.
+    async fn answer_to(
+        &self,
+        actor: &Actor,
+        thread: &ThreadKey,
+        entry: &Entry,
+        text: &str,
+    ) -> Result<Option<NewEntry>, WorkspaceError> {
+        if text.trim().is_empty() {
+            return Ok(None);
+        }
+        for id in self.ends_of(entry.id, Relation::RepliesTo, End::Dst).await? {
+            if self.read_entry(Ref::Id(id)).await?.fields.body == text {
+                return Ok(None);
+            }
+        }
+        let input = ItemInput {
+            kind: EntryKind::Note,
+            title: Some(format!("{}: {}", entry.handle, first_line(text))),
+            body: text.to_owned(),
+            tags: vec![RESULT_TAG.to_owned()],
+            phase: None,
+            progress: None,
+        };
+        let mut fields = scratchbook::draft(input, trust_of(actor))?;
+        fields.source = source_of(actor);
+        let (page, _) = scratchbook::page_of(self.space(), thread);
+        let id = EntryId::draw(&*self.inner.ids, self.now());
+        let kind = EntryKind::Note;
+        Ok(Some(NewEntry { id, page, kind, fields }))
+    }
+}
+
+/// An end of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Src,
+    Dst,
+}
+
+/// That `entry` waits for each of `after`, and `whole` for it.
+fn order_of(entry: EntryId, after: &[Entry], whole: Option<&Entry>) -> Vec<Change> {
+    let blocks = |src: EntryId, dst: EntryId| {
+        Change::AddLink(Link {
+            src: src.to_string(),
+            rel: Relation::Blocks,
+            dst: dst.to_string(),
+        })
+    };
+    let before = after.iter().map(|other| blocks(other.id, entry));
+    before.chain(whole.map(|whole| blocks(entry, whole.id))).collect()
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default()
+}
+
+fn names(handles: &[EntryHandle]) -> String {
+    let names: Vec<_> = handles.iter().map(EntryHandle::to_string).collect();
+    names.join(", ")
+}
