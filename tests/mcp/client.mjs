@@ -21,17 +21,25 @@ const VERSIONS = { legacy: "2025-11-25", auto: "2026-07-28", "2026-07-28": "2026
 const thread = `node-${transport}-${mode}`;
 const view = `folio://view/${thread}`;
 const folder = mkdtempSync(join(tmpdir(), "folio-peer-"));
-const args = ["--store", `sqlite:${folder}/f.db`, "mcp", "--tools", "observe,memory,run"];
+const args = ["--store", `sqlite:${folder}/f.db`, "mcp", "--tools", "observe,memory,plan,run"];
 
 const negotiation = { legacy: "legacy", auto: "auto", "2026-07-28": { pin: "2026-07-28" } };
-const client = new Client({ name: "typescript", version: "1" }, { versionNegotiation: { mode: negotiation[mode] } });
+const client = new Client({ name: "typescript", version: "1" }, {
+  versionNegotiation: { mode: negotiation[mode] },
+  capabilities: { elicitation: { form: {} } },
+});
+const forms = [];
+client.setRequestHandler("elicitation/create", (request) => {
+  forms.push(request.params.message);
+  return { action: "accept", content: { answer: "blue" } };
+});
 let updated;
 const isUpdated = new Promise((resolve) => (updated = resolve));
 client.setNotificationHandler("notifications/resources/updated", (told) => updated(told.params.uri));
 await client.connect(
   transport === "http"
     ? new StreamableHTTPClientTransport(new URL(where))
-    : new StdioClientTransport({ command: where, args }),
+    : new StdioClientTransport({ command: where, args, env: { FOLIO_MODEL: process.env.FOLIO_MODEL } }),
 );
 try {
   assert.equal(client.getNegotiatedProtocolVersion(), VERSIONS[mode]);
@@ -72,6 +80,17 @@ try {
   );
   assert.match(done.content[0].text, /\[ok\] Three: 4 of 4 done/);
   assert.equal(heard.at(-1).total, 4);
+
+  const typed = await client.complete({
+    ref: { type: "ref/prompt", name: "resume" },
+    argument: { name: "thread", value: thread.slice(0, 6) },
+  });
+  assert.ok(typed.completion.values.includes(thread), JSON.stringify(typed));
+
+  const painted = await call("run_start", { goal: "Paint the door" });
+  assert.match(painted.content[0].text, /\[ok\][^]*painted blue/);
+  assert.equal(forms.length, 1);
+  assert.match(forms[0], /asks: Which colour\?$/);
 } finally {
   await client.close();
   rmSync(folder, { recursive: true, force: true });

@@ -4,6 +4,7 @@ client.py stdio FOLIO MODE    client.py http URL MODE        MODE: legacy, auto,
 """
 
 import asyncio
+import os
 import sys
 import tempfile
 
@@ -22,8 +23,9 @@ VIEW = f"folio://view/{THREAD}"
 def server(store):
     if transport == "http":
         return where
-    arguments = ["--store", f"sqlite:{store}/f.db", "mcp", "--tools", "observe,memory,run"]
-    return stdio_client(StdioServerParameters(command=where, args=arguments))
+    arguments = ["--store", f"sqlite:{store}/f.db", "mcp", "--tools", "observe,memory,plan,run"]
+    model = {"FOLIO_MODEL": os.environ["FOLIO_MODEL"]}
+    return stdio_client(StdioServerParameters(command=where, args=arguments, env=model))
 
 
 def text(result):
@@ -38,7 +40,13 @@ async def main(store):
         if isinstance(message, types.ResourceUpdatedNotification):
             await updated.put(message.params.uri)
 
-    async with Client(server(store), mode=mode, message_handler=heard) as client:
+    forms = []
+
+    async def person(context, form):
+        forms.append(form.message)
+        return types.ElicitResult(action="accept", content={"answer": "blue"})
+
+    async with Client(server(store), mode=mode, message_handler=heard, elicitation_callback=person) as client:
         assert client.protocol_version == VERSIONS[mode], client.protocol_version
         tools = [tool.name for tool in (await client.list_tools()).tools]
         assert tools[:2] == ["scratch_read", "scratch_add"] and "run_start" in tools, tools
@@ -72,10 +80,21 @@ async def main(store):
                 event = await asyncio.wait_for(anext(aiter(subscription)), 10)
                 assert str(event.uri) == VIEW, event
 
+        task = (await call("plan_delegate", title="Paint")).structured_content["handle"]
+        assert text(await call("plan_claim", id=task)).startswith(f"{task} [task/in_progress] Paint @"), task
+        assert "kept as" in text(await call("plan_report", id=task, status="done", result="It is blue."))
+
         prompts = [prompt.name for prompt in (await client.list_prompts()).prompts]
         assert prompts == ["resume", "handover"], prompts
         made = await client.get_prompt("handover", {"thread": THREAD})
         assert "From Python" in made.messages[0].content.text
+        typed = types.PromptReference(name="resume", type="ref/prompt")
+        typed = await client.complete(typed, {"name": "thread", "value": THREAD[:8]})
+        assert THREAD in typed.completion.values, typed
+
+        painted = await call("run_start", goal="Paint the door")
+        assert "[ok]" in text(painted) and "painted blue" in text(painted), painted
+        assert len(forms) == 1 and forms[0].endswith("asks: Which colour?"), forms
 
         heard_of = []
 

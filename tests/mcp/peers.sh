@@ -11,7 +11,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 folio=$1 tools=$2 which=$3
 node=$tools/node/node_modules/node/bin/node
 modules=$tools/node/node_modules/@modelcontextprotocol
-export NODE_PACKAGES=$tools/node PYTHONWARNINGS=ignore
+export NODE_PACKAGES=$tools/node PYTHONWARNINGS=ignore FOLIO_MODEL=scripted:$here/colour.json
 
 folder=$(mktemp -d) || exit 1
 export HOME=$folder
@@ -20,7 +20,7 @@ trap '[ -n "$server" ] && kill "$server" 2>/dev/null; rm -rf "$folder"' EXIT
 
 # A server on a free port; $url is where it speaks the protocol.
 serve() {
-    "$folio" --store "sqlite:$folder/served.db" serve --listen 127.0.0.1:0 --tools observe,memory,run >"$folder/url" &
+    "$folio" --store "sqlite:$folder/served.db" serve --listen 127.0.0.1:0 --tools observe,memory,plan,run >"$folder/url" &
     server=$!
     for _ in $(seq 100); do
         [ -s "$folder/url" ] && break
@@ -70,7 +70,7 @@ case $which in
         ;;
     inspector)
         export -f ends_with
-        for target in "$folio --store memory: mcp --tools observe,memory,run" "$url"; do
+        for target in "$folio --store memory: mcp --tools observe,memory,plan,run" "$url"; do
             for era in legacy modern; do
                 # shellcheck disable=SC2206 # a command and its arguments
                 inspector=(ends_with 0 "$node" "$tools/node/node_modules/.bin/mcp-inspector" --cli $target --protocol-era $era)

@@ -3,13 +3,41 @@
 use folio::memory::scratchbook::tools::ANSWER_TOKENS;
 use folio::memory::tokens::Tokens;
 use folio::store::workspace::ScratchAnswer;
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, CreateTaskResult, InputRequiredResult};
 use serde_json::{Value, json};
 
 use crate::http::problem::Problem;
 
 /// Fields of what is structured that the text says as well, in the order in which they go.
 const REPEATED: [&str; 6] = ["view", "body", "content", "items", "goal", "result"];
+
+/// What a call of a tool comes to.
+#[derive(Debug)]
+pub(super) enum Reply {
+    /// It is answered.
+    Answer(Answer),
+    /// It goes on as a task.
+    Begun(Box<CreateTaskResult>),
+    /// It goes on when a person has answered.
+    Asks(Box<InputRequiredResult>),
+}
+
+impl From<Answer> for Reply {
+    fn from(answer: Answer) -> Self {
+        Self::Answer(answer)
+    }
+}
+
+impl Reply {
+    /// The reply as it is sent.
+    pub(super) fn sent(self, tokens: &dyn Tokens) -> CallToolResponse {
+        match self {
+            Self::Answer(answer) => answer.sent(tokens).into(),
+            Self::Begun(task) => CallToolResponse::Task(*task),
+            Self::Asks(forms) => CallToolResponse::InputRequired(*forms),
+        }
+    }
+}
 
 /// What a tool answers.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,16 +3,17 @@
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, GetPromptRequestParams, GetPromptResponse, Implementation,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
+    GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities,
-    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::Value;
 
 use super::resources::Address;
-use super::{Caller, Mcp, answer, follow, prompts, resources, tools};
+use super::{Caller, Mcp, ToolSet, answer, complete, follow, prompts, resources, tools};
 use crate::http::problem::Problem;
 
 /// What a model is told before it asks for anything.
@@ -31,7 +32,12 @@ impl ServerHandler for Mcp {
             .enable_prompts()
             .enable_resources()
             .enable_resources_subscribe()
-            .build();
+            .enable_completions();
+        let capabilities = if self.shared.options.sets.contains(&ToolSet::Run) {
+            capabilities.enable_tasks().build()
+        } else {
+            capabilities.build()
+        };
         let version = env!("CARGO_PKG_VERSION");
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("folio", version).with_title("Folio"))
@@ -75,12 +81,14 @@ impl ServerHandler for Mcp {
                 name: &request.name,
                 arguments: Value::Object(arguments),
                 idempotency_key: key_of(&context),
+                responses: request.input_responses.unwrap_or_default(),
+                state: request.request_state,
             };
             tools::call(call).await
         };
         let done = self.unless_cancelled(&context, Box::pin(work)).await?;
         Ok(match done {
-            Ok(answer) => answer.sent(&self.shared.options.tokens).into(),
+            Ok(reply) => reply.sent(&self.shared.options.tokens),
             Err(problem) => answer::failed(&problem).into(),
         })
     }
@@ -195,6 +203,50 @@ impl ServerHandler for Mcp {
             }
         }
     }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let work = async {
+            let caller = self.caller_of(&context, None)?;
+            complete::values(&caller, &request).await
+        };
+        let values = self.unless_cancelled(&context, Box::pin(work)).await?;
+        let values = values.map_err(|problem| resources::failed(&problem, ""))?;
+        Ok(CompleteResult::new(values))
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let caller = self.caller_for_tasks(&context)?;
+        let work = self.task(&caller, &request);
+        self.unless_cancelled(&context, Box::pin(work)).await?
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let caller = self.caller_for_tasks(&context)?;
+        let work = self.update(&caller, &request);
+        self.unless_cancelled(&context, Box::pin(work)).await?
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let caller = self.caller_for_tasks(&context)?;
+        let work = self.cancel(&caller, &request);
+        self.unless_cancelled(&context, Box::pin(work)).await?
+    }
 }
 
 impl Mcp {
@@ -205,6 +257,11 @@ impl Mcp {
         let permit = parts.and_then(|parts| parts.extensions.get());
         let name = client.as_ref().map(|client| client.name.as_str());
         Ok(self.caller(name, thread, permit)?)
+    }
+
+    fn caller_for_tasks(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
+        let caller = self.caller_of(context, None);
+        caller.map_err(|problem| ErrorData::invalid_params(problem.text(), None))
     }
 
     /// Does `work` when its turn comes, unless the client takes its request back or is gone.

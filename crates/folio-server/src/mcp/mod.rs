@@ -4,12 +4,16 @@
 //! - `handler`: from a message of the protocol to one of these, and back
 //! - `answer`: what a call comes to, within its limit of tokens
 //! - `resources`, `follow`: what can be read under an address, and who is told when it changes
-//! - `prompts`: what a person picks
+//! - `asking`: what runs ask a person, as forms that the client shows
+//! - `tasks`: runs as tasks of the protocol
+//! - `prompts`: what a person picks; `complete`: what they may go on typing with
 //! - `http`: the same over HTTP
 //!
 //! Both generations of the protocol are spoken, the one with sessions and the one without; which one, the client says.
 
 mod answer;
+mod asking;
+mod complete;
 mod follow;
 mod handler;
 pub(crate) mod http;
@@ -18,6 +22,7 @@ mod options;
 mod prompts;
 mod resources;
 mod run_text;
+mod tasks;
 mod tools;
 
 use std::sync::Arc;

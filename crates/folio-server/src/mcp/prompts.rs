@@ -33,6 +33,11 @@ pub(super) fn all(is_bound: bool) -> Vec<Prompt> {
     ]
 }
 
+/// Whether there is a prompt called `name`.
+pub(super) fn is_there(name: &str) -> bool {
+    all(true).iter().any(|prompt| prompt.name == name)
+}
+
 /// The prompt called `name`; nothing if there is none.
 pub(super) async fn made(caller: &Caller, name: &str) -> Result<Option<GetPromptResult>, Problem> {
     let (says, before, after) = match name {

@@ -82,6 +82,16 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
+/// What the argument of a form of addresses names: `thread`, `page` or `run`.
+pub(super) fn completes(form: &str, argument: &str) -> Option<&'static str> {
+    match (form, argument) {
+        ("folio://view/{thread}", "thread") => Some("thread"),
+        ("folio://page/{handle}", "handle") => Some("page"),
+        ("folio://run/{run}", "run") => Some("run"),
+        _ => None,
+    }
+}
+
 /// Nothing has this address.
 pub(super) fn unknown(uri: &str) -> ErrorData {
     let message = format!(

@@ -1,6 +1,6 @@
 //! The prompts by which work is gone on with, or handed over.
 
-use rmcp::model::GetPromptRequestParams;
+use rmcp::model::{ArgumentInfo, CompleteRequestParams, GetPromptRequestParams, Reference};
 use serde_json::json;
 
 use crate::pair::{Era, Pair, options};
@@ -65,6 +65,39 @@ async fn a_prompt_is_made_of_memory_and_is_the_same_for_the_same_memory() {
             .await
             .unwrap_err();
         assert!(error.to_string().contains("there are resume and handover"), "{error}");
+        pair.end().await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_person_types_is_completed() {
+    for era in Era::BOTH {
+        let pair = Pair::new(era, options()).await;
+        for thread in ["main", "mill", "api"] {
+            pair.call("scratch_add", json!({"kind": "note", "title": "x", "thread": thread}))
+                .await;
+        }
+        let asked = async |reference: Reference, name: &str, value: &str| {
+            let argument = ArgumentInfo::new(name, value);
+            let request = CompleteRequestParams::new(reference, argument);
+            pair.client.complete(request).await.unwrap().completion
+        };
+        let threads = asked(Reference::for_prompt("resume"), "thread", "m").await;
+        assert_eq!(
+            (threads.values, threads.total),
+            (vec!["mill".to_owned(), "main".to_owned()], Some(2))
+        );
+        let view = Reference::for_resource("folio://view/{thread}");
+        assert_eq!(asked(view, "thread", "a").await.values, ["api"]);
+        let page = Reference::for_resource("folio://page/{handle}");
+        assert_eq!(asked(page, "handle", "p").await.values.len(), 3);
+        for (reference, name) in [
+            (Reference::for_resource("folio://run/{run}"), "run"),
+            (Reference::for_prompt("resume"), "other"),
+            (Reference::for_prompt("nothing"), "thread"),
+        ] {
+            assert_eq!(asked(reference, name, "").await.values, Vec::<String>::new());
+        }
         pair.end().await;
     }
 }

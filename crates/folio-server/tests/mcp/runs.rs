@@ -9,8 +9,11 @@ use folio::runner::{Runner, RunnerModel, RunnerModels, RunnerOptions};
 use folio::tools::{Effect, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec};
 use folio_server::{McpOptions, ToolSet};
 use rmcp::ClientHandler;
-use rmcp::model::{CallToolRequestParams, ClientConfig, ClientRequest, ProgressNotificationParam, Request};
-use rmcp::service::{NotificationContext, PeerRequestOptions, RoleClient};
+use rmcp::model::{
+    CallToolRequestParams, CancelTaskParams, ClientCapabilities, ClientConfig, ClientRequest, ElicitRequestParams,
+    ElicitResult, ElicitationAction, GetTaskParams, ProgressNotificationParam, Request, UpdateTaskParams,
+};
+use rmcp::service::{NotificationContext, PeerRequestOptions, RequestContext, RoleClient};
 use serde_json::{Value, json};
 
 use crate::pair::{Era, Pair, Plain, options, runner};
@@ -95,22 +98,7 @@ async fn a_plan_is_carried_out_and_tells_how_far_it_is() {
 
 #[tokio::test]
 async fn a_goal_is_worked_on_and_what_it_asks_is_answered() {
-    let cues = [
-        When::any()
-            .contains("You decide how")
-            .json(&json!({"decision": "execute", "reason": "small",
-                "action": {"tool": "ask_person", "args": {"question": "Which colour?", "options": ["red", "blue"]}}})),
-        When::any()
-            .contains("blue")
-            .calls([("finish", json!({"notes": "painted blue"}))]),
-    ];
-    let model = RunnerModel::new("scripted", Arc::new(ScriptedModel::new(cues)));
-    let options = RunnerOptions {
-        models: Some(RunnerModels::one(model)),
-        has_person: true,
-        ..RunnerOptions::default()
-    };
-    let runner = Runner::new(runner().await.workspace().clone(), Registry::with_builtins(), options);
+    let runner = painter().await;
     let pair = Pair::of(Era::Requests, with_runs(), &runner, Plain).await;
     let (text, run) = pair
         .call("run_start", json!({"goal": "Paint the door", "wait_seconds": 0}))
@@ -316,4 +304,190 @@ impl Tool for Bell {
         assert!(context.allowed, "nobody allowed it");
         ToolResponse::ok(request, serde_json::json!({"rang": true}), "rang")
     }
+}
+
+/// A person before the client, who answers each form with the next of these; no answer: they put it off.
+#[derive(Clone)]
+struct Person {
+    answers: Arc<Mutex<Vec<Option<&'static str>>>>,
+    asked: Arc<Mutex<Vec<Value>>>,
+    has_tasks: bool,
+}
+
+impl Person {
+    fn who_says(answers: &[Option<&'static str>]) -> Self {
+        Self {
+            answers: Arc::new(Mutex::new(answers.iter().rev().copied().collect())),
+            asked: Arc::default(),
+            has_tasks: false,
+        }
+    }
+
+    fn asked(&self) -> Vec<Value> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl ClientHandler for Person {
+    fn get_info(&self) -> ClientConfig {
+        let mut config = Plain.get_info();
+        let capabilities = ClientCapabilities::builder().enable_elicitation();
+        config.capabilities = if self.has_tasks {
+            capabilities.enable_tasks().build()
+        } else {
+            capabilities.build()
+        };
+        config
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, rmcp::ErrorData> {
+        self.asked.lock().unwrap().push(json!(request));
+        Ok(match self.answers.lock().unwrap().pop().flatten() {
+            Some(answer) => ElicitResult::new(ElicitationAction::Accept).with_content(json!({"answer": answer})),
+            None => ElicitResult::new(ElicitationAction::Decline),
+        })
+    }
+}
+
+/// A runner whose model asks for a colour before it paints.
+async fn painter() -> Runner {
+    let cues = [
+        When::any()
+            .contains("You decide how")
+            .json(&json!({"decision": "execute", "reason": "small",
+                "action": {"tool": "ask_person", "args": {"question": "Which colour?", "options": ["red", "blue"]}}})),
+        When::any()
+            .contains("blue")
+            .calls([("finish", json!({"notes": "painted blue"}))]),
+    ];
+    let model = RunnerModel::new("scripted", Arc::new(ScriptedModel::new(cues)));
+    let options = RunnerOptions {
+        models: Some(RunnerModels::one(model)),
+        has_person: true,
+        ..RunnerOptions::default()
+    };
+    Runner::new(runner().await.workspace().clone(), Registry::with_builtins(), options)
+}
+
+#[tokio::test]
+async fn what_a_run_asks_is_put_to_the_person_before_the_client_e9_14() {
+    for era in Era::BOTH {
+        let person = Person::who_says(&[Some("blue")]);
+        let pair = Pair::of(era, with_runs(), &painter().await, person.clone()).await;
+        let (text, run) = pair.call("run_start", json!({"goal": "Paint the door"})).await;
+        assert_eq!(run["status"], "ok", "{era:?}: {text}");
+        let asked = person.asked();
+        assert_eq!(asked.len(), 1, "{era:?}");
+        assert!(
+            asked[0]["message"].as_str().unwrap().ends_with("asks: Which colour?"),
+            "{asked:?}"
+        );
+        assert_eq!(
+            asked[0]["requestedSchema"]["properties"]["answer"]["enum"],
+            json!(["red", "blue"])
+        );
+        pair.end().await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_person_puts_off_is_asked_once_a_call_and_stays_open() {
+    for era in Era::BOTH {
+        let person = Person::who_says(&[None, Some("blue")]);
+        let pair = Pair::of(era, with_runs(), &painter().await, person.clone()).await;
+        let (text, _) = pair
+            .call("run_start", json!({"goal": "Paint the door", "wait_seconds": 1}))
+            .await;
+        assert!(text.contains("Which colour? (red | blue)"), "{era:?}: {text}");
+        assert_eq!(person.asked().len(), 1, "{era:?}");
+        // Who only looks is not asked.
+        pair.call("run_status", json!({"run": "r1"})).await;
+        assert_eq!(person.asked().len(), 1, "{era:?}");
+        let (text, run) = pair.call("run_status", json!({"run": "r1", "wait_seconds": 60})).await;
+        assert_eq!(
+            (&run["status"], person.asked().len()),
+            (&json!("ok"), 2),
+            "{era:?}: {text}"
+        );
+        pair.end().await;
+    }
+}
+
+/// What the server answers to a request that the client has no method for.
+async fn sent<H: ClientHandler>(pair: &Pair<H>, request: ClientRequest) -> Value {
+    json!(pair.client.send_request(request).await.unwrap())
+}
+
+async fn task<H: ClientHandler>(pair: &Pair<H>, id: &str) -> Value {
+    sent(
+        pair,
+        ClientRequest::GetTaskRequest(Request::new(GetTaskParams::new(id))),
+    )
+    .await
+}
+
+#[tokio::test]
+async fn a_long_run_is_a_task_that_asks_and_comes_to_something() {
+    let mut person = Person::who_says(&[]);
+    person.has_tasks = true;
+    let pair = Pair::of(Era::Requests, with_runs(), &painter().await, person.clone()).await;
+    let arguments = json!({"goal": "Paint the door"}).as_object().unwrap().clone();
+    let request = CallToolRequestParams::new("run_start").with_arguments(arguments);
+    let begun = sent(&pair, ClientRequest::CallToolRequest(Request::new(request))).await;
+    assert_eq!(begun["resultType"], "task", "{begun}");
+    let id = begun["taskId"].as_str().unwrap();
+    let asking = loop {
+        let task = task(&pair, id).await;
+        if task["status"] != "working" {
+            break task;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(asking["status"], "input_required", "{asking}");
+    let (name, form) = asking["inputRequests"].as_object().unwrap().iter().next().unwrap();
+    assert!(
+        form["params"]["message"].as_str().unwrap().contains("Which colour?"),
+        "{form}"
+    );
+    let responses = [(name.clone(), json!({"action": "accept", "content": {"answer": "blue"}}))];
+    let update = UpdateTaskParams::new(id, responses.into_iter().collect());
+    sent(&pair, ClientRequest::UpdateTaskRequest(Request::new(update))).await;
+    let done = loop {
+        let task = task(&pair, id).await;
+        if task["status"] == "completed" {
+            break task;
+        }
+        tokio::task::yield_now().await;
+    };
+    let text = done["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("r1 [ok]"), "{text}");
+    assert_eq!(done["result"]["structuredContent"]["status"], "ok");
+    assert!(person.asked().is_empty(), "the task asks, and not the call");
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn a_task_is_stopped_and_what_is_none_is_refused() {
+    let mut person = Person::who_says(&[]);
+    person.has_tasks = true;
+    let slow = runner().await;
+    let pair = Pair::of(Era::Requests, with_runs(), &slow, person).await;
+    let arguments = json!({"plan": SLOW}).as_object().unwrap().clone();
+    let request = CallToolRequestParams::new("run_start").with_arguments(arguments);
+    let begun = sent(&pair, ClientRequest::CallToolRequest(Request::new(request))).await;
+    let id = begun["taskId"].as_str().unwrap().to_owned();
+    let cancel = ClientRequest::CancelTaskRequest(Request::new(CancelTaskParams::new(&*id)));
+    sent(&pair, cancel).await;
+    while task(&pair, &id).await["status"] != "cancelled" {
+        tokio::task::yield_now().await;
+    }
+    for unknown in ["nothing", "run_01JZZZZZZZZZZZZZZZZZZZZZZZ"] {
+        let request = ClientRequest::GetTaskRequest(Request::new(GetTaskParams::new(unknown)));
+        assert!(pair.client.send_request(request).await.is_err(), "{unknown}");
+    }
+    pair.end().await;
 }

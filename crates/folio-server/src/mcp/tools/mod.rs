@@ -5,18 +5,18 @@ mod list;
 mod memory;
 mod observe;
 mod plan;
-mod run;
+pub(super) mod run;
 mod scratch;
 
 use std::sync::Arc;
 
 use folio::memory::Invalid;
-use rmcp::model::{Tool, ToolAnnotations};
+use rmcp::model::{InputResponses, Tool, ToolAnnotations};
 use rmcp::service::{RequestContext, RoleServer};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::answer::Answer;
+use super::answer::Reply;
 use super::{Caller, Mcp, McpOptions, ToolSet};
 use crate::http::problem::Problem;
 
@@ -30,6 +30,10 @@ pub(super) struct Call<'c> {
     /// An object, without the thread.
     pub(super) arguments: Value,
     pub(super) idempotency_key: Option<String>,
+    /// What a person answered to the forms that an earlier answer was.
+    pub(super) responses: InputResponses,
+    /// What was sent with those forms.
+    pub(super) state: Option<String>,
 }
 
 /// The tools that are offered, in the order in which a model is told of them.
@@ -50,15 +54,16 @@ pub(super) fn offered(options: &McpOptions) -> Vec<Tool> {
 }
 
 /// Calls the tool.
-pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
-    match call.name.split('_').next() {
+pub(super) async fn call(call: Call<'_>) -> Result<Reply, Problem> {
+    let answer = match call.name.split('_').next() {
         Some("memory") => memory::call(call).await,
         Some("observe") => observe::call(call).await,
         Some("plan") => plan::call(call).await,
-        Some("run") => run::call(call).await,
+        Some("run") => return run::call(call).await,
         Some("admin") => admin::call(call).await,
         _ => scratch::call(call).await,
-    }
+    };
+    answer.map(Reply::from)
 }
 
 /// What `arguments` say.

@@ -13,17 +13,20 @@ use folio::memory::RunId;
 use folio::memory::id::RunRef;
 use folio::runner::{NewRun, Watch, allows_tool};
 use folio::store::RunRow;
-use rmcp::model::{ProgressNotificationParam, Tool};
+use rmcp::model::{ClientCapabilities, InputResponses, ProgressNotificationParam, Tool};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::{Call, Does, read, tool, with_thread, wrong};
+use crate::driving::AskedFor;
 use crate::http::problem::Problem;
 use crate::http::run_in_full;
-use crate::mcp::McpOptions;
-use crate::mcp::answer::Answer;
+use crate::mcp::answer::{Answer, Reply};
+use crate::mcp::asking::{self, Round};
 use crate::mcp::run_text::{ended, run_brief, run_line};
+use crate::mcp::{Caller, Mcp, McpOptions, tasks};
 use crate::submit;
 
 /// Seconds that an answer waits for the end of a run: hosts give up after a minute.
@@ -87,10 +90,10 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     ]
 }
 
-pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
+pub(super) async fn call(call: Call<'_>) -> Result<Reply, Problem> {
     match call.name {
         "run_start" => start(call).await,
-        "run_answer" => answer_question(call).await,
+        "run_answer" => answer_question(call).await.map(Reply::from),
         _ => status(call).await,
     }
 }
@@ -128,10 +131,16 @@ fn allowed(call: &Call<'_>, asked: Option<Vec<String>>) -> Result<Vec<String>, P
 }
 
 /// Submits the plan and drives it. Whoever takes the request back while it is waited for, takes the run back; who waits no
-/// longer does not.
-async fn start(call: Call<'_>) -> Result<Answer, Problem> {
+/// longer, or was asked something, does not.
+async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     let asked: Start = read(&call.arguments)?;
-    let until = until(asked.wait_seconds)?;
+    let client = call.context.client_capabilities();
+    let has_tasks = client.as_ref().is_some_and(ClientCapabilities::supports_tasks);
+    let wait = asked.wait_seconds.unwrap_or(if has_tasks { 0 } else { WAIT });
+    let mut waiting = Waiting::of(&call, wait)?;
+    if let Some(round) = round_of(&call)? {
+        return go_on(&call, round, waiting).await;
+    }
     let allow_tools = allowed(&call, asked.allow_tools)?;
     let runner = &call.mcp.shared.runner;
     let plan = submit::plan_of(runner, asked.plan, asked.goal.as_deref())?;
@@ -157,9 +166,34 @@ async fn start(call: Call<'_>) -> Result<Answer, Problem> {
     let by = call.caller.actor.source_name().to_owned();
     let asked_for = call.mcp.shared.driving.drive(runner.clone(), id, by, place);
     let row = call.caller.workspace.run(RunRef::Id(id)).await?;
-    let answer = waited(&call, &row, until).await?;
-    asked_for.keep_going();
-    Ok(answer)
+    waiting.asked_for = Some(asked_for);
+    // What a task asks, its client sees in the task.
+    waiting.asks &= !has_tasks;
+    let reply = waited(&call, &row, waiting).await?;
+    if !has_tasks {
+        return Ok(reply);
+    }
+    let (row, run) = runner.seen(id).await?;
+    if run.result().is_some() {
+        return Ok(reply);
+    }
+    Ok(Reply::Begun(Box::new(tasks::begun(&row, &run_line(&row, &run)))))
+}
+
+/// What an earlier answer that was forms has begun, if this call goes on with it.
+fn round_of(call: &Call<'_>) -> Result<Option<Round>, Problem> {
+    let Some(state) = &call.state else { return Ok(None) };
+    let round = Round::parse(state);
+    let round = round.ok_or_else(|| wrong("requestState", "is none that this server sent"))?;
+    Ok(Some(round))
+}
+
+/// Takes what the person answered, and waits on.
+async fn go_on(call: &Call<'_>, round: Round, mut waiting: Waiting) -> Result<Reply, Problem> {
+    let row = call.caller.workspace.run(RunRef::Id(round.run)).await?;
+    let put_off = call.mcp.take_answers(&call.caller, row.id, &call.responses).await?;
+    waiting.put_off = [round.put_off, put_off].concat();
+    waited(call, &row, waiting).await
 }
 
 #[derive(Debug, Deserialize)]
@@ -170,16 +204,19 @@ struct Status {
     wait_seconds: u64,
 }
 
-async fn status(call: Call<'_>) -> Result<Answer, Problem> {
+async fn status(call: Call<'_>) -> Result<Reply, Problem> {
     let asked: Status = read(&call.arguments)?;
-    let until = until(Some(asked.wait_seconds))?;
+    let waiting = Waiting::of(&call, asked.wait_seconds)?;
+    if let Some(round) = round_of(&call)? {
+        return go_on(&call, round, waiting).await;
+    }
     let row = call.caller.workspace.run(run_named(&asked.run)?).await?;
-    waited(&call, &row, until).await
+    waited(&call, &row, waiting).await
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Reply {
+struct Said {
     run: String,
     answer: String,
     node: Option<String>,
@@ -187,7 +224,7 @@ struct Reply {
 
 /// Answers a question of a run in the name of whoever is at the other end. Durable when this is answered.
 async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
-    let asked: Reply = read(&call.arguments)?;
+    let asked: Said = read(&call.arguments)?;
     let row = call.caller.workspace.run(run_named(&asked.run)?).await?;
     let runner = &call.mcp.shared.runner;
     let run = runner.load(row.id).await?;
@@ -224,7 +261,7 @@ async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
     runner
         .answer(row.id, node, &asked.answer, call.caller.actor.source_name())
         .await?;
-    answer(&call, row.id).await
+    answer(call.mcp, &call.caller, row.id).await
 }
 
 /// What a run asks, a line each: whose question it is, and what may be answered.
@@ -245,19 +282,48 @@ fn run_named(name: &str) -> Result<RunRef, Problem> {
     name.trim().parse().map_err(wrong_name)
 }
 
-fn until(seconds: Option<u64>) -> Result<Instant, Problem> {
-    let seconds = seconds.unwrap_or(WAIT);
-    if seconds > MAX_WAIT {
-        let message = format!("{seconds} is more than {MAX_WAIT}; ask again with run_status");
-        return Err(wrong("wait_seconds", message).into());
-    }
-    Ok(Instant::now() + Duration::from_secs(seconds))
+/// How a request waits for a run.
+struct Waiting {
+    until: Instant,
+    /// Whether the person is asked what the run asks.
+    asks: bool,
+    /// What they did not want to answer now.
+    put_off: Vec<String>,
+    /// Takes the run back with the request.
+    asked_for: Option<AskedFor>,
 }
 
-/// Waits for the end of a run until then, tells on the way how far it is, and answers where it stands.
-async fn waited(call: &Call<'_>, row: &RunRow, until: Instant) -> Result<Answer, Problem> {
+impl Waiting {
+    /// Waits for `seconds`. Who does not wait is not asked anything either.
+    fn of(call: &Call<'_>, seconds: u64) -> Result<Self, Problem> {
+        if seconds > MAX_WAIT {
+            let message = format!("{seconds} is more than {MAX_WAIT}; ask again with run_status");
+            return Err(wrong("wait_seconds", message).into());
+        }
+        let client = call.context.client_capabilities();
+        Ok(Self {
+            until: Instant::now() + Duration::from_secs(seconds),
+            asks: seconds > 0 && asking::shows_forms(client.as_ref()),
+            put_off: Vec::new(),
+            asked_for: None,
+        })
+    }
+
+    /// The run goes on, whatever becomes of the request.
+    fn keep_going(&mut self) {
+        if let Some(asked_for) = self.asked_for.take() {
+            asked_for.keep_going();
+        }
+    }
+}
+
+/// Waits for the end of a run until then, tells on the way how far it is and asks what it asks, and answers where it stands.
+async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<Reply, Problem> {
     let workspace = &call.caller.workspace;
     let mut watch = Watch::new(Arc::clone(workspace.store()), workspace.space().clone(), row.id);
+    let until = waiting.until;
+    // Held while a person fills in a form: that takes as long as it takes.
+    let filling_in = Mutex::new(());
     let told = async {
         let mut done = 0;
         while watch.next().await?.is_some() {
@@ -267,19 +333,51 @@ async fn waited(call: &Call<'_>, row: &RunRow, until: Instant) -> Result<Answer,
                 let length = u32::try_from(watch.run().len()).unwrap_or(u32::MAX);
                 tell(call, done, length, &run_line(row, watch.run())).await;
             }
+            if !waiting.asks {
+                continue;
+            }
+            let forms = asking::forms(watch.run(), &waiting.put_off);
+            if forms.is_empty() {
+                continue;
+            }
+            waiting.keep_going();
+            if !asking::has_session(call.context) {
+                return Ok(Some(forms));
+            }
+            let _person = filling_in.lock().await;
+            for (name, form) in forms {
+                waiting.put_off.push(name.clone());
+                // Who cannot show it has it in the answer.
+                if let Ok(response) = call.context.peer.create_elicitation(form).await {
+                    let response = InputResponses::from([(name, json!(response))]);
+                    call.mcp.take_answers(&call.caller, row.id, &response).await?;
+                }
+            }
         }
-        Ok::<(), Problem>(())
+        Ok::<_, Problem>(None)
     };
-    tokio::select! {
+    let is_late = async {
+        tokio::time::sleep_until(until).await;
+        drop(filling_in.lock().await);
+    };
+    let forms = tokio::select! {
         ended = told => ended?,
-        () = tokio::time::sleep_until(until) => {}
+        () = is_late => None,
         // Nobody reads the answer.
         () = call.mcp.is_over.cancelled() => {
             let detail = "the client has left";
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "cancelled", detail));
         }
+    };
+    waiting.keep_going();
+    if let Some(forms) = forms {
+        let round = Round {
+            run: row.id,
+            put_off: waiting.put_off,
+        };
+        return Ok(Reply::Asks(Box::new(round.asks(forms))));
     }
-    answer(call, row.id).await
+    Ok(answer(call.mcp, &call.caller, row.id).await?.into())
 }
 
 /// Tells the client how far it is, if it asked for that. Whoever does not hear it reads the answer.
@@ -293,16 +391,16 @@ async fn tell(call: &Call<'_>, done: u32, length: u32, line: &str) {
     let _unheard = call.context.peer.notify_progress(progress).await;
 }
 
-async fn answer(call: &Call<'_>, id: RunId) -> Result<Answer, Problem> {
-    let runner = &call.mcp.shared.runner;
-    let (row, run) = runner.seen(id).await?;
-    let mut structured = json!(run_in_full(&call.caller.workspace, &row, &run).await?);
+/// Where the run `id` stands, for who asks.
+pub(in crate::mcp) async fn answer(mcp: &Mcp, caller: &Caller, id: RunId) -> Result<Answer, Problem> {
+    let (row, run) = mcp.shared.runner.seen(id).await?;
+    let mut structured = json!(run_in_full(&caller.workspace, &row, &run).await?);
     let report = structured["pages"]["report"].as_str().map(str::to_owned);
     if let Value::Object(fields) = &mut structured {
         // Who started it knows them.
         fields.remove("inputs");
     }
-    let mut text = run_brief(&row, &run, report.as_deref(), &call.caller.tokens);
+    let mut text = run_brief(&row, &run, report.as_deref(), &caller.tokens);
     let asks = lines_of(&run);
     if !asks.is_empty() {
         text.push_str("\nasks (run_answer):\n");

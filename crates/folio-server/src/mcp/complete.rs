@@ -1,0 +1,60 @@
+//! What a person may go on typing with: threads, handles of pages, handles of runs.
+
+use folio::memory::{PageQuery, PageRole};
+use folio::store::RunQuery;
+use rmcp::model::{CompleteRequestParams, CompletionInfo, Reference};
+
+use super::{Caller, prompts, resources};
+use crate::http::problem::Problem;
+
+/// Pages and runs that are looked at, the newest.
+const LOOKED_AT: u32 = 1_000;
+
+/// Values of the argument that is asked about which begin with what is there of it, the newest first; none where nothing is known.
+pub(super) async fn values(caller: &Caller, asked: &CompleteRequestParams) -> Result<CompletionInfo, Problem> {
+    let what = match (&asked.r#ref, asked.argument.name.as_str()) {
+        (Reference::Prompt(prompt), "thread") if prompts::is_there(&prompt.name) => "thread",
+        (Reference::Resource(template), argument) => resources::completes(&template.uri, argument).unwrap_or_default(),
+        _ => "",
+    };
+    let workspace = &caller.workspace;
+    let all: Vec<String> = match what {
+        "thread" => {
+            let books = PageQuery {
+                roles: vec![PageRole::Scratchbook],
+                newest_first: true,
+                limit: LOOKED_AT,
+                ..PageQuery::default()
+            };
+            let books = workspace.pages(&books).await?;
+            books
+                .into_iter()
+                .filter_map(|book| Some(book.fields.thread?.0))
+                .collect()
+        }
+        "page" => {
+            let newest = PageQuery {
+                newest_first: true,
+                limit: LOOKED_AT,
+                ..PageQuery::default()
+            };
+            let pages = workspace.pages(&newest).await?;
+            pages.into_iter().map(|page| page.handle.to_string()).collect()
+        }
+        "run" => {
+            let newest = RunQuery {
+                limit: LOOKED_AT,
+                ..RunQuery::default()
+            };
+            let runs = workspace.runs(&newest).await?;
+            runs.into_iter().map(|run| run.handle.to_string()).collect()
+        }
+        _ => Vec::new(),
+    };
+    let begun = &asked.argument.value;
+    let mut fitting: Vec<String> = all.into_iter().filter(|value| value.starts_with(begun)).collect();
+    let total = u32::try_from(fitting.len()).unwrap_or(u32::MAX);
+    fitting.truncate(CompletionInfo::MAX_VALUES);
+    let goes_on = (fitting.len() as u32) < total;
+    Ok(CompletionInfo::with_pagination(fitting, Some(total), goes_on).unwrap_or_default())
+}

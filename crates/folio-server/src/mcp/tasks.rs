@@ -1,0 +1,105 @@
+//! Runs as tasks of the protocol (its extension `io.modelcontextprotocol/tasks`): the journal of the run is the task, so it is there after this
+//! process, and another one can be asked for it.
+
+use folio::memory::RunId;
+use folio::memory::id::RunRef;
+use folio::store::RunRow;
+use rmcp::ErrorData;
+use rmcp::model::{
+    CancelTaskParams, CreateTaskResult, DetailedTask, GetTaskParams, GetTaskResult, Task, TaskPayload, TaskStatus,
+    UpdateTaskParams,
+};
+use serde_json::{Value, json};
+
+use super::run_text::run_line;
+use super::{Caller, Mcp, asking, tools};
+use crate::http::problem::Problem;
+
+/// How often a client looks, in milliseconds.
+const POLL_MS: u64 = 1_000;
+
+/// The task that a run is.
+pub(super) fn task_of(row: &RunRow, line: &str) -> Task {
+    let times = (row.created_at.to_string(), row.updated_at.to_string());
+    Task::new(row.id.to_string(), TaskStatus::Working, times.0, times.1)
+        .with_status_message(line)
+        .with_poll_interval_ms(POLL_MS)
+}
+
+/// A run as what a call of a tool begins.
+pub(super) fn begun(row: &RunRow, line: &str) -> CreateTaskResult {
+    CreateTaskResult::new(task_of(row, line))
+}
+
+fn run_of(task: &str) -> Result<RunId, ErrorData> {
+    let unknown = |_| ErrorData::invalid_params(format!("{task:?} is no task of this server"), None);
+    task.parse().map_err(unknown)
+}
+
+fn failed(problem: &Problem) -> ErrorData {
+    let data = Some(json!({"code": problem.code()}));
+    match problem.status() {
+        status if status < 500 => ErrorData::invalid_params(problem.text(), data),
+        _ => ErrorData::internal_error(problem.text(), data),
+    }
+}
+
+impl Mcp {
+    /// Where the run stands that is the task.
+    pub(super) async fn task(&self, caller: &Caller, asked: &GetTaskParams) -> Result<GetTaskResult, ErrorData> {
+        let id = run_of(&asked.task_id)?;
+        let task = self.detailed(caller, id).await.map_err(|problem| failed(&problem))?;
+        Ok(GetTaskResult::new(task))
+    }
+
+    async fn detailed(&self, caller: &Caller, id: RunId) -> Result<DetailedTask, Problem> {
+        // Whoever may not see the run does not see the task.
+        caller.workspace.run(RunRef::Id(id)).await?;
+        let (row, run) = self.shared.runner.seen(id).await?;
+        let task = task_of(&row, &run_line(&row, &run));
+        let payload = match row.status.as_str() {
+            "running" => {
+                let forms = asking::forms(&run, &[]);
+                if forms.is_empty() {
+                    TaskPayload::Working
+                } else {
+                    TaskPayload::InputRequired {
+                        input_requests: asking::requests(forms),
+                    }
+                }
+            }
+            "cancelled" => TaskPayload::Cancelled,
+            _ => {
+                let answer = tools::run::answer(self, caller, id).await?;
+                match json!(answer.sent(&self.shared.options.tokens)) {
+                    Value::Object(result) => TaskPayload::Completed { result },
+                    _ => TaskPayload::Working,
+                }
+            }
+        };
+        Ok(DetailedTask::new(task, payload))
+    }
+
+    /// Takes what a person answered to what the task asks.
+    pub(super) async fn update(&self, caller: &Caller, asked: &UpdateTaskParams) -> Result<(), ErrorData> {
+        let id = run_of(&asked.task_id)?;
+        let taken = async {
+            caller.workspace.run(RunRef::Id(id)).await?;
+            self.take_answers(caller, id, &asked.input_responses).await
+        };
+        taken.await.map(drop).map_err(|problem| failed(&problem))
+    }
+
+    /// Asks for the run to be stopped.
+    pub(super) async fn cancel(&self, caller: &Caller, asked: &CancelTaskParams) -> Result<(), ErrorData> {
+        let id = run_of(&asked.task_id)?;
+        let stopped = async {
+            let row = caller.workspace.run(RunRef::Id(id)).await?;
+            if row.status == "running" {
+                self.shared.runner.cancel(id, None, caller.actor.source_name()).await?;
+            }
+            Ok::<(), Problem>(())
+        };
+        stopped.await.map_err(|problem| failed(&problem))
+    }
+}
