@@ -137,6 +137,32 @@ describe('runs', () => {
     await page.done();
   });
 
+  it('changes limits while the run goes on, never below what is used up', async () => {
+    const run = await house.run({ plan: { title: 'Short of calls', budget: { tool_calls: 10 }, steps: PLAN.steps } });
+    const page = await house.page(`/runs/${run}`);
+    const about = page.getByRole('article');
+    const limits = async () => {
+      await page.getByRole('button', { name: 'Limits' }).click();
+      return page.getByRole('dialog', { name: 'What the run may use up' });
+    };
+    let dialog = await limits();
+    await dialog.getByLabel(/Calls of tools/).fill('25');
+    await dialog.getByRole('button', { name: 'Change it' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    await about.getByText(/of 25 calls of tools/).waitFor();
+    dialog = await limits();
+    assert.equal(await dialog.getByLabel(/Calls of tools/).inputValue(), '25');
+    // The browser does not send what is below; neither does the server take it.
+    await dialog.getByLabel(/Calls of tools/).fill('0');
+    await dialog.getByRole('button', { name: 'Change it' }).click();
+    await dialog.getByRole('button', { name: 'Leave it' }).click();
+    const refused = await house.ask('PATCH', `/runs/${run}/limits`, { tool_calls: 0 }).catch((error) => error);
+    assert.match(String(refused.code ?? refused.message ?? JSON.stringify(refused)), /limit_unusable|used up/);
+    await house.ask('POST', `/runs/${run}/cancel`, {});
+    await page.getByRole('button', { name: 'Limits' }).waitFor({ state: 'detached' });
+    await page.done();
+  });
+
   it('changes the plan while the run goes on, shows both versions and how they differ, and refuses a stale one', async () => {
     const run = await house.run({ plan: PLAN });
     const page = await house.page(`/runs/${run}`);

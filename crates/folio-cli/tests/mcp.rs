@@ -86,13 +86,13 @@ fn a_set_of_tools_is_added_by_name_and_one_that_is_not_there_is_refused() {
             .collect::<Vec<_>>()
     };
     assert_eq!(names(&["mcp"]).len(), 6);
-    let more = names(&["mcp", "--tools", "observe,memory"]);
-    assert_eq!(more.len(), 12);
+    let more = names(&["mcp", "--tools", "observe,memory,plan"]);
+    assert_eq!(more.len(), 16);
     assert!(more.contains(&"observe_add".to_owned()) && more.contains(&"memory_search".to_owned()));
-    let refused = folio.call(&["--store", "memory:", "mcp", "--tools", "plan"]);
+    let refused = folio.call(&["--store", "memory:", "mcp", "--tools", "tasks"]);
     assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
     assert!(
-        refused.stderr.contains("no set of tools \"plan\""),
+        refused.stderr.contains("no set of tools \"tasks\""),
         "{}",
         refused.stderr
     );

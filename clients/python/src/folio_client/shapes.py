@@ -626,6 +626,37 @@ class LimitShape(TypedDict):
     what: str
 
 
+class LimitsInput(TypedDict):
+    """Limits that are to be others. What is left out stays."""
+
+    # When the run has to be over; of a run only.
+    deadline: NotRequired[str | None]
+    # Millionths of a US dollar.
+    micro_usd: NotRequired[int | None]
+    # Calls of models.
+    model_calls: NotRequired[int | None]
+    # Nodes of the whole tree; of a run only.
+    nodes: NotRequired[int | None]
+    # Tokens in both directions.
+    tokens: NotRequired[int | None]
+    # Calls of tools.
+    tool_calls: NotRequired[int | None]
+
+
+class LimitsShape(TypedDict):
+    """The limits of a run, or of a part of it."""
+
+    # When the run has to be over; null if never, and for a part.
+    deadline: NotRequired[str | None]
+    # Those of its own; those of what is around it hold as well.
+    limits: list["LimitShape"]
+    node_id: str
+    # The nodes of a run: how many it may have, and how many are in its plans. Null for a part.
+    nodes: NotRequired["NodesShape | None"]
+    path: str
+    run_id: str
+
+
 class ListOfEntryShape(TypedDict):
     """The shape of every list (M7.2.15)."""
 
@@ -1043,6 +1074,13 @@ class NodeShape(TypedDict):
     state: str
     stop_reason: NotRequired[str | None]
     title: str
+
+
+class NodesShape(TypedDict):
+    """NodesShape"""
+
+    limit: int
+    used: int
 
 
 class Numbered(TypedDict):

@@ -53,8 +53,8 @@ pub(super) async fn values(caller: &Caller, asked: &CompleteRequestParams) -> Re
     };
     let begun = &asked.argument.value;
     let mut fitting: Vec<String> = all.into_iter().filter(|value| value.starts_with(begun)).collect();
-    let total = u32::try_from(fitting.len()).unwrap_or(u32::MAX);
+    let total = fitting.len();
     fitting.truncate(CompletionInfo::MAX_VALUES);
-    let goes_on = (fitting.len() as u32) < total;
-    Ok(CompletionInfo::with_pagination(fitting, Some(total), goes_on).unwrap_or_default())
+    let goes_on = fitting.len() < total;
+    Ok(CompletionInfo::with_pagination(fitting, u32::try_from(total).ok(), goes_on).unwrap_or_default())
 }

@@ -31,7 +31,7 @@ macro_rules! files {
 }
 
 /// What the page loads, from below `/ui/`.
-const FILES: [(&str, &str); 23] = files![
+const FILES: [(&str, &str); 24] = files![
     "app.js",
     "ask.js",
     "diff.js",
@@ -40,6 +40,7 @@ const FILES: [(&str, &str); 23] = files![
     "filters.js",
     "format.js",
     "icon.svg",
+    "limits.js",
     "markdown.js",
     "node.js",
     "observation.js",

@@ -3,6 +3,7 @@
 import { follow, get, post, told } from './ask.js';
 import { $, announce, element, empty, soon, sure, trouble } from './dom.js';
 import { cost, moment, span, stateLine } from './format.js';
+import { changeLimits } from './limits.js';
 import { markdown } from './markdown.js';
 import { nodeParts } from './node.js';
 import { showPlan } from './plan.js';
@@ -63,6 +64,7 @@ export async function showRun(view, { name, query, signal, title, go }) {
     if (!tree.root.outcome && !(node ?? tree.root).outcome) {
       const isPaused = (node ?? tree.root).paused;
       made.push(isPaused ? button('Go on', () => doing(post(`${at}/continue`, body))) : button('Pause', () => doing(post(`${at}/pause`, body))),
+        button('Limits', () => doing(changeLimits(run.handle, { node: node?.id, what }))),
         button('Cancel', async () => { if (await sure(`Stop ${what}?`, 'What is under way is stopped; what was done stays.', 'Stop it')) doing(post(`${at}/cancel`, body)); }));
     }
     if (node?.started_at) {

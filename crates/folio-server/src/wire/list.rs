@@ -1,9 +1,13 @@
 //! A list that may go on.
 
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
 use folio::memory::ListAnswer;
 use folio::memory::tokens::{Estimate, Tokens as _};
-use schemars::JsonSchema;
-use serde::Serialize;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
 /// The shape of every list (M7.2.15).
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -76,5 +80,47 @@ impl<T: Serialize> List<T> {
             next,
             as_of,
         }
+    }
+}
+
+/// A `T` that was written as JSON once and is read as often as needed: by who counts its tokens, and by who sends it. Compact, so it is for
+/// programs.
+#[derive(Debug, Clone)]
+pub struct AsJson<T> {
+    json: Box<RawValue>,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T: Serialize> AsJson<T> {
+    /// `value`, written. What cannot be written is null, as nothing here is that cannot.
+    pub fn of(value: &T) -> Self {
+        Self {
+            json: serde_json::value::to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned()),
+            of: PhantomData,
+        }
+    }
+}
+
+impl<T> Serialize for AsJson<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.json.serialize(serializer)
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for AsJson<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
     }
 }

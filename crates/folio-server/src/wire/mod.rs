@@ -27,7 +27,7 @@ pub use self::export::{manifest_line, touched_line};
 pub use self::found::Found;
 pub use self::history::VersionShape;
 pub use self::keeping::{Forgot, Named, Received};
-pub use self::list::List;
+pub use self::list::{AsJson, List};
 pub use self::long::{Conversation, EvictedShape, PassageShape, ReadOn, SaidShape};
 pub use self::observation::Observation;
 pub use self::page::{EntryShape, LinkShape, PageShape};

@@ -306,6 +306,8 @@ impl SpendShape {
 #[derive(Debug, Serialize, JsonSchema)]
 struct LimitShape {
     /// Of what: `tokens`, `tokens_in`, `tokens_out`, `micro_usd`, `model_calls`, `tool_calls`.
+pub(crate) struct LimitShape {
+    /// Of what: `tokens`, `micro_usd`, `model_calls`, `tool_calls`.
     what: &'static str,
     limit: u64,
     /// What is used up, and set aside for calls under way.
@@ -313,7 +315,8 @@ struct LimitShape {
 }
 
 impl LimitShape {
-    fn all_of(purse: &Purse) -> Vec<Self> {
+    /// Those that `purse` has.
+    pub(crate) fn all_of(purse: &Purse) -> Vec<Self> {
         let of = |dimension: Dimension| {
             Some(Self {
                 what: dimension.as_str(),

@@ -145,10 +145,7 @@ async fn a_report_that_is_made_again_says_nothing_twice() {
         .refused("plan_report", json!({"id": task, "status": "in_progress"}))
         .await;
     assert_eq!(code, "not_claimable");
-    let entries = pair
-        .workspace
-        .links(&told["item_id"].as_str().unwrap().to_owned())
-        .await;
+    let entries = pair.workspace.links(told["item_id"].as_str().unwrap()).await;
     assert_eq!(entries.unwrap().len(), 2);
     pair.end().await;
 }

@@ -9,7 +9,7 @@ use crate::client::{get, send};
 use crate::house::House;
 
 /// Paths that others rely on, below the space, with what may be done there.
-const PATHS: [(&str, &str); 48] = [
+const PATHS: [(&str, &str); 49] = [
     ("/observations", "get post"),
     ("/observations/active", "get"),
     ("/observations/{observation}", "get patch"),
@@ -36,6 +36,7 @@ const PATHS: [(&str, &str); 48] = [
     ("/runs/{run}/tree", "get"),
     ("/runs/{run}/events", "get"),
     ("/runs/{run}/plan", "get put"),
+    ("/runs/{run}/limits", "get patch"),
     ("/runs/{run}/cancel", "post"),
     ("/runs/{run}/fork", "post"),
     ("/runs/{run}/pause", "post"),

@@ -1,6 +1,6 @@
 //! People change plans over HTTP.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::house::{ECHO, House, is_problem};
 
@@ -153,4 +153,48 @@ async fn a_node_says_what_it_came_to_and_what_it_and_all_below_cost() {
         .await;
     let events = house.get(&format!("/runs/{run}/events")).await;
     assert!(events.body.contains("\"spent\":{\"tool_calls\":4}"), "{events:?}");
+}
+
+#[tokio::test]
+async fn limits_are_read_and_changed_by_people_and_never_below_what_is_used_up_e9_10() {
+    let house = House::new().await;
+    let run = house
+        .submit("title: Short\nbudget: {tool_calls: 3, nodes: 40}\nsteps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]")
+        .await;
+    let path = format!("/runs/{run}/limits");
+    let of = |limits: &Value, what: &str| {
+        limits["limits"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|one| one["what"] == what)
+            .cloned()
+    };
+    let limits = house.get(&path).await.json();
+    assert_eq!(
+        of(&limits, "tool_calls"),
+        Some(json!({"what": "tool_calls", "limit": 3, "used": 0}))
+    );
+    assert_eq!(
+        (of(&limits, "micro_usd"), &limits["nodes"]["limit"]),
+        (None, &json!(40))
+    );
+    let change = async |path: &str, body| house.ask("PATCH", path, &[], Some(body)).await;
+    let body = json!({"tool_calls": 9, "micro_usd": 500_000, "deadline": "2100-01-01T00:00:00Z"});
+    let changed = change(&path, body).await;
+    assert_eq!(changed.status, 200, "{changed:?}");
+    let changed = changed.json();
+    assert_eq!(changed["deadline"], "2100-01-01T00:00:00Z");
+    for (what, limit) in [("tool_calls", 9), ("micro_usd", 500_000)] {
+        assert_eq!(of(&changed, what).unwrap()["limit"], limit, "{changed}");
+    }
+    assert_eq!(of(&changed, "tokens"), of(&limits, "tokens"), "what is left out stays");
+    is_problem(&change(&path, json!({"nodes": 0})).await, 409, "limit_unusable");
+    is_problem(
+        &change(&format!("{path}?node=a"), json!({"nodes": 100})).await,
+        409,
+        "limit_unusable",
+    );
+    house.runner.drive(run).await.unwrap();
+    is_problem(&change(&path, json!({"tool_calls": 50})).await, 409, "run_ended");
 }

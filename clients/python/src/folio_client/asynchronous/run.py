@@ -9,6 +9,7 @@ from ..events import Event
 from ..filters import body_of
 from ..shapes import (
     EditedShape,
+    LimitsShape,
     ListOfQuestionShape,
     NodeInFull,
     PlanShape,
@@ -89,6 +90,15 @@ class AsyncRun:
         return cast(
             EditedShape, await self._wire.change("PUT", f"{self._path}/plan", plan, version=version, query=query)
         )
+
+    async def limits(self, *, node: str | None = None) -> LimitsShape:
+        """What it, or a node of it, may use up, and what is used up and set aside."""
+        return cast(LimitsShape, await self._wire.get(f"{self._path}/limits", {"node": node}))
+
+    async def change_limits(self, limits: dict[str, Any], *, node: str | None = None) -> LimitsShape:
+        """Changes limits (`tokens`, `micro_usd`, `model_calls`, `tool_calls`, `nodes`, `deadline`), never below what is used up."""
+        path, query = f"{self._path}/limits", {"node": node}
+        return cast(LimitsShape, await self._wire.change("PATCH", path, limits, version=None, query=query))
 
     async def questions(self) -> ListOfQuestionShape:
         """What it waits for people to answer."""

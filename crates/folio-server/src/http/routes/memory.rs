@@ -24,7 +24,7 @@ use crate::http::describe::about;
 use crate::http::input::{MayBody, body_invalid};
 use crate::http::problem::Problem;
 use crate::http::query::{Asked, Fields, Nothing, wrong};
-use crate::wire::{ContextShape, Found, GoalShape, List, Observation, TraceLine};
+use crate::wire::{AsJson, ContextShape, Found, GoalShape, List, Observation, TraceLine};
 
 /// Lines that a trace gives when nothing is said.
 const LINES_DEFAULT: u32 = 50;
@@ -201,7 +201,7 @@ struct Search {
 
 impl Fields for Search {}
 
-async fn search(caller: Caller, Asked(asked): Asked<Search>) -> Result<Answer<List<Found>>, Problem> {
+async fn search(caller: Caller, Asked(asked): Asked<Search>) -> Result<Answer<List<AsJson<Found>>>, Problem> {
     let workspace = &caller.workspace;
     let text = asked.text.or(asked.q).or(asked.query).unwrap_or_default();
     if text.trim().is_empty() {
@@ -233,7 +233,7 @@ async fn search(caller: Caller, Asked(asked): Asked<Search>) -> Result<Answer<Li
     let now = workspace.now();
     let (answer, _) = workspace.search(&query).await?;
     Ok(Answer::of(List::scored(&answer, |entry, score| {
-        Found::of(entry, score, &words, now)
+        AsJson::of(&Found::of(entry, score, &words, now))
     })))
 }
 

@@ -3,6 +3,7 @@
 mod events;
 mod exchange;
 mod health;
+mod limits;
 mod memory;
 mod observations;
 mod pages;
@@ -33,6 +34,7 @@ pub(super) fn all() -> ApiRouter<App> {
     let space = runs::routes()
         .merge(people::routes())
         .merge(steer::routes())
+        .merge(limits::routes())
         .merge(pages::routes())
         .merge(observations::routes())
         .merge(threads::routes())

@@ -21,7 +21,7 @@ use crate::http::describe::about;
 use crate::http::input::{MayBody, Raw};
 use crate::http::problem::Problem;
 use crate::http::query::{Asked, Fields, Nothing};
-use crate::wire::{List, Observation, VersionShape, Written};
+use crate::wire::{AsJson, List, Observation, VersionShape, Written};
 
 const KINDS: [EntryKind; 1] = [EntryKind::Observation];
 const GROUP: &str = "observations";
@@ -226,7 +226,7 @@ impl Filter {
     }
 }
 
-async fn list(caller: Caller, Asked(filter): Asked<Filter>) -> Result<Answer<List<Observation>>, Problem> {
+async fn list(caller: Caller, Asked(filter): Asked<Filter>) -> Result<Answer<List<AsJson<Observation>>>, Problem> {
     let workspace = &caller.workspace;
     let Some(query) = filter.query() else {
         return Ok(Answer::of(List::whole(Vec::new(), workspace.head().await?.0)));
@@ -234,7 +234,7 @@ async fn list(caller: Caller, Asked(filter): Asked<Filter>) -> Result<Answer<Lis
     let found = workspace.observations(query).await?;
     let now = workspace.now();
     Ok(Answer::of(List::scored(&found, |entry, score| {
-        Observation::of(entry, now).with_score(score)
+        AsJson::of(&Observation::of(entry, now).with_score(score))
     })))
 }
 
@@ -248,7 +248,7 @@ struct Most {
 
 impl Fields for Most {}
 
-async fn active(caller: Caller, Asked(most): Asked<Most>) -> Result<Answer<List<Observation>>, Problem> {
+async fn active(caller: Caller, Asked(most): Asked<Most>) -> Result<Answer<List<AsJson<Observation>>>, Problem> {
     let workspace = &caller.workspace;
     let limit = most
         .limit
@@ -256,7 +256,9 @@ async fn active(caller: Caller, Asked(most): Asked<Most>) -> Result<Answer<List<
         .unwrap_or(MAX_ACTIVE);
     let found = workspace.active_observations(limit).await?;
     let now = workspace.now();
-    Ok(Answer::of(List::of(&found, |entry| Observation::of(entry, now))))
+    Ok(Answer::of(List::of(&found, |entry| {
+        AsJson::of(&Observation::of(entry, now))
+    })))
 }
 
 async fn add(

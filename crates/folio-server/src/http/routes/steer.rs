@@ -76,7 +76,7 @@ pub(super) fn routes() -> ApiRouter<App> {
 /// Of which part.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-struct Part {
+pub(super) struct Part {
     /// The path or the id of a node; without it, the whole run.
     node: Option<String>,
 }
@@ -117,7 +117,7 @@ impl PlanShape {
 }
 
 /// The run of the path and the part of it that `?node=` names by its path or its id.
-async fn place(caller: &Caller, part: Part) -> Result<(RunRow, Run, NodeId), Problem> {
+pub(super) async fn place(caller: &Caller, part: Part) -> Result<(RunRow, Run, NodeId), Problem> {
     let row = caller.run_row().await?;
     let run = caller.runner.load(row.id).await?;
     let node = match part.node {

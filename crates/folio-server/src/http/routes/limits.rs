@@ -1,0 +1,131 @@
+//! What a run, or a part of it, may use up: read by everybody, changed by people (E9.10).
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::get_with;
+use folio::Timestamp;
+use folio::engine::event::NewLimits;
+use folio::engine::{NodeId, Run};
+use folio::store::RunRow;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::steer::{Part, place};
+use crate::http::answer::Answer;
+use crate::http::app::App;
+use crate::http::caller::Caller;
+use crate::http::describe::about;
+use crate::http::input::Body;
+use crate::http::problem::Problem;
+use crate::http::query::Asked;
+use crate::wire::run::LimitShape;
+
+const GROUP: &str = "people";
+
+pub(super) fn routes() -> ApiRouter<App> {
+    let get = about(
+        "get_limits",
+        GROUP,
+        "Gives the limits of a run, or of a part of it, and what is used up",
+    );
+    let change = about("change_limits", GROUP, "Changes limits of a run, or of a part of it");
+    ApiRouter::new().api_route(
+        "/runs/{run}/limits",
+        get_with(limits, get).patch_with(change_limits, change),
+    )
+}
+
+/// The limits of a run, or of a part of it.
+#[derive(Debug, Serialize, JsonSchema)]
+struct LimitsShape {
+    run_id: String,
+    node_id: String,
+    path: String,
+    /// Those of its own; those of what is around it hold as well.
+    limits: Vec<LimitShape>,
+    /// The nodes of a run: how many it may have, and how many are in its plans. Null for a part.
+    nodes: Option<NodesShape>,
+    /// When the run has to be over; null if never, and for a part.
+    deadline: Option<Timestamp>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct NodesShape {
+    limit: u32,
+    used: usize,
+}
+
+impl LimitsShape {
+    fn of(row: &RunRow, run: &Run, node: NodeId) -> Self {
+        let view = run.node(node);
+        let is_run = node == NodeId::root(row.id);
+        Self {
+            run_id: row.id.to_string(),
+            node_id: node.to_string(),
+            path: view.map_or("", |view| view.path).to_owned(),
+            limits: view
+                .and_then(|view| view.purse)
+                .map(LimitShape::all_of)
+                .unwrap_or_default(),
+            nodes: is_run.then(|| NodesShape {
+                limit: run.limits().nodes_max,
+                used: run.planned_nodes(),
+            }),
+            deadline: run.deadline().filter(|_| is_run),
+        }
+    }
+}
+
+/// Limits that are to be others. What is left out stays.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct LimitsInput {
+    /// Tokens in both directions.
+    tokens: Option<u64>,
+    /// Millionths of a US dollar.
+    micro_usd: Option<u64>,
+    /// Calls of models.
+    model_calls: Option<u64>,
+    /// Calls of tools.
+    tool_calls: Option<u64>,
+    /// Nodes of the whole tree; of a run only.
+    nodes: Option<u32>,
+    /// When the run has to be over; of a run only.
+    deadline: Option<Timestamp>,
+}
+
+impl From<LimitsInput> for NewLimits {
+    fn from(input: LimitsInput) -> Self {
+        Self {
+            tokens: input.tokens,
+            micro_usd: input.micro_usd,
+            model_calls: input.model_calls,
+            tool_calls: input.tool_calls,
+            nodes: input.nodes,
+            deadline: input.deadline,
+        }
+    }
+}
+
+/// The limits as they are, with what is used up and set aside.
+async fn limits(caller: Caller, Asked(part): Asked<Part>) -> Result<Answer<LimitsShape>, Problem> {
+    let (row, run, node) = place(&caller, part).await?;
+    Ok(Answer::of(LimitsShape::of(&row, &run, node)))
+}
+
+/// Changes limits, never below what is used up and set aside. What a limit had stopped, and what has not handed back yet, goes on. For people.
+async fn change_limits(
+    caller: Caller,
+    Asked(part): Asked<Part>,
+    Body(input): Body<LimitsInput>,
+) -> Result<Answer<LimitsShape>, Problem> {
+    caller.may_steer()?;
+    let (row, _, node) = place(&caller, part).await?;
+    let part = Some(node).filter(|node| *node != NodeId::root(row.id));
+    let limits = NewLimits::from(input);
+    caller
+        .runner
+        .change_limits(row.id, part, |_| limits, &caller.actor)
+        .await?;
+    let run = caller.runner.load(row.id).await?;
+    Ok(Answer::of(LimitsShape::of(&row, &run, node)))
+}

@@ -1,0 +1,55 @@
+// What a run, or a part of it, may use up: people change it while it goes on.
+
+import { get, query, send, told } from './ask.js';
+import { announce, element, trouble } from './dom.js';
+import { dollars, number } from './format.js';
+
+/** Of every limit: what it is called, and how people write it. A millionth of a dollar is nothing that anybody types. */
+const FIELDS = {
+  tokens: { label: 'Tokens', unit: 1, show: number },
+  micro_usd: { label: 'Dollars', unit: 1e6, show: dollars },
+  model_calls: { label: 'Calls of models', unit: 1, show: number },
+  tool_calls: { label: 'Calls of tools', unit: 1, show: number },
+  nodes: { label: 'Nodes', unit: 1, show: number },
+};
+const MINUTE = 60_000;
+
+/** Asks what the limits of `run`, or of `node` of it, are to be, and makes them that. `what` says whose they are. */
+export async function changeLimits(run, { node, what }) {
+  const path = query(`/runs/${run}/limits`, { node });
+  const known = await get(path);
+  const limits = [...known.limits, ...(known.nodes ? [{ what: 'nodes', ...known.nodes }] : [])];
+  const inputs = limits.filter((one) => FIELDS[one.what]).map((one) => {
+    const { label, unit, show } = FIELDS[one.what];
+    const input = element('input', { type: 'number', name: one.what, min: one.used / unit, step: unit === 1 ? 1 : 'any', value: one.limit / unit, required: true });
+    return { one, unit, input, row: element('label', {}, `${label}, of which ${show(one.used)} are used up`, input) };
+  });
+  const minutes = element('input', { type: 'number', name: 'minutes', min: 1, step: 1, placeholder: known.deadline ? 'as it is' : 'no end' });
+  const note = element('div', { role: 'alert' });
+  const dialog = element('dialog', { 'aria-labelledby': 'limits-title' });
+  const form = element('form', {
+    method: 'dialog',
+    onsubmit: (event) => {
+      if (event.submitter?.value !== 'yes') return;
+      event.preventDefault();
+      const wanted = {};
+      for (const { one, unit, input } of inputs) {
+        const value = Math.round(input.valueAsNumber * unit);
+        if (value !== one.limit) wanted[one.what] = value;
+      }
+      if (minutes.value) wanted.deadline = new Date(Date.now() + minutes.valueAsNumber * MINUTE).toISOString();
+      send('PATCH', path, wanted).then(() => { dialog.close(); announce('The limits were changed.'); }, (error) => note.replaceChildren(trouble(told(error))));
+    },
+  },
+  element('h2', { id: 'limits-title' }, `What ${what} may use up`),
+  inputs.length ? '' : element('p', { class: 'quiet' }, 'It has no limits of its own; those of what is around it hold.'),
+  ...inputs.map(({ row }) => row),
+  known.nodes ? element('label', {}, 'Over in so many minutes from now', minutes) : '',
+  note,
+  element('p', { class: 'buttons' }, element('button', { type: 'submit', value: 'no', formnovalidate: true }, 'Leave it'),
+    inputs.length || known.nodes ? element('button', { type: 'submit', value: 'yes', class: 'main' }, 'Change it') : ''));
+  dialog.append(form);
+  dialog.addEventListener('close', () => dialog.remove(), { once: true });
+  document.body.append(dialog);
+  dialog.showModal();
+}
