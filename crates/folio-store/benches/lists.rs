@@ -13,7 +13,8 @@ use folio_memory::{
     Actor, Change, Confidence, EntryFields, EntryKind, EntryQuery, NewEntry, NewPage, Order, Owner, PageFields, PageId,
     PageRole, Role, SpaceName, Status, Tag, TextMatch, Timestamp, Trust, TypeRanks,
 };
-use folio_store::sqlite::{LiveOptions, OpenOptions, SqliteStore};
+use folio_store::LiveOptions;
+use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::{Commit, Record, Store};
 use serde_json::json;
 use tokio::time::Instant;

@@ -35,6 +35,7 @@ pub mod workspace;
 pub use access::{AccessToken, KeptToken};
 pub use commit::{Blob, BlobHash, Commit, Committed, Expected, Folded, Record, RunAppend};
 pub use error::{ErrorKind, StoreError};
+pub use live::LiveOptions;
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 pub use store::{Journal, LogRow, MemoryMark, OwnerId, Revision, RunQuery, RunRow, Store};

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use folio_store::LiveOptions;
 use folio_store::Store;
-use folio_store::sqlite::{LiveOptions, OpenOptions, SqliteStore};
+use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_testkit::contract::Home;
 
 /// A file in a folder of its own.

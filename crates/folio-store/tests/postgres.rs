@@ -2,10 +2,31 @@
 
 use std::sync::Arc;
 
-use folio_store::Store;
 use folio_store::postgres::{OpenOptions, PostgresStore};
+use folio_store::{LiveOptions, Store};
 use folio_testkit::contract::Home;
 use folio_testkit::postgres::Database;
+
+/// A database of its own, with an index of the live entries in memory from the first question on.
+struct Indexed(InDatabase);
+
+impl Home for Indexed {
+    fn open(&self) -> Arc<dyn Store> {
+        let options = OpenOptions {
+            live: LiveOptions {
+                after: 0,
+                from: 0,
+                ..LiveOptions::default()
+            },
+            ..OpenOptions::at(self.0.0.url())
+        };
+        PostgresStore::open(&options).expect("a store")
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+}
 
 /// A database of its own.
 struct InDatabase(Database);
@@ -26,4 +47,14 @@ impl Home for InDatabase {
     }
 }
 
-folio_testkit::store_contract!(InDatabase::new());
+mod tables {
+    use super::InDatabase;
+
+    folio_testkit::store_contract!(InDatabase::new());
+}
+
+mod indexed {
+    use super::{InDatabase, Indexed};
+
+    folio_testkit::store_contract!(Indexed(InDatabase::new()));
+}

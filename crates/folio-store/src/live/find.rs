@@ -28,6 +28,15 @@ pub(crate) struct Wanted<'q> {
     pub(crate) limit: usize,
 }
 
+/// Whether an index has all that `query` asks for: it knows what is live, and of that what is memory of its own.
+pub(crate) fn asks_for_the_living(query: &EntryQuery) -> bool {
+    !query.kinds.is_empty()
+        && query.kinds.iter().all(|kind| kind.is_memory())
+        && !query.status.contains(&Status::Archived)
+        && !query.include_expired
+        && !query.include_superseded
+}
+
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {

@@ -9,9 +9,11 @@
 
 mod find;
 mod index;
+mod options;
 
-pub(crate) use find::Wanted;
+pub(crate) use find::{Found, Wanted, asks_for_the_living};
 pub(crate) use index::{Facts, LiveIndex};
+pub use options::LiveOptions;
 
 #[cfg(test)]
 mod tests;

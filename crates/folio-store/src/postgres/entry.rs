@@ -4,7 +4,7 @@ use folio_memory::id::EntryRef;
 use folio_memory::{Entry, EntryFields, EntryHandle, EntryId, EntryKind, PageId, Seq};
 use tokio_postgres::Row;
 
-use super::column::{count, get, id, instant, kept, seq, version};
+use super::column::{self, count, get, id, instant, kept, seq, version};
 use super::error::{Failure, damaged, not_found};
 use super::session::Session;
 use crate::packed;
@@ -83,6 +83,25 @@ pub(super) async fn changed_after(session: &Session, seq: Seq) -> Result<Vec<u64
     );
     let rows = session.query(&sql, &[&session.space.0, &to_column(seq.0)]).await?;
     rows.iter().map(|row| count(row, 0)).collect()
+}
+
+/// The number of the last entry that was there at commit `seq`, of those up to `last`; zero if none was.
+///
+/// Numbers are given in the order of commits, so it is found by halving.
+pub(super) async fn last_at(session: &Session, seq: Seq, last: u64) -> Result<u64, Failure> {
+    let sql = "SELECT number, created_seq FROM entry WHERE space = $1 AND number >= $2 AND number < $3 ORDER BY number LIMIT 1";
+    let (mut known, mut beyond) = (0, last + 1);
+    while known + 1 < beyond {
+        let middle = known + (beyond - known) / 2;
+        let row = session
+            .one(sql, &[&session.space.0, &to_column(middle), &to_column(beyond)])
+            .await?;
+        match row {
+            Some(row) if column::seq(&row, 1)? <= seq => known = count(&row, 0)?,
+            _ => beyond = middle,
+        }
+    }
+    Ok(known)
 }
 
 /// Writes the fields of entry `number` without its body, which is `packed`.

@@ -1,19 +1,25 @@
 //! Lists of entries: which of them, how many there are, and where to go on.
 //!
 //! A list is a reading of one state of memory: that of the commit that it is asked for, or that of its first page. What has
-//! changed since is looked up in the log, and everything else is found as it stands.
+//! changed since is looked up in the log, and everything else is found as it stands, by the index in memory or by SQL.
+
+use std::sync::Arc;
 
 use folio_memory::terms::{MORE, context_term};
 use folio_memory::{Entry, EntryQuery, ListAnswer, Seq, SpaceName, Timestamp};
 
 use super::error::Failure;
 use super::filter::{Filter, When};
+use super::living::{self, Asked};
 use super::session::Session;
-use super::{commit, entry, journal, page};
+use super::{Inner, commit, entry, journal, page};
 use crate::cursor::{After, Cursor, binding};
+use crate::live::{Wanted, asks_for_the_living};
+use crate::plan::Ends;
 
 /// The entries that `query`, which has no text, asks for, as they are at `now`.
 pub(super) async fn entries(
+    inner: &Arc<Inner>,
     session: Option<&Session>,
     name: &SpaceName,
     query: &EntryQuery,
@@ -22,20 +28,23 @@ pub(super) async fn entries(
     let binding = binding(name, query)?;
     let cursor = query.cursor.as_deref();
     let cursor = cursor.map(|text| Cursor::parse(text, &binding)).transpose()?;
-    let head = match session {
-        Some(session) => commit::ends(session).await?.head,
-        None => Seq(0),
+    let ends = match session {
+        Some(session) => Some(commit::ends(session).await?),
+        None => None,
     };
+    let head = ends.as_ref().map_or(Seq(0), |ends| ends.head);
     let asked = cursor.map(|cursor| cursor.as_of).or(query.as_of);
     let as_of = asked.unwrap_or(head).min(head);
     let limit = usize::try_from(query.limit()).unwrap_or(usize::MAX);
-    let (mut items, total) = match session {
-        Some(session) => {
+    let (mut items, total) = match session.zip(ends) {
+        Some((session, ends)) => {
             let search = Search {
+                inner,
                 session,
+                name,
+                ends,
                 query,
                 now,
-                head,
                 as_of,
                 after: cursor.map(|cursor| cursor.after),
                 limit: limit + 1,
@@ -64,10 +73,13 @@ pub(super) async fn entries(
 
 /// A question that is being answered, within one transaction.
 struct Search<'q> {
+    inner: &'q Arc<Inner>,
     session: &'q Session,
+    name: &'q SpaceName,
+    /// Where the transaction sees the space end.
+    ends: Ends,
     query: &'q EntryQuery,
     now: Timestamp,
-    head: Seq,
     as_of: Seq,
     after: Option<After>,
     /// One more than are wanted, to see whether there are more.
@@ -85,12 +97,15 @@ impl Search<'_> {
             },
             None => None,
         };
-        let changed = if self.as_of < self.head {
+        let changed = if self.as_of < self.ends.head {
             entry::changed_after(self.session, self.as_of).await?
         } else {
             Vec::new()
         };
-        let (mut items, mut total) = self.as_they_are(page, &changed).await?;
+        let (mut items, mut total) = match self.in_memory(page, &changed).await? {
+            Some(found) => found,
+            None => self.as_they_are(page, &changed).await?,
+        };
         if !changed.is_empty() {
             let before = self.as_they_were(&changed).await?;
             total += before.len() as u64;
@@ -99,6 +114,53 @@ impl Search<'_> {
             items.truncate(self.limit);
         }
         Ok((items, total))
+    }
+
+    /// The answer of the index in memory, if that knows what is asked.
+    async fn in_memory(&self, page: Option<u64>, changed: &[u64]) -> Result<Option<(Vec<Entry>, u64)>, Failure> {
+        let (session, query) = (self.session, self.query);
+        if !asks_for_the_living(query) {
+            return Ok(None);
+        }
+        let terms = query.context.iter().map(|(path, value)| context_term(path, value));
+        let Some(context) = terms.collect::<Option<Vec<_>>>() else {
+            return Ok(None);
+        };
+        let last = match self.as_of < self.ends.head {
+            true => Some(entry::last_at(session, self.as_of, self.ends.entries).await?),
+            false => None,
+        };
+        let since = match query.since {
+            Some(since) => Some((
+                entry::last_at(session, since, self.ends.entries).await?,
+                entry::changed_after(session, since).await?,
+            )),
+            None => None,
+        };
+        let wanted = Wanted {
+            query,
+            page,
+            context,
+            last,
+            since,
+            without: changed.to_vec(),
+            after: self.after.map(|after| (after.rank, after.sureness, after.number)),
+            limit: self.limit,
+        };
+        let asked = Asked {
+            inner: self.inner,
+            session,
+            name: self.name,
+            ends: &self.ends,
+            now: self.now,
+            wanted: &wanted,
+        };
+        let Some(found) = living::find(&asked).await? else {
+            return Ok(None);
+        };
+        let mut items = entry::at_all(session, &found.numbers).await?;
+        items.sort_by(|a, b| query.compare(a, b));
+        Ok(Some((items, found.total)))
     }
 
     async fn as_they_are(&self, page: Option<u64>, changed: &[u64]) -> Result<(Vec<Entry>, u64), Failure> {

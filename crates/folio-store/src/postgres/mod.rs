@@ -7,7 +7,7 @@
 //! - `writer`, `loaded`, `commit`, `rows`, `replay`: a write from the caller to the server
 //! - `journal`, `entry`, `page`, `link`, `blob`, `run`, `policy`, `turn`: the rows of one table each, written and read
 //! - `trace`: notes of what happened besides the log; `token`: tokens of servers
-//! - `list`, `filter`: questions
+//! - `list`, `filter`: questions; `living`: indexes in memory
 //! - `text`, `text_list`: the index of words, and what is found in it
 //! - `lease`: which processes that drive runs are alive
 //! - `wake`: waiting for commits
@@ -30,6 +30,7 @@ mod journal;
 mod lease;
 mod link;
 mod list;
+mod living;
 mod loaded;
 mod migrate;
 mod open;
@@ -74,6 +75,7 @@ pub use self::open::OpenOptions;
 use self::column::get;
 use self::error::{Failure, damaged};
 use self::lease::Owners;
+use self::living::Living;
 use self::open::Target;
 use self::patience::patiently;
 use self::session::{Purpose, Session};
@@ -116,6 +118,7 @@ struct Inner {
     owners: Owners,
     wake: Wake,
     writer: Writer,
+    living: Living,
 }
 
 impl fmt::Debug for PostgresStore {
@@ -267,6 +270,7 @@ impl Inner {
         // It ends by itself, now that nobody uses it.
         drop(driver.await);
         let owners = Owners::new(target.lease);
+        let living = Living::new(target.live.clone());
         Ok(Arc::new(Self {
             target,
             readers,
@@ -275,6 +279,7 @@ impl Inner {
             owners,
             wake: Wake::new(),
             writer: Writer::default(),
+            living,
         }))
     }
 
@@ -425,9 +430,9 @@ impl Store for PostgresStore {
             return self.search(space, query, now).await;
         }
         let (name, query) = (space.clone(), query.clone());
-        self.read(space, move |session, _| {
+        self.read(space, move |session, inner| {
             let (name, query) = (name.clone(), query.clone());
-            async move { list::entries(session.as_deref(), &name, &query, now).await }
+            async move { list::entries(&inner, session.as_deref(), &name, &query, now).await }
         })
         .await
     }

@@ -15,6 +15,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::Failure;
 use crate::error::StoreError;
+use crate::live::LiveOptions;
 
 /// How long is waited for a connection, or for a lock of somebody else.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -39,6 +40,9 @@ pub struct OpenOptions {
     pub lease: Duration,
     /// Connections that this store has at most, besides one that listens. At least 8. Default: 16.
     pub connections_max: usize,
+    /// The indexes of live entries in memory. Answers are the same without them. Default: from 20,000 entries on and after 32 lists, since to make
+    /// one reads the whole space from a server that others ask, too.
+    pub live: LiveOptions,
 }
 
 impl fmt::Debug for OpenOptions {
@@ -47,6 +51,7 @@ impl fmt::Debug for OpenOptions {
         f.debug_struct("OpenOptions")
             .field("lease", &self.lease)
             .field("connections_max", &self.connections_max)
+            .field("live", &self.live)
             .finish_non_exhaustive()
     }
 }
@@ -59,6 +64,11 @@ impl OpenOptions {
             url: url.into(),
             lease: Duration::from_secs(15),
             connections_max: 16,
+            live: LiveOptions {
+                after: 32,
+                from: 20_000,
+                ..LiveOptions::default()
+            },
         }
     }
 }
@@ -70,6 +80,7 @@ pub(super) struct Target {
     pub(super) location: String,
     /// How long a process that drives runs may be silent.
     pub(super) lease: Duration,
+    pub(super) live: LiveOptions,
     connections_max: usize,
     config: Config,
     tls: MakeRustlsConnect,
@@ -128,6 +139,7 @@ impl Target {
         Ok(Self {
             location,
             lease: own.lease,
+            live: options.live.clone(),
             connections_max: own.connections_max,
             config,
             tls: MakeRustlsConnect::new(tls),

@@ -4,7 +4,7 @@
 //! changed since is looked up in the log, and everything else is found as it stands, by the index in memory or by SQL.
 
 use folio_memory::terms::{MORE, context_term};
-use folio_memory::{Entry, EntryQuery, ListAnswer, Seq, SpaceName, Status, Timestamp};
+use folio_memory::{Entry, EntryQuery, ListAnswer, Seq, SpaceName, Timestamp};
 use rusqlite::Connection;
 
 use super::error::Failure;
@@ -13,7 +13,7 @@ use super::living::Living;
 use super::place::{Place, SpaceId};
 use super::{entry, journal, page};
 use crate::cursor::{After, Cursor, binding};
-use crate::live::Wanted;
+use crate::live::{Wanted, asks_for_the_living};
 
 /// The entries that `query`, which has no text, asks for, as they are at `now`.
 pub(super) fn entries(
@@ -128,13 +128,8 @@ impl Search<'_> {
         changed: &[Place],
     ) -> Result<Option<(Vec<Entry>, u64)>, Failure> {
         let query = self.query;
-        let asks_for_the_living = !query.kinds.is_empty()
-            && query.kinds.iter().all(|kind| kind.is_memory())
-            && !query.status.contains(&Status::Archived)
-            && !query.include_expired
-            && !query.include_superseded;
         let terms = query.context.iter().map(|(path, value)| context_term(path, value));
-        let Some(context) = terms.collect::<Option<Vec<_>>>().filter(|_| asks_for_the_living) else {
+        let Some(context) = terms.collect::<Option<Vec<_>>>().filter(|_| asks_for_the_living(query)) else {
             return Ok(None);
         };
         let (conn, space) = (self.conn, self.space);

@@ -15,9 +15,9 @@ use rusqlite::{Connection, params};
 use super::entry::{self, OF_MEMORY, from_row, memory_kinds};
 use super::error::{Failure, damaged};
 use super::journal;
-use super::open::{LiveOptions, Target};
+use super::open::Target;
 use super::place::{Place, SpaceId, to_column};
-use crate::live::{Facts, LiveIndex};
+use crate::live::{Facts, LiveIndex, LiveOptions};
 
 /// As many entries are sooner read than looked for where they begin.
 const FEW: u64 = 128;

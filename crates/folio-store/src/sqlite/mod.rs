@@ -76,7 +76,7 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 pub use self::backup::restore;
-pub use self::open::{IN_MEMORY, LiveOptions, OpenOptions};
+pub use self::open::{IN_MEMORY, OpenOptions};
 
 use self::error::{Failure, explained};
 use self::job::{Answer, Job, RunClaim, RunRelease};

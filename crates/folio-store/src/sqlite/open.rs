@@ -12,6 +12,7 @@ use super::busy;
 use super::error::{Failure, explained};
 use super::migrate::{self, MIGRATIONS, Migration};
 use crate::error::StoreError;
+use crate::live::LiveOptions;
 
 /// The path that stands for a store without a file, gone when it is closed.
 pub const IN_MEMORY: &str = "memory:";
@@ -31,29 +32,8 @@ pub struct OpenOptions {
     pub lease: Duration,
     /// How large the file may become; `None` for as large as the disk allows.
     pub bytes_max: Option<u64>,
-    /// The indexes of live entries in memory.
+    /// The indexes of live entries in memory. Answers are the same without them.
     pub live: LiveOptions,
-}
-
-/// When a space gets an index of its live entries in memory, and how large that may be. Answers are the same without it.
-#[derive(Debug, Clone)]
-pub struct LiveOptions {
-    /// Bytes that the index of one space may take; 0 for no index. Default: 64 MiB.
-    pub bytes_max: usize,
-    /// Lists that are asked for before it is made, in the background; 0 to make it with the first. Default: 8.
-    pub after: u32,
-    /// The number of entries from which a space is worth one. Default: 2,000.
-    pub from: u64,
-}
-
-impl Default for LiveOptions {
-    fn default() -> Self {
-        Self {
-            bytes_max: 64 * 1024 * 1024,
-            after: 8,
-            from: 2_000,
-        }
-    }
 }
 
 impl OpenOptions {

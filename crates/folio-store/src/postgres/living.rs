@@ -1,0 +1,344 @@
+//! The indexes of live entries in memory, one for each space that is asked often, and how they are kept exact.
+//!
+//! An index is made from one state of the database, and brought up to every later one by what has changed in between, whichever process changed
+//! it. So an answer that an index gives is the answer of the database at the commit that the asking transaction sees.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use folio_memory::terms::{MORE, terms_of};
+use folio_memory::{Entry, EntryKind, Seq, SpaceName, Status, Timestamp};
+use tokio_postgres::Row;
+
+use super::column::{count, get, given};
+use super::error::{Failure, damaged};
+use super::session::Session;
+use super::{Inner, commit, entry};
+use crate::live::{Facts, Found, LiveIndex, LiveOptions, Wanted};
+use crate::place::to_column;
+use crate::plan::Ends;
+
+/// Rows that are read at a time to make an index.
+const AT_A_TIME: i64 = 32_768;
+/// How often an index is caught up for one question while others catch it up, too.
+const ATTEMPTS: u32 = 4;
+
+/// The indexes of the spaces of a store.
+#[derive(Debug)]
+pub(super) struct Living {
+    options: LiveOptions,
+    spaces: Mutex<HashMap<SpaceName, Arc<Space>>>,
+}
+
+#[derive(Debug, Default)]
+struct Space {
+    asked: AtomicU32,
+    state: RwLock<State>,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    None,
+    /// A task is making it.
+    InTheMaking,
+    /// It would take more memory than it may.
+    TooLarge,
+    Ready(Box<Ready>),
+}
+
+/// An index, and what it knows.
+#[derive(Debug)]
+struct Ready {
+    index: LiveIndex,
+    /// Everything up to this commit.
+    seq: Seq,
+    /// The last number that an entry had there, memory or not.
+    last: u64,
+}
+
+/// What an index has not seen yet.
+struct News {
+    since: Seq,
+    /// With the numbers of their pages; those that were there before, then the new ones in order.
+    entries: Vec<(Entry, u64)>,
+}
+
+/// What has to be done before an index can answer.
+enum Missing {
+    Index,
+    News { since: Seq, last: u64 },
+    Time,
+}
+
+/// One question in the transaction that it is asked in.
+pub(super) struct Asked<'a> {
+    pub(super) inner: &'a Arc<Inner>,
+    pub(super) session: &'a Session,
+    pub(super) name: &'a SpaceName,
+    /// Where the transaction sees the space end.
+    pub(super) ends: &'a Ends,
+    pub(super) now: Timestamp,
+    pub(super) wanted: &'a Wanted<'a>,
+}
+
+impl Living {
+    /// None yet.
+    pub(super) fn new(options: LiveOptions) -> Self {
+        Self {
+            options,
+            spaces: Mutex::default(),
+        }
+    }
+
+    fn space(&self, name: &SpaceName) -> Arc<Space> {
+        let mut spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
+        match spaces.get(name) {
+            Some(known) => Arc::clone(known),
+            None => Arc::clone(spaces.entry(name.clone()).or_default()),
+        }
+    }
+}
+
+/// What the index of a space finds; nothing if there is no index that can tell.
+pub(super) async fn find(asked: &Asked<'_>) -> Result<Option<Found>, Failure> {
+    let living = &asked.inner.living;
+    if living.options.bytes_max == 0 {
+        return Ok(None);
+    }
+    let space = living.space(asked.name);
+    for _ in 0..ATTEMPTS {
+        let missing = match space.missing(asked) {
+            Ok(found) => return Ok(found),
+            Err(missing) => missing,
+        };
+        let news = match missing {
+            Missing::Index => {
+                if !begin(asked, &space).await? {
+                    return Ok(None);
+                }
+                continue;
+            }
+            Missing::News { since, last } => Some(news_since(asked.session, since, last).await?),
+            Missing::Time => None,
+        };
+        if let Some(found) = space.caught_up(asked, news, living.options.bytes_max) {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+impl Space {
+    /// What the index finds as it stands, or what is missing for that.
+    fn missing(&self, asked: &Asked<'_>) -> Result<Option<Found>, Missing> {
+        let head = asked.ends.head;
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Ready(ready) if ready.seq == head && ready.index.is_at(asked.now) => Ok(ready.answer(asked)),
+            State::Ready(ready) if ready.seq == head => Err(Missing::Time),
+            State::Ready(ready) if ready.seq < head => Err(Missing::News {
+                since: ready.seq,
+                last: ready.last,
+            }),
+            State::None => Err(Missing::Index),
+            // A transaction that sees less than the index knows, among others.
+            State::Ready(_) | State::InTheMaking | State::TooLarge => Ok(None),
+        }
+    }
+
+    /// Takes `news` in, if they are still news, and lets the time be that of the question. Nothing if others were faster.
+    fn caught_up(&self, asked: &Asked<'_>, news: Option<News>, bytes_max: usize) -> Option<Option<Found>> {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let State::Ready(ready) = &mut *state else {
+            return Some(None);
+        };
+        match news {
+            Some(news) if news.since == ready.seq => {
+                news.entries
+                    .iter()
+                    .for_each(|(entry, page)| ready.take_in(entry, *page));
+                (ready.seq, ready.last) = (asked.ends.head, asked.ends.entries);
+            }
+            None if ready.seq == asked.ends.head => {}
+            _ => return None,
+        }
+        let is_looked_at = ready.index.last_number().is_multiple_of(1_024);
+        if ready.index.is_spent() || (is_looked_at && ready.index.bytes() > bytes_max) {
+            self.asked.store(0, Ordering::Relaxed);
+            *state = State::None;
+            return Some(None);
+        }
+        if !ready.index.advance(asked.now) {
+            return Some(None);
+        }
+        Some(ready.answer(asked))
+    }
+
+    fn settle(&self, made: State) {
+        self.asked.store(0, Ordering::Relaxed);
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = made;
+    }
+}
+
+impl Ready {
+    fn answer(&self, asked: &Asked<'_>) -> Option<Found> {
+        let is_told = asked.wanted.context.is_empty() || !self.index.knows(MORE);
+        is_told.then(|| self.index.find(asked.wanted))
+    }
+
+    fn take_in(&mut self, entry: &Entry, page: u64) {
+        let terms = terms_of(&entry.fields);
+        match Facts::of(entry, page, &terms) {
+            Some(facts) => self.index.put(&facts),
+            None => self.index.remove(entry.handle.0),
+        }
+    }
+}
+
+/// Has an index made if the space is worth one. True if it is there already.
+async fn begin(asked: &Asked<'_>, space: &Arc<Space>) -> Result<bool, Failure> {
+    let options = &asked.inner.living.options;
+    let times = space.asked.fetch_add(1, Ordering::Relaxed);
+    if times < options.after || asked.ends.entries < options.from {
+        return Ok(false);
+    }
+    {
+        let mut state = space.state.write().unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*state, State::None) {
+            return Ok(matches!(*state, State::Ready(_)));
+        }
+        *state = State::InTheMaking;
+    }
+    let bytes_max = options.bytes_max;
+    if options.after == 0 {
+        let made = made(asked.session, bytes_max).await;
+        let is_ready = matches!(made, Ok(State::Ready(_)));
+        return match made {
+            Ok(state) => {
+                space.settle(state);
+                Ok(is_ready)
+            }
+            Err(failure) => {
+                space.settle(State::None);
+                Err(failure)
+            }
+        };
+    }
+    let (inner, name, space) = (Arc::clone(asked.inner), asked.name.clone(), Arc::clone(space));
+    tokio::spawn(async move {
+        let made = match inner.reading(&name).await {
+            Ok(Some(session)) => made(&session, bytes_max).await,
+            Ok(None) => Ok(State::None),
+            Err(failure) => Err(failure),
+        };
+        // What cannot be read is said to whoever asks for it; the index is tried again later.
+        space.settle(made.unwrap_or_default());
+    });
+    Ok(false)
+}
+
+/// An index of the space of `session`, as that sees it.
+async fn made(session: &Session, bytes_max: usize) -> Result<State, Failure> {
+    let ends = commit::ends(session).await?;
+    let mut index = LiveIndex::default();
+    let sql = format!(
+        "SELECT number, page, kind, type, status, owner, pinned, expires_at, confidence FROM entry
+         WHERE space = $1 AND number > $2 AND {} AND status <> 'archived' AND NOT superseded ORDER BY number LIMIT $3",
+        entry::OF_MEMORY
+    );
+    let mut last = 0;
+    loop {
+        let rows = session
+            .query(&sql, &[&session.space.0, &to_column(last), &AT_A_TIME])
+            .await?;
+        for row in &rows {
+            last = put(&mut index, row)?;
+        }
+        if index.bytes() > bytes_max {
+            return Ok(State::TooLarge);
+        }
+        if is_the_last(&rows) {
+            break;
+        }
+    }
+    let sql = "SELECT term, number FROM entry_term WHERE space = $1 AND (term, number) > ($2, $3) ORDER BY term, number LIMIT $4";
+    let mut words = index.words();
+    let mut from = (String::new(), 0_i64);
+    loop {
+        let rows = session
+            .query(sql, &[&session.space.0, &from.0, &from.1, &AT_A_TIME])
+            .await?;
+        let mut term = (String::new(), String::new());
+        for row in &rows {
+            let kept: &str = get(row, 0)?;
+            if term.0 != kept {
+                term = (kept.to_owned(), given(kept.to_owned()));
+            }
+            words.add(&term.1, count(row, 1)?);
+        }
+        if is_the_last(&rows) {
+            break;
+        }
+        if let Some(row) = rows.last() {
+            from = (get(row, 0)?, get(row, 1)?);
+        }
+    }
+    words.finish();
+    if index.bytes() > bytes_max {
+        return Ok(State::TooLarge);
+    }
+    Ok(State::Ready(Box::new(Ready {
+        index,
+        seq: ends.head,
+        last: ends.entries,
+    })))
+}
+
+fn is_the_last(rows: &[Row]) -> bool {
+    i64::try_from(rows.len()).unwrap_or(i64::MAX) < AT_A_TIME
+}
+
+/// Takes in a row of what is live; its words come later.
+fn put(index: &mut LiveIndex, row: &Row) -> Result<u64, Failure> {
+    let number = count(row, 0)?;
+    let name = || format!("entry {number}");
+    let type_name: Option<String> = get::<Option<String>>(row, 3)?.map(given);
+    let is_pinned: bool = get(row, 6)?;
+    let expires_at: Option<i64> = get(row, 7)?;
+    index.put(&Facts {
+        number,
+        page: count(row, 1)?,
+        kind: EntryKind::parse(get(row, 2)?).ok_or_else(|| damaged(&name(), "its kind is unknown"))?,
+        type_name: type_name.as_deref(),
+        status: Status::parse(get(row, 4)?).ok_or_else(|| damaged(&name(), "its status is unknown"))?,
+        owner: &given(get(row, 5)?),
+        confidence: get(row, 8)?,
+        is_pinned,
+        expires_at: expires_at.filter(|_| !is_pinned).map(Timestamp::from_nanos),
+        terms: &[],
+    });
+    Ok(number)
+}
+
+/// What has changed after commit `since`, when the last entry had the number `last`.
+async fn news_since(session: &Session, since: Seq, last: u64) -> Result<News, Failure> {
+    let (columns, of_memory, space) = (entry::COLUMNS, entry::OF_MEMORY, &session.space.0);
+    let changed = format!(
+        "SELECT {columns}, page FROM entry WHERE space = $1 AND updated_seq > $2 AND version > 1 AND {of_memory} AND number <= $3"
+    );
+    let added =
+        format!("SELECT {columns}, page FROM entry WHERE space = $1 AND number > $2 AND {of_memory} ORDER BY number");
+    let (seq, last) = (to_column(since.0), to_column(last));
+    let (changed, added) = futures_util::future::try_join(
+        session.query(&changed, &[space, &seq, &last]),
+        session.query(&added, &[space, &last]),
+    )
+    .await?;
+    let rows = changed.iter().chain(&added);
+    let entries = rows.map(|row| Ok((entry::from_row(row)?, count(row, 11)?)));
+    Ok(News {
+        since,
+        entries: entries.collect::<Result<_, Failure>>()?,
+    })
+}
