@@ -129,7 +129,7 @@ pub struct ModelSettings {
     /// How long an answer may take.
     pub patience: Patience,
     /// Who is asked in its place when it is of no help.
-    pub fallback: Option<Box<ModelSettings>>,
+    pub fallback: Option<Box<Self>>,
     /// Calls of this very model that are under way at one moment.
     pub at_a_time: Option<u32>,
     /// What it is good for, in a line for whoever plans; of those under `executors`.

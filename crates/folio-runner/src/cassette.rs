@@ -57,7 +57,7 @@ struct ModelSetting {
     is_program: bool,
     /// Who stands in for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    fallback: Option<Box<ModelSetting>>,
+    fallback: Option<Box<Self>>,
 }
 
 impl ModelSetting {

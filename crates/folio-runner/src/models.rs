@@ -52,7 +52,7 @@ pub struct RunnerModel {
     pub price: Option<Price>,
     /// The model that is asked in its place when it is away, will not, or writes nonsense (E9.13); it may have one itself. Nobody stands in
     /// for a program, and no program for anybody.
-    pub fallback: Option<Box<RunnerModel>>,
+    pub fallback: Option<Box<Self>>,
     pub(crate) places: Arc<Places>,
     /// How many calls of this very model may be under way, if that is said.
     pub(crate) own_places: Option<Arc<Places>>,

@@ -7,6 +7,8 @@ import { dollars, number } from './format.js';
 /** Of every limit: what it is called, and how people write it. A millionth of a dollar is nothing that anybody types. */
 const FIELDS = {
   tokens: { label: 'Tokens', unit: 1, show: number },
+  tokens_in: { label: 'Tokens read', unit: 1, show: number },
+  tokens_out: { label: 'Tokens written', unit: 1, show: number },
   micro_usd: { label: 'Dollars', unit: 1e6, show: dollars },
   model_calls: { label: 'Calls of models', unit: 1, show: number },
   tool_calls: { label: 'Calls of tools', unit: 1, show: number },

@@ -96,7 +96,7 @@ class Run:
         return cast(LimitsShape, self._wire.get(f"{self._path}/limits", {"node": node}))
 
     def change_limits(self, limits: dict[str, Any], *, node: str | None = None) -> LimitsShape:
-        """Changes limits (`tokens`, `micro_usd`, `model_calls`, `tool_calls`, `nodes`, `deadline`), never below what is used up."""
+        """Changes limits, as `GET …/limits` calls them, and `deadline`; never below what is used up."""
         path, query = f"{self._path}/limits", {"node": node}
         return cast(LimitsShape, self._wire.change("PATCH", path, limits, version=None, query=query))
 

@@ -89,7 +89,7 @@ pub struct ModelSpec {
     pub program: Option<AgentProgram>,
     /// The model that is asked in its place when it is away, will not, or writes nonsense (E9.13). A program stands in for nobody, and
     /// nobody for a program.
-    pub fallback: Option<Arc<ModelSpec>>,
+    pub fallback: Option<Arc<Self>>,
 }
 
 impl ModelSpec {

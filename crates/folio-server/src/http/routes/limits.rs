@@ -81,6 +81,10 @@ impl LimitsShape {
 struct LimitsInput {
     /// Tokens in both directions.
     tokens: Option<u64>,
+    /// Tokens that models read.
+    tokens_in: Option<u64>,
+    /// Tokens that models write.
+    tokens_out: Option<u64>,
     /// Millionths of a US dollar.
     micro_usd: Option<u64>,
     /// Calls of models.
@@ -97,6 +101,8 @@ impl From<LimitsInput> for NewLimits {
     fn from(input: LimitsInput) -> Self {
         Self {
             tokens: input.tokens,
+            tokens_in: input.tokens_in,
+            tokens_out: input.tokens_out,
             micro_usd: input.micro_usd,
             model_calls: input.model_calls,
             tool_calls: input.tool_calls,
