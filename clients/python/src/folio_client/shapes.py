@@ -639,6 +639,10 @@ class LimitsInput(TypedDict):
     nodes: NotRequired[int | None]
     # Tokens in both directions.
     tokens: NotRequired[int | None]
+    # Tokens that models read.
+    tokens_in: NotRequired[int | None]
+    # Tokens that models write.
+    tokens_out: NotRequired[int | None]
     # Calls of tools.
     tool_calls: NotRequired[int | None]
 
