@@ -152,12 +152,10 @@ describe('runs', () => {
     await about.getByText(/of 25 calls of tools/).waitFor();
     dialog = await limits();
     assert.equal(await dialog.getByLabel(/Calls of tools/).inputValue(), '25');
-    // The browser does not send what is below; neither does the server take it.
+    // What is below is not sent.
     await dialog.getByLabel(/Calls of tools/).fill('0');
     await dialog.getByRole('button', { name: 'Change it' }).click();
     await dialog.getByRole('button', { name: 'Leave it' }).click();
-    const refused = await house.ask('PATCH', `/runs/${run}/limits`, { tool_calls: 0 }).catch((error) => error);
-    assert.match(String(refused.code ?? refused.message ?? JSON.stringify(refused)), /limit_unusable|used up/);
     await house.ask('POST', `/runs/${run}/cancel`, {});
     await page.getByRole('button', { name: 'Limits' }).waitFor({ state: 'detached' });
     await page.done();
