@@ -20,6 +20,8 @@ const CALLS_PER_CONNECTION: u32 = 1;
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// Connections that wait to be taken.
 const BACKLOG: u32 = 1024;
+/// How long after a connection that could not be taken the next one is.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
 /// How long open connections may take to end.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -46,8 +48,11 @@ pub(crate) async fn serve(listener: TcpListener, endpoint: Endpoint, end: impl F
             accepted = listener.accept() => accepted,
             () = &mut end => break,
         };
-        // Whoever was about to connect connects again.
-        let Ok((stream, _)) = accepted else { continue };
+        let Ok((stream, _)) = accepted else {
+            // Whoever was about to connect connects again. Where no more files can be open, that takes others to close some.
+            tokio::time::sleep(ACCEPT_AGAIN).await;
+            continue;
+        };
         let _slower = stream.set_nodelay(true);
         let serving = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())

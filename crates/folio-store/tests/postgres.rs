@@ -13,11 +13,7 @@ struct Indexed(InDatabase);
 impl Home for Indexed {
     fn open(&self) -> Arc<dyn Store> {
         let options = OpenOptions {
-            live: LiveOptions {
-                after: 0,
-                from: 0,
-                ..LiveOptions::default()
-            },
+            live: LiveOptions::at_once(),
             ..OpenOptions::at(self.0.0.url())
         };
         PostgresStore::open(&options).expect("a store")

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use folio_memory::terms::terms_of;
 use folio_memory::{Entry, EntryKind, Status, Timestamp};
 use roaring::RoaringBitmap;
 
@@ -176,6 +177,15 @@ impl LiveIndex {
         }
     }
 
+    /// Takes in `entry` of the page with the number `page` as it stands now, or leaves it out if it is not live.
+    pub(crate) fn take_in(&mut self, entry: &Entry, page: u64) {
+        let terms = terms_of(&entry.fields);
+        match Facts::of(entry, page, &terms) {
+            Some(facts) => self.put(&facts),
+            None => self.remove(entry.handle.0),
+        }
+    }
+
     /// Leaves out an entry that is archived or replaced.
     pub(crate) fn remove(&mut self, number: u64) {
         if let Ok(slot) = self.slot_of(number) {
@@ -223,6 +233,11 @@ impl LiveIndex {
     /// Whether it no longer answers right, or so much of it is of no use that it should be made anew.
     pub(crate) fn is_spent(&self) -> bool {
         self.is_broken || (self.garbage > 10_000 && self.garbage > self.offsets.len())
+    }
+
+    /// Whether it should be let go: it is spent, or takes more than `bytes_max`, for which it is looked at now and then.
+    pub(crate) fn has_outgrown(&self, bytes_max: usize) -> bool {
+        self.is_spent() || (self.last_number().is_multiple_of(1_024) && self.bytes() > bytes_max)
     }
 
     /// About how many bytes it takes.

@@ -20,3 +20,15 @@ impl Default for LiveOptions {
         }
     }
 }
+
+impl LiveOptions {
+    /// An index from the first list of any space on.
+    #[must_use]
+    pub fn at_once() -> Self {
+        Self {
+            after: 0,
+            from: 0,
+            ..Self::default()
+        }
+    }
+}

@@ -10,7 +10,7 @@ use folio_memory::{Entry, EntryQuery, ListAnswer, Seq, SpaceName, Timestamp};
 
 use super::error::Failure;
 use super::filter::{Filter, When};
-use super::living::{self, Asked};
+use super::living::{self, Seen};
 use super::session::Session;
 use super::{Inner, commit, entry, journal, page};
 use crate::cursor::{After, Cursor, binding};
@@ -126,9 +126,19 @@ impl Search<'_> {
         let Some(context) = terms.collect::<Option<Vec<_>>>() else {
             return Ok(None);
         };
-        let last = match self.as_of < self.ends.head {
-            true => Some(entry::last_at(session, self.as_of, self.ends.entries).await?),
-            false => None,
+        let seen = Seen {
+            session,
+            name: self.name,
+            ends: &self.ends,
+            now: self.now,
+        };
+        if !living::bring_to(self.inner, seen).await? {
+            return Ok(None);
+        }
+        let last = if self.as_of < self.ends.head {
+            Some(entry::last_at(session, self.as_of, self.ends.entries).await?)
+        } else {
+            None
         };
         let since = match query.since {
             Some(since) => Some((
@@ -147,15 +157,7 @@ impl Search<'_> {
             after: self.after.map(|after| (after.rank, after.sureness, after.number)),
             limit: self.limit,
         };
-        let asked = Asked {
-            inner: self.inner,
-            session,
-            name: self.name,
-            ends: &self.ends,
-            now: self.now,
-            wanted: &wanted,
-        };
-        let Some(found) = living::find(&asked).await? else {
+        let Some(found) = self.inner.living.find(seen, &wanted) else {
             return Ok(None);
         };
         let mut items = entry::at_all(session, &found.numbers).await?;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use folio_memory::terms::{MORE, terms_of};
+use folio_memory::terms::MORE;
 use folio_memory::{Entry, EntryKind, Seq, SpaceName, Status, Timestamp};
 use tokio_postgres::Row;
 
@@ -72,15 +72,14 @@ enum Missing {
     Time,
 }
 
-/// One question in the transaction that it is asked in.
-pub(super) struct Asked<'a> {
-    pub(super) inner: &'a Arc<Inner>,
+/// One state of a space, as a transaction sees it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen<'a> {
     pub(super) session: &'a Session,
     pub(super) name: &'a SpaceName,
-    /// Where the transaction sees the space end.
+    /// Where the space ends there.
     pub(super) ends: &'a Ends,
     pub(super) now: Timestamp,
-    pub(super) wanted: &'a Wanted<'a>,
 }
 
 impl Living {
@@ -99,43 +98,56 @@ impl Living {
             None => Arc::clone(spaces.entry(name.clone()).or_default()),
         }
     }
+
+    /// What the index of a space finds in the state that it was brought to; nothing if others have brought it further meanwhile, or it cannot
+    /// tell.
+    pub(super) fn find(&self, seen: Seen<'_>, wanted: &Wanted<'_>) -> Option<Found> {
+        let space = self.space(seen.name);
+        let state = space.state.read().unwrap_or_else(PoisonError::into_inner);
+        match &*state {
+            State::Ready(ready) if ready.seq == seen.ends.head && ready.index.is_at(seen.now) => {
+                let is_told = wanted.context.is_empty() || !ready.index.knows(MORE);
+                is_told.then(|| ready.index.find(wanted))
+            }
+            _ => None,
+        }
+    }
 }
 
-/// What the index of a space finds; nothing if there is no index that can tell.
-pub(super) async fn find(asked: &Asked<'_>) -> Result<Option<Found>, Failure> {
-    let living = &asked.inner.living;
-    if living.options.bytes_max == 0 {
-        return Ok(None);
+/// Brings the index of a space to the state that is `seen`. False if there is none that can be brought there: it is not worth one, or knows more.
+pub(super) async fn bring_to(inner: &Arc<Inner>, seen: Seen<'_>) -> Result<bool, Failure> {
+    if inner.living.options.bytes_max == 0 {
+        return Ok(false);
     }
-    let space = living.space(asked.name);
+    let space = inner.living.space(seen.name);
     for _ in 0..ATTEMPTS {
-        let missing = match space.missing(asked) {
-            Ok(found) => return Ok(found),
+        let missing = match space.missing(seen) {
+            Ok(is_there) => return Ok(is_there),
             Err(missing) => missing,
         };
         let news = match missing {
             Missing::Index => {
-                if !begin(asked, &space).await? {
-                    return Ok(None);
+                if !begin(inner, seen, &space).await? {
+                    return Ok(false);
                 }
                 continue;
             }
-            Missing::News { since, last } => Some(news_since(asked.session, since, last).await?),
+            Missing::News { since, last } => Some(news_since(seen.session, since, last).await?),
             Missing::Time => None,
         };
-        if let Some(found) = space.caught_up(asked, news, living.options.bytes_max) {
-            return Ok(found);
+        if let Some(is_there) = space.catch_up(seen, news, inner.living.options.bytes_max) {
+            return Ok(is_there);
         }
     }
-    Ok(None)
+    Ok(false)
 }
 
 impl Space {
-    /// What the index finds as it stands, or what is missing for that.
-    fn missing(&self, asked: &Asked<'_>) -> Result<Option<Found>, Missing> {
-        let head = asked.ends.head;
+    /// Whether the index is in the state that is `seen`, or what is missing for that.
+    fn missing(&self, seen: Seen<'_>) -> Result<bool, Missing> {
+        let head = seen.ends.head;
         match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
-            State::Ready(ready) if ready.seq == head && ready.index.is_at(asked.now) => Ok(ready.answer(asked)),
+            State::Ready(ready) if ready.seq == head && ready.index.is_at(seen.now) => Ok(true),
             State::Ready(ready) if ready.seq == head => Err(Missing::Time),
             State::Ready(ready) if ready.seq < head => Err(Missing::News {
                 since: ready.seq,
@@ -143,36 +155,32 @@ impl Space {
             }),
             State::None => Err(Missing::Index),
             // A transaction that sees less than the index knows, among others.
-            State::Ready(_) | State::InTheMaking | State::TooLarge => Ok(None),
+            State::Ready(_) | State::InTheMaking | State::TooLarge => Ok(false),
         }
     }
 
-    /// Takes `news` in, if they are still news, and lets the time be that of the question. Nothing if others were faster.
-    fn caught_up(&self, asked: &Asked<'_>, news: Option<News>, bytes_max: usize) -> Option<Option<Found>> {
+    /// Takes `news` in, if they are still news, and lets the time be that of the question; whether the index is there then. Nothing if
+    /// others were faster.
+    fn catch_up(&self, seen: Seen<'_>, news: Option<News>, bytes_max: usize) -> Option<bool> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let State::Ready(ready) = &mut *state else {
-            return Some(None);
+            return Some(false);
         };
         match news {
             Some(news) if news.since == ready.seq => {
-                news.entries
-                    .iter()
-                    .for_each(|(entry, page)| ready.take_in(entry, *page));
-                (ready.seq, ready.last) = (asked.ends.head, asked.ends.entries);
+                let entries = news.entries.iter();
+                entries.for_each(|(entry, page)| ready.index.take_in(entry, *page));
+                (ready.seq, ready.last) = (seen.ends.head, seen.ends.entries);
             }
-            None if ready.seq == asked.ends.head => {}
+            None if ready.seq == seen.ends.head => {}
             _ => return None,
         }
-        let is_looked_at = ready.index.last_number().is_multiple_of(1_024);
-        if ready.index.is_spent() || (is_looked_at && ready.index.bytes() > bytes_max) {
+        if ready.index.has_outgrown(bytes_max) {
             self.asked.store(0, Ordering::Relaxed);
             *state = State::None;
-            return Some(None);
+            return Some(false);
         }
-        if !ready.index.advance(asked.now) {
-            return Some(None);
-        }
-        Some(ready.answer(asked))
+        Some(ready.index.advance(seen.now))
     }
 
     fn settle(&self, made: State) {
@@ -181,26 +189,11 @@ impl Space {
     }
 }
 
-impl Ready {
-    fn answer(&self, asked: &Asked<'_>) -> Option<Found> {
-        let is_told = asked.wanted.context.is_empty() || !self.index.knows(MORE);
-        is_told.then(|| self.index.find(asked.wanted))
-    }
-
-    fn take_in(&mut self, entry: &Entry, page: u64) {
-        let terms = terms_of(&entry.fields);
-        match Facts::of(entry, page, &terms) {
-            Some(facts) => self.index.put(&facts),
-            None => self.index.remove(entry.handle.0),
-        }
-    }
-}
-
 /// Has an index made if the space is worth one. True if it is there already.
-async fn begin(asked: &Asked<'_>, space: &Arc<Space>) -> Result<bool, Failure> {
-    let options = &asked.inner.living.options;
+async fn begin(inner: &Arc<Inner>, seen: Seen<'_>, space: &Arc<Space>) -> Result<bool, Failure> {
+    let options = &inner.living.options;
     let times = space.asked.fetch_add(1, Ordering::Relaxed);
-    if times < options.after || asked.ends.entries < options.from {
+    if times < options.after || seen.ends.entries < options.from {
         return Ok(false);
     }
     {
@@ -212,20 +205,17 @@ async fn begin(asked: &Asked<'_>, space: &Arc<Space>) -> Result<bool, Failure> {
     }
     let bytes_max = options.bytes_max;
     if options.after == 0 {
-        let made = made(asked.session, bytes_max).await;
-        let is_ready = matches!(made, Ok(State::Ready(_)));
-        return match made {
+        let (state, made) = match made(seen.session, bytes_max).await {
             Ok(state) => {
-                space.settle(state);
-                Ok(is_ready)
+                let is_ready = matches!(state, State::Ready(_));
+                (state, Ok(is_ready))
             }
-            Err(failure) => {
-                space.settle(State::None);
-                Err(failure)
-            }
+            Err(failure) => (State::None, Err(failure)),
         };
+        space.settle(state);
+        return made;
     }
-    let (inner, name, space) = (Arc::clone(asked.inner), asked.name.clone(), Arc::clone(space));
+    let (inner, name, space) = (Arc::clone(inner), seen.name.clone(), Arc::clone(space));
     tokio::spawn(async move {
         let made = match inner.reading(&name).await {
             Ok(Some(session)) => made(&session, bytes_max).await,

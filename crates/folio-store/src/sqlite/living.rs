@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
-use folio_memory::terms::terms_of;
 use folio_memory::{Entry, EntryKind, Seq, SpaceName, Status, Timestamp};
 use rusqlite::{Connection, params};
 
@@ -126,7 +125,7 @@ impl Living {
                 return Err(failure);
             }
         }
-        if index.is_spent() || (index.last_number().is_multiple_of(1_024) && index.bytes() > self.options.bytes_max) {
+        if index.has_outgrown(self.options.bytes_max) {
             known.asked.store(0, Ordering::Relaxed);
             *state = State::None;
             return Ok(None);
@@ -287,11 +286,7 @@ fn catch_up(conn: &Connection, space: SpaceId, index: &mut LiveIndex, seq: Seq) 
 fn take_in(conn: &Connection, index: &mut LiveIndex, entry: &Entry, place: Place) -> Result<(), Failure> {
     let sql = "SELECT page FROM entry WHERE place = ?1";
     let page: Place = conn.prepare_cached(sql)?.query_row(params![place], |row| row.get(0))?;
-    let terms = terms_of(&entry.fields);
-    match Facts::of(entry, page.number(), &terms) {
-        Some(facts) => index.put(&facts),
-        None => index.remove(entry.handle.0),
-    }
+    index.take_in(entry, page.number());
     Ok(())
 }
 

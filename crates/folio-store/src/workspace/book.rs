@@ -6,7 +6,8 @@ use folio_memory::lifecycle;
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::scratchbook::{self, ItemInput, ItemPatch, by_urgency};
 use folio_memory::{
-    Actor, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, ListAnswer, NewEntry, PageId, Tag, ThreadKey,
+    Actor, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, ListAnswer, NewEntry, PageFields, PageId, Tag,
+    ThreadKey, Timestamp,
 };
 
 use super::notes::Stopwatch;
@@ -96,18 +97,9 @@ impl Workspace {
         input: ItemInput,
         idempotency_key: Option<String>,
     ) -> Result<Written, WorkspaceError> {
-        let kind = input.kind;
-        let mut fields = scratchbook::draft(input, trust_of(actor))?;
-        fields.source = source_of(actor);
-        let (page, page_fields) = scratchbook::page_of(self.space(), thread);
         let now = self.now();
-        let new = NewEntry {
-            id: EntryId::draw(&*self.inner.ids, now),
-            page,
-            kind,
-            fields,
-        };
-        let page = self.ensured(page, || page_fields).await?;
+        let (new, page_fields) = self.item(actor, thread, input, now)?;
+        let page = self.ensured(new.page, || page_fields).await?;
         let adding = Adding {
             before: page.into_iter().collect(),
             after: Vec::new(),
@@ -116,6 +108,22 @@ impl Workspace {
             drafted_under: None,
         };
         self.add(actor, Box::new(new), adding).await
+    }
+
+    /// An item to be of the scratchbook of `thread`, written by `actor`, and the page that it needs.
+    pub(super) fn item(
+        &self,
+        actor: &Actor,
+        thread: &ThreadKey,
+        input: ItemInput,
+        now: Timestamp,
+    ) -> Result<(NewEntry, PageFields), Invalid> {
+        let kind = input.kind;
+        let mut fields = scratchbook::draft(input, trust_of(actor))?;
+        fields.source = source_of(actor);
+        let (page, page_fields) = scratchbook::page_of(self.space(), thread);
+        let id = EntryId::draw(&*self.inner.ids, now);
+        Ok((NewEntry { id, page, kind, fields }, page_fields))
     }
 
     /// Changes an item. Without `expected_version` the last writer of a field wins.

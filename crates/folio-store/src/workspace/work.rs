@@ -7,15 +7,13 @@ use folio_memory::entry::Status;
 use folio_memory::id::{EntryHandle, EntryRef, Ref};
 use folio_memory::lifecycle::{self, Report, holds_up, is_free_for};
 use folio_memory::roles::Operation;
-use folio_memory::scratchbook::{self, ItemInput};
-use folio_memory::{
-    Actor, Change, Entry, EntryId, EntryKind, FieldChange, Invalid, Link, NewEntry, Owner, Relation, ThreadKey,
-};
+use folio_memory::scratchbook::ItemInput;
+use folio_memory::{Actor, Change, Entry, EntryId, EntryKind, FieldChange, Invalid, Link, Owner, Relation, ThreadKey};
 
 use super::book::BookFilter;
 use super::observations::Adding;
 use super::patch::{Guard, Race};
-use super::{Workspace, WorkspaceError, Written, source_of, trust_of};
+use super::{Workspace, WorkspaceError, Written};
 use crate::error::StoreError;
 
 /// How often the next piece of work is looked for anew because others take what was found.
@@ -185,20 +183,16 @@ impl Workspace {
                     return Err(Invalid::new("kind_invalid", "kind", message).into());
                 }
                 let now = self.now();
-                let id = EntryId::draw(&*self.inner.ids, now);
-                let (page, page_fields) = scratchbook::page_of(self.space(), thread);
-                let mut fields = scratchbook::draft(*input, trust_of(actor))?;
-                fields.source = source_of(actor);
-                fields.owner = to;
+                let (mut new, page_fields) = self.item(actor, thread, *input, now)?;
+                new.fields.owner = to;
                 let adding = Adding {
-                    before: self.ensured(page, || page_fields).await?.into_iter().collect(),
-                    after: order_of(id, &after, part_of.as_ref()),
+                    before: self.ensured(new.page, || page_fields).await?.into_iter().collect(),
+                    after: order_of(new.id, &after, part_of.as_ref()),
                     at: now,
                     idempotency_key,
                     drafted_under: None,
                 };
-                self.add(actor, Box::new(NewEntry { id, page, kind, fields }), adding)
-                    .await
+                self.add(actor, Box::new(new), adding).await
             }
             Delegated::There(item) => {
                 let entry = self.work_of(actor, thread, item).await?;
@@ -230,15 +224,17 @@ impl Workspace {
         let entry = self.work_of(actor, thread, report.item).await?;
         let after = self.works_of(actor, thread, &report.after).await?;
         self.check_waits_not(&entry, &after).await?;
-        let note = self.answer_to(actor, thread, &entry, &report.result).await?;
         let mut more = order_of(entry.id, &after, None);
-        let note_id = note.as_ref().map(|new| new.id);
-        if let Some(new) = note {
+        let mut note_id = None;
+        if let Some(input) = self.answer_to(&entry, report.result).await? {
+            let (new, page_fields) = self.item(actor, thread, input, self.now())?;
             let answers = Link {
                 src: new.id.to_string(),
                 rel: Relation::RepliesTo,
                 dst: entry.id.to_string(),
             };
+            note_id = Some(new.id);
+            more.extend(self.ensured(new.page, || page_fields).await?);
             more.extend([Change::AddEntry(Box::new(new)), Change::AddLink(answers)]);
         }
         let written = self
@@ -354,13 +350,7 @@ impl Workspace {
     }
 
     /// The note that `text` becomes as an answer to `entry`. None if it says nothing, or nothing that was not answered before.
-    async fn answer_to(
-        &self,
-        actor: &Actor,
-        thread: &ThreadKey,
-        entry: &Entry,
-        text: &str,
-    ) -> Result<Option<NewEntry>, WorkspaceError> {
+    async fn answer_to(&self, entry: &Entry, text: String) -> Result<Option<ItemInput>, WorkspaceError> {
         if text.trim().is_empty() {
             return Ok(None);
         }
@@ -369,20 +359,14 @@ impl Workspace {
                 return Ok(None);
             }
         }
-        let input = ItemInput {
+        Ok(Some(ItemInput {
             kind: EntryKind::Note,
-            title: Some(format!("{}: {}", entry.handle, first_line(text))),
-            body: text.to_owned(),
+            title: Some(format!("{}: {}", entry.handle, first_line(&text))),
+            body: text,
             tags: vec![RESULT_TAG.to_owned()],
             phase: None,
             progress: None,
-        };
-        let mut fields = scratchbook::draft(input, trust_of(actor))?;
-        fields.source = source_of(actor);
-        let (page, _) = scratchbook::page_of(self.space(), thread);
-        let id = EntryId::draw(&*self.inner.ids, self.now());
-        let kind = EntryKind::Note;
-        Ok(Some(NewEntry { id, page, kind, fields }))
+        }))
     }
 }
 

@@ -12,7 +12,8 @@ pub(super) const LINES: u32 = 100;
 /// Tokens that the frame of an answer takes: how much there is, and where to go on.
 const FRAME: u32 = 120;
 
-fn line(entry: &Entry) -> String {
+/// An entry in one line.
+pub(super) fn line(entry: &Entry) -> String {
     candidate(entry).lengths[1].clone()
 }
 
@@ -58,7 +59,8 @@ pub(super) fn answer(list: &ListAnswer<Entry>, remark: &str, tokens: &dyn Tokens
     Answer::new(text, structured)
 }
 
-fn brief(entry: &Entry) -> Value {
+/// What a line does not say, for programs.
+pub(super) fn brief(entry: &Entry) -> Value {
     json!({
         "handle": entry.handle,
         "kind": entry.kind,

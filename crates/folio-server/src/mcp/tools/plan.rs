@@ -5,14 +5,13 @@ use std::time::Duration;
 use folio::memory::id::EntryRef;
 use folio::memory::lifecycle::Report;
 use folio::memory::scratchbook::{ItemInput, ScratchItem};
-use folio::memory::view::candidate;
 use folio::memory::{Entry, EntryKind, Invalid, Owner};
 use folio::store::workspace::{Delegated, Delegation, WorkReport};
 use rmcp::model::Tool;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Call, Does, read, tool, with_thread, wrong};
+use super::{Call, Does, list, read, tool, with_thread, wrong};
 use crate::http::problem::Problem;
 use crate::mcp::McpOptions;
 use crate::mcp::answer::{Answer, beginning};
@@ -294,23 +293,19 @@ async fn report(call: Call<'_>) -> Result<Answer, Problem> {
 
 /// A line, with whose it is.
 fn line(entry: &Entry) -> String {
-    let line = &candidate(entry).lengths[1];
+    let line = list::line(entry);
     let owner = &entry.fields.owner;
     if owner.is_anybody() {
-        line.clone()
+        line
     } else {
         format!("{line} @{}", owner.as_str())
     }
 }
 
 fn brief(entry: &Entry) -> Value {
-    json!({
-        "handle": entry.handle,
-        "kind": entry.kind,
-        "status": entry.fields.status,
-        "owner": entry.fields.owner,
-        "version": entry.version,
-    })
+    let mut brief = list::brief(entry);
+    brief["owner"] = json!(entry.fields.owner);
+    brief
 }
 
 /// The item as programs get it, without its text, which stands beside it.

@@ -13,7 +13,7 @@ use folio::memory::RunId;
 use folio::memory::id::RunRef;
 use folio::runner::{NewRun, Watch, allows_tool};
 use folio::store::RunRow;
-use rmcp::model::{ClientCapabilities, InputResponses, ProgressNotificationParam, Tool};
+use rmcp::model::{ClientCapabilities, InputRequiredResult, InputResponses, ProgressNotificationParam, Tool};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -169,15 +169,14 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     waiting.asked_for = Some(asked_for);
     // What a task asks, its client sees in the task.
     waiting.asks &= !has_tasks;
-    let reply = waited(&call, &row, waiting).await?;
-    if !has_tasks {
-        return Ok(reply);
+    let asks = waited(&call, &row, waiting).await?;
+    if has_tasks {
+        let (row, run) = runner.seen(id).await?;
+        if run.result().is_none() {
+            return Ok(Reply::Begun(Box::new(tasks::begun(&row, &run_line(&row, &run)))));
+        }
     }
-    let (row, run) = runner.seen(id).await?;
-    if run.result().is_some() {
-        return Ok(reply);
-    }
-    Ok(Reply::Begun(Box::new(tasks::begun(&row, &run_line(&row, &run)))))
+    replied(&call, id, asks).await
 }
 
 /// What an earlier answer that was forms has begun, if this call goes on with it.
@@ -193,7 +192,8 @@ async fn go_on(call: &Call<'_>, round: Round, mut waiting: Waiting) -> Result<Re
     let row = call.caller.workspace.run(RunRef::Id(round.run)).await?;
     let put_off = call.mcp.take_answers(&call.caller, row.id, &call.responses).await?;
     waiting.put_off = [round.put_off, put_off].concat();
-    waited(call, &row, waiting).await
+    let asks = waited(call, &row, waiting).await?;
+    replied(call, row.id, asks).await
 }
 
 #[derive(Debug, Deserialize)]
@@ -211,7 +211,8 @@ async fn status(call: Call<'_>) -> Result<Reply, Problem> {
         return go_on(&call, round, waiting).await;
     }
     let row = call.caller.workspace.run(run_named(&asked.run)?).await?;
-    waited(&call, &row, waiting).await
+    let asks = waited(&call, &row, waiting).await?;
+    replied(&call, row.id, asks).await
 }
 
 #[derive(Debug, Deserialize)]
@@ -317,8 +318,16 @@ impl Waiting {
     }
 }
 
-/// Waits for the end of a run until then, tells on the way how far it is and asks what it asks, and answers where it stands.
-async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<Reply, Problem> {
+/// What is to be asked by the answer, or where the run stands.
+async fn replied(call: &Call<'_>, id: RunId, asks: Option<InputRequiredResult>) -> Result<Reply, Problem> {
+    match asks {
+        Some(asks) => Ok(Reply::Asks(Box::new(asks))),
+        None => Ok(answer(call.mcp, &call.caller, id).await?.into()),
+    }
+}
+
+/// Waits for the end of a run until then, tells on the way how far it is and asks what it asks. Gives what the answer has to ask.
+async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<Option<InputRequiredResult>, Problem> {
     let workspace = &call.caller.workspace;
     let mut watch = Watch::new(Arc::clone(workspace.store()), workspace.space().clone(), row.id);
     let until = waiting.until;
@@ -370,14 +379,11 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<R
         }
     };
     waiting.keep_going();
-    if let Some(forms) = forms {
-        let round = Round {
-            run: row.id,
-            put_off: waiting.put_off,
-        };
-        return Ok(Reply::Asks(Box::new(round.asks(forms))));
-    }
-    Ok(answer(call.mcp, &call.caller, row.id).await?.into())
+    let round = Round {
+        run: row.id,
+        put_off: waiting.put_off,
+    };
+    Ok(forms.map(|forms| round.asks(forms)))
 }
 
 /// Tells the client how far it is, if it asked for that. Whoever does not hear it reads the answer.
