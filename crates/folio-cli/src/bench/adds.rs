@@ -37,12 +37,12 @@ fn observation(number: u32) -> ObservationInput {
 pub(super) async fn measure(folder: &Path, writers: u32, each: u32) -> Result<Adds, Failure> {
     let path = folder.join(format!("adds-{writers}.db"));
     let folio = Folio::open(&format!("sqlite:{}", path.display())).await?;
+    let each = (each * 8 / writers).clamp(1, each);
     measure_in(&folio.workspace(SpaceName::main()), writers, each).await
 }
 
-/// The same in a space that is there.
+/// The same in a space that is there, `each` by each of them.
 pub(super) async fn measure_in(space: &Workspace, writers: u32, each: u32) -> Result<Adds, Failure> {
-    let each = (each * 8 / writers).clamp(1, each);
     // More than a space keeps live; what is put away when it is full is not what is measured here.
     let policy = SpacePolicy {
         quota: QuotaPolicy {

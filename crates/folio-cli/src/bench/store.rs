@@ -21,7 +21,7 @@ use crate::output::{Output, Report, Style};
 /// Writers of the adds.
 const WRITERS: u32 = 64;
 /// Observations from which a space of any store gets an index in memory.
-const INDEXED: u64 = 20_000;
+const INDEXED: u64 = 2_000;
 /// How long is waited for an index, and between two questions meanwhile.
 const WARM_AT_MOST: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(50);

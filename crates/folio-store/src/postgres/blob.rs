@@ -13,7 +13,8 @@ use crate::commit::BlobHash;
 use crate::place::to_column;
 
 /// Which of several bodies are kept.
-pub(super) const WHICH_KEPT: &str = "SELECT hash FROM blob WHERE space = $1 AND hash = ANY($2)";
+pub(super) const WHICH_KEPT: &str = "SELECT found.hash FROM unnest($2::bytea[]) AS wanted (hash) \
+    CROSS JOIN LATERAL (SELECT hash FROM blob WHERE space = $1 AND hash = wanted.hash OFFSET 0) AS found";
 
 /// Those of `hashes` under which something is kept.
 pub(super) async fn which_kept(session: &Session, hashes: &[[u8; 32]]) -> Result<HashSet<[u8; 32]>, Failure> {

@@ -18,8 +18,9 @@ pub(super) const COLUMNS: &str =
 pub(super) const OF_MEMORY: &str = "kind NOT IN ('log', 'step', 'summary')";
 
 /// Entries by their ids.
-pub(super) const BY_IDS: &str = "SELECT number, id, page_id, kind, version, created_at, updated_at, created_seq, updated_seq, \
-                                 fields, packed, page FROM entry WHERE space = $1 AND id = ANY($2)";
+pub(super) const BY_IDS: &str = "SELECT found.* FROM unnest($2::bytea[]) AS wanted (id) CROSS JOIN LATERAL \
+    (SELECT number, id, page_id, kind, version, created_at, updated_at, created_seq, updated_seq, fields, packed, page \
+     FROM entry WHERE space = $1 AND id = wanted.id OFFSET 0) AS found";
 
 /// The entries called `ids`, each with the number of its page, in no order.
 pub(super) async fn by_ids(session: &Session, ids: &[EntryId]) -> Result<Vec<(Entry, u64)>, Failure> {
@@ -53,7 +54,10 @@ pub(super) async fn at_all(session: &Session, numbers: &[u64]) -> Result<Vec<Ent
         return Ok(Vec::new());
     }
     let numbers: Vec<i64> = numbers.iter().map(|number| to_column(*number)).collect();
-    let sql = format!("SELECT {COLUMNS} FROM entry WHERE space = $1 AND number = ANY($2)");
+    let sql = format!(
+        "SELECT found.* FROM unnest($2::bigint[]) AS wanted (number) CROSS JOIN LATERAL
+             (SELECT {COLUMNS} FROM entry WHERE space = $1 AND number = wanted.number OFFSET 0) AS found"
+    );
     let rows = session.query(&sql, &[&session.space.0, &numbers]).await?;
     rows.iter().map(from_row).collect()
 }

@@ -159,7 +159,8 @@ impl<'q> Filter<'q> {
         if let Some(page) = self.page {
             statement.push(" AND entry.page = ?", [Value::count(page)]);
         }
-        push_wanted(statement, self.query, self.when.as_of, self.when.now, &self.terms);
+        let has = if self.led.is_some() { Has::LookedUp } else { Has::Joined };
+        push_wanted(statement, self.query, self.when.as_of, self.when.now, &self.terms, has);
         push_without(statement, self.when.changed);
     }
 
@@ -213,8 +214,25 @@ impl<'q> Filter<'q> {
 
 const SURENESS: &str = "coalesce(entry.confidence, 0.0::float8)";
 
+/// How the terms of an entry are asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Has {
+    /// For each entry that something else leads to. Joined with all that have the term, a list would cost the product of both as long as
+    /// PostgreSQL does not know how many there are.
+    LookedUp,
+    /// As PostgreSQL likes: the term may lead to the entries.
+    Joined,
+}
+
 /// What holds for a row that is wanted, with the words in `terms`.
-pub(super) fn push_wanted(statement: &mut Statement, query: &EntryQuery, as_of: Seq, now: Timestamp, terms: &[String]) {
+pub(super) fn push_wanted(
+    statement: &mut Statement,
+    query: &EntryQuery,
+    as_of: Seq,
+    now: Timestamp,
+    terms: &[String],
+    has: Has,
+) {
     let mut any_of = |column: &str, values: Vec<String>| {
         if !values.is_empty() {
             statement.push(&format!(" AND entry.{column} = ANY(?)"), [Value::Texts(values)]);
@@ -245,7 +263,7 @@ pub(super) fn push_wanted(statement: &mut Statement, query: &EntryQuery, as_of: 
         statement.push(" AND entry.status <> 'archived'", []);
     }
     for term in terms {
-        push_words(statement, "EXISTS", vec![kept(term).into_owned()]);
+        push_words(statement, "EXISTS", has, vec![kept(term).into_owned()]);
     }
     let texts = |tags: &[folio_memory::Tag]| {
         tags.iter()
@@ -253,10 +271,10 @@ pub(super) fn push_wanted(statement: &mut Statement, query: &EntryQuery, as_of: 
             .collect::<Vec<_>>()
     };
     if !query.tags_any.is_empty() {
-        push_words(statement, "EXISTS", texts(&query.tags_any));
+        push_words(statement, "EXISTS", has, texts(&query.tags_any));
     }
     if !query.tags_none.is_empty() {
-        push_words(statement, "NOT EXISTS", texts(&query.tags_none));
+        push_words(statement, "NOT EXISTS", has, texts(&query.tags_none));
     }
     if let Some(least) = query.min_confidence {
         statement.push(" AND entry.confidence >= ?", [Value::Real(least)]);
@@ -294,10 +312,15 @@ pub(super) fn push_without(statement: &mut Statement, numbers: &[u64]) {
 }
 
 /// Entries that are, or are not, found by one of `terms`.
-fn push_words(statement: &mut Statement, exists: &str, terms: Vec<String>) {
+fn push_words(statement: &mut Statement, exists: &str, has: Has, terms: Vec<String>) {
+    // What has an offset is not joined.
+    let offset = match has {
+        Has::LookedUp => " OFFSET 0",
+        Has::Joined => "",
+    };
     let condition = format!(
         " AND {exists} (SELECT 1 FROM entry_term AS has WHERE has.space = entry.space AND has.number = entry.number
-          AND has.term = ANY(?))"
+          AND has.term = ANY(?){offset})"
     );
     statement.push(&condition, [Value::Texts(terms)]);
 }

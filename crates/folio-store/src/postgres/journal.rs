@@ -22,8 +22,8 @@ pub(super) const RUN: &str = "r";
 const COLUMNS: &str = "log.seq, at, key, actor, record, packed";
 
 /// Commits by their keys.
-pub(super) const WITH_KEYS: &str =
-    "SELECT log.seq, at, key, actor, record, packed FROM log WHERE space = $1 AND key = ANY($2)";
+pub(super) const WITH_KEYS: &str = "SELECT found.* FROM unnest($2::bytea[]) AS wanted (key) CROSS JOIN LATERAL \
+     (SELECT log.seq, at, key, actor, record, packed FROM log WHERE space = $1 AND key = wanted.key OFFSET 0) AS found";
 
 /// The commits that carry one of `keys`.
 pub(super) async fn with_keys(session: &Session, keys: &[&str]) -> Result<Vec<LogRow>, Failure> {

@@ -40,7 +40,7 @@ pub struct OpenOptions {
     pub lease: Duration,
     /// Connections that this store has at most, besides one that listens. At least 8. Default: 16.
     pub connections_max: usize,
-    /// The indexes of live entries in memory. Answers are the same without them. Default: from 20,000 entries on and after 32 lists, since to make
+    /// The indexes of live entries in memory. Answers are the same without them. Default: from 2,000 entries on and after 32 lists, since to make
     /// one reads the whole space from a server that others ask, too.
     pub live: LiveOptions,
 }
@@ -66,7 +66,6 @@ impl OpenOptions {
             connections_max: 16,
             live: LiveOptions {
                 after: 32,
-                from: 20_000,
                 ..LiveOptions::default()
             },
         }

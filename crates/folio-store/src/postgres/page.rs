@@ -12,7 +12,9 @@ use crate::place::to_column;
 const SELECT: &str = "SELECT number, id, version, created_at, updated_at, created_seq, fields FROM page WHERE";
 
 /// Pages by their ids.
-pub(super) const BY_IDS: &str = "SELECT number, id, version, created_at, updated_at, created_seq, fields FROM page WHERE space = $1 AND id = ANY($2)";
+pub(super) const BY_IDS: &str = "SELECT found.* FROM unnest($2::bytea[]) AS wanted (id) CROSS JOIN LATERAL \
+    (SELECT number, id, version, created_at, updated_at, created_seq, fields \
+     FROM page WHERE space = $1 AND id = wanted.id OFFSET 0) AS found";
 
 /// The pages called `ids`, in no order.
 pub(super) async fn by_ids(session: &Session, ids: &[PageId]) -> Result<Vec<Page>, Failure> {

@@ -19,9 +19,10 @@ const RUNNING: &str = "running";
 const LIMIT_DEFAULT: u32 = 100;
 
 /// Runs by their ids.
-pub(super) const BY_IDS: &str = "SELECT id, number, owner, fence, coalesce((SELECT max(seq) FROM touch \
-                                 WHERE touch.space = run.space AND what = 'r' AND touch.number = run.number), 0) \
-                                 FROM run WHERE space = $1 AND id = ANY($2)";
+pub(super) const BY_IDS: &str = "SELECT found.* FROM unnest($2::bytea[]) AS wanted (id) CROSS JOIN LATERAL \
+    (SELECT id, number, owner, fence, coalesce((SELECT max(seq) FROM touch \
+         WHERE touch.space = run.space AND what = 'r' AND touch.number = run.number), 0) \
+     FROM run WHERE space = $1 AND id = wanted.id OFFSET 0) AS found";
 
 const SELECT: &str =
     "SELECT number, id, title, status, created_at, owner, coalesce(head, 0), coalesce(log.at, created_at)

@@ -8,7 +8,7 @@ use folio_memory::{Entry, EntryQuery, FOUND_MAX, ListAnswer, Order, Seq, SpaceNa
 
 use super::column::{Statement, Value, count, get};
 use super::error::{Failure, damaged};
-use super::filter::{push_wanted, push_without, required};
+use super::filter::{Has, push_wanted, push_without, required};
 use super::session::Session;
 use super::text::Indexed;
 use super::{PostgresStore, commit, entry, journal, page, text};
@@ -343,7 +343,8 @@ impl Question<'_> {
             return Ok(HashMap::new());
         }
         let counts = self.document_counts(&words).await?;
-        let sql = "SELECT number, length FROM entry_text WHERE space = $1 AND number = ANY($2)";
+        let sql = "SELECT found.* FROM unnest($2::bigint[]) AS wanted (number) CROSS JOIN LATERAL
+                       (SELECT number, length FROM entry_text WHERE space = $1 AND number = wanted.number OFFSET 0) AS found";
         let space = self.session.space.0;
         let mut lengths: HashMap<u64, u64> = HashMap::new();
         for row in self.session.query(sql, &[&space, &numbers]).await? {
@@ -395,7 +396,14 @@ impl Question<'_> {
                 if let Some(page) = wanted.page {
                     statement.push(" AND entry.page = ?", [Value::count(page)]);
                 }
-                push_wanted(&mut statement, self.query, self.as_of, self.now, &wanted.terms);
+                push_wanted(
+                    &mut statement,
+                    self.query,
+                    self.as_of,
+                    self.now,
+                    &wanted.terms,
+                    Has::Joined,
+                );
                 push_without(&mut statement, changed);
                 if let Some((side, number)) = side {
                     statement.push(&format!(" AND entry.number {side} ?"), [Value::count(*number)]);

@@ -16,8 +16,9 @@ use crate::place::{SpaceId, to_column};
 const SELECT: &str = "SELECT number, started_at, started_seq, begun, ended_at, ended_seq, ended FROM turn WHERE";
 
 /// Turns by their ids.
-pub(super) const BY_IDS: &str = "SELECT number, started_at, started_seq, begun, ended_at, ended_seq, ended FROM turn \
-                                 WHERE space = $1 AND id = ANY($2)";
+pub(super) const BY_IDS: &str = "SELECT found.* FROM unnest($2::bytea[]) AS wanted (id) CROSS JOIN LATERAL \
+    (SELECT number, started_at, started_seq, begun, ended_at, ended_seq, ended \
+     FROM turn WHERE space = $1 AND id = wanted.id OFFSET 0) AS found";
 
 /// Writes a turn.
 pub(super) fn write(space: SpaceId, loaded: &LoadedTurn) -> Result<Write, StoreError> {
