@@ -10,6 +10,7 @@ use crate::commands::{
     files, forget, goals, hook, import, mcp, migrate, observe, offload, page, patterns, people, plan, policy, resume,
     run, runs, search, serve, show, tidy, token, tokens, tool, trace, tree, turn, watch, why, worker,
 };
+use crate::later::Later;
 
 const FIRST_STEPS: &str = "\
 First steps:
@@ -94,123 +95,123 @@ pub(crate) enum Color {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a plan to its end; Ctrl-C cancels it, twice leaves at once
-    Run(Box<run::Run>),
+    Run(Later<run::Run>),
     /// List runs, newest first
-    Runs(runs::Runs),
+    Runs(Later<runs::Runs>),
     /// Show everything about a run
-    Show(show::Show),
+    Show(Later<show::Show>),
     /// Watch a run until it has ended
-    Watch(watch::Watch),
+    Watch(Later<watch::Watch>),
     /// Go on with runs whose process is gone
-    Resume(resume::Resume),
+    Resume(Later<resume::Resume>),
     /// Ask for a run, or a part of it, to be stopped
-    Cancel(cancel::Cancel),
+    Cancel(Later<cancel::Cancel>),
     /// What runs ask people, and what waits for their yes
-    Questions(people::Questions),
+    Questions(Later<people::Questions>),
     /// Answer a question of a run
-    Answer(people::Answer),
+    Answer(Later<people::Answer>),
     /// Say yes to a plan or a call that waits for it
-    Approve(approve::Approve),
+    Approve(Later<approve::Approve>),
     /// Say no to a plan or a call that waits for a yes
-    Reject(approve::Reject),
+    Reject(Later<approve::Reject>),
     /// Show the limits of a run and what is used up, or change them
-    Budget(approve::Budget),
+    Budget(Later<approve::Budget>),
     /// Begin another run from a moment of one: what was done before a part began is not done again
-    Fork(again::Fork),
+    Fork(Later<again::Fork>),
     /// Show how two runs differ
-    Diff(again::Diff),
+    Diff(Later<again::Diff>),
     /// Look at the journal of a run from its first event, and compare its pages with it
-    Replay(again::Replay),
+    Replay(Later<again::Replay>),
     /// Begin no more calls of a run, or of a part of it
-    Pause(people::Pause),
+    Pause(Later<people::Pause>),
     /// Have a paused run, or a paused part of it, go on
-    Continue(people::Pause),
+    Continue(Later<people::Pause>),
     /// Observations: add, list, get, update, archive, active
     #[command(subcommand)]
-    Observe(observe::Observe),
+    Observe(Later<observe::Observe>),
     /// The scratchbook of a thread: notes, todos and tasks
     #[command(subcommand)]
-    Book(book::Book),
+    Book(Later<book::Book>),
     /// Show pages as a tree
-    Tree(tree::Tree),
+    Tree(Later<tree::Tree>),
     /// Pages: show, new, append
     #[command(subcommand)]
-    Page(page::Page),
+    Page(Later<page::Page>),
     /// Turns: begin, end, show, list
     #[command(subcommand)]
-    Turn(turn::TurnCommand),
+    Turn(Later<turn::TurnCommand>),
     /// Which decisions rest on an entry
-    Why(why::Why),
+    Why(Later<why::Why>),
     /// What is wanted, and how far it is; add, done
-    Goals(goals::Goals),
+    Goals(Later<goals::Goals>),
     /// Show what of memory goes into a prompt
-    Context(context::ContextArguments),
+    Context(Later<context::ContextArguments>),
     /// What memory costs a model: each section of the view, and the dearest entries
-    Tokens(tokens::TokensArguments),
+    Tokens(Later<tokens::TokensArguments>),
     /// Earlier turns as they are remembered
-    Episodes(episodes::Episodes),
+    Episodes(Later<episodes::Episodes>),
     /// What was noticed again and again
-    Patterns(patterns::Patterns),
+    Patterns(Later<patterns::Patterns>),
     /// How often stated confidences came true
-    Calibration(patterns::Calibration),
+    Calibration(Later<patterns::Calibration>),
     /// Find observations, notes, todos, tasks, goals and summaries by their words, best match first
-    Search(search::Search),
+    Search(Later<search::Search>),
     /// Show what happened, in order
-    Trace(trace::Trace),
+    Trace(Later<trace::Trace>),
     /// What holds in the space: show, set, unset
     #[command(subcommand)]
-    Policy(policy::Policy),
+    Policy(Later<policy::Policy>),
     /// What tools say and ask: ingest, context
     #[command(subcommand)]
-    Tool(tool::Tool),
+    Tool(Later<tool::Tool>),
     /// Plan files: schema, check
     #[command(subcommand)]
-    Plan(plan::Plan),
+    Plan(Later<plan::Plan>),
     /// Put the older messages of a conversation away that outgrows its window, and print it as it goes on
-    Offload(offload::Offload),
+    Offload(Later<offload::Offload>),
     /// Read what was said in a thread and was put away
-    History(offload::History),
+    History(Later<offload::History>),
     /// Put a result away that is too large for a prompt, and show what stands for it
-    Evict(evict::Evict),
+    Evict(Later<evict::Evict>),
     /// Read a part of a result that was put away, or of any entry
-    Blob(blob::Blob),
+    Blob(Later<blob::Blob>),
     /// Put entries away for good, or everything that is due
-    Archive(archive::Archive),
+    Archive(Later<archive::Archive>),
     /// Keep the space small: put away and take out what is due
-    Tidy(tidy::Tidy),
+    Tidy(Later<tidy::Tidy>),
     /// Take the content of entries out of everything, for good
-    Forget(forget::Forget),
+    Forget(Later<forget::Forget>),
     /// Memory as files: ls, cat, grep
     #[command(subcommand)]
-    Files(files::Files),
+    Files(Later<files::Files>),
     /// Write the space, or its scratchbooks, as files that others read
-    Export(export::Export),
+    Export(Later<export::Export>),
     /// Bring memory in from files; what is there already stays as it is
-    Import(import::Import),
+    Import(Later<import::Import>),
     /// Copy the whole store into a file, while others go on using it
-    Backup(backup::Backup),
+    Backup(Later<backup::Backup>),
     /// Make a store of such a copy
-    Restore(backup::Restore),
+    Restore(Later<backup::Restore>),
     /// Copy everything that the store has into another one, of whichever kind, while others go on using it
-    Migrate(migrate::Migrate),
+    Migrate(Later<migrate::Migrate>),
     /// Look for damage in the store
-    Doctor(doctor::Doctor),
+    Doctor(Later<doctor::Doctor>),
     /// Show runs and pages in the browser, be the memory of models at /mcp, and go on with runs whose process is gone
-    Serve(serve::Serve),
+    Serve(Later<serve::Serve>),
     /// Drive runs that others submit to a store that several machines share, without serving anything
-    Worker(Box<worker::WorkerArguments>),
+    Worker(Later<worker::WorkerArguments>),
     /// Tokens by which programs say who they are to `folio serve`: new, list, revoke
     #[command(subcommand)]
-    Token(token::Token),
+    Token(Later<token::Token>),
     /// Be the memory of a model: the Model Context Protocol over standard input and output
-    Mcp(Box<mcp::McpArguments>),
+    Mcp(Later<mcp::McpArguments>),
     /// What an agent program calls by itself: session-start, user-prompt, pre-compact, stop
     #[command(subcommand)]
-    Hook(hook::Hook),
+    Hook(Later<hook::Hook>),
     /// Measure what durable work costs on this machine
-    Bench(bench::Bench),
+    Bench(Later<bench::Bench>),
     /// Print completions for a shell
-    Completions(completions::Completions),
+    Completions(Later<completions::Completions>),
 }
 
 impl Command {
@@ -225,7 +226,7 @@ impl Command {
                 | Self::Bench(_)
                 | Self::Serve(_)
                 | Self::Worker(_)
-        ) || matches!(self, Self::Mcp(arguments) if arguments.drives_runs())
+        ) || matches!(self, Self::Mcp(Later(arguments)) if arguments.drives_runs())
     }
 }
 

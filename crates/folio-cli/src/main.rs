@@ -6,6 +6,7 @@ mod commands;
 mod counting;
 mod error;
 mod follow;
+mod later;
 mod leftovers;
 mod models;
 mod output;

@@ -42,7 +42,8 @@ const DEPTH_MAX: usize = 100;
 /// Fills in templates. Built once and shared: it holds no state of a run.
 #[derive(Debug)]
 pub struct Templates {
-    environment: Environment<'static>,
+    /// Set up for the first template: who only reads and writes memory has none.
+    environment: LazyLock<Environment<'static>>,
 }
 
 /// What the templates of one step may name.
@@ -86,23 +87,11 @@ impl Default for Templates {
 }
 
 impl Templates {
-    /// Sets the language up.
+    /// The language, which is set up when it is first needed.
     pub fn new() -> Self {
-        let mut environment = Environment::new();
-        environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        environment.set_fuel(Some(FUEL));
-        environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-        // Errors then carry the piece of the template that failed.
-        environment.set_debug(true);
-        if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
-            environment.set_syntax(syntax);
+        Self {
+            environment: LazyLock::new(language),
         }
-        // `debug` prints internals. `namespace` lets a loop nest values as deeply as it likes.
-        environment.remove_global("debug");
-        environment.remove_global("namespace");
-        environment.set_formatter(view::format_value);
-        filters::add(&mut environment);
-        Self { environment }
     }
 
     /// Fills in `template` as text.
@@ -231,6 +220,24 @@ impl Templates {
                 .collect(),
         }
     }
+}
+
+fn language() -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_fuel(Some(FUEL));
+    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    // Errors then carry the piece of the template that failed.
+    environment.set_debug(true);
+    if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
+        environment.set_syntax(syntax);
+    }
+    // `debug` prints internals. `namespace` lets a loop nest values as deeply as it likes.
+    environment.remove_global("debug");
+    environment.remove_global("namespace");
+    environment.set_formatter(view::format_value);
+    filters::add(&mut environment);
+    environment
 }
 
 /// What every template string in `value` reads. Checks the syntax, and that every filter and test exists.

@@ -67,7 +67,7 @@ pub(crate) async fn run(context: &Context<'_>, arguments: McpArguments) -> Resul
     let (models, registry) = if arguments.drives_runs() {
         (models::open(None, &context.settings)?, context.registry().await?)
     } else {
-        (None, Registry::with_builtins())
+        (None, Registry::empty())
     };
     let runner = arguments.driving.runner_with(context, registry, models, true).await?;
     let mut options = arguments.offer.options(context);

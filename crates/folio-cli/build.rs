@@ -1,0 +1,30 @@
+//! How the program is linked.
+
+use std::process::Command;
+
+/// The first C library that reads packed relocations.
+const READS_PACKED: (u32, u32) = (2, 36);
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    // A tenth of the size, of which all is read at each start and stays in memory.
+    if is_for_here() && c_library().is_some_and(|version| version >= READS_PACKED) {
+        println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
+    }
+}
+
+/// Whether the program is for a system like the one that it is built on, and with its C library.
+fn is_for_here() -> bool {
+    let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
+    is("CARGO_CFG_TARGET_OS", "linux")
+        && is("CARGO_CFG_TARGET_ENV", "gnu")
+        && std::env::var("HOST").ok() == std::env::var("TARGET").ok()
+}
+
+/// The version of the C library here.
+fn c_library() -> Option<(u32, u32)> {
+    let said = Command::new("getconf").arg("GNU_LIBC_VERSION").output().ok()?;
+    let text = String::from_utf8(said.stdout).ok()?;
+    let (major, minor) = text.trim().strip_prefix("glibc ")?.split_once('.')?;
+    Some((major.parse().ok()?, minor.split('.').next()?.parse().ok()?))
+}
