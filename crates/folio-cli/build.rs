@@ -14,6 +14,10 @@ fn main() {
 }
 
 /// Whether the program is for a system like the one that it is built on, and with its C library.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "cargo tells a build script what it builds for in its environment"
+)]
 fn is_for_here() -> bool {
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
     is("CARGO_CFG_TARGET_OS", "linux")
