@@ -120,6 +120,8 @@ struct Inner {
     kept: kept::KeptAnswers,
     /// The last contexts that were noted.
     contexts: kept::LastNoted,
+    /// The last views that turns were noted to be shown.
+    shown: kept::LastNoted,
     /// What happened and is not in the log.
     notebook: Arc<Notebook>,
     /// Adds until it is looked whether there are too many.
@@ -167,6 +169,7 @@ impl Workspace {
                 views: view::KeptViews::default(),
                 kept: kept::KeptAnswers::default(),
                 contexts: kept::LastNoted::default(),
+                shown: kept::LastNoted::default(),
                 adds_left: AtomicI64::new(0),
             }),
             asker: Arc::new(Actor::new(Role::Human, "")),

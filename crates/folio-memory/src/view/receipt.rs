@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// What was left out, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Omitted {
     /// By what it can be asked for: `e42`, `p7`.
     pub name: String,
@@ -15,7 +15,7 @@ pub struct Omitted {
 }
 
 /// What is shown by the line of something equal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Folded {
     /// By what it can be asked for.
     pub name: String,
@@ -24,7 +24,7 @@ pub struct Folded {
 }
 
 /// What became of a section.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct SectionReceipt {
     /// Which: `tasks`, `scratch_page`.
     pub section: String,
@@ -73,7 +73,7 @@ impl SectionReceipt {
 }
 
 /// What was shown, shortened and left out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Receipt {
     /// The SHA-256 of the text.
     pub hash: String,

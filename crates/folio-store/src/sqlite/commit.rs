@@ -8,7 +8,7 @@ use super::error::Failure;
 use super::place::{Place, SpaceId};
 use super::planned::{write_entry, write_page, write_run};
 use super::scope::Scope;
-use super::{blob, entry, erase, journal, link, page, policy, replay, run, turn, unclaimed};
+use super::{blob, entry, erase, journal, link, page, policy, replay, turn, unclaimed};
 use crate::commit::Committed;
 use crate::plan::{Decided, Facts, decide};
 use crate::prepare::Prepared;
@@ -88,7 +88,7 @@ impl Facts for InScope<'_, '_> {
     }
 
     fn driver(&mut self, place: Place) -> Result<(Option<OwnerId>, u64), Failure> {
-        run::owner_of(self.scope.conn, place)
+        self.scope.driver(place)
     }
 
     fn policy_version(&mut self) -> Result<u32, Failure> {

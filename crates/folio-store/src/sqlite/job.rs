@@ -109,10 +109,12 @@ impl Job {
             Self::TakeOver(commits, _) => Done::TakenOver(commit::take_over(scope, commits)?),
             Self::Claim(RunClaim { space, run, owner }, _) => {
                 let space = scope.space(space)?;
+                scope.changes_driver(space, *run);
                 Done::Claimed(run::claim(scope.conn, space, *run, owner, owners)?)
             }
             Self::Release(RunRelease { space, run, fence }, _) => {
                 let space = scope.space(space)?;
+                scope.changes_driver(space, *run);
                 run::release(scope.conn, space, *run, *fence)?;
                 Done::Nothing
             }

@@ -11,9 +11,22 @@ use super::marks::Wrote;
 use super::place::{Place, SpaceId};
 use super::{journal, page, policy, run};
 use crate::plan::Ends;
+use crate::store::OwnerId;
 
 /// Pages of which it is remembered where they stand.
 const PAGES_KNOWN: usize = 4096;
+
+/// Runs of which something is remembered.
+const RUNS_KNOWN: usize = 4096;
+
+/// What is known of a run.
+#[derive(Debug, Default, Clone)]
+struct KnownRun {
+    /// Where its journal ends.
+    head: Option<Seq>,
+    /// Who drives it, and under which fence it was last claimed.
+    driver: Option<(Option<OwnerId>, u64)>,
+}
 
 /// What need not be looked up again, from one transaction to the next.
 #[derive(Debug, Default)]
@@ -21,12 +34,11 @@ pub(super) struct Known {
     /// Spaces and pages never go away, so what is known of them stays true, unless the transaction that made them fails.
     spaces: HashMap<SpaceName, SpaceId>,
     pages: HashMap<(SpaceId, PageId), Place>,
-    /// The run that was last written to, and where it stands.
-    run: Option<(SpaceId, RunId, Place)>,
+    runs: HashMap<(SpaceId, RunId), Place>,
     /// True as long as no other process writes.
     ends: HashMap<SpaceId, Ends>,
-    /// Where the journal of that run ends; true as long as no other process writes.
-    run_head: Option<Seq>,
+    /// What every step of a run asks; true as long as no other process writes.
+    steps: HashMap<Place, KnownRun>,
     /// The versions of policies; true as long as no other process writes.
     policies: HashMap<SpaceId, u32>,
     /// Changes when another process has written.
@@ -53,7 +65,7 @@ impl<'w> Scope<'w> {
             known.data_version = Some(version);
             known.ends.clear();
             known.policies.clear();
-            known.run_head = None;
+            known.steps.clear();
         }
         Ok(Self {
             conn,
@@ -92,34 +104,66 @@ impl<'w> Scope<'w> {
 
     /// Where the run called `id` stands.
     pub(super) fn run(&mut self, space: SpaceId, id: RunId) -> Result<Option<Place>, Failure> {
-        match self.known.run {
-            Some((its_space, its_id, place)) if (its_space, its_id) == (space, id) => Ok(Some(place)),
-            _ => {
-                let place = run::place_of(self.conn, space, id)?;
-                if let Some(place) = place {
-                    (self.known.run, self.known.run_head) = (Some((space, id, place)), None);
-                }
-                Ok(place)
-            }
+        if let Some(place) = self.known.runs.get(&(space, id)) {
+            return Ok(Some(*place));
         }
+        let place = run::place_of(self.conn, space, id)?;
+        if let Some(place) = place {
+            self.knows_run(space, id, place);
+        }
+        Ok(place)
+    }
+
+    fn knows_run(&mut self, space: SpaceId, id: RunId, place: Place) {
+        if self.known.runs.len() >= RUNS_KNOWN {
+            self.known.runs.clear();
+        }
+        self.known.runs.insert((space, id), place);
+    }
+
+    /// What is known of the run at `place`.
+    fn known_run(&mut self, place: Place) -> &mut KnownRun {
+        if self.known.steps.len() >= RUNS_KNOWN && !self.known.steps.contains_key(&place) {
+            self.known.steps.clear();
+        }
+        self.known.steps.entry(place).or_default()
     }
 
     /// The last commit that wrote to the run at `place`.
     pub(super) fn run_head(&mut self, place: Place) -> Result<Seq, Failure> {
-        let is_known = self.known.run.is_some_and(|(.., known)| known == place);
-        match self.known.run_head {
-            Some(head) if is_known => Ok(head),
-            _ => {
-                let head = journal::last_touch(self.conn, Touched::Run, place)?;
-                self.known.run_head = Some(head).filter(|_| is_known);
-                Ok(head)
-            }
+        if let Some(head) = self.known_run(place).head {
+            return Ok(head);
         }
+        let head = journal::last_touch(self.conn, Touched::Run, place)?;
+        self.known_run(place).head = Some(head);
+        Ok(head)
     }
 
     /// Notes that commit `seq` wrote to the run called `id`.
     pub(super) fn wrote_run(&mut self, space: SpaceId, id: RunId, place: Place, seq: Seq) {
-        (self.known.run, self.known.run_head) = (Some((space, id, place)), Some(seq));
+        self.knows_run(space, id, place);
+        self.known_run(place).head = Some(seq);
+    }
+
+    /// Who drives the run at `place`, and under which fence it was last claimed.
+    pub(super) fn driver(&mut self, place: Place) -> Result<(Option<OwnerId>, u64), Failure> {
+        if let Some(driver) = &self.known_run(place).driver {
+            return Ok(driver.clone());
+        }
+        let driver = run::owner_of(self.conn, place)?;
+        self.known_run(place).driver = Some(driver.clone());
+        Ok(driver)
+    }
+
+    /// Notes that a run is claimed or given up: who drives runs has to be looked up again.
+    pub(super) fn changes_driver(&mut self, space: Option<SpaceId>, id: RunId) {
+        let place = space.and_then(|space| self.known.runs.get(&(space, id)));
+        if let Some(place) = place.copied() {
+            self.known_run(place).driver = None;
+        } else {
+            // Known by its place only, if at all.
+            self.known.steps.clear();
+        }
     }
 
     /// The version of the policy of `space`.

@@ -109,10 +109,10 @@ impl Workspace {
     fn note_context(&self, assembled: &Rendered, turn: Option<TurnId>) {
         let receipt = &assembled.receipt;
         let turn = turn.or(self.asker.turn);
-        let detail = json!({"omitted": receipt.omitted(), "receipt": receipt});
-        if turn.is_some_and(|turn| !self.inner.contexts.is_news(turn, &detail)) {
+        if turn.is_some_and(|turn| !self.inner.contexts.is_news(turn, receipt)) {
             return;
         }
+        let detail = json!({"omitted": receipt.omitted(), "receipt": receipt});
         let note = self
             .noted("context", ASSEMBLE_CONTEXT)
             .with_detail(detail)

@@ -1,12 +1,11 @@
 //! Answers to questions about memory that are asked again and again, before each call of a model for example: kept as long as nothing
-//! of memory changes. And what was noted of contexts, so that the same is noted once.
+//! of memory changes. And what was noted of contexts and views, so that the same is noted once.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use folio_memory::{Actor, Entry, EntryQuery, ListAnswer, ThreadKey, TurnId};
-use serde_json::Value;
 
 use super::observations::Whose;
 use super::{PolicyInForce, Workspace, WorkspaceError};
@@ -39,9 +38,9 @@ pub(super) struct LastNoted(Mutex<HashMap<TurnId, u64>>);
 
 impl LastNoted {
     /// Whether `shown` is not what `turn` was last noted to be shown; then it is from now on.
-    pub(super) fn is_news(&self, turn: TurnId, shown: &Value) -> bool {
+    pub(super) fn is_news(&self, turn: TurnId, shown: &impl Hash) -> bool {
         let mut hasher = DefaultHasher::new();
-        shown.to_string().hash(&mut hasher);
+        shown.hash(&mut hasher);
         let hash = hasher.finish();
         let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if noted.len() >= NOTED && !noted.contains_key(&turn) {

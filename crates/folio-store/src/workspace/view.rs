@@ -181,7 +181,8 @@ impl Workspace {
         if let Some((stands, made_at, rendered, is_noted)) = self.inner.views.get(&key, &stands, turn)
             && (stands != Stands::AsOf(as_of) || self.nothing_ended(made_at, at).await?)
         {
-            if !is_noted {
+            let is_known = |turn| !self.inner.shown.is_news(turn, &(&key.thread, &rendered.receipt));
+            if !is_noted && !turn.is_some_and(is_known) {
                 self.note_view(&key, &rendered, turn, &watch);
                 self.keep(key, stands, made_at, &rendered, turn);
             }
@@ -202,6 +203,9 @@ impl Workspace {
             .any(|(section, offer)| *section == ViewSection::Pages && (offer.total > 0 || !offer.shown.is_empty()));
         let stands = marked.filter(|_| !has_pages).unwrap_or(Stands::AsOf(as_of));
         let rendered = Arc::new(render(sections, key.render, tokens));
+        if let Some(turn) = turn {
+            self.inner.shown.is_news(turn, &(&key.thread, &rendered.receipt));
+        }
         self.note_view(&key, &rendered, turn, &watch);
         self.keep(key, stands, at, &rendered, turn);
         Ok(View {

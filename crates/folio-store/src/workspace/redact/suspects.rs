@@ -30,7 +30,7 @@ const LINE_BYTES: usize = 4 * 1024;
 /// and nothing that would make an automaton remember more than the last few bytes.
 const SHAPES: &str = r#"(?x-u)
     # addresses with a password, addresses of persons
-    :// [^/?\#\s]* @ | [^\s@] @ [A-Za-z0-9]
+    :// [^/?\#\s]* @ | [^\s@] @ [A-Za-z0-9\-]
     # tokens that say what they are
     | eyJ [A-Za-z0-9_\-]* \.
     | (?: gh[pours]_ | github_pat_ | xox[a-z]- | [srp]k_(?:live|test)_ | sk- | AIza ) [A-Za-z0-9_\-]{4}
@@ -74,10 +74,14 @@ pub(super) enum Suspects {
 }
 
 impl Suspects {
-    /// Those of `text`: all of it if it is short.
+    /// Those of `text`: all of it if it is short and anything of it is suspicious.
     pub(super) fn of(text: &str) -> Self {
         if text.len() <= WHOLE_BYTES {
-            return Self::Whole;
+            return if shapes().is_match(text.as_bytes()) {
+                Self::Whole
+            } else {
+                Self::Parts(Vec::new())
+            };
         }
         if text.len() < HALVED_FROM {
             return Self::Parts(parts_in(text, 0..text.len()));
@@ -136,14 +140,19 @@ impl Suspects {
     }
 }
 
-/// What of `text` lies around anything suspicious that stands in `range`.
-fn parts_in(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
+/// What [`SHAPES`] says.
+fn shapes() -> &'static Regex {
     static SHAPES_OF_ALL: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(SHAPES).expect("the expression is a constant and a test uses it"));
+    &SHAPES_OF_ALL
+}
+
+/// What of `text` lies around anything suspicious that stands in `range`.
+fn parts_in(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
     let looked_at = &text.as_bytes()[range.clone()];
     let mut parts: Vec<Range<usize>> = Vec::new();
     let mut at = 0;
-    while let Some(found) = SHAPES_OF_ALL.shortest_match_at(looked_at, at) {
+    while let Some(found) = shapes().shortest_match_at(looked_at, at) {
         let found = range.start + found;
         let part = around(text, &(found..found), AROUND_BYTES);
         let next = found.max(part.end.saturating_sub(OVERLAP_BYTES)).min(range.end);
@@ -315,8 +324,37 @@ mod tests {
         }
     }
 
+    #[test]
+    fn every_sample_is_found_in_a_short_text_m7_6_48() {
+        for sample in samples() {
+            for (before, behind) in [("", ""), ("x ", " y"), ("\"", "\""), ("日 ", " ."), ("a=1, ", "\n")] {
+                let text = format!("{before}{sample}{behind}");
+                let found = both(&text, &Suspects::of(&text));
+                assert_eq!(found, both(&text, &Suspects::Whole), "{text}");
+                assert!(found.iter().any(|found| !found.is_empty()), "{text}");
+            }
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn a_short_text_gives_what_looking_at_all_of_it_gives_m7_6_48(
+            parts in proptest::collection::vec((0..34_usize, 0..4_u8, 0..60_usize, "[ \"\n,:.=@0-9a-f-]{0,3}"), 0..4),
+            around in "\\PC{0,20}",
+        ) {
+            let samples = samples();
+            let mut text = around;
+            for (sample, form, bytes, between) in parts {
+                text += &between;
+                let sample = &samples[sample % samples.len()];
+                text += if sample.len() < 4_000 { sample.as_str() } else { "" };
+                text += &between;
+                text += &filler(form, bytes);
+            }
+            prop_assert_eq!(both(&text, &Suspects::of(&text)), both(&text, &Suspects::Whole));
+        }
+
         #[test]
         fn a_long_text_gives_what_looking_at_all_of_it_gives_m7_6_48(
             parts in proptest::collection::vec((0..34_usize, 0..4_u8, 0..6_000_usize, "[ \"\n,]"), 1..30),
