@@ -2,17 +2,16 @@
 //! run have come to (seeds 000, 003 and 004).
 
 use folio_engine::event::BookView;
-use folio_engine::{NodeId, Run, projection};
+use folio_engine::{NodeId, Run};
 use folio_memory::context::Section;
 use folio_memory::id::Ref;
-use folio_memory::tokens::{Tokens, for_model};
-use folio_memory::view::planner_block;
-use folio_memory::{PageQuery, PageRole, ThreadKey, TurnId};
+use folio_memory::tokens::for_model;
+use folio_memory::{ThreadKey, TurnId};
 use folio_store::workspace::{ContextRequest, ViewRequest, Workspace, WorkspaceError};
-use folio_store::{ErrorKind, StoreError};
 
 use crate::memory::MemoryWriter;
 use crate::models::RunnerModels;
+use crate::pages::{HasToBeRead, RunPages};
 
 /// Tokens of what memory holds, besides the scratchbook.
 const MEMORY_TOKENS: u32 = 1_050;
@@ -20,12 +19,8 @@ const MEMORY_TOKENS: u32 = 1_050;
 const PAGES_TOKENS: u32 = 1_000;
 /// Which part of a window either has at most.
 const MEMORY_PART: u32 = 12;
-/// Pages of executors that are looked at.
-const PAGES: u32 = 20;
 /// Levels below the root whose planners look at the pages; further down they are given the results they build on.
 const NEAR: u32 = 2;
-/// Entries at the end of a page that stand for it.
-const TAIL: u32 = 4;
 
 /// For whom memory is put into words.
 #[derive(Debug)]
@@ -49,12 +44,27 @@ impl Reader {
         }
     }
 
+    /// What is told of `pages`, which are those of `run`, before it begins with `node`.
+    ///
+    /// # Errors
+    ///
+    /// If they have to be read.
+    pub(crate) fn pages(&self, pages: Option<&RunPages>, run: &Run, node: NodeId) -> Result<String, HasToBeRead> {
+        match pages.filter(|_| is_near(run, node)) {
+            Some(pages) => pages.told(PAGES_TOKENS.min(self.window / MEMORY_PART), &for_model(&self.model)),
+            None => Ok(String::new()),
+        }
+    }
+
     /// What is told to it of memory before it begins with `node`. The same memory gives the same text.
+    ///
+    /// `pages` is what is told of the pages of the run, if it is.
     pub(crate) async fn memory(
         &self,
         workspace: &Workspace,
         run: &Run,
         node: NodeId,
+        pages: &str,
     ) -> Result<String, WorkspaceError> {
         let tokens = for_model(&self.model);
         let request = ContextRequest {
@@ -65,12 +75,6 @@ impl Reader {
             sections: vec![(Section::ScratchPage, 70), (Section::Semantic, 30)],
         };
         let context = workspace.assemble_context(request, &tokens).await?.text;
-        let is_near = run.node(node).is_some_and(|view| view.depth <= NEAR);
-        let pages = if is_near {
-            pages(workspace, run, PAGES_TOKENS.min(self.window / MEMORY_PART), &tokens).await?
-        } else {
-            String::new()
-        };
         Ok([context.trim_end(), pages.trim_end()]
             .iter()
             .filter(|part| !part.is_empty())
@@ -94,30 +98,7 @@ impl Reader {
     }
 }
 
-/// The planner's block of seed 000, once there is something on a page besides the goal.
-async fn pages(workspace: &Workspace, run: &Run, budget: u32, tokens: &dyn Tokens) -> Result<String, WorkspaceError> {
-    let query = PageQuery {
-        run: Some(run.id()),
-        roles: vec![PageRole::ScratchpadExec],
-        limit: PAGES,
-        ..PageQuery::default()
-    };
-    let executors = workspace.pages(&query).await?;
-    if executors.is_empty() {
-        return Ok(String::new());
-    }
-    let main = match workspace.page(Ref::Id(projection::main_page(run.id()))).await {
-        Ok(main) => main,
-        // There is none yet.
-        Err(WorkspaceError::Store(error)) if StoreError::kind(&error) == ErrorKind::NotFound => {
-            return Ok(String::new());
-        }
-        Err(error) => return Err(error),
-    };
-    let pages = std::iter::once(main).chain(executors).collect();
-    let tails = workspace.tails(pages, TAIL).await?;
-    let Some((main, executors)) = tails.split_first() else {
-        return Ok(String::new());
-    };
-    Ok(planner_block(main, executors, budget, tokens))
+/// Whether whoever does `node` looks at the pages.
+pub(crate) fn is_near(run: &Run, node: NodeId) -> bool {
+    run.node(node).is_some_and(|view| view.depth <= NEAR)
 }

@@ -1,5 +1,7 @@
 //! The loop of one run: ask what is due, record it, and when that is durable, do it.
 
+mod telling;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -29,6 +31,7 @@ use crate::memory::{MemoryWriter, ruled, turn_of};
 use crate::models::{self, AskEnded};
 use crate::others::Followed;
 use crate::outputs::JournalResults;
+use crate::pages::RunPages;
 use crate::perform::{self, Performed, Writes};
 use crate::prefer::Preferences;
 use crate::runner::Shared;
@@ -81,6 +84,8 @@ pub(crate) struct Drive {
     held: Vec<Done>,
     /// How often in a row somebody else was quicker.
     conflicts: u32,
+    /// What is told of the run's pages, once somebody asked, as far as that is known.
+    pages: Option<RunPages>,
 }
 
 impl Drive {
@@ -147,6 +152,7 @@ impl Drive {
             ahead: Ahead::default(),
             held: Vec::new(),
             conflicts: 0,
+            pages: None,
         };
         // A request to stop may come in between; what is in flight is then looked at again.
         loop {
@@ -221,9 +227,20 @@ impl Drive {
         loop {
             let outside = self.derive()?;
             self.begin_ahead();
+            // What is told of memory may be told before what it follows from is durable, if that changes nothing of it but the run's own
+            // pages: then both are one commit.
+            let only_tells = outside.load.is_empty() && outside.compact.is_empty() && outside.verify.is_empty();
+            if self.ahead.may_write()
+                && !self.ahead.has_calls()
+                && only_tells
+                && !outside.brief.is_empty()
+                && self.brief_all(&outside.brief).await?
+            {
+                continue;
+            }
             if self.ahead.may_write() {
                 if self.ahead.has_calls() {
-                    self.write_beside();
+                    self.write_beside().await;
                     return Ok(());
                 }
                 // Nothing can be done meanwhile, so nobody has to change threads for it.
@@ -246,8 +263,10 @@ impl Drive {
             for hash in outside.load {
                 self.load(&hash).await?;
             }
-            for node in outside.brief {
-                self.brief(node).await?;
+            if !self.brief_all(&outside.brief).await? {
+                // All of it is durable, so it can be read.
+                self.pages = None;
+                self.brief_all(&outside.brief).await?;
             }
             for action in outside.compact {
                 self.compact(action).await?;
@@ -396,13 +415,15 @@ impl Drive {
 
     /// Writes what was gathered, and waits for it.
     async fn write_here(&mut self) -> Result<(), RunnerError> {
+        self.tell_pages().await;
         let (commit, writing) = self.next_commit();
         let written = self.shared.workspace.commit(commit).await;
         self.take_in(writing, written.map_err(RunnerError::from)).await
     }
 
     /// Has what was gathered written while the run goes on.
-    fn write_beside(&mut self) {
+    async fn write_beside(&mut self) {
+        self.tell_pages().await;
         let (commit, writing) = self.next_commit();
         let workspace = self.shared.workspace.clone();
         let written = tokio::spawn(async move { Ok(workspace.commit(commit).await?) });
@@ -458,6 +479,9 @@ impl Drive {
             Ok(committed) => {
                 self.conflicts = 0;
                 self.followed.knows(committed.seq);
+                if let Some(pages) = &mut self.pages {
+                    pages.name(&committed.pages);
+                }
                 self.ahead.has_now_written(writing.batch);
                 let workspace = &self.shared.workspace;
                 writing.notes.into_iter().for_each(|note| workspace.note(note));
@@ -482,6 +506,7 @@ impl Drive {
                 }
                 let (run, head) = self.shared.fold(self.run.id()).await?;
                 self.run = run;
+                self.pages = None;
                 told(
                     &self.shared,
                     &mut self.run,
@@ -582,18 +607,6 @@ impl Drive {
         }));
     }
 
-    /// Tells a task what memory holds for it.
-    async fn brief(&mut self, node: NodeId) -> Result<(), RunnerError> {
-        let Some(models) = &self.shared.options.models else {
-            return Ok(());
-        };
-        let workspace = &self.shared.workspace;
-        let reader = Reader::of(models, &self.memory);
-        let memory = reader.memory(workspace, &self.run, node).await?;
-        let book = reader.book(workspace).await?;
-        self.record(Event::Briefed { node, memory, book })
-    }
-
     /// Has a compactor put away what was said of a task, which is recorded in `batch`.
     fn begin_compacting(&mut self, action: CompactAction, batch: u64) {
         let node = action.node;
@@ -667,6 +680,8 @@ impl Drive {
                 .apply(*at, event)
                 .map_err(|source| self.journal_error(source))?;
         }
+        // Whoever asked for something wrote that onto the run's pages.
+        self.pages = None;
         self.followed.knows(since.max(journal.head));
         Ok(())
     }

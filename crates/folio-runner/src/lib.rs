@@ -5,7 +5,8 @@
 //!
 //! - [`runner`]: submit, drive, resume, cancel; `reads`: what is known of runs
 //! - `drive`: the loop of one run; [`dispatch`]: runs that others drive
-//! - [`models`]: the models of a runner, and one call of one of them; `brief`: what memory tells them first
+//! - [`models`]: the models of a runner, and one call of one of them; `brief`: what memory tells them first;
+//!   `pages`: what the pages of a run tell, kept by its driver
 //! - `perform`: one call of a tool, from its permissions to its outcome
 //! - `memory`: what a call writes: observations and page entries, in the same commit as its outcome
 //! - `book`: the scratchbook of the run's thread, for tools
@@ -34,6 +35,7 @@ pub mod models;
 mod new_run;
 mod others;
 mod outputs;
+mod pages;
 mod perform;
 mod places;
 mod prefer;

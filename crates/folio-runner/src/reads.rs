@@ -8,6 +8,9 @@ use folio_store::{RunQuery, RunRow};
 use crate::error::RunnerError;
 use crate::runner::{RUNNING, Runner};
 
+/// Runs that are asked for at a time.
+const AT_ONCE: u32 = 500;
+
 impl Runner {
     /// The run as its journal says now.
     ///
@@ -51,14 +54,22 @@ impl Runner {
                 held.forget(run);
             }
         }
-        let query = RunQuery {
+        let mut query = RunQuery {
             status: vec![RUNNING.to_owned()],
-            ..RunQuery::default()
+            before: None,
+            limit: AT_ONCE,
         };
-        let mut rows = workspace.store().runs(workspace.space(), &query).await?;
-        rows.retain(|row| !row.driven);
-        rows.reverse();
-        Ok(rows)
+        let mut rows = Vec::new();
+        loop {
+            let some = workspace.store().runs(workspace.space(), &query).await?;
+            let is_all = some.len() < AT_ONCE as usize;
+            query.before = some.last().map(|row| row.handle.0);
+            rows.extend(some.into_iter().filter(|row| !row.driven));
+            if is_all {
+                rows.reverse();
+                return Ok(rows);
+            }
+        }
     }
 }
 

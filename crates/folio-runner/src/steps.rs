@@ -28,6 +28,10 @@ pub(crate) struct Batch {
     pub(crate) asks: Vec<AskAction>,
     /// What compactors put away when the commit is durable.
     pub(crate) compactions: Vec<CompactAction>,
+    /// Whether it writes more than follows from its events: what calls want written to memory.
+    pub(crate) writes_memory: bool,
+    /// How many of its changes are taken into what is told of the run's pages.
+    pub(crate) told: usize,
 }
 
 impl Batch {
@@ -53,6 +57,7 @@ impl Batch {
         move_large_output(run, &mut event, &mut self.blobs);
         run.apply(at, &event)?;
         self.changes.extend(projection::changes(run, &event));
+        self.writes_memory |= !more.is_empty();
         self.changes.extend(more);
         self.events.push(event);
         Ok(())

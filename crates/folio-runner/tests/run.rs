@@ -420,6 +420,24 @@ async fn a_run_that_has_ended_is_not_driven_again() {
 }
 
 #[tokio::test]
+async fn every_run_that_nobody_drives_is_found_however_many_there_are() {
+    let house = House::new();
+    let mut submitted = Vec::new();
+    for _ in 0..501 {
+        submitted.push(
+            house
+                .submit("steps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]")
+                .await
+                .unwrap(),
+        );
+    }
+    house.runner.drive(submitted.remove(1)).await.unwrap();
+    let found = house.runner.unfinished().await.unwrap();
+    let found: Vec<_> = found.into_iter().map(|row| row.id).collect();
+    assert_eq!(found, submitted, "all but the one that has ended, the oldest first");
+}
+
+#[tokio::test]
 async fn a_plan_that_needs_a_model_is_refused_by_the_names_of_its_tasks() {
     let house = House::new();
     let error = house

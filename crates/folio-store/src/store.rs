@@ -107,6 +107,9 @@ impl fmt::Debug for OwnerId {
 pub struct MemoryMark {
     /// Names it; of one open store only.
     pub number: u64,
+    /// Names what stands on pages of runs, as far as anybody but the run itself wrote it: as long as it is the same, a run finds on its pages
+    /// what it wrote, and what it found there before.
+    pub pages: u64,
     /// The last commit that was there when somebody asked.
     pub as_of: Seq,
 }

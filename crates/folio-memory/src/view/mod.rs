@@ -17,7 +17,7 @@ pub use line::{Audience, Candidate, candidate, candidate_for, is_untrusted, one_
 pub use place::{Message, Placement, Request, Speaker, place};
 pub use prompt::{executor_block, planner_block};
 pub use receipt::{Folded, Omitted, Receipt, Rendered, SectionReceipt};
-pub use rollup::{PageTail, rollup};
+pub use rollup::{PageLines, PageTail, rollup};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! What planners and executors are told of the pages of their run (seed 000, "Prompting Changes").
 
-use super::rollup::{PageTail, rollup};
+use super::rollup::{PageLines, PageTail, rollup, rollup_lines};
 use crate::page::Page;
 use crate::tokens::Tokens;
 
@@ -14,14 +14,14 @@ const MAIN_SHARE: u64 = 40;
 
 /// What a planner is told: the tail of the main scratchpad, what each executor's scratchpad has come to, and what to mind.
 ///
-/// Within `budget` tokens; nothing if even the frame does not fit. The same pages give the same bytes.
+/// Pages have their handles, entries do not: what a step wrote is told before it stands in the log. Within `budget` tokens; nothing if even the frame does not fit. The same pages give the same bytes.
 #[must_use]
-pub fn planner_block(main: &PageTail, executors: &[PageTail], budget: u32, tokens: &dyn Tokens) -> String {
+pub fn planner_block(main: &PageLines, executors: &[PageLines], budget: u32, tokens: &dyn Tokens) -> String {
     fitted(budget, tokens, |room| {
         let share = u32::try_from(u64::from(room) * MAIN_SHARE / 100).unwrap_or(u32::MAX);
-        let tail = rollup(std::slice::from_ref(main), share, tokens).text;
+        let tail = rollup_lines(std::slice::from_ref(main), share, tokens).text;
         let rest = room.saturating_sub(tokens.count(&tail));
-        let branches = rollup(executors, rest, tokens).text;
+        let branches = rollup_lines(executors, rest, tokens).text;
         let branches = if executors.is_empty() {
             "none yet\n".to_owned()
         } else {

@@ -4,13 +4,16 @@
 use super::line::{Candidate, cut, is_untrusted, one_line};
 use super::receipt::{Omitted, Receipt, Rendered, SectionReceipt, hash_of};
 use crate::entry::{Entry, EntryKind};
-use crate::page::Page;
+use crate::id::{EntryHandle, EntryId, PageHandle};
+use crate::page::{Page, PageFields, PageRole};
 use crate::tokens::Tokens;
 
 /// Characters of an entry's line in a roll-up.
 const ENTRY_CHARS: usize = 240;
 /// Characters of a page's title and branch.
 const TITLE_CHARS: usize = 80;
+/// Characters of a last change.
+const CHANGE_CHARS: usize = 40;
 /// Entries that stand for a page without a summary.
 const LATEST: usize = 2;
 
@@ -27,53 +30,187 @@ impl PageTail {
     /// `p7 [scratchpad_exec/ok] Title (branch; last change e42)`: whatever else is left out, this is not.
     #[must_use]
     pub fn heading(&self) -> String {
-        let fields = &self.page.fields;
-        let status = one_line(&fields.status);
-        let title = cut(&one_line(&fields.title), TITLE_CHARS);
-        let branch = fields
-            .branch_id
-            .as_deref()
-            .map(one_line)
-            .filter(|branch| !branch.is_empty());
-        let branch = branch.map(|branch| cut(&branch, TITLE_CHARS));
-        let last = self.tail.last().map(|entry| format!("last change {}", entry.handle));
-        let remarks: Vec<String> = branch.into_iter().chain(last).collect();
-        let remarks = if remarks.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", remarks.join("; "))
-        };
-        format!("{} [{}/{status}] {title}{remarks}", self.page.handle, fields.role)
-    }
-
-    /// Which entries stand for the page: its latest summary, or its last two. The others of the tail come later.
-    fn standing_for_it(&self) -> Vec<usize> {
-        let summary = self.tail.iter().rposition(|entry| entry.kind == EntryKind::Summary);
-        match summary {
-            Some(summary) => vec![summary],
-            None => (self.tail.len().saturating_sub(LATEST)..self.tail.len()).collect(),
-        }
+        PageLines::of(&self.page, &self.tail, Naming::Entries).heading()
     }
 
     /// The page in one line, with what stands for it.
     #[must_use]
     pub fn candidate(&self) -> Candidate {
-        let heading = self.heading();
-        let texts: Vec<String> = self
-            .standing_for_it()
-            .into_iter()
-            .map(|at| entry_line(&self.tail[at]))
-            .collect();
-        let all = std::iter::once(heading.clone())
+        let page = PageLines::of(&self.page, &self.tail, Naming::Entries);
+        let heading = page.heading();
+        let standing = page.standing_for_it();
+        let texts = standing.into_iter().map(|at| page.entries[at].line.as_str());
+        let all = std::iter::once(heading.as_str())
             .chain(texts)
             .collect::<Vec<_>>()
             .join("; ");
         let lengths = [cut(&all, 480), cut(&all, 200), heading];
         Candidate {
-            name: self.page.handle.to_string(),
+            name: page.name(),
             cut: lengths[0] != all,
             lengths,
             folded: Vec::new(),
+        }
+    }
+}
+
+/// Whether lines of entries begin with their handles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Naming {
+    /// They do.
+    Entries,
+    /// They do not: they are told before the entries have any.
+    Pages,
+}
+
+/// What a roll-up tells of a page: its own line, and those of its last entries. A planner is told of the pages of its run by these, without
+/// handles of entries: so they can be told while what a step wrote is still on its way into the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageLines {
+    handle: Option<PageHandle>,
+    role: PageRole,
+    status: String,
+    title: String,
+    branch: Option<String>,
+    naming: Naming,
+    entries: Vec<EntryLine>,
+}
+
+/// What a roll-up tells of an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct EntryLine {
+    id: EntryId,
+    /// Its place in time: its handle, or a number beyond.
+    at: u64,
+    is_summary: bool,
+    /// How the line of the page names it as its last change.
+    change: String,
+    line: String,
+}
+
+impl PageLines {
+    /// What a planner is told of `page`, whose last entries are `tail`, the oldest first.
+    #[must_use]
+    pub fn told(page: &Page, tail: &[Entry]) -> Self {
+        Self::of(page, tail, Naming::Pages)
+    }
+
+    /// The same of a page that a commit is about to add. [`PageLines::is_named`] by [`PageLines::name_it`].
+    #[must_use]
+    pub fn of_new(fields: &PageFields) -> Self {
+        Self::with(None, fields, Naming::Pages)
+    }
+
+    fn with(handle: Option<PageHandle>, fields: &PageFields, naming: Naming) -> Self {
+        let branch = fields.branch_id.as_deref().map(one_line);
+        Self {
+            handle,
+            role: fields.role,
+            status: one_line(&fields.status),
+            title: cut(&one_line(&fields.title), TITLE_CHARS),
+            branch: branch
+                .filter(|branch| !branch.is_empty())
+                .map(|branch| cut(&branch, TITLE_CHARS)),
+            naming,
+            entries: Vec::new(),
+        }
+    }
+
+    fn of(page: &Page, tail: &[Entry], naming: Naming) -> Self {
+        let mut lines = Self::with(Some(page.handle), &page.fields, naming);
+        lines
+            .entries
+            .extend(tail.iter().map(|entry| EntryLine::of(entry, naming)));
+        lines
+    }
+
+    /// Whether it is known under which handle the page stands in the log.
+    #[must_use]
+    pub fn is_named(&self) -> bool {
+        self.handle.is_some()
+    }
+
+    /// Says under which handle the page stands in the log.
+    pub fn name_it(&mut self, handle: PageHandle) {
+        self.handle = Some(handle);
+    }
+
+    /// Changes its status.
+    pub fn set_status(&mut self, status: &str) {
+        self.status = one_line(status);
+    }
+
+    /// Adds an entry at its end. Of all, the last `most` stay.
+    pub fn add(&mut self, entry: &Entry, most: usize) {
+        self.entries.push(EntryLine::of(entry, self.naming));
+        let beyond = self.entries.len().saturating_sub(most);
+        self.entries.drain(..beyond);
+    }
+
+    /// Whether it has a line for `entry`.
+    #[must_use]
+    pub fn tells_of(&self, entry: EntryId) -> bool {
+        self.entries.iter().any(|line| line.id == entry)
+    }
+
+    /// The place in time of its last entry; zero if it has none.
+    #[must_use]
+    pub fn last_at(&self) -> u64 {
+        self.entries.last().map_or(0, |entry| entry.at)
+    }
+
+    fn name(&self) -> String {
+        self.handle.map(|handle| handle.to_string()).unwrap_or_default()
+    }
+
+    fn heading(&self) -> String {
+        let last = self.entries.last().map(|entry| format!("last change{}", entry.change));
+        let remarks: Vec<&str> = self.branch.as_deref().into_iter().chain(last.as_deref()).collect();
+        let remarks = if remarks.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", remarks.join("; "))
+        };
+        format!(
+            "{} [{}/{}] {}{remarks}",
+            self.name(),
+            self.role,
+            self.status,
+            self.title
+        )
+    }
+
+    /// Which entries stand for the page: its latest summary, or its last two. The others of the tail come later.
+    fn standing_for_it(&self) -> Vec<usize> {
+        let summary = self.entries.iter().rposition(|entry| entry.is_summary);
+        match summary {
+            Some(summary) => vec![summary],
+            None => (self.entries.len().saturating_sub(LATEST)..self.entries.len()).collect(),
+        }
+    }
+}
+
+impl EntryLine {
+    fn of(entry: &Entry, naming: Naming) -> Self {
+        let text = entry_text(entry);
+        let (change, line) = match naming {
+            Naming::Entries => (format!(" {}", entry.handle), format!("{} {text}", entry.handle)),
+            Naming::Pages => {
+                let title = one_line(&entry.fields.title);
+                let change = if title.is_empty() || is_untrusted(entry) {
+                    String::new()
+                } else {
+                    format!(": {}", cut(&title, CHANGE_CHARS))
+                };
+                (change, text)
+            }
+        };
+        Self {
+            id: entry.id,
+            at: entry.handle.0,
+            is_summary: entry.kind == EntryKind::Summary,
+            change,
+            line,
         }
     }
 }
@@ -83,6 +220,15 @@ impl PageTail {
 /// If not all lines fit, the last one says how many pages, or entries of their tails, are not shown.
 #[must_use]
 pub fn rollup(pages: &[PageTail], budget: u32, tokens: &dyn Tokens) -> Rendered {
+    let pages: Vec<_> = pages
+        .iter()
+        .map(|page| PageLines::of(&page.page, &page.tail, Naming::Entries))
+        .collect();
+    rollup_lines(&pages, budget, tokens)
+}
+
+/// The same of pages whose lines are known.
+pub(super) fn rollup_lines(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Rendered {
     let mut shown: Vec<Option<Vec<usize>>> = vec![None; pages.len()];
     let cost = |line: &str| tokens.count(&format!("{line}\n"));
     let notice = cost(&notice_of(pages.len(), 9_999));
@@ -98,7 +244,7 @@ pub fn rollup(pages: &[PageTail], budget: u32, tokens: &dyn Tokens) -> Rendered 
     // Newest first: the page that changed last tells its news first.
     let all_have_lines = shown.iter().all(Option::is_some);
     let mut newest: Vec<usize> = (0..pages.len()).filter(|_| all_have_lines).collect();
-    newest.sort_by_key(|at| std::cmp::Reverse((pages[*at].tail.last().map(|entry| entry.handle), *at)));
+    newest.sort_by_key(|at| std::cmp::Reverse((pages[*at].entries.last().map(|entry| entry.at), *at)));
     // Nothing older is told of a page whose newest did not fit.
     let mut is_full = vec![false; pages.len()];
     for is_more in [false, true] {
@@ -108,7 +254,7 @@ pub fn rollup(pages: &[PageTail], budget: u32, tokens: &dyn Tokens) -> Rendered 
             }
             let first = pages[at].standing_for_it();
             let wanted: Vec<usize> = if is_more {
-                (0..pages[at].tail.len())
+                (0..pages[at].entries.len())
                     .rev()
                     .filter(|entry| !first.contains(entry))
                     .collect()
@@ -116,7 +262,7 @@ pub fn rollup(pages: &[PageTail], budget: u32, tokens: &dyn Tokens) -> Rendered 
                 first.into_iter().rev().collect()
             };
             for entry in wanted {
-                let line = cost(&format!("  {}", entry_line(&pages[at].tail[entry])));
+                let line = cost(&format!("  {}", pages[at].entries[entry].line));
                 if used.saturating_add(line) > budget {
                     is_full[at] = true;
                     break;
@@ -143,8 +289,8 @@ pub fn rollup(pages: &[PageTail], budget: u32, tokens: &dyn Tokens) -> Rendered 
     }
 }
 
-/// `e42 title: text`, in quotation marks if it is from strangers.
-fn entry_line(entry: &Entry) -> String {
+/// `title: text`, in quotation marks if it is from strangers.
+fn entry_text(entry: &Entry) -> String {
     let (title, body) = (one_line(&entry.fields.title), one_line(&entry.fields.body));
     let body = body.strip_prefix(&title).unwrap_or(&body).trim_start();
     let text = match (title.is_empty(), body.is_empty()) {
@@ -154,9 +300,9 @@ fn entry_line(entry: &Entry) -> String {
     };
     let text = cut(&text, ENTRY_CHARS);
     if is_untrusted(entry) {
-        format!("{} (from outside) \"{}\"", entry.handle, text.replace('"', "'"))
+        format!("(from outside) \"{}\"", text.replace('"', "'"))
     } else {
-        format!("{} {text}", entry.handle)
+        text
     }
 }
 
@@ -168,7 +314,7 @@ fn notice_of(pages: usize, entries: usize) -> String {
     }
 }
 
-fn written(pages: &[PageTail], shown: &mut [Option<Vec<usize>>]) -> String {
+fn written(pages: &[PageLines], shown: &mut [Option<Vec<usize>>]) -> String {
     let mut text = String::new();
     let (mut more_pages, mut more_entries) = (0, 0);
     for (page, shown) in pages.iter().zip(shown) {
@@ -177,12 +323,12 @@ fn written(pages: &[PageTail], shown: &mut [Option<Vec<usize>>]) -> String {
             continue;
         };
         entries.sort_unstable();
-        more_entries += page.tail.len() - entries.len();
+        more_entries += page.entries.len() - entries.len();
         text.push_str(&page.heading());
         text.push('\n');
         for entry in entries {
             text.push_str("  ");
-            text.push_str(&entry_line(&page.tail[*entry]));
+            text.push_str(&page.entries[*entry].line);
             text.push('\n');
         }
     }
@@ -196,17 +342,17 @@ fn written(pages: &[PageTail], shown: &mut [Option<Vec<usize>>]) -> String {
 fn receipted(
     text: String,
     total: u32,
-    pages: &[PageTail],
+    pages: &[PageLines],
     shown: &[Option<Vec<usize>>],
     budget: u32,
     tokens: &dyn Tokens,
 ) -> Rendered {
     let (mut whole, mut omitted) = (Vec::new(), Vec::new());
     for (page, shown) in pages.iter().zip(shown) {
-        let name = |entry: usize| page.tail[entry].handle.to_string();
-        let all = std::iter::once((page.page.handle.to_string(), shown.is_some()));
+        let name = |entry: usize| EntryHandle(page.entries[entry].at).to_string();
+        let all = std::iter::once((page.name(), shown.is_some()));
         let is_shown = |entry: usize| shown.as_ref().is_some_and(|entries| entries.contains(&entry));
-        for (name, is_shown) in all.chain((0..page.tail.len()).map(|entry| (name(entry), is_shown(entry)))) {
+        for (name, is_shown) in all.chain((0..page.entries.len()).map(|entry| (name(entry), is_shown(entry)))) {
             if is_shown {
                 whole.push(name);
             } else {

@@ -60,7 +60,7 @@ impl Facts for InScope<'_, '_> {
     type Failure = Failure;
 
     fn page_place(&mut self, id: PageId) -> Result<Option<Place>, Failure> {
-        self.scope.page(self.space, id)
+        Ok(self.scope.page(self.space, id)?.map(|(place, _)| place))
     }
 
     fn page(&mut self, id: PageId) -> Result<Option<Page>, Failure> {
@@ -116,6 +116,7 @@ fn write(
     decided: Decided<'_>,
 ) -> Result<Committed, Failure> {
     let (conn, seq, at) = (scope.conn, decided.seq, decided.at);
+    let changes_pages = changes_pages(scope, space, commit, &decided)?;
     if is_new_space {
         scope.add_space(&commit.space, space)?;
     }
@@ -148,6 +149,59 @@ fn write(
         erase::take_out(conn, space, &decided.gone)?;
         erase::overwrite_deleted(conn, false)?;
     }
-    scope.committed(space, decided.ends, decided.changes_memory(&commit.record));
+    scope.committed(
+        space,
+        decided.ends,
+        decided.changes_memory(&commit.record),
+        changes_pages,
+    );
     Ok(decided.answer())
+}
+
+/// Whether a commit writes onto pages of runs otherwise than the run itself does. Where it is not known, the answer is yes.
+fn changes_pages(
+    scope: &mut Scope<'_>,
+    space: SpaceId,
+    commit: &Prepared,
+    decided: &Decided<'_>,
+) -> Result<bool, Failure> {
+    let is_more = decided.policy.is_some() || !decided.gone.is_empty() || commit.record.folded.is_some();
+    let run = decided.run.as_ref().map(|run| run.append.run);
+    if is_more {
+        return Ok(true);
+    }
+    let is_own = |of: Option<RunId>| of.is_some() && of == run;
+    for page in &decided.pages {
+        let named = match (&page.page, page.new) {
+            (Some(page), _) => Some(page.fields.run),
+            (None, Some((new, ..))) => Some(new.fields.run),
+            (None, None) => None,
+        };
+        if named.is_some_and(|of| !is_own(of)) {
+            return Ok(true);
+        }
+    }
+    let mut new_pages = HashMap::new();
+    new_pages.extend(
+        decided
+            .pages
+            .iter()
+            .filter_map(|page| page.new)
+            .map(|(new, ..)| (new.id, new.fields.run)),
+    );
+    for entry in &decided.entries {
+        let page = match (&entry.entry, entry.new) {
+            (Some(entry), _) => entry.page,
+            (None, Some((new, ..))) => new.page,
+            (None, None) => continue,
+        };
+        let of = match new_pages.get(&page) {
+            Some(of) => *of,
+            None => scope.page(space, page)?.and_then(|(_, of)| of),
+        };
+        if !is_own(of) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

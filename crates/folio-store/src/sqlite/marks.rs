@@ -21,6 +21,16 @@ pub(super) struct Wrote {
     pub(super) seq: Seq,
     /// Whether lists of memory tell something else after it.
     pub(super) changes_memory: bool,
+    /// Whether it writes onto pages of runs otherwise than the run itself does.
+    pub(super) changes_pages: bool,
+}
+
+/// What a transaction changes that is about to become durable.
+#[derive(Debug)]
+pub(super) struct Changing {
+    space: SpaceId,
+    memory: bool,
+    pages: bool,
 }
 
 #[derive(Debug, Default)]
@@ -28,13 +38,15 @@ struct State {
     /// Up to this commit it is known what commits changed.
     through: Seq,
     number: u64,
+    /// The same for what was written onto pages of runs by others.
+    pages: u64,
     /// Transactions under way that change something.
     under_way: u32,
 }
 
 impl Marks {
     /// Says that a transaction with these commits is about to become durable. What it gives goes to [`Self::settle`].
-    pub(super) fn begin(&self, wrote: &[Wrote]) -> Vec<SpaceId> {
+    pub(super) fn begin(&self, wrote: &[Wrote]) -> Vec<Changing> {
         if wrote.is_empty() {
             return Vec::new();
         }
@@ -44,13 +56,18 @@ impl Marks {
             space,
             seq,
             changes_memory,
+            changes_pages,
         } in wrote
         {
             let state = states.entry(*space).or_default();
             let follows = state.through.0 + 1 == seq.0;
-            if *changes_memory || !follows {
+            if *changes_memory || *changes_pages || !follows {
                 state.under_way += 1;
-                changing.push(*space);
+                changing.push(Changing {
+                    space: *space,
+                    memory: *changes_memory || !follows,
+                    pages: *changes_pages || !follows,
+                });
             }
             state.through = *seq;
         }
@@ -58,14 +75,15 @@ impl Marks {
     }
 
     /// Says what became of that transaction.
-    pub(super) fn settle(&self, changing: &[SpaceId], wrote: &[Wrote], is_committed: bool) {
+    pub(super) fn settle(&self, changing: &[Changing], wrote: &[Wrote], is_committed: bool) {
         if wrote.is_empty() {
             return;
         }
         let mut states = self.states();
-        for space in changing {
+        for Changing { space, memory, pages } in changing {
             let state = states.entry(*space).or_default();
-            state.number += 1;
+            state.number += u64::from(*memory);
+            state.pages += u64::from(*pages);
             state.under_way = state.under_way.saturating_sub(1);
         }
         if !is_committed {
@@ -76,15 +94,17 @@ impl Marks {
         }
     }
 
-    /// The mark of `space` for somebody who sees it up to commit `head`, and reads after this; none if there is none now.
-    pub(super) fn at(&self, space: SpaceId, head: Seq) -> Option<u64> {
+    /// The mark of `space` for somebody who sees it up to commit `head`, and reads after this, and that of the pages of runs; none if there
+    /// is none now.
+    pub(super) fn at(&self, space: SpaceId, head: Seq) -> Option<(u64, u64)> {
         let mut states = self.states();
         let state = states.entry(space).or_default();
         if head > state.through {
             state.through = head;
             state.number += 1;
+            state.pages += 1;
         }
-        (state.under_way == 0).then_some(state.number)
+        (state.under_way == 0).then_some((state.number, state.pages))
     }
 
     fn states(&self) -> MutexGuard<'_, HashMap<SpaceId, State>> {
@@ -103,6 +123,7 @@ mod tests {
             space: SPACE,
             seq: Seq(seq),
             changes_memory,
+            changes_pages: false,
         }]
     }
 
@@ -119,6 +140,19 @@ mod tests {
         assert_eq!(marks.at(SPACE, Seq(4)), first);
         commit(&marks, &wrote(5, true), true);
         assert_ne!(marks.at(SPACE, Seq(5)), first);
+    }
+
+    #[test]
+    fn what_others_write_onto_pages_of_runs_has_a_mark_of_its_own() {
+        let marks = Marks::default();
+        let first = marks.at(SPACE, Seq(3)).unwrap();
+        let mut onto_a_page = wrote(4, false);
+        onto_a_page[0].changes_pages = true;
+        let changing = marks.begin(&onto_a_page);
+        assert_eq!(marks.at(SPACE, Seq(3)), None, "it is on its way");
+        marks.settle(&changing, &onto_a_page, true);
+        let second = marks.at(SPACE, Seq(4)).unwrap();
+        assert_eq!((second.0, second.1 > first.1), (first.0, true));
     }
 
     #[test]

@@ -393,7 +393,9 @@ impl Store for SqliteStore {
                 return Ok(None);
             }
             let as_of = journal::last(conn, known)?.map_or(Seq(0), |(head, _)| head);
-            Ok(marks.at(known, as_of).map(|number| MemoryMark { number, as_of }))
+            Ok(marks
+                .at(known, as_of)
+                .map(|(number, pages)| MemoryMark { number, pages, as_of }))
         })
         .await
     }

@@ -1,7 +1,7 @@
 //! Rows of pages.
 
 use folio_memory::id::PageRef;
-use folio_memory::{Page, PageHandle, PageId, PageQuery, Seq, Timestamp};
+use folio_memory::{Page, PageHandle, PageId, PageQuery, RunId, Seq, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
@@ -15,6 +15,21 @@ pub(super) fn place_of(conn: &Connection, space: SpaceId, id: PageId) -> Result<
         .prepare_cached(sql)?
         .query_row(params![id.to_bytes(), space], |row| row.get(0))
         .optional()?)
+}
+
+/// Where the page called `id` stands, and which run it is of.
+pub(super) fn place_and_run(
+    conn: &Connection,
+    space: SpaceId,
+    id: PageId,
+) -> Result<Option<(Place, Option<RunId>)>, Failure> {
+    let sql = "SELECT place, run FROM page WHERE id = ?1 AND space = ?2";
+    let found = conn
+        .prepare_cached(sql)?
+        .query_row(params![id.to_bytes(), space], |row| {
+            Ok((row.get(0)?, row.get::<_, Option<[u8; 16]>>(1)?.map(RunId::from_bytes)))
+        });
+    Ok(found.optional()?)
 }
 
 /// The page called `id`.
@@ -111,7 +126,7 @@ pub(super) fn insert(
         page.id.to_bytes(),
         parent,
         page.fields.role.as_str(),
-        page.fields.run.map(folio_memory::RunId::to_bytes),
+        page.fields.run.map(RunId::to_bytes),
         page.fields.thread.as_ref().map(|thread| thread.0.as_str()),
         page.version,
         page.created_at.as_nanos(),

@@ -33,7 +33,7 @@ struct KnownRun {
 pub(super) struct Known {
     /// Spaces and pages never go away, so what is known of them stays true, unless the transaction that made them fails.
     spaces: HashMap<SpaceName, SpaceId>,
-    pages: HashMap<(SpaceId, PageId), Place>,
+    pages: HashMap<(SpaceId, PageId), (Place, Option<RunId>)>,
     runs: HashMap<(SpaceId, RunId), Place>,
     /// True as long as no other process writes.
     ends: HashMap<SpaceId, Ends>,
@@ -87,19 +87,19 @@ impl<'w> Scope<'w> {
         Ok(space)
     }
 
-    /// Where the page called `id` stands.
-    pub(super) fn page(&mut self, space: SpaceId, id: PageId) -> Result<Option<Place>, Failure> {
-        if let Some(place) = self.known.pages.get(&(space, id)) {
-            return Ok(Some(*place));
+    /// Where the page called `id` stands, and which run it is of.
+    pub(super) fn page(&mut self, space: SpaceId, id: PageId) -> Result<Option<(Place, Option<RunId>)>, Failure> {
+        if let Some(known) = self.known.pages.get(&(space, id)) {
+            return Ok(Some(*known));
         }
-        let place = page::place_of(self.conn, space, id)?;
-        if let Some(place) = place {
+        let found = page::place_and_run(self.conn, space, id)?;
+        if let Some(found) = found {
             if self.known.pages.len() >= PAGES_KNOWN {
                 self.known.pages.clear();
             }
-            self.known.pages.insert((space, id), place);
+            self.known.pages.insert((space, id), found);
         }
-        Ok(place)
+        Ok(found)
     }
 
     /// Where the run called `id` stands.
@@ -229,14 +229,16 @@ impl<'w> Scope<'w> {
         Ok(ends)
     }
 
-    /// Notes a commit after which the last numbers are `ends`, and whether it changes what lists of memory tell.
-    pub(super) fn committed(&mut self, space: SpaceId, ends: Ends, changes_memory: bool) {
+    /// Notes a commit after which the last numbers are `ends`, whether it changes what lists of memory tell, and whether it writes onto pages
+    /// of runs otherwise than the run itself does.
+    pub(super) fn committed(&mut self, space: SpaceId, ends: Ends, changes_memory: bool, changes_pages: bool) {
         self.known.ends.insert(space, ends);
         self.has_committed = true;
         self.wrote.push(Wrote {
             space,
             seq: ends.head,
             changes_memory,
+            changes_pages,
         });
     }
 }

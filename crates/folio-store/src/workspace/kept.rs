@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use folio_memory::{Actor, Entry, EntryQuery, ListAnswer, ThreadKey, TurnId};
+use folio_memory::{Actor, Entry, EntryHandle, EntryQuery, ListAnswer, NewEntry, Seq, ThreadKey, TurnId};
 
 use super::observations::Whose;
-use super::{PolicyInForce, Workspace, WorkspaceError};
+use super::redact::recall;
+use super::{PolicyInForce, Workspace, WorkspaceError, long_text};
 use crate::store::MemoryMark;
 
 /// Answers that are kept.
@@ -97,6 +98,28 @@ impl Workspace {
     /// A mark of what memory tells now. What is asked after it and kept under it stays true as long as the mark is the same.
     pub(super) async fn mark(&self) -> Result<Option<MemoryMark>, WorkspaceError> {
         Ok(self.inner.store.memory_mark(self.space(), self.now()).await?)
+    }
+
+    /// A mark of what others than the runs themselves wrote onto pages of runs: as long as it is the same, a run finds on its pages what it
+    /// wrote, and what it found there before. None if nobody keeps account of it, or something changes at this moment.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn mark_of_pages(&self) -> Result<Option<u64>, WorkspaceError> {
+        Ok(self.mark().await?.map(|mark| mark.pages))
+    }
+
+    /// `new`, which is about to be written onto a page, as it will be read there, but for its handle, which is `place`.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn as_read(&self, new: &NewEntry, place: u64) -> Result<Entry, WorkspaceError> {
+        let mut entry = Entry::added(new.clone(), EntryHandle(place), Seq(0), self.now());
+        recall::unwritten(&mut entry, self.redaction_of_reads().await?);
+        long_text::shorten(&mut entry.fields);
+        Ok(entry)
     }
 
     /// What holds in the space, as it did before if memory still stands at `mark`.

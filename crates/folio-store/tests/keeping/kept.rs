@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use folio_memory::context::Section;
 use folio_memory::entry::{EntryFields, Owner};
+use folio_memory::id::Ref;
 use folio_memory::scratchbook::ItemInput;
 use folio_memory::tokens::Estimate;
 use folio_memory::{
     Actor, Change, EntryId, EntryKind, NewEntry, NewPage, PageFields, PageId, PageRole, Role, RunId, SpaceName,
     ThreadKey, Trust,
 };
-use folio_store::Workspace;
 use folio_store::workspace::{ContextRequest, ForgetFilter, ViewRequest, Write};
+use folio_store::{RunAppend, Workspace};
 use folio_testkit::SeededIds;
 use serde_json::{from_value, json};
 
@@ -105,12 +106,31 @@ async fn what_is_kept_of_memory_is_true_after_every_change() {
     changed("the policy").await;
 }
 
+/// Starts `run`, and gives in whose name its journal is written.
+async fn started(house: &House, run: RunId) -> Actor {
+    let actor = Actor::new(Role::Planner, "runner").in_run(run);
+    let event =
+        from_value(json!({"event": "run_started", "format": 1, "goal": "g", "plan": {}, "inputs": {}, "run": {}}));
+    let write = Write {
+        run: Some(RunAppend {
+            run,
+            events: vec![event.unwrap()],
+            status: Some("running".to_owned()),
+            title: Some("g".to_owned()),
+        }),
+        ..Write::default()
+    };
+    house.workspace.record(&actor, write).await.unwrap();
+    actor
+}
+
 #[tokio::test]
 async fn what_a_run_writes_leaves_the_mark_of_memory_and_what_it_observes_does_not() {
     let house = House::new();
     house.say("the bottle is corked").await;
     let (store, space, now) = (house.workspace.store(), SpaceName::main(), house.now());
     let mark = async || store.memory_mark(&space, now).await.unwrap().unwrap().number;
+    let pages = async || house.workspace.mark_of_pages().await.unwrap().unwrap();
     let first = mark().await;
     let ids = SeededIds::new(7);
     let run = RunId::draw(&ids, now);
@@ -136,6 +156,32 @@ async fn what_a_run_writes_leaves_the_mark_of_memory_and_what_it_observes_does_n
     ];
     house.workspace.record(&actor, Write::of(changes)).await.unwrap();
     assert_eq!(mark().await, first, "its log, its steps and the summary of its page");
+    let of_pages = pages().await;
+    let block = |run| {
+        let mut write = Write::of(vec![entry(EntryKind::Log)]);
+        write.run = Some(RunAppend {
+            run,
+            events: Vec::new(),
+            status: None,
+            title: None,
+        });
+        write
+    };
+    let own = started(&house, run).await;
+    house.workspace.record(&own, block(run)).await.unwrap();
+    assert_eq!(pages().await, of_pages, "what a run writes onto its own page it knows");
+    let other = RunId::draw(&ids, now);
+    let others = started(&house, other).await;
+    house.workspace.record(&others, block(other)).await.unwrap();
+    let by_a_run = pages().await;
+    assert_ne!(by_a_run, of_pages, "another run wrote onto its page");
+    house
+        .workspace
+        .append(&human(), Ref::Id(page), "By hand", "look".to_owned(), &[], None)
+        .await
+        .unwrap();
+    assert_ne!(pages().await, by_a_run, "somebody wrote onto its page");
+    assert_eq!(mark().await, first, "which is no memory of that sort");
     // The page is there already: whose summary it is, the commit does not say.
     let changes = vec![entry(EntryKind::Summary)];
     house.workspace.record(&actor, Write::of(changes)).await.unwrap();

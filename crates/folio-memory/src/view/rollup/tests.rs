@@ -111,6 +111,30 @@ fn a_roll_up_keeps_its_budget_with_whole_lines_and_says_what_is_missing_m7_8_v10
     }
 }
 
+fn told(page: &PageTail) -> PageLines {
+    PageLines::told(&page.page, &page.tail)
+}
+
+#[test]
+fn pages_that_are_kept_tell_what_pages_that_are_read_tell_m7_8_v10() {
+    for page in some_pages() {
+        let mut kept = PageLines::of_new(&PageFields {
+            status: "open".to_owned(),
+            ..page.page.fields.clone()
+        });
+        assert!(!kept.is_named());
+        kept.name_it(page.page.handle);
+        kept.set_status(&page.page.fields.status);
+        for entry in &page.tail {
+            kept.add(entry, 2);
+            assert!(kept.tells_of(entry.id));
+        }
+        let last_two = page.tail.len().saturating_sub(2);
+        assert_eq!(kept, PageLines::told(&page.page, &page.tail[last_two..]));
+        assert_eq!(kept.last_at(), page.tail.last().map_or(0, |entry| entry.handle.0));
+    }
+}
+
 #[test]
 fn what_a_planner_is_told_seed_000() {
     let main = tail(
@@ -120,24 +144,26 @@ fn what_a_planner_is_told_seed_000() {
             (11, EntryKind::Log, "Next", "the report"),
         ],
     );
-    insta::assert_snapshot!(planner_block(&main, &some_pages()[..2], 170, &Vocabulary::O200k), @r"
+    let (main, pages) = (told(&main), some_pages().iter().map(told).collect::<Vec<_>>());
+    insta::assert_snapshot!(planner_block(&main, &pages[..2], 170, &Vocabulary::O200k), @r"
     Main scratchpad:
-    p2 [scratchpad_root/open] Review (last change e11)
-      e4 Plan: three steps
-      e11 Next: the report
+    p2 [scratchpad_root/open] Review (last change: Next)
+      Plan: three steps
+      Next: the report
     Executor scratchpads:
-    p3 [scratchpad_exec/ok] List files (list-files; last change e9)
-      e6 Result: 412 files in 31 folders most of them Rust
-      e9 Ended: ok after 2 s
-    p4 [scratchpad_exec/open] Read the hot files (read-the-hot-files; last change e10)
-      e8 Three files change with every release
-      e10 Called read: src/lib.rs
-    +2 more entries
+    p3 [scratchpad_exec/ok] List files (list-files; last change: Ended)
+      Began
+      Result: 412 files in 31 folders most of them Rust
+      Ended: ok after 2 s
+    p4 [scratchpad_exec/open] Read the hot files (read-the-hot-files; last change: Called read)
+      Began
+      Three files change with every release
+      Called read: src/lib.rs
     If assigning executor tasks, ensure each has a linked executor scratchpad. Do not repeat identical actions; update plan and branch notes.
     ");
     assert_eq!(planner_block(&main, &[], 10, &Vocabulary::O200k), "");
     for budget in 0..400 {
-        let told = planner_block(&main, &some_pages(), budget, &Vocabulary::O200k);
+        let told = planner_block(&main, &pages, budget, &Vocabulary::O200k);
         assert!(Vocabulary::O200k.count(&told) <= budget);
     }
 }

@@ -50,6 +50,11 @@ impl Recalled {
     }
 }
 
+/// Takes out of an entry that is not written yet what `mode` says, as writing and reading it will.
+pub(crate) fn unwritten(entry: &mut Entry, mode: Redaction) {
+    clean_fields(&mut Cleaner::new(mode), &mut entry.fields, "body");
+}
+
 /// Takes out of `page` what `mode` says.
 pub(crate) fn page(page: &mut Page, mode: Redaction) {
     let mut cleaner = Cleaner::new(mode);

@@ -1,0 +1,74 @@
+//! What tasks that models do are told of memory before they begin, and when it is known.
+
+use std::sync::Arc;
+
+use folio_engine::{Event, NodeId};
+
+use super::Drive;
+use crate::brief::{Reader, is_near};
+use crate::error::RunnerError;
+use crate::pages::RunPages;
+
+impl Drive {
+    /// Tells tasks what memory holds for them. False if that is not known before what was gathered is durable; then none is told anything.
+    pub(super) async fn brief_all(&mut self, nodes: &[NodeId]) -> Result<bool, RunnerError> {
+        let shared = Arc::clone(&self.shared);
+        let Some(models) = &shared.options.models else {
+            return Ok(false);
+        };
+        let workspace = &shared.workspace;
+        let reader = Reader::of(models, &self.memory);
+        let is_near = nodes.iter().any(|node| is_near(&self.run, *node));
+        if self.ahead.batch.writes_memory || (is_near && !self.has_pages().await?) {
+            return Ok(false);
+        }
+        let mut briefed = Vec::new();
+        for node in nodes {
+            let Ok(pages) = reader.pages(self.pages.as_ref(), &self.run, *node) else {
+                return Ok(false);
+            };
+            let memory = reader.memory(workspace, &self.run, *node, &pages).await?;
+            let book = reader.book(workspace).await?;
+            briefed.push(Event::Briefed {
+                node: *node,
+                memory,
+                book,
+            });
+        }
+        for event in briefed {
+            self.record(event)?;
+        }
+        Ok(true)
+    }
+
+    /// Sees to it that what is told of the run's pages is known, with everything that was applied; false if that has to be durable first.
+    async fn has_pages(&mut self) -> Result<bool, RunnerError> {
+        let shared = Arc::clone(&self.shared);
+        let workspace = &shared.workspace;
+        if let Some(pages) = &self.pages
+            && !pages.stand(workspace).await?
+        {
+            self.pages = None;
+        }
+        if self.pages.is_none() {
+            self.ahead.batch.told = 0;
+            self.pages = RunPages::read(workspace, &self.run).await?;
+        }
+        self.tell_pages().await;
+        Ok(self.pages.is_some() || self.ahead.batch.is_empty())
+    }
+
+    /// Takes what is gathered into what is told of the run's pages.
+    pub(super) async fn tell_pages(&mut self) {
+        let batch = &mut self.ahead.batch;
+        let Some(pages) = &mut self.pages else { return };
+        let mut is_known = !batch.writes_memory;
+        for change in batch.changes.iter().skip(batch.told) {
+            is_known = is_known && pages.take(&self.shared.workspace, &self.run, change).await.is_ok();
+        }
+        batch.told = batch.changes.len();
+        if !is_known {
+            self.pages = None;
+        }
+    }
+}

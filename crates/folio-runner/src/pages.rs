@@ -1,0 +1,135 @@
+//! What the pages of a run tell its planners: kept by its driver, which writes them, so that nobody asks the store for them before each call
+//! of a model. What a step wrote is told while it is still on its way into the log: so a step is one commit.
+
+use folio_engine::{Run, projection};
+use folio_memory::entry::Status;
+use folio_memory::id::Ref;
+use folio_memory::tokens::Tokens;
+use folio_memory::view::{PageLines, planner_block};
+use folio_memory::{Change, FieldChange, PageHandle, PageId, PageQuery, PageRole};
+use folio_store::workspace::{Workspace, WorkspaceError};
+use folio_store::{ErrorKind, StoreError};
+
+/// Pages of executors that are looked at.
+const PAGES: u32 = 20;
+/// Entries at the end of a page that stand for it.
+const TAIL: u32 = 4;
+
+/// What is told of the pages of a run, with everything that its driver has applied, durable or not.
+#[derive(Debug)]
+pub(crate) struct RunPages {
+    /// Until when it is true of what others wrote; only for the question that it was read for if nobody keeps account.
+    mark: Option<u64>,
+    /// The main scratchpad, and then those of executors.
+    ids: Vec<PageId>,
+    lines: Vec<PageLines>,
+}
+
+/// Nobody knows what a change makes of the pages; they have to be read once it is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HasToBeRead;
+
+impl RunPages {
+    /// The pages of `run` as they stand in the store; none if it has none yet.
+    pub(crate) async fn read(workspace: &Workspace, run: &Run) -> Result<Option<Self>, WorkspaceError> {
+        // Before they are read, so that what is written meanwhile makes it another one.
+        let mark = workspace.mark_of_pages().await?;
+        let main = match workspace.page(Ref::Id(projection::main_page(run.id()))).await {
+            Ok(main) => main,
+            // There is none yet.
+            Err(WorkspaceError::Store(error)) if StoreError::kind(&error) == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let query = PageQuery {
+            run: Some(run.id()),
+            roles: vec![PageRole::ScratchpadExec],
+            limit: PAGES,
+            ..PageQuery::default()
+        };
+        let pages = std::iter::once(main).chain(workspace.pages(&query).await?).collect();
+        let tails = workspace.tails(pages, TAIL).await?;
+        let told = tails
+            .iter()
+            .map(|page| (page.page.id, PageLines::told(&page.page, &page.tail)));
+        let (ids, lines) = told.unzip();
+        Ok(Some(Self { mark, ids, lines }))
+    }
+
+    /// Whether others wrote nothing onto them since they were read.
+    pub(crate) async fn stand(&self, workspace: &Workspace) -> Result<bool, WorkspaceError> {
+        Ok(self.mark.is_some() && self.mark == workspace.mark_of_pages().await?)
+    }
+
+    /// Takes in what the projection of the run's own events writes.
+    pub(crate) async fn take(&mut self, workspace: &Workspace, run: &Run, change: &Change) -> Result<(), HasToBeRead> {
+        match change {
+            Change::EnsurePage(new) if new.fields.role == PageRole::ScratchpadExec => {
+                let has_room = self.ids.len() <= PAGES as usize;
+                if has_room && !self.ids.contains(&new.id) && new.fields.run == Some(run.id()) {
+                    self.ids.push(new.id);
+                    self.lines.push(PageLines::of_new(&new.fields));
+                }
+            }
+            Change::SetPageStatus { page, status } => {
+                if let Some(lines) = self.lines_of(*page) {
+                    lines.set_status(status);
+                }
+            }
+            Change::AddEntry(new) => {
+                let last = self.lines.iter().map(PageLines::last_at).max().unwrap_or(0);
+                if self.lines_of(new.page).is_some() {
+                    let entry = workspace.as_read(new, last + 1).await.map_err(|_| HasToBeRead)?;
+                    if let Some(lines) = self.lines_of(new.page) {
+                        lines.add(&entry, TAIL as usize);
+                    }
+                }
+            }
+            Change::PatchEntry { entry, fields, .. } => {
+                // A state does not show, but what is put away is not told of any more.
+                let stays = |field: &FieldChange| match field {
+                    FieldChange::Status(status) => *status != Status::Archived,
+                    FieldChange::Phase(_) => true,
+                    _ => false,
+                };
+                if !fields.iter().all(stays) && self.lines.iter().any(|lines| lines.tells_of(*entry)) {
+                    return Err(HasToBeRead);
+                }
+            }
+            Change::EnsurePage(_) => {}
+            _ => return Err(HasToBeRead),
+        }
+        Ok(())
+    }
+
+    /// Says under which handles pages stand in the log.
+    pub(crate) fn name(&mut self, pages: &[(PageId, PageHandle)]) {
+        for (page, handle) in pages {
+            if let Some(lines) = self.lines_of(*page) {
+                lines.name_it(*handle);
+            }
+        }
+    }
+
+    /// The planner's block of seed 000, once there is something on a page besides the goal.
+    ///
+    /// # Errors
+    ///
+    /// If a page has no handle yet.
+    pub(crate) fn told(&self, budget: u32, tokens: &dyn Tokens) -> Result<String, HasToBeRead> {
+        if !self.lines.iter().all(PageLines::is_named) {
+            return Err(HasToBeRead);
+        }
+        match self.lines.split_first() {
+            Some((main, executors)) if !executors.is_empty() => Ok(planner_block(main, executors, budget, tokens)),
+            _ => Ok(String::new()),
+        }
+    }
+
+    fn lines_of(&mut self, page: PageId) -> Option<&mut PageLines> {
+        let at = self.ids.iter().position(|id| *id == page)?;
+        self.lines.get_mut(at)
+    }
+}
+
+#[cfg(test)]
+mod tests;

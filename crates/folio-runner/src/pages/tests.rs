@@ -1,0 +1,178 @@
+//! Runs whose steps ask a model: what each is told of the pages, and in which commits.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use folio_engine::plan;
+use folio_engine::run::PlanMode;
+use folio_engine::{Event, Outcome, Run};
+use folio_memory::tokens::Estimate;
+use folio_memory::{Actor, Role, RunId, Seq, SpaceName};
+use folio_model::{Delta, Model, ModelError, Reply, Request, StopCause, ToolCall, Usage};
+use folio_store::sqlite::OpenOptions;
+use folio_store::{RandomIds, SqliteStore, SystemClock};
+use folio_tools::Registry;
+use serde_json::json;
+
+use super::*;
+use crate::{NewRun, Runner, RunnerModel, RunnerModels, RunnerOptions};
+
+/// Says that it is done. The first time, somebody writes onto a page beside it.
+#[derive(Debug, Default)]
+struct Finishing {
+    beside: Mutex<Option<(Workspace, PageId)>>,
+}
+
+#[async_trait]
+impl Model for Finishing {
+    async fn reply(&self, _: &Request, _: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
+        let beside = self.beside.lock().unwrap().take();
+        if let Some((workspace, page)) = beside {
+            let person = Actor::new(Role::Human, "ada");
+            let text = "mind the roof".to_owned();
+            let written = workspace.append(&person, Ref::Id(page), "By hand", text, &[], None);
+            written.await.unwrap();
+        }
+        Ok(Reply {
+            stop: StopCause::ToolCalls,
+            text: String::new(),
+            tool_calls: vec![ToolCall {
+                id: "1".to_owned(),
+                tool: "finish".to_owned(),
+                args: json!({"status": "ok", "notes": "swept and dusted", "output": 1}),
+            }],
+            usage: Some(Usage::default()),
+        })
+    }
+}
+
+struct House {
+    _folder: tempfile::TempDir,
+    workspace: Workspace,
+    runner: Runner,
+    model: Arc<Finishing>,
+}
+
+fn house() -> House {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&OpenOptions::at(folder.path().join("folio.db"))).unwrap();
+    let ids = Arc::new(RandomIds::default());
+    let workspace = Workspace::new(store, Arc::new(SystemClock), ids, SpaceName::main());
+    let model = Arc::new(Finishing::default());
+    let options = RunnerOptions {
+        models: Some(RunnerModels::one(RunnerModel::new(
+            "finishing",
+            Arc::clone(&model) as _,
+        ))),
+        ..RunnerOptions::default()
+    };
+    House {
+        _folder: folder,
+        runner: Runner::new(workspace.clone(), Registry::with_builtins(), options),
+        workspace,
+        model,
+    }
+}
+
+impl House {
+    /// A run of four steps in a row, each of which asks the model.
+    async fn submit(&self) -> RunId {
+        let steps: Vec<_> = ["attic", "hall", "cellar", "shed"]
+            .map(|room| json!({"id": room, "description": format!("sweep the {room}")}))
+            .into();
+        let plan = json!({"version": 1, "title": "Sweep", "steps": steps});
+        let plan = plan::from_value(&plan, &plan::Known::default()).unwrap();
+        let new = NewRun {
+            plan_mode: PlanMode::Never,
+            ..NewRun::of(plan, Actor::new(Role::Human, "ada"))
+        };
+        self.runner.submit(new).await.unwrap().0
+    }
+
+    async fn drive(&self, run: RunId) {
+        assert_eq!(self.runner.drive(run).await.unwrap().status, Outcome::Ok);
+    }
+
+    async fn events(&self, run: RunId) -> Vec<(folio_memory::Timestamp, Event)> {
+        self.workspace.journal(run, Seq(0)).await.unwrap().events
+    }
+
+    /// What each step was told of memory, in order.
+    async fn told(&self, run: RunId) -> Vec<String> {
+        let events = self.events(run).await.into_iter();
+        let told = events.filter_map(|(_, event)| match event {
+            Event::Briefed { memory, .. } => Some(memory),
+            _ => None,
+        });
+        told.collect()
+    }
+}
+
+#[tokio::test]
+async fn a_step_that_asks_a_model_is_one_commit_and_knows_what_the_one_before_wrote() {
+    let house = house();
+    let run = house.submit().await;
+    house.drive(run).await;
+    let told = house.told(run).await;
+    assert_eq!(told.len(), 4);
+    assert!(!told[0].contains("swept"), "nothing was done yet: {}", told[0]);
+    for (before, told) in ["attic", "hall", "cellar"].iter().zip(&told[1..]) {
+        let page = told
+            .lines()
+            .skip_while(|line| !line.contains(&format!("({before};")))
+            .collect::<Vec<_>>();
+        assert!(page[0].starts_with('p') && page[0].contains("/ok] "), "{told}");
+        assert!(
+            page[1..].iter().any(|line| line.contains("ok: swept and dusted")),
+            "{told}"
+        );
+    }
+    let rows = house.workspace.changes(Seq(0), 1_000).await.unwrap();
+    let of_run = rows.iter().filter_map(|row| row.record.run.as_ref());
+    let ends = of_run.filter(|append| {
+        let mut events = append.events.iter();
+        events.any(|event| matches!(event, Event::Finished { .. }))
+    });
+    let goes_on = ends.map(|append| {
+        let is_told = append.events.iter().any(|event| matches!(event, Event::Briefed { .. }));
+        let is_asked = append.events.iter().any(|event| matches!(event, Event::Asked { .. }));
+        (is_told, is_asked)
+    });
+    let goes_on: Vec<_> = goes_on.collect();
+    assert_eq!(goes_on, [(true, true), (true, true), (true, true), (false, false)]);
+}
+
+#[tokio::test]
+async fn pages_that_are_kept_tell_what_pages_that_are_read_tell() {
+    let house = house();
+    let (run, workspace) = (house.submit().await, &house.workspace);
+    let begun = house.runner.load(run).await.unwrap();
+    let mut kept = RunPages::read(workspace, &begun).await.unwrap().unwrap();
+    house.drive(run).await;
+    let mut folded = Run::new(run, Arc::default());
+    for (number, (at, event)) in house.events(run).await.iter().enumerate() {
+        folded.apply(*at, event).unwrap();
+        for change in projection::changes(&folded, event).iter().filter(|_| number > 0) {
+            kept.take(workspace, &folded, change).await.unwrap();
+        }
+    }
+    assert_eq!(kept.told(2_000, &Estimate), Err(HasToBeRead), "no page has a handle");
+    let pages = workspace.pages(&PageQuery::default()).await.unwrap();
+    kept.name(&pages.iter().map(|page| (page.id, page.handle)).collect::<Vec<_>>());
+    let read = RunPages::read(workspace, &folded).await.unwrap().unwrap();
+    for budget in [200, 400, 2_000] {
+        assert_eq!(kept.told(budget, &Estimate), read.told(budget, &Estimate));
+    }
+    assert_eq!(kept.ids.len(), 1 + 4);
+}
+
+#[tokio::test]
+async fn what_somebody_else_writes_onto_a_page_is_told_to_the_next_step() {
+    let house = house();
+    let run = house.submit().await;
+    *house.model.beside.lock().unwrap() = Some((house.workspace.clone(), projection::main_page(run)));
+    house.drive(run).await;
+    let told = house.told(run).await;
+    let knows: Vec<_> = told.iter().map(|told| told.contains("mind the roof")).collect();
+    assert_eq!(knows, [false, true, true, true]);
+}
