@@ -5,7 +5,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use folio::OpenError;
-use folio::engine::run::EditError;
+use folio::engine::run::{EditError, JournalError};
 use folio::memory::Entry;
 use folio::runner::RunnerError;
 use folio::store::{ErrorKind, StoreError, WorkspaceError};
@@ -308,6 +308,14 @@ impl From<WorkspaceError> for Failure {
 impl From<RunnerError> for Failure {
     fn from(error: RunnerError) -> Self {
         let (exit, code, hint) = match &error {
+            RunnerError::Journal {
+                source: JournalError::TooNew { .. },
+                ..
+            } => (
+                Exit::Unavailable,
+                "run_too_new",
+                "use the newer version of folio for this run",
+            ),
             RunnerError::Journal { .. } => (Exit::Damaged, "run_unreadable", "`folio doctor` looks for damage"),
             RunnerError::NeedsModel { .. } => (
                 Exit::Usage,

@@ -28,8 +28,9 @@ pub struct SetAside {
 ///
 /// Version 2 has the events of tasks that a model does, version 3 those by which people steer, version 4 conversations that
 /// are put away, version 5 groups that set something aside for their members, version 6 what calls write, roll-ups, and compactors
-/// that are asked, version 7 models that stand in for others. Older journals are read as they are.
-pub const FORMAT: u32 = 7;
+/// that are asked, version 7 models that stand in for others, version 8 the mark that a newer version goes on with a run. Older
+/// journals are read as they are; whoever goes on with one says so first ([`Event::FormatRaised`]).
+pub const FORMAT: u32 = 8;
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -391,6 +392,12 @@ pub enum Event {
         /// The calls that had begun and have no outcome.
         in_flight: Vec<NodeId>,
     },
+    /// What follows may be of a later format than what stands before: a newer version goes on with the run. An older one that
+    /// reads this leaves the run to others, instead of going on with what it understands of it (E9.9).
+    FormatRaised {
+        /// The format from here on.
+        format: u32,
+    },
 }
 
 impl Event {
@@ -432,6 +439,7 @@ impl Event {
             Self::Continued { .. } => "continued",
             Self::CancelRequested { .. } => "cancel_requested",
             Self::Resumed { .. } => "resumed",
+            Self::FormatRaised { .. } => "format_raised",
         }
     }
 
@@ -471,7 +479,7 @@ impl Event {
             | Self::Paused { node, .. }
             | Self::Continued { node, .. }
             | Self::LimitsChanged { node, .. } => *node,
-            Self::RunStarted { .. } | Self::Resumed { .. } => None,
+            Self::RunStarted { .. } | Self::Resumed { .. } | Self::FormatRaised { .. } => None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use folio_engine::event::FORMAT;
 use folio_engine::run::{AskAction, CheckCall, CompactAction, JournalError};
 use folio_engine::{Action, CallAction, Event, NodeId, Run, projection};
 use folio_memory::{Change, Timestamp, TraceNote};
@@ -46,7 +47,8 @@ impl Batch {
         self.events.is_empty()
     }
 
-    /// Applies `event` and takes up what it writes to the run's pages, and `more` behind that.
+    /// Applies `event` and takes up what it writes to the run's pages, and `more` behind that. The first event in a journal of
+    /// an older format is that it is of this one's from here on (E9.9).
     pub(crate) fn record(
         &mut self,
         run: &mut Run,
@@ -54,6 +56,11 @@ impl Batch {
         mut event: Event,
         more: Vec<Change>,
     ) -> Result<(), JournalError> {
+        if run.format() < FORMAT {
+            let raised = Event::FormatRaised { format: FORMAT };
+            run.apply(at, &raised)?;
+            self.events.push(raised);
+        }
         move_large_output(run, &mut event, &mut self.blobs);
         run.apply(at, &event)?;
         self.changes.extend(projection::changes(run, &event));

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use folio_engine::Event;
+use folio_engine::event::FORMAT;
 use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, Seq, Timestamp, text};
 use regex::Regex;
 use serde::Deserialize;
@@ -135,7 +136,8 @@ pub(crate) fn record_of(text: &str) -> Result<Record, String> {
     Ok(record)
 }
 
-/// The events in the record that is written `text`; everything else of it is passed over unread.
+/// The events in the record that is written `text`; everything else of it is passed over unread. If some of them are not known
+/// here and a newer version says so before them, those up to what it says ([`is_beyond`]).
 pub(crate) fn events_of(text: &str) -> serde_json::Result<Vec<Event>> {
     #[derive(Deserialize)]
     struct OnlyRun {
@@ -145,8 +147,31 @@ pub(crate) fn events_of(text: &str) -> serde_json::Result<Vec<Event>> {
     struct OnlyEvents {
         events: Vec<Event>,
     }
-    let record: OnlyRun = serde_json::from_str(text)?;
-    Ok(record.run.map(|run| run.events).unwrap_or_default())
+    match serde_json::from_str::<OnlyRun>(text) {
+        Ok(record) => Ok(record.run.map(|run| run.events).unwrap_or_default()),
+        Err(unread) => until_beyond(text).ok_or(unread),
+    }
+}
+
+/// Whether nothing after `event` can be read, because a newer version wrote it. Whoever folds it says so.
+pub(crate) fn is_beyond(event: &Event) -> bool {
+    matches!(event, Event::RunStarted { format, .. } | Event::FormatRaised { format } if *format > FORMAT)
+}
+
+/// The events of a record that cannot be read as a whole, up to the one by which a newer version says that it wrote them.
+fn until_beyond(text: &str) -> Option<Vec<Event>> {
+    let record: Value = serde_json::from_str(text).ok()?;
+    let mut events = Vec::new();
+    for event in record["run"]["events"].as_array()? {
+        let says_so = matches!(event["event"].as_str(), Some("run_started" | "format_raised"));
+        let format = event["format"].as_u64().and_then(|format| u32::try_from(format).ok());
+        if let Some(format) = format.filter(|format| says_so && *format > FORMAT) {
+            events.push(Event::FormatRaised { format });
+            return Some(events);
+        }
+        events.push(serde_json::from_value(event.clone()).ok()?);
+    }
+    None
 }
 
 /// The stored form of a record.
@@ -202,4 +227,44 @@ pub(crate) fn touched(record: &str) -> serde_json::Result<Vec<EntryId>> {
 
 fn id(value: &Value) -> Option<EntryId> {
     value.as_str()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(events: &Value) -> serde_json::Result<Vec<Event>> {
+        events_of(&json!({"v": 1, "run": {"run": "r", "events": events}}).to_string())
+    }
+
+    #[test]
+    fn events_of_a_newer_version_are_read_up_to_the_one_that_says_so_e9_9() {
+        let newer = FORMAT + 1;
+        let known = json!({"event": "paused", "by": "ada"});
+        let unknown = json!({"event": "frobnicated", "node": 3});
+        let paused = Event::Paused {
+            node: None,
+            by: "ada".to_owned(),
+        };
+        let raised = Event::FormatRaised { format: newer };
+        for says_so in [
+            json!({"event": "format_raised", "format": newer}),
+            json!({"event": "run_started", "format": newer, "said": "otherwise"}),
+        ] {
+            let read = of(&json!([known, says_so, unknown])).unwrap();
+            assert_eq!(read, [paused.clone(), raised.clone()]);
+        }
+        let read = of(&json!([known, {"event": "format_raised", "format": newer}, known])).unwrap();
+        assert_eq!(read, [paused.clone(), raised, paused]);
+    }
+
+    #[test]
+    fn an_event_that_nobody_knows_is_damage_unless_a_newer_version_said_that_it_comes() {
+        let unknown = json!({"event": "frobnicated"});
+        assert!(of(&json!([unknown])).is_err());
+        assert!(of(&json!([{"event": "format_raised", "format": FORMAT}, unknown])).is_err());
+        assert!(of(&json!([unknown, {"event": "format_raised", "format": FORMAT + 1}])).is_err());
+    }
 }

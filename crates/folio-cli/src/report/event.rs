@@ -138,6 +138,7 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         Event::Answered { node, .. } => line("answer", *node, &event.in_words()),
         Event::Paused { by, .. } => Some(format!("[{elapsed:>6}] paused, as {by} asked")),
         Event::Continued { by, .. } => Some(format!("[{elapsed:>6}] goes on, as {by} asked")),
+        Event::FormatRaised { .. } => Some(format!("[{elapsed:>6}] {}", event.in_words())),
         Event::RunStarted { .. }
         | Event::Expanded { .. }
         | Event::Started { .. }

@@ -87,6 +87,7 @@ impl Event {
             | Self::Briefed { .. }
             | Self::Compacting { .. }
             | Self::Resumed { .. } => String::new(),
+            Self::FormatRaised { format } => format!("a newer version goes on, which writes format {format}"),
         };
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         if line.chars().count() <= LINE_CHARS {

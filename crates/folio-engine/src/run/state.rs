@@ -85,6 +85,8 @@ pub struct Run {
     pauses: u32,
     /// How often somebody was asked for a yes, said one or a no, or changed limits.
     steered: u32,
+    /// The format of the journal's events.
+    format: u32,
 }
 
 /// Why a journal cannot be folded. It was not written by a correct runner, or by a newer one.
@@ -160,6 +162,7 @@ impl Run {
             paused: 0,
             pauses: 0,
             steered: 0,
+            format: 0,
         }
     }
 
@@ -232,6 +235,13 @@ impl Run {
     #[must_use]
     pub fn started_at(&self) -> Option<Timestamp> {
         self.started_at
+    }
+
+    /// The format of its journal's events, as far as they were applied; 0 before it began. One that is lower than
+    /// [`FORMAT`] was written by an older version.
+    #[must_use]
+    pub fn format(&self) -> u32 {
+        self.format
     }
 
     /// What it came to; `None` while it goes on.
@@ -389,6 +399,11 @@ impl Run {
     ///
     /// The journal cannot be right: then the state is as before this event, except after [`JournalError::Plan`].
     pub fn apply(&mut self, at: Timestamp, event: &Event) -> Result<(), JournalError> {
+        if let Event::RunStarted { format, .. } | Event::FormatRaised { format } = event
+            && *format > FORMAT
+        {
+            return Err(JournalError::TooNew { found: *format });
+        }
         if self.nodes.is_empty() != matches!(event, Event::RunStarted { .. }) {
             return Err(JournalError::Start);
         }
@@ -401,9 +416,7 @@ impl Run {
                 deadline,
                 run,
             } => {
-                if *format > FORMAT {
-                    return Err(JournalError::TooNew { found: *format });
-                }
+                self.format = *format;
                 self.start(at, goal, plan, inputs, *deadline, run)
             }
             Event::Expanded { node, items, set_aside } => self.expand(at, *node, items, *set_aside),
@@ -449,6 +462,10 @@ impl Run {
                 };
                 self.cancel_requests += 1;
                 self.cancel(index, why);
+                Ok(())
+            }
+            Event::FormatRaised { format } => {
+                self.format = self.format.max(*format);
                 Ok(())
             }
             Event::Resumed { in_flight } => {

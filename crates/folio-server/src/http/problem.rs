@@ -6,7 +6,7 @@ use std::error::Error as StdError;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use folio::engine::run::EditError;
+use folio::engine::run::{EditError, JournalError};
 use folio::memory::Invalid;
 use folio::memory::id::IdError;
 use folio::runner::RunnerError;
@@ -215,6 +215,12 @@ impl From<RunnerError> for Problem {
         match error {
             RunnerError::Store(error) => error.into(),
             RunnerError::Refused(denied) => WorkspaceError::from(denied).into(),
+            error @ RunnerError::Journal {
+                source: JournalError::TooNew { .. },
+                ..
+            } => Self::new(StatusCode::SERVICE_UNAVAILABLE, "run_too_new", error.to_string())
+                .caused_by(&error)
+                .hint("ask a server of the newer version"),
             error @ RunnerError::Journal { .. } => {
                 let problem = Self::new(
                     StatusCode::INTERNAL_SERVER_ERROR,

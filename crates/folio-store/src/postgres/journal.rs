@@ -113,8 +113,12 @@ pub(super) async fn of_run(session: Option<&Session>, id: RunId, since: Seq) -> 
     for row in &rows {
         let (seq, at) = (seq(row, 0)?, instant(row, 1)?);
         let events = fold::events_of(get(row, 2)?).map_err(|error| damaged(&format!("commit {seq}"), error))?;
+        let is_last = events.iter().any(fold::is_beyond);
         journal.events.extend(events.into_iter().map(|event| (at, event)));
         journal.head = seq;
+        if is_last {
+            break;
+        }
     }
     Ok(journal)
 }

@@ -206,8 +206,12 @@ pub(super) fn of_run(conn: &Connection, space: Option<SpaceId>, id: RunId, since
         let name = || format!("commit {seq}");
         let record = row.get_ref(2)?.as_str().map_err(|error| damaged(&name(), error))?;
         let events = fold::events_of(record).map_err(|error| damaged(&name(), error))?;
+        let is_last = events.iter().any(fold::is_beyond);
         journal.events.extend(events.into_iter().map(|event| (at, event)));
         journal.head = seq;
+        if is_last {
+            break;
+        }
     }
     Ok(journal)
 }

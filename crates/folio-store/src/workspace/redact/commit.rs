@@ -254,7 +254,8 @@ pub(super) fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed
         | Event::Compacting { .. }
         | Event::RollUps { .. }
         | Event::Spent { .. }
-        | Event::Resumed { .. } => {}
+        | Event::Resumed { .. }
+        | Event::FormatRaised { .. } => {}
     }
 }
 

@@ -1,0 +1,296 @@
+//! Workers of two versions side by side, as while a fleet is upgraded: this one and the last one that wrote an older format of
+//! journals. What the older one began the newer one finishes, and what the newer one has touched the older one leaves alone.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use folio_testkit::postgres::Database;
+use folio_testkit::restate::Restate;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use support::Folio;
+
+/// Names the older program, which `./test` builds of the commit in `tests/previous/commit`.
+const PREVIOUS: &str = "FOLIO_TEST_PREVIOUS";
+/// Rounds of one run: it waits, notes something, and has an effect outside that must not be made twice.
+const ROUNDS: usize = 15;
+/// Nodes of one run: three a round, and itself.
+const NODES: usize = 3 * ROUNDS + 1;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    Older,
+    Newer,
+}
+
+/// A worker. Killed when dropped.
+struct Worker(Child);
+
+impl Worker {
+    /// Tells it to end, and waits until it has.
+    fn end(mut self) {
+        kill_process(Pid::from_child(&self.0), Signal::TERM).unwrap();
+        self.0.wait().unwrap();
+    }
+
+    fn is_there(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+struct World {
+    folio: Folio,
+    database: Database,
+    restate: Restate,
+    listen: String,
+    submitted: usize,
+}
+
+impl World {
+    /// Everything that runs need, with the tables of the older version.
+    fn new() -> Self {
+        let world = Self {
+            folio: Folio::new(),
+            database: Database::fresh(),
+            restate: Restate::start(),
+            listen: std::net::TcpListener::bind("127.0.0.1:0")
+                .unwrap()
+                .local_addr()
+                .unwrap()
+                .to_string(),
+            submitted: 0,
+        };
+        assert!(world.program(Version::Older, &["runs"]).status().unwrap().success());
+        world
+    }
+
+    fn program(&self, version: Version, arguments: &[&str]) -> Command {
+        let mut command = match version {
+            Version::Newer => self.folio.process(&[]),
+            Version::Older => {
+                #[expect(clippy::disallowed_methods, reason = "tests are told by the script that runs them")]
+                let program = std::env::var(PREVIOUS);
+                let program =
+                    program.unwrap_or_else(|_| panic!("{PREVIOUS} names no program: run ./test, which builds it"));
+                let mut command = Command::new(program);
+                command.env_clear().current_dir(self.folio.path());
+                command.env("HOME", self.folio.path().join("home"));
+                command
+            }
+        };
+        command
+            .args(["--store", &format!("{}&lease=2", self.database.url())])
+            .args(arguments)
+            .env("PATH", "/usr/bin:/bin")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    }
+
+    /// Starts a worker, which Restate knows when this returns.
+    fn work(&self, version: Version) -> Worker {
+        let (ingress, admin) = (format!("restate={}", self.restate.ingress(0)), self.restate.admin(0));
+        let mut child = self
+            .program(
+                version,
+                &[
+                    "worker",
+                    "--runner",
+                    &ingress,
+                    "--listen",
+                    &self.listen,
+                    "--restate-admin",
+                    &admin,
+                    "--non-interactive",
+                ],
+            )
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let worker = Worker(child);
+        let mut line = String::new();
+        while !line.starts_with("takes runs") {
+            line.clear();
+            assert!(said.read_line(&mut line).unwrap() > 0, "the worker ended");
+        }
+        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+        worker
+    }
+
+    /// Submits `runs` runs. Nobody waits for them.
+    fn submit(&mut self, version: Version, runs: usize) {
+        let ingress = format!("restate={}", self.restate.ingress(0));
+        for _ in 0..runs {
+            let run = self.submitted;
+            self.submitted += 1;
+            let rounds = (0..ROUNDS).map(|round| {
+                format!(
+                    "  - {{id: wait{round}, do: {{tool: wait, args: {{ms: 80}}}}}}
+  - {{id: note{round}, do: {{tool: observe, args: {{content: 'run {run} round {round}'}}}}}}
+  - {{id: post{round}, optional: true, do: {{tool: shell, args: {{command: 'echo {run}.{round} >> posted', alone: false}}}}}}\n"
+                )
+            });
+            let plan = format!("title: Run {run}\nsteps:\n{}", rounds.collect::<String>());
+            let name = format!("plan{run}.yaml");
+            self.folio.file(&name, plan);
+            let arguments = [
+                "run",
+                "--runner",
+                &ingress,
+                "--plan",
+                &name,
+                "--allow-shell",
+                "--non-interactive",
+                "--quiet",
+            ];
+            // Once somebody drives it, who submitted it may go.
+            let mut child = self.program(version, &arguments).spawn().unwrap();
+            let is_taken = format!(
+                "SELECT count(*) FROM run WHERE title = 'Run {run}' AND (owner IS NOT NULL OR status <> 'running')"
+            );
+            self.until(|world| world.ask(&is_taken) == "1");
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    fn ask(&self, sql: &str) -> String {
+        self.database.ask(sql).unwrap()
+    }
+
+    /// How many events are `which`.
+    fn count(&self, which: &str) -> usize {
+        let counted = self.ask(&format!(
+            "SELECT count(*) FROM log, jsonb_array_elements(log.record::jsonb -> 'run' -> 'events') AS event WHERE {which}"
+        ));
+        counted.parse().unwrap()
+    }
+
+    /// How many nodes have ended.
+    fn finished(&self) -> usize {
+        self.count("event ->> 'event' = 'finished'")
+    }
+
+    /// How many journals say that a newer version goes on.
+    fn raised(&self) -> usize {
+        self.count("event ->> 'event' = 'format_raised'")
+    }
+
+    fn until(&self, wanted: impl Fn(&Self) -> bool) {
+        for _ in 0..1_200 {
+            if wanted(self) {
+                return;
+            }
+            std::thread::park_timeout(Duration::from_millis(50));
+        }
+        panic!(
+            "what was waited for did not come: {}",
+            self.ask("SELECT title, status FROM run")
+        );
+    }
+
+    /// Waits until all runs have ended, and looks whether everything was done once. How many commands had begun when their
+    /// worker died, so that nobody knows what became of them.
+    fn told(&self) -> usize {
+        self.until(|world| world.ask("SELECT count(*) FROM run WHERE status = 'running'") == "0");
+        let well = self.ask("SELECT count(*) FROM run WHERE status IN ('ok', 'partial')");
+        assert_eq!(well, self.submitted.to_string());
+        let once = self.ask(
+            "SELECT count(DISTINCT event ->> 'node') FROM log, jsonb_array_elements(log.record::jsonb -> 'run' -> 'events') AS event
+             WHERE event ->> 'event' = 'finished'",
+        );
+        let nodes = self.submitted * NODES;
+        assert_eq!(
+            (once.parse(), self.finished()),
+            (Ok(nodes), nodes),
+            "every node ended once"
+        );
+        let unknown =
+            self.count("event ->> 'event' = 'finished' AND event -> 'result' ->> 'stop_reason' = 'outcome_unknown'");
+        let posted = std::fs::read_to_string(self.folio.path().join("posted")).unwrap();
+        let mut lines: Vec<&str> = posted.lines().collect();
+        lines.sort_unstable();
+        let all = lines.len();
+        lines.dedup();
+        assert_eq!(lines.len(), all, "no command had its effect twice");
+        assert!(
+            all + unknown >= self.submitted * ROUNDS,
+            "an effect is missing without being called unknown"
+        );
+        let store = self.database.url();
+        let seen = self
+            .folio
+            .json(&["--store", &store, "observe", "list", "--limit", "1000"]);
+        assert_eq!(
+            seen["items"].as_array().map(Vec::len),
+            Some(self.submitted * ROUNDS),
+            "every note is there once"
+        );
+        assert_eq!(self.folio.json(&["--store", &store, "doctor"])["problems"], json!([]));
+        unknown
+    }
+}
+
+#[test]
+fn runs_of_the_older_version_are_finished_by_the_newer_one() {
+    let mut world = World::new();
+    let older = world.work(Version::Older);
+    world.submit(Version::Older, 4);
+    world.until(|world| world.finished() > 8);
+    let _newer = world.work(Version::Newer);
+    assert_eq!(world.raised(), 0, "they go on where they are");
+    let before = world.finished();
+    assert!(before < 4 * NODES / 2, "they are too far already: {before}");
+    // It waits for what is under way, and lets go.
+    older.end();
+    assert_eq!(world.told(), 0);
+    assert_eq!(world.raised(), 4, "each says from where on it is newer");
+    assert_eq!(
+        world.count("event ->> 'event' = 'resumed'"),
+        0,
+        "nothing was under way when they were handed over"
+    );
+}
+
+#[test]
+fn what_the_newer_version_has_touched_the_older_one_leaves_alone() {
+    let mut world = World::new();
+    let mut older = world.work(Version::Older);
+    world.submit(Version::Older, 2);
+    let newer = world.work(Version::Newer);
+    // Side by side: each call of Restate comes to one or the other.
+    world.submit(Version::Newer, 4);
+    let before = world.finished();
+    world.until(|world| world.finished() > before + 12);
+    // Killed, with everything that it was about to write. Whatever Restate calls from now on, it calls at the older one.
+    drop(newer);
+    let running = |titles: &str| {
+        format!("SELECT count(*) FROM run WHERE status = 'running' AND title {titles} ('Run 0', 'Run 1')")
+    };
+    world.until(|world| world.ask(&running("IN")) == "0");
+    let written = || world.ask("SELECT max(seq) FROM log");
+    let then = written();
+    std::thread::park_timeout(Duration::from_secs(2));
+    assert_eq!(
+        (written(), world.ask(&running("NOT IN"))),
+        (then, "4".to_owned()),
+        "it leaves them alone"
+    );
+    assert!(older.is_there(), "and is not harmed");
+    let _newer = world.work(Version::Newer);
+    world.told();
+}
