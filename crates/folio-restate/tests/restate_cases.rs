@@ -14,7 +14,9 @@ use cases::{Equipment, House, Houses};
 use folio_runner::{Runner, RunnerOptions};
 use folio_testkit::postgres::Database;
 use folio_testkit::restate::Restate;
-use support::{Shared, journal};
+use serde_json::Value;
+use support::journals::{by_node, in_order};
+use support::{Shared, Working};
 
 /// Houses in this process, on a database.
 struct Here;
@@ -34,6 +36,18 @@ impl Houses for Here {
                 effects: equipment.effects,
                 keeps: Box::new(database),
             }
+        })
+    }
+
+    fn another<'h>(
+        &'h self,
+        house: &'h mut House,
+        equipment: Equipment,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'h>> {
+        Box::pin(async move {
+            house.runner.leave();
+            let workspace = house.runner.workspace().clone();
+            house.runner = Runner::new(workspace, equipment.registry, equipment.options);
         })
     }
 }
@@ -61,6 +75,20 @@ impl Houses for There<'_> {
             }
         })
     }
+
+    fn another<'h>(
+        &'h self,
+        house: &'h mut House,
+        equipment: Equipment,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'h>> {
+        Box::pin(async move {
+            let kept = std::mem::replace(&mut house.keeps, Box::new(()));
+            let (worker, shared) = *kept.downcast::<(Working, Shared)>().expect("a worker");
+            drop(worker);
+            let next = shared.worker(equipment.registry, equipment.options).await;
+            house.keeps = Box::new((next, shared));
+        })
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -69,17 +97,26 @@ async fn every_case_comes_to_the_same_with_the_same_journal() {
     let there = There { restate: &restate };
     for case in cases::ALL {
         println!("{}", case.name);
-        let (house, run) = (case.run)(&there).await;
-        if case.same_journal {
-            let shared = journal(&house.runner, run).await;
-            let (house, run) = (case.run)(&Here).await;
-            let alone = journal(&house.runner, run).await;
-            let differs = shared.iter().zip(&alone).position(|(shared, alone)| shared != alone);
-            if let Some(at) = differs {
-                panic!("{}: event {at} differs:\n{}\n{}", case.name, shared[at], alone[at]);
+        let (shared, run) = (case.run)(&there).await;
+        let (alone, same) = (case.run)(&Here).await;
+        if case.same_order {
+            let [shared, alone] = [in_order(&shared.runner, run).await, in_order(&alone.runner, same).await];
+            agree(case.name, &shared, &alone);
+        } else {
+            let [shared, alone] = [by_node(&shared.runner, run).await, by_node(&alone.runner, same).await];
+            assert!(shared.keys().eq(alone.keys()), "{}: other nodes", case.name);
+            for (path, events) in &shared {
+                agree(&format!("{} at {path:?}", case.name), events, &alone[path]);
             }
-            assert_eq!(shared.len(), alone.len(), "{}", case.name);
-            assert!(shared.len() > 3);
         }
     }
+}
+
+fn agree(what: &str, shared: &[Value], alone: &[Value]) {
+    let differs = shared.iter().zip(alone).position(|(shared, alone)| shared != alone);
+    if let Some(at) = differs {
+        panic!("{what}: event {at} differs:\n{}\n{}", shared[at], alone[at]);
+    }
+    assert_eq!(shared.len(), alone.len(), "{what}");
+    assert!(!shared.is_empty());
 }

@@ -6,20 +6,19 @@
     reason = "shared by several tests, none of which needs all; one that cannot go on has failed"
 )]
 
-use std::collections::HashMap;
+pub(crate) mod journals;
+
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
 use folio::Folio;
-use folio_memory::{RunId, Seq, SpaceName};
+use folio_memory::SpaceName;
 use folio_restate::{Ingress, Place, Worker, WorkerOptions};
 use folio_runner::{Runner, RunnerOptions};
 use folio_testkit::postgres::Database;
 use folio_testkit::restate::Restate;
 use folio_tools::Registry;
-use regex::Regex;
-use serde_json::Value;
 use tokio::sync::oneshot;
 
 /// How long everything in a run waits here until the run is given up: shorter than any person answers.
@@ -52,16 +51,45 @@ impl Shared {
             database,
             ingress: restate.ingress(0).parse().unwrap(),
             admin: restate.admin(0).parse().unwrap(),
-            listen: TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap(),
+            listen: free(),
         }
+    }
+
+    /// Workers listen elsewhere from now on.
+    pub(crate) fn moves(&mut self) {
+        self.listen = free();
+    }
+
+    /// Where workers listen.
+    pub(crate) fn listen(&self) -> SocketAddr {
+        self.listen
+    }
+
+    /// The addresses of workers that Restate knows.
+    pub(crate) async fn known(&self) -> Vec<String> {
+        let answer = reqwest::get(format!("{}/deployments", self.admin)).await.unwrap();
+        let known: serde_json::Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+        let address = |known: &serde_json::Value| known["uri"].as_str().unwrap().to_owned();
+        known["deployments"].as_array().unwrap().iter().map(address).collect()
     }
 
     /// A worker that Restate knows when this returns.
     pub(crate) async fn worker(&self, registry: Registry, runner: RunnerOptions) -> Working {
+        self.worker_with(registry, runner, |_| ()).await
+    }
+
+    /// The same with options that are otherwise.
+    pub(crate) async fn worker_with(
+        &self,
+        registry: Registry,
+        runner: RunnerOptions,
+        otherwise: impl FnOnce(&mut WorkerOptions),
+    ) -> Working {
         let mut options = WorkerOptions::new(self.listen, self.ingress.clone());
         options.admin = Some(self.admin.clone());
         options.patience = PATIENCE;
         options.look_every = Duration::from_millis(500);
+        otherwise(&mut options);
         // A store of its own: a worker is another process.
         let folio = folio(&self.database.url()).await;
         let worker = Worker::bind(options, folio, registry, runner).unwrap();
@@ -93,56 +121,6 @@ impl Shared {
     }
 }
 
-/// The events of a run without what no two runs have in common: ids are numbered as they appear, times are left out.
-pub(crate) async fn journal(runner: &Runner, run: RunId) -> Vec<Value> {
-    let journal = runner.workspace().journal(run, Seq(0)).await.unwrap();
-    let mut names = Names::default();
-    let events = journal.events.iter().map(|(_, event)| {
-        let mut event = serde_json::to_value(event).unwrap();
-        names.replace(&mut event);
-        event
-    });
-    events.collect()
-}
-
-struct Names {
-    ids: Regex,
-    times: Regex,
-    known: HashMap<String, String>,
-}
-
-impl Default for Names {
-    fn default() -> Self {
-        Self {
-            ids: Regex::new(r"\b([a-z]+_[0-9A-HJKMNP-TV-Z]{26}|[0-9a-f]{16}|[0-9a-f]{64})\b").unwrap(),
-            times: Regex::new(r"\b\d{4}-\d\d-\d\dT[\d:.]+Z\b|\b\d+(\.\d+)?(ms|µs)\b").unwrap(),
-            known: HashMap::new(),
-        }
-    }
-}
-
-impl Names {
-    fn replace(&mut self, value: &mut Value) {
-        match value {
-            Value::String(text) => {
-                let known = &mut self.known;
-                let named = self.ids.replace_all(text, |found: &regex::Captures<'_>| {
-                    let number = known.len();
-                    known
-                        .entry(found[0].to_owned())
-                        .or_insert_with(|| format!("ID{number}"))
-                        .clone()
-                });
-                *text = self.times.replace_all(&named, "TIME").into_owned();
-            }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.replace(item)),
-            Value::Object(fields) => {
-                // How long a prompt is depends on the ids in it.
-                const ACCIDENTS: [&str; 5] = ["duration_us", "deadline", "until", "tokens_in", "tokens_out"];
-                fields.retain(|name, _| !ACCIDENTS.contains(&name.as_str()));
-                fields.iter_mut().for_each(|(_, field)| self.replace(field));
-            }
-            _ => {}
-        }
-    }
+fn free() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }

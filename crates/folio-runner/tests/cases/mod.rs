@@ -6,6 +6,9 @@
     reason = "shared by the tests of several runners, none of which needs all; one that cannot go on has failed"
 )]
 
+mod goals;
+mod steering;
+
 use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
@@ -63,42 +66,64 @@ impl Equipment {
 pub(crate) trait Houses: Sync {
     /// One with an empty store.
     fn house(&self, equipment: Equipment) -> Pin<Box<dyn Future<Output = House> + Send + '_>>;
+
+    /// Has who drives the runs of `house` begin nothing more, and puts another driver in its place.
+    fn another<'h>(
+        &'h self,
+        house: &'h mut House,
+        equipment: Equipment,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'h>>;
 }
 
 type Done<'h> = Pin<Box<dyn Future<Output = (House, RunId)> + Send + 'h>>;
 
-/// A case: what is done, and whether every runner writes the same journal.
+/// A case: what is done, and whether there is one order in which it can happen.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) run: for<'h> fn(&'h dyn Houses) -> Done<'h>,
-    pub(crate) same_journal: bool,
+    pub(crate) same_order: bool,
 }
 
 macro_rules! cases {
-    ($($name:ident $(($how:ident))?),* $(,)?) => {
+    ($($name:path $(, $how:ident)?;)*) => {
         /// All of them.
         pub(crate) const ALL: &[Case] = &[
-            $(Case { name: stringify!($name), run: |houses| Box::pin($name(houses)), same_journal: cases!(@ $($how)?) }),*
+            $(Case { name: stringify!($name), run: |houses| Box::pin($name(houses)), same_order: cases!(@ $($how)?) }),*
         ];
     };
     (@) => { true };
     (@ unordered) => { false };
 }
 
-cases!(
-    results_flow_forward,
-    a_goal_is_taken_apart_and_put_together(unordered),
-    a_question_waits_for_its_answer,
-    a_call_waits_for_a_yes,
-    a_plan_waits_for_a_yes_and_is_edited,
-    a_limit_ends_a_run_and_a_raised_one_lets_it_go_on,
-    a_part_is_stopped_and_the_rest_goes_on(unordered),
-    a_paused_run_begins_nothing(unordered),
-    what_fails_for_a_while_is_tried_again,
-    a_deep_tree,
-    a_wide_tree(unordered),
-    ten_thousand_items(unordered),
-);
+cases! {
+    results_flow_forward;
+    a_goal_is_taken_apart_and_put_together, unordered;
+    a_question_waits_for_its_answer;
+    a_call_waits_for_a_yes;
+    a_plan_waits_for_a_yes_and_is_edited;
+    a_limit_ends_a_run_and_a_raised_one_lets_it_go_on;
+    a_part_is_stopped_and_the_rest_goes_on, unordered;
+    a_paused_run_begins_nothing, unordered;
+    what_fails_for_a_while_is_tried_again;
+    a_deep_tree;
+    a_wide_tree, unordered;
+    ten_thousand_items, unordered;
+    goals::what_was_not_met_is_planned_anew;
+    goals::each_item_that_was_found_is_a_task, unordered;
+    goals::a_limit_has_a_task_hand_back_what_it_has;
+    goals::a_model_that_refuses_its_key_ends_the_run;
+    goals::a_task_of_a_model_stands_between_calls;
+    goals::what_a_model_notices_reaches_memory_once;
+    goals::a_question_that_nobody_answers_has_its_default;
+    steering::a_call_that_is_refused_is_not_made;
+    steering::a_plan_is_edited_while_it_is_carried_out;
+    steering::a_part_is_paused_and_the_rest_goes_on, unordered;
+    steering::a_whole_run_is_stopped;
+    steering::a_run_ends_at_its_deadline;
+    steering::a_call_that_takes_too_long_is_stopped;
+    steering::a_large_output_is_kept_beside_and_read_by_what_follows;
+    steering::a_driver_that_leaves_is_followed_by_another;
+}
 
 async fn house(houses: &dyn Houses, cues: Vec<Cue>) -> House {
     houses.house(Equipment::of(cues)).await
@@ -146,6 +171,13 @@ where
     let now = house.runner.load(run).await.unwrap();
     steer(house.runner.clone(), now).await;
     driving.await.unwrap().unwrap()
+}
+
+/// The run as its journal says, at its end.
+async fn ended(house: &House, run: RunId) -> Run {
+    let run = house.runner.load(run).await.unwrap();
+    assert!(run.result().is_some());
+    run
 }
 
 fn ada() -> Actor {
