@@ -17,8 +17,20 @@ use tokio::sync::Semaphore;
 
 use crate::place::RunKey;
 
+/// How long a run waits for a place here before it is passed on: another worker may have one.
+const PASSED_ON_AFTER: Duration = Duration::from_secs(1);
+
 /// What came of driving a run. Whoever waits for it reads the same.
-pub(crate) type Drove = Result<Driven, Arc<RunnerError>>;
+pub(crate) type Drove = Result<Driven, Arc<NotDriven>>;
+
+/// Why a run was driven no further.
+#[derive(Debug)]
+pub(crate) enum NotDriven {
+    /// As many are driven as may be.
+    Busy,
+    /// It could not be.
+    Failed(RunnerError),
+}
 
 /// What drives runs of any space of one store.
 #[derive(Debug)]
@@ -34,7 +46,7 @@ pub(crate) struct Drives {
 }
 
 impl Drives {
-    /// Nothing yet. `most` runs are driven at one moment; more wait.
+    /// Nothing yet. `most` runs are driven at one moment; more wait a little, and are passed on.
     pub(crate) fn new(
         folio: Folio,
         registry: Registry,
@@ -73,8 +85,14 @@ impl Drives {
         let places = Arc::clone(&self.places);
         let task = tokio::spawn(async move {
             // They are never closed.
-            let _place = places.acquire_owned().await;
-            let driven = runner.drive_while_due(run, drives.patience).await;
+            let place = tokio::time::timeout(PASSED_ON_AFTER, places.acquire_owned()).await;
+            let driven = match &place {
+                Ok(_) => runner
+                    .drive_while_due(run, drives.patience)
+                    .await
+                    .map_err(NotDriven::Failed),
+                Err(_) => Err(NotDriven::Busy),
+            };
             let mut under_way = drives.under_way.lock().unwrap_or_else(PoisonError::into_inner);
             under_way.remove(&run);
             driven.map_err(Arc::new)
@@ -85,7 +103,7 @@ impl Drives {
                 // It panicked; the claim stays until the process ends, unless it is driven here again.
                 let mut under_way = forgets.under_way.lock().unwrap_or_else(PoisonError::into_inner);
                 under_way.remove(&run);
-                Err(Arc::new(RunnerError::Leaving))
+                Err(Arc::new(NotDriven::Failed(RunnerError::Leaving)))
             })
         };
         let driven = driven.boxed().shared();

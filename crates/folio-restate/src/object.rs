@@ -6,11 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use folio::engine::run::JournalError;
 use folio::runner::{Driven, RunnerError};
 use folio::store::ErrorKind;
 use restate_sdk::prelude::*;
 
-use crate::drives::Drives;
+use crate::drives::{Drives, NotDriven};
+use crate::ingress::in_words;
 use crate::place::RunKey;
 
 /// The name of the object.
@@ -33,7 +35,7 @@ pub(crate) struct RunObject {
     invocation_retry_policy(
         initial_interval = "50ms",
         factor = 2.0,
-        max_interval = "5s",
+        max_interval = "1s",
         max_attempts = 1_000_000,
         on_max_attempts = "kill",
     )
@@ -68,11 +70,20 @@ impl RunObject {
 }
 
 /// Nobody will ever drive a run that is not there; everything else is worth another attempt, here or elsewhere.
-fn refused(error: &RunnerError) -> HandlerError {
+fn refused(why: &NotDriven) -> HandlerError {
+    let error = match why {
+        NotDriven::Busy => return HandlerError::from("all places of this worker are taken".to_owned()),
+        NotDriven::Failed(error) => error,
+    };
     match error {
         RunnerError::Store(store) if store.kind() == ErrorKind::NotFound => {
             TerminalError::new_with_code(404, store.to_string()).into()
         }
-        error => HandlerError::from(error.to_string()),
+        // A newer worker may be called the next time. Here nothing of the run was changed.
+        RunnerError::Journal {
+            source: JournalError::TooNew { .. },
+            ..
+        } => HandlerError::from(format!("run_too_new: {}", in_words(error))),
+        error => HandlerError::from(in_words(error)),
     }
 }

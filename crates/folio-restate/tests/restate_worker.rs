@@ -74,6 +74,19 @@ async fn ended(runner: &Runner, run: RunId) {
     until(runner, run, |row, _| row.status == "ok" && !row.driven).await;
 }
 
+/// Two seconds of waiting in twenty steps.
+fn slow() -> NewRun {
+    let wait = |n| json!({"id": format!("w{n}"), "do": {"tool": "wait", "args": {"ms": 100}}});
+    let steps = json!({"title": "Slow", "steps": (0..20).map(wait).collect::<Vec<_>>()});
+    let plan = plan::from_value(&steps, &plan::Known::default()).unwrap();
+    NewRun::of(plan, Actor::new(Role::Human, "test"))
+}
+
+async fn goes_on(runner: &Runner, run: RunId) {
+    let is_on = |run: &Run| run.node_at("w3").is_some_and(|node| node.result.is_some());
+    until(runner, run, |_, run| is_on(run)).await;
+}
+
 fn echo() -> NewRun {
     let steps =
         json!({"title": "Echo", "steps": [{"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": 1}}}]});
@@ -148,19 +161,11 @@ async fn a_worker_that_ends_gives_its_runs_to_another_one() {
     let restate = Restate::start();
     let shared = Shared::new(&restate).await;
     let first = worker(&shared).await;
-    let steps = json!({"title": "Slow", "steps": (0..20).map(|n| json!({"id": format!("w{n}"), "do": {"tool": "wait", "args": {"ms": 100}}})).collect::<Vec<_>>()});
-    let plan = plan::from_value(&steps, &plan::Known::default()).unwrap();
     let runner = submitter(&shared);
-    let (run, _) = runner
-        .submit(NewRun::of(plan, Actor::new(Role::Human, "test")))
-        .await
-        .unwrap();
+    let (run, _) = runner.submit(slow()).await.unwrap();
     let driver = runner.clone();
     let driving = tokio::spawn(async move { driver.drive(run).await });
-    until(&runner, run, |_, run| {
-        run.node_at("w3").is_some_and(|node| node.result.is_some())
-    })
-    .await;
+    goes_on(&runner, run).await;
     let _second = worker(&shared).await;
     drop(first);
     assert_eq!(driving.await.unwrap().unwrap().status, Outcome::Ok);
@@ -171,4 +176,81 @@ async fn a_worker_that_ends_gives_its_runs_to_another_one() {
         .iter()
         .filter(|(_, event)| matches!(event, folio_engine::Event::Started { .. }));
     assert_eq!(begun.count(), 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_restate_calls_at_an_address_where_nobody_is_any_more_is_led_to_where_workers_are() {
+    let restate = Restate::start();
+    let mut shared = Shared::new(&restate).await;
+    let first = worker(&shared).await;
+    let runner = submitter(&shared);
+    let (run, _) = runner.submit(slow()).await.unwrap();
+    let driver = runner.clone();
+    let driving = tokio::spawn(async move { driver.drive(run).await });
+    goes_on(&runner, run).await;
+    drop(first);
+    until(&runner, run, |row, _| !row.driven).await;
+    shared.moves();
+    let second = worker(&shared).await;
+    assert_eq!(driving.await.unwrap().unwrap().status, Outcome::Ok);
+    // Nothing goes on there any more: the next worker has it forgotten.
+    drop(second);
+    let _third = worker(&shared).await;
+    assert_eq!(shared.known().await, [format!("http://{}/", shared.listen())]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_for_which_a_worker_has_no_place_is_passed_on() {
+    let restate = Restate::start();
+    let shared = Shared::new(&restate).await;
+    let few = |options: &mut folio_restate::WorkerOptions| options.runs = 1;
+    let _first = shared.worker_with(Registry::with_builtins(), painter(), few).await;
+    let runner = submitter(&shared);
+    let mut driving = Vec::new();
+    for _ in 0..4 {
+        let (run, _) = runner.submit(slow()).await.unwrap();
+        let driver = runner.clone();
+        driving.push((run, tokio::spawn(async move { driver.drive(run).await })));
+    }
+    let are_driven = async || {
+        let mut rows = Vec::new();
+        for (run, _) in &driving {
+            rows.push(runner.row(Ref::Id(*run)).await.unwrap());
+        }
+        rows.iter().filter(|row| row.driven).count()
+    };
+    while are_driven().await == 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(are_driven().await, 1, "as many as it has places");
+    let _second = shared.worker_with(Registry::with_builtins(), painter(), few).await;
+    let mut most = 0;
+    while !driving.iter().all(|(_, driving)| driving.is_finished()) {
+        most = most.max(are_driven().await);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(most, 2, "the second worker had some of those that waited");
+    for (_, driving) in driving {
+        assert_eq!(driving.await.unwrap().unwrap().status, Outcome::Ok);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_takes_only_what_restate_has_signed() {
+    let (restate, key) = Restate::signing();
+    let shared = Shared::new(&restate).await;
+    let signed = |options: &mut folio_restate::WorkerOptions| options.identity = Some(key.clone());
+    let _working = shared.worker_with(Registry::with_builtins(), painter(), signed).await;
+    let runner = submitter(&shared);
+    let (run, _) = runner.submit(echo()).await.unwrap();
+    assert_eq!(runner.drive(run).await.unwrap().status, Outcome::Ok);
+    let client = reqwest::Client::builder().http2_prior_knowledge().build().unwrap();
+    for path in ["discover", "invoke/FolioRun/drive"] {
+        let asked = client
+            .get(format!("http://{}/{path}", shared.listen()))
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(asked.status().as_u16(), 401, "{path}");
+    }
 }

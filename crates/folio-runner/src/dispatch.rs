@@ -65,6 +65,31 @@ impl Runner {
         self.shared.options.dispatch.is_some()
     }
 
+    /// Has `run` driven by others, or here if there are none, and waits until it has ended, whatever it comes to. Of a run that
+    /// others drive nothing is read but where it is: a thousand of them cost one question at a time.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::drive`].
+    pub async fn see_to(&self, run: RunId) -> Result<(), RunnerError> {
+        let Some(others) = &self.shared.options.dispatch else {
+            return self.drive(run).await.map(drop);
+        };
+        let workspace = self.workspace();
+        let row = async || workspace.store().run(workspace.space(), Ref::Id(run)).await;
+        let mut now = row().await?;
+        if now.status == RUNNING {
+            others.dispatch(workspace.space(), run, now.head).await?;
+        }
+        let followed = self.shared.others.follow(workspace, run, now.head);
+        while now.status == RUNNING {
+            followed.foreign().await;
+            now = row().await?;
+            followed.knows(now.head);
+        }
+        Ok(())
+    }
+
     /// Has `run` driven by others, and waits until it has ended.
     pub(crate) async fn drive_elsewhere(&self, others: &dyn Dispatch, run: RunId) -> Result<NodeResult, RunnerError> {
         let workspace = self.workspace();

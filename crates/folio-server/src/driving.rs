@@ -67,7 +67,7 @@ impl Driving {
         let taken_back = CancellationToken::new();
         let token = taken_back.clone();
         let driven = tokio::spawn(async move {
-            let driving = runner.drive(id);
+            let driving = runner.see_to(id);
             tokio::pin!(driving);
             // What a run comes to is in its journal, and so is that nobody drives it.
             tokio::select! {

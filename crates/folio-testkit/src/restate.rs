@@ -13,6 +13,14 @@ use tempfile::TempDir;
 /// Names the program.
 pub const PROGRAM: &str = "FOLIO_TEST_RESTATE";
 
+/// What a server signs with that is to sign: a key that anybody may know.
+const PRIVATE_KEY: [&str; 4] = [
+    "-----BEGIN PRIVATE KEY-----",
+    "MC4CAQAwBQYDK2VwBCIEIAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH",
+    "-----END PRIVATE KEY-----",
+    "",
+];
+
 /// How often a server is asked whether it is there, twenty times a second.
 const ATTEMPTS: u32 = 1_800;
 
@@ -58,12 +66,36 @@ impl Restate {
         Self::of(3)
     }
 
+    /// One server that signs what it asks, and the public key by which that is known.
+    ///
+    /// # Panics
+    ///
+    /// As [`Restate::start`].
+    #[must_use]
+    pub fn signing() -> (Self, String) {
+        let restate = Self::with(1, true);
+        let log = std::fs::read_to_string(restate.nodes[0].conf.with_extension("log")).expect("its log");
+        let (_, named) = log.split_once("publickeyv1_").expect("the key that it signs with");
+        let key: String = named.chars().take_while(char::is_ascii_alphanumeric).collect();
+        (restate, format!("publickeyv1_{key}"))
+    }
+
     fn of(count: usize) -> Self {
+        Self::with(count, false)
+    }
+
+    fn with(count: usize, signs: bool) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
+        let key = folder.path().join("key.pem");
+        std::fs::write(&key, PRIVATE_KEY.join("\n")).expect("a file");
         let ports: Vec<Ports> = (0..count).map(|_| Ports::free()).collect();
         let nodes = ports.iter().enumerate().map(|(number, own)| {
             let conf = folder.path().join(format!("node{number}.toml"));
-            std::fs::write(&conf, settings(number, *own, &ports, &folder)).expect("a file");
+            let mut text = settings(number, *own, &ports, &folder);
+            if signs {
+                writeln!(text, "request-identity-private-key-pem-file = {key:?}").expect("a text");
+            }
+            std::fs::write(&conf, text).expect("a file");
             Node {
                 child: None,
                 conf,
@@ -186,7 +218,7 @@ fn settings(number: usize, own: Ports, all: &[Ports], folder: &TempDir) -> Strin
     let mut text = format!(
         "cluster-name = \"folio-test\"\nnode-name = \"node{number}\"\nbase-dir = {:?}\nlisten-mode = \"tcp\"\n\
          bind-address = \"127.0.0.1:{}\"\nadvertised-address = \"{}\"\ndefault-num-partitions = 4\n\
-         default-replication = {}\nauto-provision = {}\nrocksdb-total-memory-size = \"128 MiB\"\nlog-filter = \"warn\"\n\
+         default-replication = {}\nauto-provision = {}\nrocksdb-total-memory-size = \"128 MiB\"\nlog-filter = \"warn,restate_service_client::request_identity=info\"\n\
          disable-telemetry = true\n",
         folder.path().join(format!("data{number}")),
         own.fabric,
