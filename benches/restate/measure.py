@@ -2,9 +2,9 @@
 """What runs cost that Restate hands out, beside the same in one process and beside a bare service of Restate.
 
     cargo build --release -p folio-cli && cargo build --release -p folio-restate --example bare
-    benches/restate/measure.py target/release/folio target/release/examples/bare RESTATE_SERVER [REPEATS]
+    benches/restate/measure.py target/release/folio target/release/examples/bare RESTATE_SERVER [REPEATS [PART…]]
 
-RESTATE_SERVER is the program `restate-server`. Starts a PostgreSQL and a Restate of its own, both of which wait for the disk, and
+RESTATE_SERVER is the program `restate-server`; PART is `tree`, `many` or `busy`, all of them if none is named. Starts a PostgreSQL and a Restate of its own, both of which wait for the disk, and
 ends with a line of JSON. Needs PostgreSQL, psql and taskset. Nothing else should work meanwhile: all parts share the machine.
 """
 
@@ -21,6 +21,7 @@ import urllib.request
 
 PROGRAM, BARE, RESTATE = (os.path.realpath(path) for path in sys.argv[1:4])
 REPEATS = int(sys.argv[4]) if len(sys.argv) > 4 else 5
+PARTS = set(sys.argv[5:]) or {"tree", "many", "busy"}
 HERE = os.path.dirname(os.path.realpath(__file__))
 CLUSTER = os.path.join(HERE, "../../tests/postgres/cluster.sh")
 LEAF = {"do": {"tool": "text", "args": {"op": "echo", "value": 1}}}
@@ -106,9 +107,9 @@ def run(store, file, *more):
     return 1000 * (time.monotonic() - began), took(store)
 
 
-def worker(core, at):
+def worker(core, at, *more):
     process = start("taskset", "-c", core, PROGRAM, "--store", url, "worker", "--runner", f"restate={ingress}", "--listen", at,
-                    "--restate-admin", admin, "--non-interactive", env={"HOME": folder, "PATH": "/usr/bin:/bin"})
+                    "--restate-admin", admin, "--non-interactive", *more, env={"HOME": folder, "PATH": "/usr/bin:/bin"})
     log = os.path.join(folder, f"log.{len(started) - 1}")
     until(lambda: "takes runs" in open(log).read())
     return process
@@ -120,9 +121,28 @@ def many(server, runs, steps, **more):
     body = {"plan": {"title": "many", "budget": BUDGET, "steps": steps}, **more}
     for _ in range(runs):
         ask(f"http://127.0.0.1:{server}/v1/spaces/main/runs", body)
-    until(lambda: say("SELECT count(*) FROM run WHERE status = 'running'") == "0")
+    # One question that waits: to ask again and again would take a third of a core from whoever is measured.
+    say("DO $$ BEGIN WHILE EXISTS (SELECT FROM run WHERE status = 'running') LOOP PERFORM pg_sleep(0.02); END LOOP; END $$")
     assert say(f"SELECT count(*) FROM run WHERE status <> 'ok'") == "0"
     return float(say(f"SELECT (max(at) - min(at)) / 1000000000.0 FROM log WHERE seq > {before}"))
+
+
+def cpu(process):
+    """Seconds of CPU time that a process and all below it have used, those that have ended included."""
+    below, used = {}, {}
+    for name in os.listdir("/proc"):
+        try:
+            fields = open(f"/proc/{name}/stat").read().rsplit(") ", 1)[1].split() if name.isdigit() else None
+        except OSError:
+            continue
+        if fields:
+            below.setdefault(int(fields[1]), []).append(int(name))
+            used[int(name)] = sum(int(field) for field in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+    found, todo = 0.0, [process]
+    while todo:
+        found += used.get(todo[-1], 0.0)
+        todo += below.get(todo.pop(), [])
+    return found
 
 
 def memory(process):
@@ -154,66 +174,79 @@ bind-address = "127.0.0.1:{ports['ingress']}"
     until(lambda: ask(f"{ingress}/restate/health") is None or True)
     subprocess.run([PROGRAM, "--store", url, "runs"], check=True, cwd=folder, stdout=subprocess.DEVNULL)
 
-    # One tree, in one process on a file, and handed out on a database.
-    file = plan("tree", tree(4, 5))
-    first = worker("0-1", f"127.0.0.1:{ports['worker']}")
-    for name, store, more in (("in_process_sqlite", f"sqlite:{folder}/f.db", ()),
-                              ("in_process_postgres", url, ()),
-                              ("restate_postgres", url, ("--runner", f"restate={ingress}"))):
-        run(store, file, *more)
-        times = [run(store, file, *more) for _ in range(REPEATS)]
-        figures[name] = {"ms_a_node": statistics.median(inside for _, inside in times) / 1365,
-                         "whole_program_ms": statistics.median(whole for whole, _ in times)}
-        print(name, figures[name], flush=True)
-    small = plan("small", [{"id": "one", **LEAF}])
-    for name, more in (("small_in_process", ()), ("small_restate", ("--runner", f"restate={ingress}"))):
-        times = [run(url, small, *more) for _ in range(3 * REPEATS)]
-        figures[name] = {"run_of_one_task_ms": statistics.median(inside for _, inside in times),
-                         "whole_program_ms": statistics.median(whole for whole, _ in times)}
-        print(name, figures[name], flush=True)
+    if "tree" in PARTS:
+        # One tree, in one process on a file, and handed out on a database.
+        file = plan("tree", tree(4, 5))
+        first = worker("0-1", f"127.0.0.1:{ports['worker']}")
+        for name, store, more in (("in_process_sqlite", f"sqlite:{folder}/f.db", ()),
+                                  ("in_process_postgres", url, ()),
+                                  ("restate_postgres", url, ("--runner", f"restate={ingress}"))):
+            run(store, file, *more)
+            times = [run(store, file, *more) for _ in range(REPEATS)]
+            figures[name] = {"ms_a_node": statistics.median(inside for _, inside in times) / 1365,
+                             "whole_program_ms": statistics.median(whole for whole, _ in times)}
+            print(name, figures[name], flush=True)
+        small = plan("small", [{"id": "one", **LEAF}])
+        for name, more in (("small_in_process", ()), ("small_restate", ("--runner", f"restate={ingress}"))):
+            times = [run(url, small, *more) for _ in range(3 * REPEATS)]
+            figures[name] = {"run_of_one_task_ms": statistics.median(inside for _, inside in times),
+                             "whole_program_ms": statistics.median(whole for whole, _ in times)}
+            print(name, figures[name], flush=True)
 
-    # The same shape as invocations of Restate, and nothing else.
-    bare = start(BARE, f"127.0.0.1:{ports['bare']}")
-    until(lambda: ask(f"{admin}/deployments", {"uri": f"http://127.0.0.1:{ports['bare']}", "force": True}))
-    times = []
-    for _ in range(REPEATS + 1):
-        began = time.monotonic()
-        assert ask(f"{ingress}/Bare/solve", 5) == 1365
-        times.append(1000 * (time.monotonic() - began))
-    figures["bare_restate"] = {"ms_a_node": statistics.median(times[1:]) / 1365}
-    print("bare_restate", figures["bare_restate"], flush=True)
-    stop(bare)
+        # The same shape as invocations of Restate, and nothing else.
+        bare = start(BARE, f"127.0.0.1:{ports['bare']}")
+        until(lambda: ask(f"{admin}/deployments", {"uri": f"http://127.0.0.1:{ports['bare']}", "force": True}))
+        times = []
+        for _ in range(REPEATS + 1):
+            began = time.monotonic()
+            assert ask(f"{ingress}/Bare/solve", 5) == 1365
+            times.append(1000 * (time.monotonic() - began))
+        figures["bare_restate"] = {"ms_a_node": statistics.median(times[1:]) / 1365}
+        print("bare_restate", figures["bare_restate"], flush=True)
+        stop(bare)
+        stop(first)
+        figures["restate_to_bare"] = figures["restate_postgres"]["ms_a_node"] / figures["bare_restate"]["ms_a_node"]
+        figures["restate_to_process"] = figures["restate_postgres"]["ms_a_node"] / figures["in_process_sqlite"]["ms_a_node"]
 
-    # Many at the same time, over two workers.
     server = start(PROGRAM, "--store", url, "serve", "--listen", f"127.0.0.1:{ports['server']}", "--rate", "10000",
                    "--runner", f"restate={ingress}", env={"HOME": folder})
     until(lambda: ask(f"http://127.0.0.1:{ports['server']}/v1/spaces/main/runs"))
-    second = worker("0-1", f"127.0.0.1:{ports['worker']}")
-    hundred = [{"parallel": [{"id": f"g{g}-{n}", **LEAF} for n in range(10)]} for g in range(10)]
-    seconds = many(ports["server"], 100, hundred)
-    figures["hundred_runs"] = {"nodes_a_second": 100 * 111 / seconds, "ms_a_node": 1000 * seconds / (100 * 111)}
-    figures["memory_mb"] = {"restate": memory(restate), "worker": memory(first), "other_worker": memory(second)}
-    print("hundred_runs", figures["hundred_runs"], figures["memory_mb"], flush=True)
-    stop(first)
-    stop(second)
 
-    # Work for a processor: one worker that has one, then two that have one each.
-    burn = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
-    busy = [{"id": f"b{n}", "do": {"tool": "shell", "args": {"command": burn, "alone": False}}} for n in range(2)]
-    times = {1: [], 2: []}
-    for repeat in range(max(1, REPEATS // 3)):
-        for workers in (1, 2):
-            at = f"127.0.0.1:{ports['worker']}"
-            processes = [worker(str(core), at) for core in range(workers)]
-            times[workers].append(many(ports["server"], 48, busy, allow_shell=True))
-            for process in processes:
-                stop(process)
-            time.sleep(2)
-    one, two = (statistics.median(times[workers]) for workers in (1, 2))
-    figures["busy"] = {"one_worker_s": one, "two_workers_s": two, "times": one / two}
-    print("busy", figures["busy"], flush=True)
-    figures["restate_to_bare"] = figures["restate_postgres"]["ms_a_node"] / figures["bare_restate"]["ms_a_node"]
-    figures["restate_to_process"] = figures["restate_postgres"]["ms_a_node"] / figures["in_process_sqlite"]["ms_a_node"]
+    if "many" in PARTS:
+        # Many at the same time, over two workers.
+        first = worker("0-1", f"127.0.0.1:{ports['worker']}")
+        second = worker("0-1", f"127.0.0.1:{ports['worker']}")
+        hundred = [{"parallel": [{"id": f"g{g}-{n}", **LEAF} for n in range(10)]} for g in range(10)]
+        seconds = many(ports["server"], 100, hundred)
+        figures["hundred_runs"] = {"nodes_a_second": 100 * 111 / seconds, "ms_a_node": 1000 * seconds / (100 * 111)}
+        figures["memory_mb"] = {"restate": memory(restate), "worker": memory(first), "other_worker": memory(second)}
+        print("hundred_runs", figures["hundred_runs"], figures["memory_mb"], flush=True)
+        stop(first)
+        stop(second)
+
+    if "busy" in PARTS:
+        # Work for a processor: one worker that has one, then two that have one each, with four runs for each of them at a time.
+        # What everybody else needs, they take from both.
+        burn = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
+        busy = [{"id": f"b{n}", "do": {"tool": "shell", "args": {"command": burn, "alone": False}}} for n in range(2)]
+        times, used = {1: [], 2: []}, {1: [], 2: []}
+        postmaster = int(open(os.path.join(folder, "cluster", "data", "postmaster.pid")).readline())
+        for repeat in range(REPEATS):
+            for workers in (1, 2):
+                at = f"127.0.0.1:{ports['worker']}"
+                processes = [worker(str(core), at, "--runs", "4") for core in range(workers)]
+                parts = {"restate": restate.pid, "postgres": postmaster, "server": server.pid}
+                parts |= {f"worker{number}": process.pid for number, process in enumerate(processes)}
+                before = {part: cpu(pid) for part, pid in parts.items()}
+                times[workers].append(many(ports["server"], 48, busy, allow_shell=True))
+                used[workers].append({part: round(cpu(pid) - before[part], 2) for part, pid in parts.items()})
+                print("busy", workers, times[workers][-1], used[workers][-1], flush=True)
+                for process in processes:
+                    stop(process)
+                time.sleep(2)
+        one, two = (statistics.median(times[workers]) for workers in (1, 2))
+        figures["busy"] = {"one_worker_s": one, "two_workers_s": two, "times": one / two, "cpu_s": used}
+        print("busy", figures["busy"], flush=True)
     print(json.dumps(figures))
 finally:
     for process in started:
