@@ -17,6 +17,9 @@ const LINE_CHARS: usize = 300;
 /// Bytes of a line that a search looks at in one go; what comes after them is searched as if it were the next.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
 
+/// Bytes of a character behind its first one, at most.
+const INSIDE_MAX: u64 = 3;
+
 /// Which part is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
@@ -165,8 +168,8 @@ pub fn read(bytes: &[u8], part: &Part, max_bytes: usize) -> PartRead {
 /// The pieces of `body`, by their place, that `part` is cut out of when at most `max_bytes` of it are wanted.
 #[must_use]
 pub fn pieces_for(body: &[BodyPiece], part: &Part, max_bytes: usize) -> Range<usize> {
-    // A character more than wanted shows that there is more.
-    let room = max_bytes as u64 + 4;
+    // A character more than wanted shows that there is more, behind one in which the part may be said to begin.
+    let room = max_bytes as u64 + 4 + INSIDE_MAX;
     let mut ends = 0_u64;
     let mut lines = 0_u64;
     let (mut first, mut last) = (None, body.len());
@@ -186,7 +189,11 @@ pub fn pieces_for(body: &[BodyPiece], part: &Part, max_bytes: usize) -> Range<us
             Some(_) => after_first += piece.bytes,
         }
         let is_enough = match part {
-            Part::Bytes { from, to } => ends >= (*to).min(from.saturating_add(room)) && begins <= *to,
+            // The character that the first byte is inside of may end in the piece behind, where the part begins then.
+            Part::Bytes { from, to } => {
+                let end = (*to).min(from.saturating_add(room));
+                ends >= end.max(from.saturating_add(INSIDE_MAX)) && begins <= *to
+            }
             Part::Lines { .. } => after_first >= room,
             Part::Search { .. } => false,
         };
@@ -494,6 +501,25 @@ mod tests {
             }
         }
         assert_eq!(shown, [1, 3, 4]);
+    }
+
+    #[test]
+    fn a_character_that_stands_in_two_pieces_is_whole_m7_8_v9() {
+        let bytes = "a🙂é\n日b".as_bytes();
+        for size in 1..bytes.len() {
+            for from in 0..bytes.len() as u64 {
+                let part = Part::Bytes { from, to: from + 1 };
+                let Reading::Passage(whole) = read(bytes, &part, 1).reading else {
+                    panic!("a passage")
+                };
+                let in_pieces = read_in_pieces(bytes, size, &part, 1);
+                assert_eq!(
+                    (&whole.bytes, whole.from),
+                    (&in_pieces.bytes, in_pieces.from),
+                    "{size} {from}"
+                );
+            }
+        }
     }
 
     proptest! {
