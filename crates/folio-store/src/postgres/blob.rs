@@ -6,6 +6,7 @@ use folio_memory::Timestamp;
 
 use super::column::{count, get};
 use super::error::{Failure, damaged, not_found};
+use super::lookup::looked_up;
 use super::session::Session;
 use super::unclaimed;
 use crate::body::{Packed, parse_hash, unpack};
@@ -13,8 +14,7 @@ use crate::commit::BlobHash;
 use crate::place::to_column;
 
 /// Which of several bodies are kept.
-pub(super) const WHICH_KEPT: &str = "SELECT found.hash FROM unnest($2::bytea[]) AS wanted (hash) \
-    CROSS JOIN LATERAL (SELECT hash FROM blob WHERE space = $1 AND hash = wanted.hash OFFSET 0) AS found";
+pub(super) const WHICH_KEPT: &str = looked_up!("hash", "blob", "hash", "bytea");
 
 /// Those of `hashes` under which something is kept.
 pub(super) async fn which_kept(session: &Session, hashes: &[[u8; 32]]) -> Result<HashSet<[u8; 32]>, Failure> {

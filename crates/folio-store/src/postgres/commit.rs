@@ -44,9 +44,6 @@ async fn read(session: &Session, sql: &str) -> Result<Ends, Failure> {
 }
 
 /// What is asked before anything is decided. Prepared beforehand, so that nothing overtakes the lock.
-///
-/// Each looks up every key for itself: `OFFSET 0` keeps PostgreSQL from joining both sides in another way. It knows little of a table that
-/// grows, keeps the plan that it once made, and would read the whole space for a handful of keys.
 const LOOKED_UP: [&str; 8] = [
     ENDS_LOCKED,
     journal::WITH_KEYS,

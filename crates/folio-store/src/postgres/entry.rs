@@ -6,21 +6,27 @@ use tokio_postgres::Row;
 
 use super::column::{self, count, get, id, instant, kept, seq, version};
 use super::error::{Failure, damaged, not_found};
+use super::lookup::looked_up;
 use super::session::Session;
 use crate::packed;
 use crate::place::to_column;
 
+macro_rules! columns {
+    () => {
+        "number, id, page_id, kind, version, created_at, updated_at, created_seq, updated_seq, fields, packed"
+    };
+}
+
 /// What [`from_row`] reads.
-pub(super) const COLUMNS: &str =
-    "number, id, page_id, kind, version, created_at, updated_at, created_seq, updated_seq, fields, packed";
+pub(super) const COLUMNS: &str = columns!();
 
 /// That a row is memory, in the words of the indexes that are made for it: otherwise they are not known to have every row.
 pub(super) const OF_MEMORY: &str = "kind NOT IN ('log', 'step', 'summary')";
 
 /// Entries by their ids.
-pub(super) const BY_IDS: &str = "SELECT found.* FROM unnest($2::bytea[]) AS wanted (id) CROSS JOIN LATERAL \
-    (SELECT number, id, page_id, kind, version, created_at, updated_at, created_seq, updated_seq, fields, packed, page \
-     FROM entry WHERE space = $1 AND id = wanted.id OFFSET 0) AS found";
+pub(super) const BY_IDS: &str = looked_up!(concat!(columns!(), ", page"), "entry", "id", "bytea");
+/// Entries by their numbers.
+const BY_NUMBERS: &str = looked_up!(columns!(), "entry", "number", "bigint");
 
 /// The entries called `ids`, each with the number of its page, in no order.
 pub(super) async fn by_ids(session: &Session, ids: &[EntryId]) -> Result<Vec<(Entry, u64)>, Failure> {
@@ -54,11 +60,7 @@ pub(super) async fn at_all(session: &Session, numbers: &[u64]) -> Result<Vec<Ent
         return Ok(Vec::new());
     }
     let numbers: Vec<i64> = numbers.iter().map(|number| to_column(*number)).collect();
-    let sql = format!(
-        "SELECT found.* FROM unnest($2::bigint[]) AS wanted (number) CROSS JOIN LATERAL
-             (SELECT {COLUMNS} FROM entry WHERE space = $1 AND number = wanted.number OFFSET 0) AS found"
-    );
-    let rows = session.query(&sql, &[&session.space.0, &numbers]).await?;
+    let rows = session.query(BY_NUMBERS, &[&session.space.0, &numbers]).await?;
     rows.iter().map(from_row).collect()
 }
 

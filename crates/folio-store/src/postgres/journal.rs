@@ -7,6 +7,7 @@ use tokio_postgres::Row;
 
 use super::column::{get, instant, seq};
 use super::error::{Failure, damaged, not_found};
+use super::lookup::looked_up;
 use super::session::Session;
 use super::{entry, rewrite, run};
 use crate::fold::{self, FieldVersions};
@@ -22,8 +23,7 @@ pub(super) const RUN: &str = "r";
 const COLUMNS: &str = "log.seq, at, key, actor, record, packed";
 
 /// Commits by their keys.
-pub(super) const WITH_KEYS: &str = "SELECT found.* FROM unnest($2::bytea[]) AS wanted (key) CROSS JOIN LATERAL \
-     (SELECT log.seq, at, key, actor, record, packed FROM log WHERE space = $1 AND key = wanted.key OFFSET 0) AS found";
+pub(super) const WITH_KEYS: &str = looked_up!("log.seq, at, log.key, actor, record, packed", "log", "key", "bytea");
 
 /// The commits that carry one of `keys`.
 pub(super) async fn with_keys(session: &Session, keys: &[&str]) -> Result<Vec<LogRow>, Failure> {

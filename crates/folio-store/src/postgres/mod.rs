@@ -32,6 +32,7 @@ mod link;
 mod list;
 mod living;
 mod loaded;
+mod lookup;
 mod migrate;
 mod open;
 mod page;

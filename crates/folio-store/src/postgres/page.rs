@@ -6,15 +6,19 @@ use tokio_postgres::Row;
 
 use super::column::{Statement, Value, count, get, id, instant, kept, seq, version};
 use super::error::{Failure, damaged, not_found};
+use super::lookup::looked_up;
 use super::session::Session;
 use crate::place::to_column;
 
 const SELECT: &str = "SELECT number, id, version, created_at, updated_at, created_seq, fields FROM page WHERE";
 
 /// Pages by their ids.
-pub(super) const BY_IDS: &str = "SELECT found.* FROM unnest($2::bytea[]) AS wanted (id) CROSS JOIN LATERAL \
-    (SELECT number, id, version, created_at, updated_at, created_seq, fields \
-     FROM page WHERE space = $1 AND id = wanted.id OFFSET 0) AS found";
+pub(super) const BY_IDS: &str = looked_up!(
+    "number, id, version, created_at, updated_at, created_seq, fields",
+    "page",
+    "id",
+    "bytea"
+);
 
 /// The pages called `ids`, in no order.
 pub(super) async fn by_ids(session: &Session, ids: &[PageId]) -> Result<Vec<Page>, Failure> {

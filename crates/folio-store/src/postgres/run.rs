@@ -10,6 +10,7 @@ use super::column::{Statement, Value, count, get, given, id, instant, kept, seq}
 use super::error::{Failure, not_found};
 use super::lease::Owners;
 use super::loaded::LoadedRun;
+use super::lookup::looked_up;
 use super::session::{Session, Write, values};
 use crate::error::StoreError;
 use crate::place::{SpaceId, to_column};
@@ -19,10 +20,13 @@ const RUNNING: &str = "running";
 const LIMIT_DEFAULT: u32 = 100;
 
 /// Runs by their ids.
-pub(super) const BY_IDS: &str = "SELECT found.* FROM unnest($2::bytea[]) AS wanted (id) CROSS JOIN LATERAL \
-    (SELECT id, number, owner, fence, coalesce((SELECT max(seq) FROM touch \
-         WHERE touch.space = run.space AND what = 'r' AND touch.number = run.number), 0) \
-     FROM run WHERE space = $1 AND id = wanted.id OFFSET 0) AS found";
+pub(super) const BY_IDS: &str = looked_up!(
+    "id, number, owner, fence, coalesce((SELECT max(seq) FROM touch \
+         WHERE touch.space = run.space AND what = 'r' AND touch.number = run.number), 0)",
+    "run",
+    "id",
+    "bytea"
+);
 
 const SELECT: &str =
     "SELECT number, id, title, status, created_at, owner, coalesce(head, 0), coalesce(log.at, created_at)

@@ -9,6 +9,7 @@ use folio_memory::{Entry, EntryQuery, FOUND_MAX, ListAnswer, Order, Seq, SpaceNa
 use super::column::{Statement, Value, count, get};
 use super::error::{Failure, damaged};
 use super::filter::{Has, push_wanted, push_without, required};
+use super::lookup::looked_up;
 use super::session::Session;
 use super::text::Indexed;
 use super::{PostgresStore, commit, entry, journal, page, text};
@@ -343,8 +344,7 @@ impl Question<'_> {
             return Ok(HashMap::new());
         }
         let counts = self.document_counts(&words).await?;
-        let sql = "SELECT found.* FROM unnest($2::bigint[]) AS wanted (number) CROSS JOIN LATERAL
-                       (SELECT number, length FROM entry_text WHERE space = $1 AND number = wanted.number OFFSET 0) AS found";
+        let sql = looked_up!("number, length", "entry_text", "number", "bigint");
         let space = self.session.space.0;
         let mut lengths: HashMap<u64, u64> = HashMap::new();
         for row in self.session.query(sql, &[&space, &numbers]).await? {

@@ -9,6 +9,7 @@ use tokio_postgres::Row;
 use super::column::{Statement, Value, count, get, instant, kept, seq};
 use super::error::{Failure, damaged, not_found};
 use super::loaded::LoadedTurn;
+use super::lookup::looked_up;
 use super::session::{Session, Write, values};
 use crate::error::StoreError;
 use crate::place::{SpaceId, to_column};
@@ -16,9 +17,12 @@ use crate::place::{SpaceId, to_column};
 const SELECT: &str = "SELECT number, started_at, started_seq, begun, ended_at, ended_seq, ended FROM turn WHERE";
 
 /// Turns by their ids.
-pub(super) const BY_IDS: &str = "SELECT found.* FROM unnest($2::bytea[]) AS wanted (id) CROSS JOIN LATERAL \
-    (SELECT number, started_at, started_seq, begun, ended_at, ended_seq, ended \
-     FROM turn WHERE space = $1 AND id = wanted.id OFFSET 0) AS found";
+pub(super) const BY_IDS: &str = looked_up!(
+    "number, started_at, started_seq, begun, ended_at, ended_seq, ended",
+    "turn",
+    "id",
+    "bytea"
+);
 
 /// Writes a turn.
 pub(super) fn write(space: SpaceId, loaded: &LoadedTurn) -> Result<Write, StoreError> {
