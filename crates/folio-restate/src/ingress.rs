@@ -4,12 +4,15 @@ use async_trait::async_trait;
 use folio::SpaceName;
 use folio::memory::{RunId, Seq};
 use folio::runner::{Dispatch, RunnerError};
+use serde_json::Value;
 
 use crate::object::{HANDLER, SERVICE};
 use crate::place::{Place, RunKey};
 
 /// How much of an answer that says no is told.
 const ANSWER_CHARS: usize = 300;
+/// What Restate says of a request that was not answered yet.
+const NOT_READY: u16 = 470;
 
 /// Restate's door for requests. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -18,11 +21,15 @@ pub struct Ingress {
     client: reqwest::Client,
 }
 
+/// The name that Restate gives to what it does about a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Call(String);
+
 /// What became of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HandedIn {
     /// Some worker will be called, or was with the same request.
-    Taken,
+    Taken(Call),
     /// Restate was told of no worker, or has forgotten it with all else.
     NoWorkerKnown,
 }
@@ -41,25 +48,39 @@ impl Ingress {
         Ok(Self { place, client })
     }
 
+    /// Whether nobody is called any more for what was handed in: it was answered, or is forgotten.
+    pub(crate) async fn is_over(&self, call: &Call) -> Result<bool, RunnerError> {
+        let address = self.place.below(&["restate", "invocation", &call.0, "output"]);
+        let asked = self.client.get(address).send().await;
+        let answer = asked.map_err(|error| self.failed(in_words(&error)))?;
+        Ok(answer.status().as_u16() != NOT_READY)
+    }
+
+    fn failed(&self, reason: String) -> RunnerError {
+        RunnerError::Dispatch {
+            at: self.place.to_string(),
+            reason,
+        }
+    }
+
     /// Hands `key` in. The same `request` is handed in once, as long as Restate remembers it (a day).
     pub(crate) async fn hand_in(&self, key: &RunKey, request: &str) -> Result<HandedIn, RunnerError> {
         let address = self.place.below(&[SERVICE, &key.to_string(), HANDLER, "send"]);
-        let failed = |reason: String| RunnerError::Dispatch {
-            at: self.place.to_string(),
-            reason,
-        };
         let asked = self.client.post(address).header("idempotency-key", request).send();
-        let answer = asked.await.map_err(|error| failed(in_words(&error)))?;
+        let answer = asked.await.map_err(|error| self.failed(in_words(&error)))?;
         let status = answer.status();
         if status.is_success() {
-            return Ok(HandedIn::Taken);
+            let taken: Value = answer.json().await.map_err(|error| self.failed(in_words(&error)))?;
+            let call = taken["invocationId"].as_str();
+            let call = call.ok_or_else(|| self.failed(format!("it names no invocation: {taken}")))?;
+            return Ok(HandedIn::Taken(Call(call.to_owned())));
         }
         if status == reqwest::StatusCode::NOT_FOUND {
             return Ok(HandedIn::NoWorkerKnown);
         }
         let said = answer.text().await.unwrap_or_default();
         let said: String = said.chars().take(ANSWER_CHARS).collect();
-        Err(failed(format!("it answers {status}: {said}")))
+        Err(self.failed(format!("it answers {status}: {said}")))
     }
 }
 
@@ -71,11 +92,8 @@ impl Dispatch for Ingress {
             run,
         };
         match self.hand_in(&key, &request_at(&key, head)).await? {
-            HandedIn::Taken => Ok(()),
-            HandedIn::NoWorkerKnown => Err(RunnerError::Dispatch {
-                at: self.place.to_string(),
-                reason: "it knows of no worker".to_owned(),
-            }),
+            HandedIn::Taken(_) => Ok(()),
+            HandedIn::NoWorkerKnown => Err(self.failed("it knows of no worker".to_owned())),
         }
     }
 }

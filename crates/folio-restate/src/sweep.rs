@@ -1,9 +1,12 @@
 //! Looks in the store for runs that nobody drives, and hands them in.
 //!
 //! A run that was submitted by somebody who did not hand it in, one that waits and whose question was answered by such a
-//! somebody, all runs after Restate lost what it had: what is to be driven follows from the store.
+//! somebody, all runs after Restate lost what it had: what is to be driven follows from the store. One that was handed in and that
+//! Restate still offers in vain is driven here: it may keep a connection to a worker that refuses it, because that one is older
+//! than whoever went on with the run.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use folio::Folio;
@@ -11,13 +14,16 @@ use folio::memory::{RunId, Seq, SpaceName};
 use folio::runner::RunnerError;
 use folio::store::{RunQuery, RunRow, StoreError};
 
-use crate::ingress::{HandedIn, Ingress, request_at};
+use crate::drives::Drives;
+use crate::ingress::{Call, HandedIn, Ingress, request_at};
 use crate::place::RunKey;
 
 /// Runs that are looked at in one go, of each space.
 const AT_A_TIME: u32 = 500;
 /// How long Restate remembers what was handed in.
 const REMEMBERED: Duration = Duration::from_secs(24 * 60 * 60);
+/// Looks from which on a request that nobody took is asked after.
+const ASKED_AFTER: u32 = 3;
 
 /// Where a walk through the runs of the spaces is, and what was seen on it.
 #[derive(Debug, Default)]
@@ -26,13 +32,38 @@ pub(crate) struct Sweep {
     from: HashMap<SpaceName, u64>,
     /// Runs that nobody drove at the last look, and where their journals ended.
     seen: HashMap<RunId, Seq>,
-    /// What was handed in at which end of its journal.
-    handed_in: HashMap<RunId, Seq>,
+    /// What was handed in.
+    handed_in: HashMap<RunId, Request>,
+}
+
+/// A run that was handed in.
+#[derive(Debug)]
+struct Request {
+    /// Where its journal ended.
+    head: Seq,
+    call: Call,
+    /// Looks since then, or since it was asked after, at which nobody drove it; `None`: nobody is called for it any more.
+    open: Option<u32>,
+}
+
+/// What came of looking.
+#[derive(Debug, PartialEq, Eq)]
+enum Looked {
+    Through,
+    NoWorkerKnown,
+}
+
+/// What is to be done about a run.
+#[derive(Debug, PartialEq, Eq)]
+enum ToDo {
+    Nothing,
+    HandIn,
+    AskAfter(Call),
 }
 
 impl Sweep {
     /// Looks every `pause`, until Restate turns out to know of no worker: it is new, or has lost what it had.
-    pub(crate) async fn go_on(mut self, folio: &Folio, ingress: &Ingress, pause: Duration) {
+    pub(crate) async fn go_on(mut self, drives: &Arc<Drives>, ingress: &Ingress, pause: Duration) {
         let mut again = tokio::time::interval(pause);
         again.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut since = tokio::time::Instant::now();
@@ -40,32 +71,45 @@ impl Sweep {
             again.tick().await;
             if since.elapsed() > REMEMBERED {
                 since = tokio::time::Instant::now();
+                self.seen.clear();
                 self.handed_in.clear();
             }
             // A store or an ingress that is away is asked again.
-            if let Ok(HandedIn::NoWorkerKnown) = self.look(folio, ingress).await {
+            if let Ok(Looked::NoWorkerKnown) = self.look(drives, ingress).await {
                 return;
             }
         }
     }
 
     /// Looks at the next runs of each space.
-    async fn look(&mut self, folio: &Folio, ingress: &Ingress) -> Result<HandedIn, RunnerError> {
+    async fn look(&mut self, drives: &Arc<Drives>, ingress: &Ingress) -> Result<Looked, RunnerError> {
+        let folio = drives.folio();
         for space in folio.store().spaces().await? {
             for row in self.next_rows(folio, &space).await? {
-                if let Some(row) = self.is_left(row) {
-                    let key = RunKey {
-                        space: space.clone(),
-                        run: row.id,
-                    };
-                    if ingress.hand_in(&key, &request_at(&key, row.head)).await? == HandedIn::NoWorkerKnown {
-                        return Ok(HandedIn::NoWorkerKnown);
+                let key = RunKey {
+                    space: space.clone(),
+                    run: row.id,
+                };
+                let (call, open) = match self.decide(&row) {
+                    ToDo::Nothing => continue,
+                    ToDo::HandIn => match ingress.hand_in(&key, &request_at(&key, row.head)).await? {
+                        HandedIn::NoWorkerKnown => return Ok(Looked::NoWorkerKnown),
+                        HandedIn::Taken(call) => (call, Some(0)),
+                    },
+                    ToDo::AskAfter(call) => {
+                        let is_over = ingress.is_over(&call).await?;
+                        if !is_over {
+                            // Nobody waits for it here: what comes of it is in the store.
+                            drop(drives.drive(&key));
+                        }
+                        (call, (!is_over).then_some(0))
                     }
-                    self.handed_in.insert(row.id, row.head);
-                }
+                };
+                let head = row.head;
+                self.handed_in.insert(row.id, Request { head, call, open });
             }
         }
-        Ok(HandedIn::Taken)
+        Ok(Looked::Through)
     }
 
     async fn next_rows(&mut self, folio: &Folio, space: &SpaceName) -> Result<Vec<RunRow>, StoreError> {
@@ -82,16 +126,26 @@ impl Sweep {
         Ok(rows)
     }
 
-    /// The run if nobody drives it and nothing has happened in it from one look to the next, and it was not handed in like this: one
-    /// that was submitted just now has a driver in a moment.
-    fn is_left(&mut self, row: RunRow) -> Option<RunRow> {
+    /// Hands in a run that nobody drives and in which nothing has happened from one look to the next, once: one that was submitted
+    /// just now has a driver in a moment.
+    fn decide(&mut self, row: &RunRow) -> ToDo {
         if row.driven {
             self.seen.remove(&row.id);
             self.handed_in.remove(&row.id);
-            return None;
+            return ToDo::Nothing;
         }
         let before = self.seen.insert(row.id, row.head);
-        let is_left = before == Some(row.head) && self.handed_in.get(&row.id) != Some(&row.head);
-        is_left.then_some(row)
+        match self.handed_in.get_mut(&row.id) {
+            Some(request) if request.head == row.head => match &mut request.open {
+                Some(looks) if *looks + 1 < ASKED_AFTER => {
+                    *looks += 1;
+                    ToDo::Nothing
+                }
+                Some(_) => ToDo::AskAfter(request.call.clone()),
+                None => ToDo::Nothing,
+            },
+            _ if before == Some(row.head) => ToDo::HandIn,
+            _ => ToDo::Nothing,
+        }
     }
 }

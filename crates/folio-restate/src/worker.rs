@@ -174,9 +174,7 @@ impl Worker {
                 }
                 said(&format!("takes runs at {reached}"));
                 let sweep = Sweep::default();
-                sweep
-                    .go_on(self.drives.folio(), &self.ingress, self.options.look_every)
-                    .await;
+                sweep.go_on(&self.drives, &self.ingress, self.options.look_every).await;
                 // Whoever else tells Restate of workers does so when they please.
                 tokio::time::sleep(self.options.look_every).await;
             }
