@@ -60,11 +60,14 @@ pub(crate) async fn call(
         Some(query) => known_to(&memory, &caller, &action.tool, query).await,
         None => Vec::new(),
     };
+    let is_guarded = |tool: &Arc<dyn Tool>| tool.spec().effect == Effect::Guarded;
+    // Of such a call only its tool knows what became of it the first time.
+    let begun = (action.again && registry.get(&action.tool).is_some_and(is_guarded)).then(|| Box::new(action.clone()));
     let run = caller.run.map(|run| run.to_string()).unwrap_or_default();
     let request = ToolRequest {
         // The same after a crash: the logical call is the node (E9.12).
         request_id: format!("{run}/{}", action.node),
-        tool: action.tool.clone(),
+        tool: action.tool,
         args: action.args,
         run_id: run,
         node_id: action.node.to_string(),
@@ -72,31 +75,27 @@ pub(crate) async fn call(
         scratch_page_context,
     };
     let timeout = action.timeout.unwrap_or(TIMEOUT_DEFAULT);
-    let is_guarded = |tool: &Arc<dyn Tool>| tool.spec().effect == Effect::Guarded;
-    if action.again && registry.get(&action.tool).is_some_and(is_guarded) {
-        // Only the tool knows what became of the first time.
-        let reconciled = tokio::time::timeout(timeout, registry.reconcile(&request, &context)).await;
-        let (outcome, writes) = match reconciled.unwrap_or(Reconciled::Unknown) {
-            Reconciled::NotExecuted => (None, Writes::default()),
-            Reconciled::Completed(response) => {
-                let (outcome, writes) = outcome_of(*response, &action.tool);
-                (Some(outcome), writes)
+    let became = match begun {
+        None => None,
+        Some(begun) => {
+            let reconciled = tokio::time::timeout(timeout, registry.reconcile(&request, &context)).await;
+            match reconciled.unwrap_or(Reconciled::Unknown) {
+                Reconciled::NotExecuted => None,
+                Reconciled::Completed(response) => Some(outcome_of(*response, &request.tool)),
+                Reconciled::Unknown => Some((CallOutcome::Lost(begun), Writes::default())),
             }
-            Reconciled::Unknown => (Some(CallOutcome::Failed(not_known(&action.tool))), Writes::default()),
-        };
-        if let Some(outcome) = outcome {
-            return Performed {
-                node: action.node,
-                outcome,
-                writes,
-                duration: began.elapsed(),
-            };
         }
-    }
-    let (outcome, writes) = match within(timeout, &context.cancel.clone(), registry.call(&request, &context)).await {
-        Ended::Answered(response) => outcome_of(*response, &action.tool),
-        Ended::TimedOut => (CallOutcome::Failed(timed_out(&action.tool, timeout)), Writes::default()),
-        Ended::Stopped => (CallOutcome::Stopped, Writes::default()),
+    };
+    let (outcome, writes) = match became {
+        Some(ended) => ended,
+        None => match within(timeout, &context.cancel.clone(), registry.call(&request, &context)).await {
+            Ended::Answered(response) => outcome_of(*response, &request.tool),
+            Ended::TimedOut => (
+                CallOutcome::Failed(timed_out(&request.tool, timeout)),
+                Writes::default(),
+            ),
+            Ended::Stopped => (CallOutcome::Stopped, Writes::default()),
+        },
     };
     Performed {
         node: action.node,
@@ -154,17 +153,6 @@ async fn within(timeout: Duration, cancel: &CancellationToken, call: impl Future
 fn is_unknown(response: &ToolResponse) -> bool {
     let error = response.error.as_ref();
     error.is_some_and(|error| error.kind == FailureKind::Unknown)
-}
-
-fn not_known(tool: &str) -> Failure {
-    Failure {
-        code: "outcome_unknown".to_owned(),
-        message: format!(
-            "it had begun when its driver died, and {tool} cannot say whether it took effect; it was not made again"
-        ),
-        reason: StopReason::OutcomeUnknown,
-        may_retry: false,
-    }
 }
 
 fn timed_out(tool: &str, timeout: Duration) -> Failure {

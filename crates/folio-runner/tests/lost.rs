@@ -56,6 +56,18 @@ impl Tool for Sends {
 type Log = Arc<Mutex<Vec<String>>>;
 
 fn runner(store: Arc<dyn Store>, effect: Effect, says: Says, lost: Option<(&str, LostCall)>, log: &Log) -> Runner {
+    runner_beside(false, store, effect, says, lost, log)
+}
+
+/// The same, with a person who can be asked if `has_person`.
+fn runner_beside(
+    has_person: bool,
+    store: Arc<dyn Store>,
+    effect: Effect,
+    says: Says,
+    lost: Option<(&str, LostCall)>,
+    log: &Log,
+) -> Runner {
     let mut registry = Registry::with_builtins();
     registry.register(Arc::new(Sends {
         spec: ToolSpec::new("post.send", effect, "Sends a letter."),
@@ -65,6 +77,7 @@ fn runner(store: Arc<dyn Store>, effect: Effect, says: Says, lost: Option<(&str,
     let lost = lost.map(|(name, what)| (name.to_owned(), what));
     let options = RunnerOptions {
         lost_calls: LostCalls(lost.into_iter().collect()),
+        has_person,
         ..RunnerOptions::default()
     };
     let workspace = Workspace::new(
@@ -92,14 +105,10 @@ async fn driven(runner: &Runner, run: RunId) -> NodeResult {
     ended.node_at("letter").unwrap().result.unwrap().clone()
 }
 
-/// A run that sends a letter, whose store was gone before the end of that was recorded; what it came to then, and what the tool
-/// was asked, with `KEY` for the key of the call.
-async fn lost(effect: Effect, says: Says, what: Option<(&str, LostCall)>) -> (NodeResult, Vec<String>) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("folio.db");
-    let faulty = Arc::new(FaultyStore::new(sqlite(&path)));
-    let log = Log::default();
-    let first = runner(Arc::clone(&faulty) as Arc<dyn Store>, effect, says, what, &log);
+/// A run that sends a letter, whose store at `path` was gone before the end of that was recorded.
+async fn cut_off(path: &Path, effect: Effect, says: Says, what: Option<(&str, LostCall)>, log: &Log) -> RunId {
+    let faulty = Arc::new(FaultyStore::new(sqlite(path)));
+    let first = runner(Arc::clone(&faulty) as Arc<dyn Store>, effect, says, what, log);
     let steps =
         json!({"version": 1, "title": "t", "steps": [{"id": "letter", "do": {"tool": "post.send", "args": {}}}]});
     let plan = plan::from_value(&steps, &first.known()).unwrap();
@@ -111,6 +120,16 @@ async fn lost(effect: Effect, says: Says, what: Option<(&str, LostCall)>) -> (No
     faulty.fail(faulty.commits() + 2, Fault::Gone);
     first.drive(run).await.unwrap_err();
     drop((first, faulty));
+    run
+}
+
+/// A run that sends a letter, whose store was gone before the end of that was recorded; what it came to then, and what the tool
+/// was asked, with `KEY` for the key of the call.
+async fn lost(effect: Effect, says: Says, what: Option<(&str, LostCall)>) -> (NodeResult, Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("folio.db");
+    let log = Log::default();
+    let run = cut_off(&path, effect, says, what, &log).await;
     let second = runner(sqlite(&path), effect, says, what, &log);
     let result = driven(&second, run).await;
     let key = format!(
@@ -149,6 +168,39 @@ async fn a_guarded_tool_is_asked_what_became_of_a_call_e9_12() {
         assert_eq!(json!(result.output), json!({"inline": output}), "{says:?}");
         let reason = (status == Outcome::Failed).then_some(StopReason::OutcomeUnknown);
         assert_eq!((result.stop_reason, result.is_hard()), (reason, reason.is_some()));
+    }
+}
+
+#[tokio::test]
+async fn where_a_guarded_tool_does_not_know_a_person_is_asked_e9_12() {
+    for (is_approved, status, letters) in [(true, Outcome::Ok, 2), (false, Outcome::Failed, 1)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("folio.db");
+        let log = Log::default();
+        let run = cut_off(&path, Effect::Guarded, Says::Nothing, None, &log).await;
+        let second = runner_beside(true, sqlite(&path), Effect::Guarded, Says::Nothing, None, &log);
+        let driving = tokio::spawn({
+            let second = second.clone();
+            async move { driven(&second, run).await }
+        });
+        let ada = Actor::new(Role::Human, "ada");
+        let node = loop {
+            if let Some((node, _)) = second.load(run).await.unwrap().waiting().first() {
+                break *node;
+            }
+            tokio::task::yield_now().await;
+        };
+        if is_approved {
+            second.approve(run, node, None, &ada).await.unwrap();
+        } else {
+            second.reject(run, node, "it was sent", &ada).await.unwrap();
+        }
+        let result = driving.await.unwrap();
+        assert_eq!(result.status, status, "{}", result.notes);
+        let log = log.lock().unwrap();
+        let count = |what: &str| log.iter().filter(|line| line.starts_with(what)).count();
+        // It was asked once: a person said the rest.
+        assert_eq!((count("sent "), count("asked ")), (letters, 1), "{log:?}");
     }
 }
 

@@ -209,7 +209,7 @@ impl Run {
         }))
     }
 
-    /// What becomes of `call`, which had begun when its driver died, and of whose tool nobody knows what a second call would do: a person is
+    /// What becomes of `call`, which had begun when its driver died, and of which nobody knows what a second one would do: a person is
     /// asked whether it is made again, or nobody is there, and its outcome is not known (E9.12).
     #[must_use]
     pub fn call_lost(&self, call: &CallAction) -> Event {

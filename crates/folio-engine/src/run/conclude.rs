@@ -7,6 +7,7 @@ use folio_memory::Timestamp;
 use serde_json::Value;
 
 use super::criteria::{CheckCall, CheckFinding};
+use super::due::CallAction;
 use super::scope::{BodyNeeded, result_value};
 use super::state::Run;
 use crate::event::Event;
@@ -24,6 +25,8 @@ pub enum CallOutcome {
     Failed(Failure),
     /// It was stopped; it may have taken effect.
     Stopped,
+    /// It had begun when its driver died, and its tool, which was asked, does not know what became of it either.
+    Lost(Box<CallAction>),
 }
 
 /// What a call answered.
@@ -50,7 +53,7 @@ impl Run {
             .unwrap_or_default()
     }
 
-    /// The event that records how a call ended: another attempt, or the node's result.
+    /// The event that records how a call ended: another attempt, the node's result, or that a person is asked (E9.12).
     ///
     /// A failure is hard if permission or a key was refused, if nobody knows what the call did, or if a later step reads
     /// the result; else soft (E9.4).
@@ -95,6 +98,7 @@ impl Run {
                 let severity = self.severity_of(index, failure.reason);
                 NodeResult::failed(severity, failure.reason, failure.message)
             }
+            CallOutcome::Lost(call) => return self.call_lost(&call),
             CallOutcome::Answered(answer) => self.answered(index, task, answer, found),
         };
         let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
