@@ -1033,6 +1033,9 @@ class NodeInFull(TypedDict):
     page: NotRequired[str | None]
     # The id that this page has or will have.
     page_id: str
+    # Calls of models for it that were possibly paid for twice: their driver died before it saw their end, so they
+    # were made again.
+    paid_twice: NotRequired[int]
     parent: NotRequired[str | None]
     path: str
     # Whether no call at or below it is begun until somebody says so.
@@ -1066,6 +1069,9 @@ class NodeShape(TypedDict):
     page: NotRequired[str | None]
     # The id that this page has or will have.
     page_id: str
+    # Calls of models for it that were possibly paid for twice: their driver died before it saw their end, so they
+    # were made again.
+    paid_twice: NotRequired[int]
     parent: NotRequired[str | None]
     path: str
     # Whether no call at or below it is begun until somebody says so.

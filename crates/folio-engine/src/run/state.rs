@@ -377,6 +377,7 @@ impl Run {
             call: &node.call,
             result: node.result.as_ref(),
             model_calls: node.agent.as_ref().map_or(0, |agent| agent.calls),
+            repeated: node.agent.as_ref().map_or(0, |agent| agent.repeated),
             plan_version: node.plan.as_ref().map_or(0, |plan| plan.version),
             spent: &node.spent,
             purse: node.purse.as_deref(),
@@ -485,8 +486,7 @@ impl Run {
                         }
                         continue;
                     }
-                    // What was being put away is put away anew.
-                    self.orphan_call(index);
+                    self.repeat_compaction(index);
                     match self.nodes[index].state {
                         NodeState::Executing => drop(self.ready.insert(index)),
                         // Nobody is there any more who could stop it.

@@ -243,6 +243,9 @@ pub struct NodeView<'r> {
     pub result: Option<&'r NodeResult>,
     /// How often a model was asked for it.
     pub model_calls: u32,
+    /// Calls of models for it that were made again because their driver died before it saw their end: they were possibly paid for twice, and
+    /// both are in what it used up (E9.9).
+    pub repeated: u32,
     /// The version of its plan; 0 if it has none, or has not begun with it.
     pub plan_version: u32,
     /// What it and everything below used up.

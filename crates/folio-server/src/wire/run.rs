@@ -250,6 +250,9 @@ pub(crate) struct NodeShape {
     plan_version: u32,
     /// What it and everything below used up.
     spent: SpendShape,
+    /// Calls of models for it that were possibly paid for twice: their driver died before it saw their end, so they were made again.
+    #[serde(default, skip_serializing_if = "is_none")]
+    paid_twice: u32,
     /// The limits that it has of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     limits: Vec<LimitShape>,
@@ -281,6 +284,11 @@ pub(crate) struct SpendShape {
     /// Calls of tools.
     #[serde(skip_serializing_if = "is_zero")]
     tool_calls: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
+fn is_none(n: &u32) -> bool {
+    *n == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
@@ -394,6 +402,7 @@ impl NodeShape {
             paused: view.paused,
             plan_version: view.plan_version,
             spent: SpendShape::of(view.spent),
+            paid_twice: view.repeated,
             limits: view.purse.map(LimitShape::all_of).unwrap_or_default(),
             page: pages.get(&page_id).map(ToString::to_string),
             page_id: page_id.to_string(),

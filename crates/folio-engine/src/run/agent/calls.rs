@@ -15,6 +15,18 @@ impl Run {
         self.settle(index, &pending.reserved, spent);
     }
 
+    /// What was being put away is put away anew, and what was set aside for that counts as spent (E9.9).
+    pub(in crate::run) fn repeat_compaction(&mut self, index: usize) {
+        if let Some(agent) = self.nodes[index]
+            .agent
+            .as_deref_mut()
+            .filter(|agent| agent.compacting.is_some())
+        {
+            agent.repeated += 1;
+        }
+        self.orphan_call(index);
+    }
+
     /// A call whose end nobody saw: what was set aside for it counts as spent until somebody knows better (E9.9).
     pub(in crate::run) fn orphan_call(&mut self, index: usize) {
         if let Some(pending) = self.nodes[index].agent.as_deref().and_then(|agent| agent.pending) {
@@ -40,6 +52,7 @@ impl Run {
         if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
             agent.calls = agent.calls.saturating_sub(1);
             agent.is_repeating = true;
+            agent.repeated += 1;
         }
     }
 }

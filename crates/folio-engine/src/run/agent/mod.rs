@@ -136,6 +136,8 @@ pub(super) struct Agent {
     pub(super) actions: u32,
     /// Times that it was done again because something was missing.
     pub(super) sent_back: u32,
+    /// Calls of models that were made again because nobody saw their end.
+    pub(super) repeated: u32,
     /// Plans of models so far. What a person made of one takes its place.
     pub(super) versions: Vec<Version>,
     pub(super) proposal: Option<Box<Proposal>>,
@@ -176,6 +178,7 @@ impl Agent {
             refusals: 0,
             actions: 0,
             sent_back: 0,
+            repeated: 0,
             versions: Vec::new(),
             proposal: None,
             verdicts: Vec::new(),

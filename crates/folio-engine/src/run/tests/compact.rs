@@ -347,8 +347,11 @@ fn a_compactor_that_was_at_work_when_its_driver_died_is_asked_again_and_counts_t
         unreachable!("it was looked for");
     };
     let before = Sim::resumed(&whole.journal[..cut - 1]).run.purse().unwrap().spent;
-    let after = Sim::resumed(&whole.journal[..cut]).run.purse().unwrap().spent;
-    assert_eq!(after.tokens() - before.tokens(), reserved.tokens());
+    let after = Sim::resumed(&whole.journal[..cut]);
+    let spent = after.run.purse().unwrap().spent;
+    assert_eq!(spent.tokens() - before.tokens(), reserved.tokens());
+    let repeated = |sim: &Sim| sim.run.tree().iter().map(|node| node.repeated).sum::<u32>();
+    assert_eq!((repeated(&after), repeated(&whole)), (1, 0));
 }
 
 #[test]

@@ -370,6 +370,12 @@ fn a_call_that_was_under_way_when_its_driver_died_is_made_again_with_the_same_ke
     let sim = sim.driven_on();
     assert_eq!(sim.run.purse().unwrap().spent.model_calls, 2);
     assert_eq!(sim.run.purse().unwrap().reserved, Spend::default());
+    let root = sim.run.node(NodeId::root(sim.run.id())).unwrap();
+    assert_eq!(
+        (root.repeated, root.model_calls),
+        (1, 1),
+        "it was possibly paid for twice"
+    );
 }
 
 #[test]
