@@ -1,6 +1,5 @@
 //! An estimate by script, for models whose vocabulary nobody knows.
 
-use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use super::Tokens;
@@ -103,11 +102,44 @@ fn letters(bytes: &[u8]) -> usize {
 }
 
 fn is_known(word: &str) -> bool {
-    static KNOWN: OnceLock<HashSet<&'static str>> = OnceLock::new();
-    word.len() <= WORD_MAX
-        && KNOWN
-            .get_or_init(|| WORDS.split_ascii_whitespace().collect())
-            .contains(word)
+    static KNOWN: OnceLock<Known> = OnceLock::new();
+    word.len() <= WORD_MAX && KNOWN.get_or_init(Known::new).has(word.as_bytes())
+}
+
+/// The words that are known, each as one number in one of the places that follow from it: every word of every prompt is looked up.
+struct Known(Box<[u128; PLACES]>);
+
+/// Places for words, so many that nearly every word stands in its first one.
+const PLACES: usize = 8192;
+
+impl Known {
+    fn new() -> Self {
+        let mut known = Self(Box::new([0; PLACES]));
+        for word in WORDS.split_ascii_whitespace().filter(|word| word.len() <= WORD_MAX) {
+            let (number, place) = known.find(word.as_bytes());
+            known.0[place] = number;
+        }
+        known
+    }
+
+    fn has(&self, word: &[u8]) -> bool {
+        let (number, place) = self.find(word);
+        self.0[place] == number
+    }
+
+    /// The number of a word that is not empty, and the place where it stands, or which is free for it.
+    fn find(&self, word: &[u8]) -> (u128, usize) {
+        let mut bytes = [0; WORD_MAX];
+        bytes[..word.len()].copy_from_slice(word);
+        let number = u128::from_le_bytes(bytes);
+        let [low, high] = [0, 8].map(|at| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte])));
+        let mixed = (low ^ high.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 51;
+        let mut place = usize::try_from(mixed).unwrap_or(0) % PLACES;
+        while self.0[place] != 0 && self.0[place] != number {
+            place = (place + 1) % PLACES;
+        }
+        (number, place)
+    }
 }
 
 /// A word letter by letter: the first is a token, each that often follows the one before is a third of one, each other is one.
@@ -138,4 +170,25 @@ fn is_rare_hangul(c: u32) -> bool {
     let group = (c - 0xac00) / 64;
     let word = RARE_HANGUL.get(usize::try_from(group / 64).unwrap_or(usize::MAX));
     word.is_none_or(|word| word >> (group % 64) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_known_if_it_is_one_of_the_list() {
+        let words: std::collections::HashSet<&str> = WORDS.split_ascii_whitespace().collect();
+        assert!(words.len() > 2_000 && words.len() < PLACES / 2);
+        for word in &words {
+            assert!(is_known(word), "{word}");
+            for other in [format!("{word}q"), word[1..].to_owned(), word.to_uppercase()] {
+                assert!(
+                    other.is_empty() || is_known(&other) == words.contains(&*other),
+                    "{other}"
+                );
+            }
+        }
+        assert!(!is_known("abcdefghijklmnopqrstuvwxyz"));
+    }
 }

@@ -1,6 +1,6 @@
 //! What planners and executors are told of the pages of their run (seed 000, "Prompting Changes").
 
-use super::rollup::{PageLines, PageTail, rollup, rollup_lines};
+use super::rollup::{Fitted, PageLines, PageTail, fit, rollup};
 use crate::page::Page;
 use crate::tokens::Tokens;
 
@@ -19,9 +19,12 @@ const MAIN_SHARE: u64 = 40;
 pub fn planner_block(main: &PageLines, executors: &[PageLines], budget: u32, tokens: &dyn Tokens) -> String {
     fitted(budget, tokens, |room| {
         let share = u32::try_from(u64::from(room) * MAIN_SHARE / 100).unwrap_or(u32::MAX);
-        let tail = rollup_lines(std::slice::from_ref(main), share, tokens).text;
-        let rest = room.saturating_sub(tokens.count(&tail));
-        let branches = rollup_lines(executors, rest, tokens).text;
+        let Fitted {
+            text: tail,
+            tokens: used,
+            ..
+        } = fit(std::slice::from_ref(main), share, tokens);
+        let branches = fit(executors, room.saturating_sub(used), tokens).text;
         let branches = if executors.is_empty() {
             "none yet\n".to_owned()
         } else {

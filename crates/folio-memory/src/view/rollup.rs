@@ -224,17 +224,32 @@ pub fn rollup(pages: &[PageTail], budget: u32, tokens: &dyn Tokens) -> Rendered 
         .iter()
         .map(|page| PageLines::of(&page.page, &page.tail, Naming::Entries))
         .collect();
-    rollup_lines(&pages, budget, tokens)
+    let fitted = fit(&pages, budget, tokens);
+    receipted(fitted, &pages, budget, tokens)
 }
 
-/// The same of pages whose lines are known.
-pub(super) fn rollup_lines(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Rendered {
+/// What of pages has room.
+pub(super) struct Fitted {
+    pub(super) text: String,
+    /// What it costs.
+    pub(super) tokens: u32,
+    /// Of each page the entries that are told, if it is told of.
+    shown: Vec<Option<Vec<usize>>>,
+}
+
+/// What of `pages` has room in `budget` tokens.
+pub(super) fn fit(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Fitted {
     let mut shown: Vec<Option<Vec<usize>>> = vec![None; pages.len()];
-    let cost = |line: &str| tokens.count(&format!("{line}\n"));
-    let notice = cost(&notice_of(pages.len(), 9_999));
+    let mut whole_line = String::new();
+    let mut cost = |indent: &str, line: &str| {
+        whole_line.clear();
+        whole_line.extend([indent, line, "\n"]);
+        tokens.count(&whole_line)
+    };
+    let notice = cost("", &notice_of(pages.len(), 9_999));
     let mut used = if pages.is_empty() { 0 } else { notice };
     for (page, shown) in pages.iter().zip(&mut shown) {
-        let line = cost(&page.heading());
+        let line = cost("", &page.heading());
         if used.saturating_add(line) > budget {
             break;
         }
@@ -262,7 +277,7 @@ pub(super) fn rollup_lines(pages: &[PageLines], budget: u32, tokens: &dyn Tokens
                 first.into_iter().rev().collect()
             };
             for entry in wanted {
-                let line = cost(&format!("  {}", pages[at].entries[entry].line));
+                let line = cost("  ", &pages[at].entries[entry].line);
                 if used.saturating_add(line) > budget {
                     is_full[at] = true;
                     break;
@@ -284,7 +299,13 @@ pub(super) fn rollup_lines(pages: &[PageLines], budget: u32, tokens: &dyn Tokens
                 Some(entries) if !entries.is_empty() => drop(entries.remove(0)),
                 last => *last = None,
             },
-            _ => return receipted(text, total, pages, &shown, budget, tokens),
+            _ => {
+                return Fitted {
+                    text,
+                    tokens: total,
+                    shown,
+                };
+            }
         }
     }
 }
@@ -339,16 +360,14 @@ fn written(pages: &[PageLines], shown: &mut [Option<Vec<usize>>]) -> String {
     text
 }
 
-fn receipted(
-    text: String,
-    total: u32,
-    pages: &[PageLines],
-    shown: &[Option<Vec<usize>>],
-    budget: u32,
-    tokens: &dyn Tokens,
-) -> Rendered {
+fn receipted(fitted: Fitted, pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Rendered {
+    let Fitted {
+        text,
+        tokens: total,
+        shown,
+    } = fitted;
     let (mut whole, mut omitted) = (Vec::new(), Vec::new());
-    for (page, shown) in pages.iter().zip(shown) {
+    for (page, shown) in pages.iter().zip(&shown) {
         let name = |entry: usize| EntryHandle(page.entries[entry].at).to_string();
         let all = std::iter::once((page.name(), shown.is_some()));
         let is_shown = |entry: usize| shown.as_ref().is_some_and(|entries| entries.contains(&entry));
