@@ -7,7 +7,7 @@ use folio_memory::context::Section;
 use folio_memory::id::Ref;
 use folio_memory::tokens::for_model;
 use folio_memory::{ThreadKey, TurnId};
-use folio_store::workspace::{ContextRequest, ViewRequest, Workspace, WorkspaceError};
+use folio_store::workspace::{ContextRequest, Moment, ViewRequest, Workspace, WorkspaceError};
 
 use crate::memory::MemoryWriter;
 use crate::models::RunnerModels;
@@ -56,12 +56,13 @@ impl Reader {
         }
     }
 
-    /// What is told to it of memory before it begins with `node`. The same memory gives the same text.
+    /// What is told to it of memory at `moment`, before it begins with `node`. The same memory gives the same text.
     ///
     /// `pages` is what is told of the pages of the run, if it is.
     pub(crate) async fn memory(
         &self,
         workspace: &Workspace,
+        moment: Moment,
         run: &Run,
         node: NodeId,
         pages: &str,
@@ -74,7 +75,7 @@ impl Reader {
             budget: MEMORY_TOKENS.min(self.window / MEMORY_PART),
             sections: vec![(Section::ScratchPage, 70), (Section::Semantic, 30)],
         };
-        let context = workspace.assemble_context(request, &tokens).await?.text;
+        let context = workspace.assemble_context_at(moment, request, &tokens).await?.text;
         Ok([context.trim_end(), pages.trim_end()]
             .iter()
             .filter(|part| !part.is_empty())
@@ -85,13 +86,17 @@ impl Reader {
 
     /// The view of the scratchbook of its thread, for the place that the policy gives it; none if there is nothing in it, or
     /// there are no scratchbooks (M7.8 V6, seed 003 A5).
-    pub(crate) async fn book(&self, workspace: &Workspace) -> Result<Option<Box<BookView>>, WorkspaceError> {
+    pub(crate) async fn book(
+        &self,
+        workspace: &Workspace,
+        moment: Moment,
+    ) -> Result<Option<Box<BookView>>, WorkspaceError> {
         let request = ViewRequest {
             turn: self.turn.map(Ref::Id),
             window: Some(self.window),
             ..ViewRequest::of(self.thread.clone())
         };
-        let view = workspace.view(request, &for_model(&self.model)).await?;
+        let view = workspace.view_at(moment, request, &for_model(&self.model)).await?;
         let text = view.rendered.text.clone();
         let placement = view.placement;
         Ok((!text.is_empty()).then(|| Box::new(BookView { text, placement })))

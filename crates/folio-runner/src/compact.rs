@@ -104,7 +104,10 @@ impl PuttingAway {
         Ok(Done {
             pieces: self.action.pieces,
             text: stands_for.unwrap_or_default().to_owned(),
-            book: self.reader.book(&self.workspace).await?,
+            book: self
+                .reader
+                .book(&self.workspace, self.workspace.moment().await?)
+                .await?,
             spent: compactor.map(|compactor| compactor.spent()).unwrap_or_default(),
         })
     }

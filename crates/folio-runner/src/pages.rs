@@ -7,7 +7,7 @@ use folio_memory::id::Ref;
 use folio_memory::tokens::Tokens;
 use folio_memory::view::{PageLines, planner_block};
 use folio_memory::{Change, FieldChange, PageHandle, PageId, PageQuery, PageRole};
-use folio_store::workspace::{Workspace, WorkspaceError};
+use folio_store::workspace::{Moment, Workspace, WorkspaceError};
 use folio_store::{ErrorKind, StoreError};
 
 /// Pages of executors that are looked at.
@@ -31,9 +31,9 @@ pub(crate) struct HasToBeRead;
 
 impl RunPages {
     /// The pages of `run` as they stand in the store; none if it has none yet.
-    pub(crate) async fn read(workspace: &Workspace, run: &Run) -> Result<Option<Self>, WorkspaceError> {
-        // Before they are read, so that what is written meanwhile makes it another one.
-        let mark = workspace.mark_of_pages().await?;
+    ///
+    /// What is written after `moment` makes another mark.
+    pub(crate) async fn read(workspace: &Workspace, moment: Moment, run: &Run) -> Result<Option<Self>, WorkspaceError> {
         let main = match workspace.page(Ref::Id(projection::main_page(run.id()))).await {
             Ok(main) => main,
             // There is none yet.
@@ -52,12 +52,13 @@ impl RunPages {
             .iter()
             .map(|page| (page.page.id, PageLines::told(&page.page, &page.tail)));
         let (ids, lines) = told.unzip();
+        let mark = moment.mark_of_pages();
         Ok(Some(Self { mark, ids, lines }))
     }
 
-    /// Whether others wrote nothing onto them since they were read.
-    pub(crate) async fn stand(&self, workspace: &Workspace) -> Result<bool, WorkspaceError> {
-        Ok(self.mark.is_some() && self.mark == workspace.mark_of_pages().await?)
+    /// Whether others had written nothing onto them at `moment` since they were read.
+    pub(crate) fn stand(&self, moment: Moment) -> bool {
+        self.mark.is_some() && self.mark == moment.mark_of_pages()
     }
 
     /// Takes in what the projection of the run's own events writes.

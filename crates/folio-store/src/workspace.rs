@@ -62,6 +62,7 @@ pub use evict::{Evicted, Eviction, KeptResult};
 pub use forget::{ForgetFilter, Forgotten};
 pub use goals::GoalState;
 pub use ingest::{IngestContext, Ingested};
+pub use kept::Moment;
 pub use notes::NotesState;
 pub use observations::{DraftedObservation, MAX_ACTIVE};
 pub use offload::{Block, Compacted, Compactor, Desk, Offload, Offloaded, Said};

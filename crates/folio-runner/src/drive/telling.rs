@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use folio_engine::{Event, NodeId};
+use folio_store::workspace::Moment;
 
 use super::Drive;
 use crate::brief::{Reader, is_near};
@@ -19,7 +20,11 @@ impl Drive {
         let workspace = &shared.workspace;
         let reader = Reader::of(models, &self.memory);
         let is_near = nodes.iter().any(|node| is_near(&self.run, *node));
-        if self.ahead.batch.writes_memory || (is_near && !self.has_pages().await?) {
+        if self.ahead.batch.writes_memory {
+            return Ok(false);
+        }
+        let moment = workspace.moment().await?;
+        if is_near && !self.has_pages(moment).await? {
             return Ok(false);
         }
         let mut briefed = Vec::new();
@@ -27,8 +32,8 @@ impl Drive {
             let Ok(pages) = reader.pages(self.pages.as_ref(), &self.run, *node) else {
                 return Ok(false);
             };
-            let memory = reader.memory(workspace, &self.run, *node, &pages).await?;
-            let book = reader.book(workspace).await?;
+            let memory = reader.memory(workspace, moment, &self.run, *node, &pages).await?;
+            let book = reader.book(workspace, moment).await?;
             briefed.push(Event::Briefed {
                 node: *node,
                 memory,
@@ -42,17 +47,13 @@ impl Drive {
     }
 
     /// Sees to it that what is told of the run's pages is known, with everything that was applied; false if that has to be durable first.
-    async fn has_pages(&mut self) -> Result<bool, RunnerError> {
+    async fn has_pages(&mut self, moment: Moment) -> Result<bool, RunnerError> {
         let shared = Arc::clone(&self.shared);
         let workspace = &shared.workspace;
-        if let Some(pages) = &self.pages
-            && !pages.stand(workspace).await?
-        {
-            self.pages = None;
-        }
+        self.pages.take_if(|pages| !pages.stand(moment));
         if self.pages.is_none() {
             self.ahead.batch.told = 0;
-            self.pages = RunPages::read(workspace, &self.run).await?;
+            self.pages = RunPages::read(workspace, moment, &self.run).await?;
         }
         self.tell_pages().await;
         Ok(self.pages.is_some() || self.ahead.batch.is_empty())

@@ -147,7 +147,8 @@ async fn pages_that_are_kept_tell_what_pages_that_are_read_tell() {
     let house = house();
     let (run, workspace) = (house.submit().await, &house.workspace);
     let begun = house.runner.load(run).await.unwrap();
-    let mut kept = RunPages::read(workspace, &begun).await.unwrap().unwrap();
+    let moment = workspace.moment().await.unwrap();
+    let mut kept = RunPages::read(workspace, moment, &begun).await.unwrap().unwrap();
     house.drive(run).await;
     let mut folded = Run::new(run, Arc::default());
     for (number, (at, event)) in house.events(run).await.iter().enumerate() {
@@ -159,7 +160,8 @@ async fn pages_that_are_kept_tell_what_pages_that_are_read_tell() {
     assert_eq!(kept.told(2_000, &Estimate), Err(HasToBeRead), "no page has a handle");
     let pages = workspace.pages(&PageQuery::default()).await.unwrap();
     kept.name(&pages.iter().map(|page| (page.id, page.handle)).collect::<Vec<_>>());
-    let read = RunPages::read(workspace, &folded).await.unwrap().unwrap();
+    let moment = workspace.moment().await.unwrap();
+    let read = RunPages::read(workspace, moment, &folded).await.unwrap().unwrap();
     for budget in [200, 400, 2_000] {
         assert_eq!(kept.told(budget, &Estimate), read.told(budget, &Estimate));
     }

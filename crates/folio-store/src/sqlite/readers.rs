@@ -9,15 +9,48 @@ use super::error::Failure;
 use super::open::Target;
 use crate::error::StoreError;
 
-/// Most reads at one moment; the others wait.
+/// Most reads of a kind at one moment; the others wait.
 const READERS: usize = 8;
 
-/// A few connections, made when they are needed and kept.
+/// Connections that read: a few for whatever takes its time, and a few for questions that look at a row or two, so that these are
+/// answered at once however many of the others wait.
 #[derive(Debug)]
 pub(super) struct Readers {
     target: Target,
+    usual: Pool,
+    quick: Pool,
+}
+
+/// A few connections, made when they are needed and kept.
+#[derive(Debug)]
+struct Pool {
     idle: Mutex<Vec<Connection>>,
     places: Arc<Semaphore>,
+}
+
+impl Pool {
+    fn new() -> Self {
+        Self {
+            idle: Mutex::default(),
+            places: Arc::new(Semaphore::new(READERS)),
+        }
+    }
+
+    fn take(&self) -> Option<Connection> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    fn ask<T>(&self, conn: Connection, question: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
+        conn.prepare_cached("BEGIN")?.execute([])?;
+        let answer = question(&conn);
+        // Nothing was written, so a failure to end the transaction takes nothing away from the answer. But such a
+        // connection would hold on to an old state: it is dropped.
+        let ended = conn.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
+        if ended.is_ok() {
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(conn);
+        }
+        answer
+    }
 }
 
 impl Readers {
@@ -25,8 +58,8 @@ impl Readers {
     pub(super) fn new(target: Target) -> Arc<Self> {
         Arc::new(Self {
             target,
-            idle: Mutex::default(),
-            places: Arc::new(Semaphore::new(READERS)),
+            usual: Pool::new(),
+            quick: Pool::new(),
         })
     }
 
@@ -35,11 +68,42 @@ impl Readers {
         self: &Arc<Self>,
         question: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.read_by(|readers| &readers.usual, question).await
+    }
+
+    /// The same for a question that looks at a row or two: asked right here if a connection is at hand, because changing
+    /// the thread twice takes ten times as long as such a question.
+    pub(super) async fn read_one<T: Send + 'static>(
+        self: &Arc<Self>,
+        question: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        if let Some(conn) = self.quick.take() {
+            return self.answer(self.quick.ask(conn, question));
+        }
+        // Where few ask, one connection is enough for all.
+        let place = self.usual.places.try_acquire();
+        match place.as_ref().ok().and_then(|_| self.usual.take()) {
+            Some(conn) => self.answer(self.usual.ask(conn, question)),
+            None if place.is_ok() => {
+                drop(place);
+                self.read(question).await
+            }
+            None => self.read_by(|readers| &readers.quick, question).await,
+        }
+    }
+
+    /// Lets `question` read on another thread, by a connection of `pool`.
+    async fn read_by<T: Send + 'static>(
+        self: &Arc<Self>,
+        pool: fn(&Self) -> &Pool,
+        question: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let readers = Arc::clone(self);
-        let place = Arc::clone(&self.places).acquire_owned().await;
+        let place = Arc::clone(&pool(self).places).acquire_owned().await;
         let answer = tokio::task::spawn_blocking(move || {
-            let answer = readers.idle().map_or_else(|| readers.target.connect_reader(), Ok);
-            let answer = answer.and_then(|conn| readers.ask(conn, question));
+            let pool = pool(&readers);
+            let conn = pool.take().map_or_else(|| readers.target.connect_reader(), Ok);
+            let answer = conn.and_then(|conn| pool.ask(conn, question));
             drop(place);
             answer
         });
@@ -54,39 +118,7 @@ impl Readers {
         }
     }
 
-    /// The same for a question that looks at a row or two: asked right here if a connection is at hand, because changing
-    /// the thread twice takes ten times as long as such a question.
-    pub(super) async fn read_one<T: Send + 'static>(
-        self: &Arc<Self>,
-        question: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let place = self.places.try_acquire().ok();
-        match place.as_ref().and_then(|_| self.idle()) {
-            Some(conn) => self.answer(self.ask(conn, question)),
-            None => {
-                drop(place);
-                self.read(question).await
-            }
-        }
-    }
-
     fn answer<T>(&self, answer: Result<T, Failure>) -> Result<T, StoreError> {
         answer.map_err(|failure| failure.into_error("read from", &self.target.location))
-    }
-
-    fn idle(&self) -> Option<Connection> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
-    }
-
-    fn ask<T>(&self, conn: Connection, question: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
-        conn.prepare_cached("BEGIN")?.execute([])?;
-        let answer = question(&conn);
-        // Nothing was written, so a failure to end the transaction takes nothing away from the answer. But such a
-        // connection would hold on to an old state: it is dropped.
-        let ended = conn.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
-        if ended.is_ok() {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(conn);
-        }
-        answer
     }
 }

@@ -12,7 +12,7 @@ use folio_memory::{Entry, EntryKind, EntryQuery, Page, PageQuery, PageRole, RunI
 use serde_json::json;
 
 use super::observations::Whose;
-use super::{Workspace, WorkspaceError};
+use super::{Moment, Workspace, WorkspaceError};
 use crate::store::{MemoryMark, RunQuery};
 
 /// Pages that are offered.
@@ -52,6 +52,21 @@ impl Workspace {
         request: ContextRequest,
         tokens: &dyn Tokens,
     ) -> Result<Rendered, WorkspaceError> {
+        let moment = self.moment().await?;
+        self.assemble_context_at(moment, request, tokens).await
+    }
+
+    /// The same for whoever asks for more than that at `moment`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::assemble_context`].
+    pub async fn assemble_context_at(
+        &self,
+        moment: Moment,
+        request: ContextRequest,
+        tokens: &dyn Tokens,
+    ) -> Result<Rendered, WorkspaceError> {
         let needs_turn = request.prompt.is_empty() || request.sections.is_empty() || {
             let of_turns = [Section::Pages, Section::Episodic];
             request.sections.iter().any(|(section, _)| of_turns.contains(section))
@@ -74,7 +89,7 @@ impl Workspace {
         } else {
             request.sections
         };
-        let mark = self.mark().await?;
+        let Moment(mark) = moment;
         let policy = self.policy_at(mark).await?;
         let max = usize::try_from(policy.scratchbook.max_rendered_items()).unwrap_or(usize::MAX);
         let mut offered = Vec::new();

@@ -94,20 +94,32 @@ impl KeptAnswers {
     }
 }
 
+/// What memory stands at. An answer that is asked for at a moment is no older than that.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment(pub(super) Option<MemoryMark>);
+
+impl Moment {
+    /// A mark of what others than the runs themselves wrote onto pages of runs: as long as it is the same, a run finds on its pages what it
+    /// wrote, and what it found there before. None if nobody keeps account of it, or something changes at this moment.
+    #[must_use]
+    pub fn mark_of_pages(self) -> Option<u64> {
+        self.0.map(|mark| mark.pages)
+    }
+}
+
 impl Workspace {
     /// A mark of what memory tells now. What is asked after it and kept under it stays true as long as the mark is the same.
     pub(super) async fn mark(&self) -> Result<Option<MemoryMark>, WorkspaceError> {
         Ok(self.inner.store.memory_mark(self.space(), self.now()).await?)
     }
 
-    /// A mark of what others than the runs themselves wrote onto pages of runs: as long as it is the same, a run finds on its pages what it
-    /// wrote, and what it found there before. None if nobody keeps account of it, or something changes at this moment.
+    /// What memory stands at now, for several questions in a row: whether something has changed is found out once for all of them.
     ///
     /// # Errors
     ///
     /// `Unavailable` or `Corrupt`.
-    pub async fn mark_of_pages(&self) -> Result<Option<u64>, WorkspaceError> {
-        Ok(self.mark().await?.map(|mark| mark.pages))
+    pub async fn moment(&self) -> Result<Moment, WorkspaceError> {
+        Ok(Moment(self.mark().await?))
     }
 
     /// `new`, which is about to be written onto a page, as it will be read there, but for its handle, which is `place`.

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::notes::Stopwatch;
 use super::observations::Whose;
-use super::{Workspace, WorkspaceError};
+use super::{Moment, Workspace, WorkspaceError};
 use crate::store::MemoryMark;
 
 /// The operation under which a view is noted.
@@ -142,12 +142,27 @@ impl Workspace {
     ///
     /// `NotFound` if there is no such turn; `Unavailable` or `Corrupt`.
     pub async fn view(&self, request: ViewRequest, tokens: &dyn Tokens) -> Result<View, WorkspaceError> {
+        let moment = self.moment().await?;
+        self.view_at(moment, request, tokens).await
+    }
+
+    /// The same for whoever asks for more than that at `moment`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::view`].
+    pub async fn view_at(
+        &self,
+        moment: Moment,
+        request: ViewRequest,
+        tokens: &dyn Tokens,
+    ) -> Result<View, WorkspaceError> {
         let watch = Stopwatch::start();
         let turn = match request.turn {
             Some(turn) => Some(self.turn_id(turn).await?),
             None => self.asker.turn,
         };
-        let (mark, at) = (self.mark().await?, self.now());
+        let (Moment(mark), at) = (moment, self.now());
         let policy = self.policy_at(mark).await?;
         let policy = &policy.scratchbook;
         let placement = policy.placement(request.window);

@@ -130,7 +130,7 @@ async fn what_a_run_writes_leaves_the_mark_of_memory_and_what_it_observes_does_n
     house.say("the bottle is corked").await;
     let (store, space, now) = (house.workspace.store(), SpaceName::main(), house.now());
     let mark = async || store.memory_mark(&space, now).await.unwrap().unwrap().number;
-    let pages = async || house.workspace.mark_of_pages().await.unwrap().unwrap();
+    let pages = async || house.workspace.moment().await.unwrap().mark_of_pages().unwrap();
     let first = mark().await;
     let ids = SeededIds::new(7);
     let run = RunId::draw(&ids, now);
