@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 
 use crate::report::observation::Observation;
 
+/// What to do with a run of a newer version.
+const NEWER_FOR_RUN: &str = "use the newer version of folio for this run";
+
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -272,6 +275,7 @@ impl From<StoreError> for Failure {
             ),
             StoreError::Unavailable { .. } => ("store_unavailable", Some("--store sqlite:PATH names another file")),
             StoreError::TooNew { .. } => ("store_too_new", Some("use the newer version of folio for this file")),
+            StoreError::RunTooNew { .. } => ("run_too_new", Some(NEWER_FOR_RUN)),
             StoreError::Corrupt { .. } => (
                 "store_damaged",
                 Some("restore the file from a backup, or name another one with --store"),
@@ -311,11 +315,7 @@ impl From<RunnerError> for Failure {
             RunnerError::Journal {
                 source: JournalError::TooNew { .. },
                 ..
-            } => (
-                Exit::Unavailable,
-                "run_too_new",
-                "use the newer version of folio for this run",
-            ),
+            } => (Exit::Unavailable, "run_too_new", NEWER_FOR_RUN),
             RunnerError::Journal { .. } => (Exit::Damaged, "run_unreadable", "`folio doctor` looks for damage"),
             RunnerError::NeedsModel { .. } => (
                 Exit::Usage,

@@ -1,6 +1,7 @@
 //! Why a store could not do what it was asked, sorted by what the caller does next.
 
-use folio_memory::Seq;
+use folio_engine::event::FORMAT;
+use folio_memory::{RunId, Seq};
 
 /// What the caller does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -112,6 +113,14 @@ pub enum StoreError {
         /// The newest known one.
         known: u32,
     },
+    /// A newer version of the program began a run, or has gone on with it: not all of its commits can be read here (E9.9).
+    #[error("the journal of {run} has event format {found}; this version of folio knows formats up to {FORMAT}")]
+    RunTooNew {
+        /// The run.
+        run: RunId,
+        /// Its format.
+        found: u32,
+    },
     /// What was read cannot be right.
     #[error("{location} is damaged: {reason}")]
     Corrupt {
@@ -139,7 +148,7 @@ impl StoreError {
             | Self::RunTaken { .. }
             | Self::TurnEnded { .. } => ErrorKind::Conflict,
             Self::Invalid(_) => ErrorKind::Invalid,
-            Self::Unavailable { .. } | Self::TooNew { .. } => ErrorKind::Unavailable,
+            Self::Unavailable { .. } | Self::TooNew { .. } | Self::RunTooNew { .. } => ErrorKind::Unavailable,
             Self::Corrupt { .. } => ErrorKind::Corrupt,
         }
     }

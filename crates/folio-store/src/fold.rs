@@ -5,14 +5,14 @@ use std::sync::LazyLock;
 
 use folio_engine::Event;
 use folio_engine::event::FORMAT;
-use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, Seq, Timestamp, text};
+use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, RunId, Seq, Timestamp, text};
 use regex::Regex;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::commit::{CommittedEntry, RECORD_FORMAT, Record};
 use crate::error::StoreError;
-use crate::store::{LogRow, Revision};
+use crate::store::{Journal, LogRow, Revision};
 
 /// Brings `state` of the entry `id` to what it is after `change`; whether anything changed.
 pub(crate) fn fold(
@@ -155,7 +155,52 @@ pub(crate) fn events_of(text: &str) -> serde_json::Result<Vec<Event>> {
 
 /// Whether nothing after `event` can be read, because a newer version wrote it. Whoever folds it says so.
 pub(crate) fn is_beyond(event: &Event) -> bool {
-    matches!(event, Event::RunStarted { format, .. } | Event::FormatRaised { format } if *format > FORMAT)
+    format_beyond(event).is_some()
+}
+
+fn format_beyond(event: &Event) -> Option<u32> {
+    match event {
+        Event::RunStarted { format, .. } | Event::FormatRaised { format } if *format > FORMAT => Some(*format),
+        _ => None,
+    }
+}
+
+/// That commit `seq` of `run` cannot be read because a newer version wrote it, if that is why: `journal`, the one of `run`, says so
+/// there or before.
+pub(crate) fn too_new(run: RunId, journal: &Journal, seq: Seq) -> Option<StoreError> {
+    let found = journal.events.iter().find_map(|(_, event)| format_beyond(event))?;
+    (journal.head <= seq).then_some(StoreError::RunTooNew { run, found })
+}
+
+/// A record of which something is taken out: its changes, and everything else as it is written. So what happened in a run stays as
+/// it is, whichever version wrote it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Rewritten {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) changes: Vec<Change>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+impl Rewritten {
+    pub(crate) fn is_of_run(&self) -> bool {
+        self.rest.contains_key("run")
+    }
+}
+
+/// The run of which the record that is written `text` says what happened; everything else of it is passed over unread, so that
+/// this is known of what a newer version wrote, too.
+pub(crate) fn run_of(text: &str) -> Option<RunId> {
+    #[derive(Deserialize)]
+    struct OnlyRun {
+        run: Option<OnlyId>,
+    }
+    #[derive(Deserialize)]
+    struct OnlyId {
+        run: RunId,
+    }
+    let record: OnlyRun = serde_json::from_str(text).ok()?;
+    Some(record.run?.run)
 }
 
 /// The events of a record that cannot be read as a whole, up to the one by which a newer version says that it wrote them.
@@ -174,8 +219,8 @@ fn until_beyond(text: &str) -> Option<Vec<Event>> {
     None
 }
 
-/// The stored form of a record.
-pub(crate) fn record_json(record: &Record) -> Result<String, StoreError> {
+/// The stored form of a record, or of a [`Rewritten`] one.
+pub(crate) fn record_json(record: &impl Serialize) -> Result<String, StoreError> {
     let text = serde_json::to_string(record);
     text.map_err(|error| StoreError::Invalid(format!("the record cannot be written as JSON: {error}")))
 }

@@ -17,6 +17,9 @@ use serde_json::Value;
 
 use crate::wire::Observation;
 
+/// What to do with a run of a newer version.
+const NEWER_FOR_RUN: &str = "ask a server of the newer version";
+
 /// What went wrong: the code is stable, the words are for people.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Problem {
@@ -158,6 +161,7 @@ impl From<StoreError> for Problem {
             StoreError::Invalid(_) => ("invalid", None),
             StoreError::Unavailable { .. } => ("store_unavailable", Some("try again in a moment")),
             StoreError::TooNew { .. } => ("store_too_new", Some("use the newer version of folio for this file")),
+            StoreError::RunTooNew { .. } => ("run_too_new", Some(NEWER_FOR_RUN)),
             StoreError::Corrupt { .. } => ("store_damaged", Some("`folio doctor` says more")),
         };
         let status = match error.kind() {
@@ -220,7 +224,7 @@ impl From<RunnerError> for Problem {
                 ..
             } => Self::new(StatusCode::SERVICE_UNAVAILABLE, "run_too_new", error.to_string())
                 .caused_by(&error)
-                .hint("ask a server of the newer version"),
+                .hint(NEWER_FOR_RUN),
             error @ RunnerError::Journal { .. } => {
                 let problem = Self::new(
                     StatusCode::INTERNAL_SERVER_ERROR,

@@ -10,9 +10,10 @@ use super::error::{Failure, damaged};
 use super::session::Session;
 use super::{entry, rewrite, unclaimed, watch};
 use crate::commit::{Folded, Record};
+use crate::fold::{self, Rewritten};
 use crate::place::to_column;
 use crate::upkeep::{Compacted, Compaction, WatchQuery};
-use crate::{fold, packed, prepare};
+use crate::{packed, prepare};
 
 /// Bytes of a record from which on it is packed.
 const RECORD_FROM: usize = 512;
@@ -65,9 +66,8 @@ async fn pack(session: &Session, number: u64) -> Result<bool, Failure> {
         .await?
         .unwrap_or_default();
     // A run reads its commits again and again.
-    let is_of_run = |text: &str| serde_json::from_str(text).is_ok_and(|record: Record| record.run.is_some());
     if record.len() > RECORD_FROM
-        && !is_of_run(&record)
+        && fold::run_of(&record).is_none()
         && let Some(packed) = packed::pack(&record)
     {
         rewrite::pack(session, found.created_seq, &packed).await?;
@@ -118,7 +118,7 @@ impl<'s> Burial<'s> {
                 .filter(|c| matches!(c, Change::AddEntry(_)))
                 .count() as u64;
             record.changes.retain(|change| !self.concerns_gone(change));
-            if record.changes.is_empty() && record.run.is_none() {
+            if record.changes.is_empty() && !record.is_of_run() {
                 empty.push((*seq, added));
             } else if record.changes.len() < before {
                 rewrite::rewrite(self.session, *seq, &fold::record_json(&record)?).await?;
@@ -136,7 +136,7 @@ impl<'s> Burial<'s> {
     /// Notes `entry` as one that goes, with all that were added by the same commit; none of them if one has to stay.
     async fn choose(&mut self, entry: &Entry) -> Result<(), Failure> {
         let record = self.record(entry.created_seq).await?;
-        if record.run.is_some() {
+        if record.is_of_run() {
             return Ok(());
         }
         let mut chosen = Vec::new();
@@ -184,7 +184,7 @@ impl<'s> Burial<'s> {
         }
     }
 
-    async fn record(&self, seq: Seq) -> Result<Record, Failure> {
+    async fn record(&self, seq: Seq) -> Result<Rewritten, Failure> {
         let text = rewrite::record_text(self.session, seq).await?;
         let text = text.ok_or_else(|| damaged(&format!("commit {seq}"), "it is not there"))?;
         serde_json::from_str(&text).map_err(|error| damaged(&format!("commit {seq}"), error))

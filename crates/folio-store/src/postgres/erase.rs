@@ -9,8 +9,7 @@ use super::error::{Failure, damaged};
 use super::session::Session;
 use super::{blob, rewrite, text, trace};
 use crate::body::parse_hash;
-use crate::commit::Record;
-use crate::fold;
+use crate::fold::{self, Rewritten};
 use crate::plan::Gone;
 
 /// Takes the content of `gone` out of the log, and out of the bodies that only they referred to.
@@ -26,7 +25,7 @@ pub(super) async fn take_out(session: &Session, gone: &[Gone]) -> Result<(), Fai
         let Some(text) = rewrite::record_text(session, seq).await? else {
             continue;
         };
-        let mut record: Record =
+        let mut record: Rewritten =
             serde_json::from_str(&text).map_err(|error| damaged(&format!("commit {seq}"), error))?;
         let mut is_changed = false;
         for change in &mut record.changes {

@@ -10,6 +10,7 @@ use super::error::{Failure, damaged, not_found};
 use super::lookup::looked_up;
 use super::session::Session;
 use super::{entry, rewrite, run};
+use crate::error::StoreError;
 use crate::fold::{self, FieldVersions};
 use crate::place::to_column;
 use crate::store::{Journal, LogRow, Revision};
@@ -32,7 +33,7 @@ pub(super) async fn with_keys(session: &Session, keys: &[&str]) -> Result<Vec<Lo
     }
     let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
     let rows = session.query(WITH_KEYS, &[&session.space.0, &keys]).await?;
-    rows.iter().map(from_row).collect()
+    from_rows(session, &rows).await
 }
 
 /// Up to `limit` commits after `since`.
@@ -41,7 +42,7 @@ pub(super) async fn changes(session: &Session, since: Seq, limit: u32) -> Result
     let rows = session
         .query(&sql, &[&session.space.0, &to_column(since.0), &i64::from(limit)])
         .await?;
-    rows.iter().map(from_row).collect()
+    from_rows(session, &rows).await
 }
 
 /// The commits that added and changed `entry`, in order, up to `last`.
@@ -55,7 +56,7 @@ pub(super) async fn commits_of_entry(session: &Session, entry: &Entry, last: Seq
     let rows = session
         .query(&sql, &[&session.space.0, &created, &number, &to_column(last.0)])
         .await?;
-    rows.iter().map(from_row).collect()
+    from_rows(session, &rows).await
 }
 
 /// The fields of `entry` that were changed since its version `base`, each with the version that last did.
@@ -75,8 +76,8 @@ pub(super) async fn changed_since(
         .query(&sql, &[&session.space.0, &to_column(entry.handle.0), &revisions])
         .await?;
     let mut fields = FieldVersions::of(entry, base);
-    for row in &rows {
-        fields.before(&from_row(row)?.record);
+    for row in from_rows(session, &rows).await? {
+        fields.before(&row.record);
     }
     Ok(fields.changed)
 }
@@ -124,7 +125,25 @@ pub(super) async fn of_run(session: Option<&Session>, id: RunId, since: Seq) -> 
 }
 
 /// Reads [`COLUMNS`].
-pub(super) fn from_row(row: &Row) -> Result<LogRow, Failure> {
+async fn from_rows(session: &Session, rows: &[Row]) -> Result<Vec<LogRow>, Failure> {
+    let mut read = Vec::with_capacity(rows.len());
+    for row in rows {
+        match from_row(row) {
+            Ok(row) => read.push(row),
+            Err(failure) => return Err(too_new(session, row).await.map_or(failure, Failure::Refused)),
+        }
+    }
+    Ok(read)
+}
+
+/// That a newer version wrote the commit in `row`, if that is why it cannot be read.
+async fn too_new(session: &Session, row: &Row) -> Option<StoreError> {
+    let run = fold::run_of(&rewrite::text_of(get(row, 4).ok()?, get(row, 5).ok()?).ok()?)?;
+    let journal = of_run(Some(session), run, Seq(0)).await.ok()?;
+    fold::too_new(run, &journal, seq(row, 0).ok()?)
+}
+
+fn from_row(row: &Row) -> Result<LogRow, Failure> {
     let seq = seq(row, 0)?;
     let name = || format!("commit {seq}");
     let record = rewrite::text_of(get(row, 4)?, get(row, 5)?).map_err(|error| damaged(&name(), error))?;

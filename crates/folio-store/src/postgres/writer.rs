@@ -280,6 +280,10 @@ fn repeated(error: &StoreError) -> StoreError {
             reason: reason.clone(),
             source: None,
         },
+        StoreError::RunTooNew { run, found } => StoreError::RunTooNew {
+            run: *run,
+            found: *found,
+        },
         other => StoreError::Invalid(other.to_string()),
     }
 }

@@ -11,7 +11,7 @@ use super::packed::{self, Packed};
 use super::place::{Place, SpaceId};
 use super::{entry, rewrite, unclaimed, watch};
 use crate::commit::{Folded, Record};
-use crate::fold;
+use crate::fold::{self, Rewritten};
 use crate::upkeep::{Compacted, Compaction, WatchQuery};
 
 /// Which space is to be made smaller, and how.
@@ -73,9 +73,8 @@ fn pack(conn: &Connection, place: Place) -> Result<bool, Failure> {
     let commit = Place::of(place.space(), entry.created_seq.0);
     let record = rewrite::record_text(conn, commit)?.unwrap_or_default();
     // A run reads its commits again and again.
-    let is_of_run = |text: &str| serde_json::from_str(text).is_ok_and(|record: Record| record.run.is_some());
     if record.len() > RECORD_FROM
-        && !is_of_run(&record)
+        && fold::run_of(&record).is_none()
         && let Some(packed) = packed::pack(&record)
     {
         rewrite::set_record(conn, commit, rewrite::PACKED_RECORD)?;
@@ -124,13 +123,13 @@ impl<'c> Burial<'c> {
             let place = Place::of(self.space, seq.0);
             let mut record = self.record(place, *seq)?;
             let before = record.changes.len();
-            let adds = |record: &Record| {
+            let adds = |record: &Rewritten| {
                 let adds = record.changes.iter().filter(|c| matches!(c, Change::AddEntry(_)));
                 adds.count() as u64
             };
             let added = adds(&record);
             record.changes.retain(|change| !self.concerns_gone(change));
-            if record.changes.is_empty() && record.run.is_none() {
+            if record.changes.is_empty() && !record.is_of_run() {
                 empty.push((*seq, added));
             } else if record.changes.len() < before {
                 rewrite::rewrite(self.conn, place, &fold::record_json(&record)?)?;
@@ -149,7 +148,7 @@ impl<'c> Burial<'c> {
     fn choose(&mut self, entry: &Entry) -> Result<(), Failure> {
         let seq = entry.created_seq;
         let record = self.record(Place::of(self.space, seq.0), seq)?;
-        if record.run.is_some() {
+        if record.is_of_run() {
             return Ok(());
         }
         let mut chosen = Vec::new();
@@ -198,7 +197,7 @@ impl<'c> Burial<'c> {
         }
     }
 
-    fn record(&self, place: Place, seq: Seq) -> Result<Record, Failure> {
+    fn record(&self, place: Place, seq: Seq) -> Result<Rewritten, Failure> {
         let text = rewrite::record_text(self.conn, place)?;
         let text = text.ok_or_else(|| damaged(&format!("commit {seq}"), "it is not there"))?;
         serde_json::from_str(&text).map_err(|error| damaged(&format!("commit {seq}"), error))

@@ -9,8 +9,7 @@ use super::error::{Failure, damaged};
 use super::place::{Place, SpaceId};
 use super::{blob, rewrite, text, trace};
 use crate::body::parse_hash;
-use crate::commit::Record;
-use crate::fold;
+use crate::fold::{self, Rewritten};
 use crate::plan::Gone;
 
 /// Makes what is deleted from now on be overwritten at once, in free space too.
@@ -34,7 +33,7 @@ pub(super) fn take_out(conn: &Connection, space: SpaceId, gone: &[Gone]) -> Resu
         let Some(text) = rewrite::record_text(conn, place)? else {
             continue;
         };
-        let mut record: Record =
+        let mut record: Rewritten =
             serde_json::from_str(&text).map_err(|error| damaged(&format!("commit {seq}"), error))?;
         let mut is_changed = false;
         for change in &mut record.changes {

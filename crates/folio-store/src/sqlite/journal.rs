@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::error::{Failure, damaged, not_found};
 use super::place::{Place, SpaceId, from_column, to_column};
 use super::{entry, rewrite, run};
+use crate::error::StoreError;
 use crate::fold::{self, FieldVersions};
 use crate::prepare::Prepared;
 use crate::store::{Journal, LogRow, Revision};
@@ -55,7 +56,7 @@ pub(super) fn at(conn: &Connection, place: Place) -> Result<Option<Timestamp>, F
 pub(super) fn with_key(conn: &Connection, space: SpaceId, key: &str) -> Result<Option<LogRow>, Failure> {
     let mut statement = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM log WHERE key = ?1 AND space = ?2"))?;
     let mut rows = statement.query(params![key, space])?;
-    rows.next()?.map(from_row).transpose()
+    rows.next()?.map(|row| from_row(conn, row)).transpose()
 }
 
 /// Appends `commit`.
@@ -105,7 +106,7 @@ pub(super) fn changes(conn: &Connection, space: SpaceId, since: Seq, limit: u32)
     let mut rows = statement.query(params![Place::of(space, since.0), Place::end(space), limit])?;
     let mut changes = Vec::new();
     while let Some(row) = rows.next()? {
-        changes.push(from_row(row)?);
+        changes.push(from_row(conn, row)?);
     }
     Ok(changes)
 }
@@ -134,7 +135,7 @@ pub(super) fn commits_of_entry(
     ])?;
     let mut commits = Vec::new();
     while let Some(row) = rows.next()? {
-        commits.push(from_row(row)?);
+        commits.push(from_row(conn, row)?);
     }
     Ok(commits)
 }
@@ -157,7 +158,7 @@ pub(super) fn changed_since(
     let mut rows = statement.query(params![place, Place::start(space), revisions])?;
     let mut fields = FieldVersions::of(entry, base);
     while let Some(row) = rows.next()? {
-        fields.before(&from_row(row)?.record);
+        fields.before(&from_row(conn, row)?.record);
     }
     Ok(fields.changed)
 }
@@ -221,7 +222,20 @@ pub(super) const COLUMNS: &str = "log.place, at, key, actor, record, CASE WHEN r
                                   (SELECT bytes FROM packed_log WHERE packed_log.place = log.place) END";
 
 /// Reads [`COLUMNS`].
-pub(super) fn from_row(row: &Row<'_>) -> Result<LogRow, Failure> {
+fn from_row(conn: &Connection, row: &Row<'_>) -> Result<LogRow, Failure> {
+    as_known(row).map_err(|failure| too_new(conn, row).map_or(failure, Failure::Refused))
+}
+
+/// That a newer version wrote the commit in `row`, if that is why it cannot be read.
+fn too_new(conn: &Connection, row: &Row<'_>) -> Option<StoreError> {
+    let place: Place = row.get(0).ok()?;
+    let text = rewrite::text_of(row.get_ref(4).ok()?, row.get_ref(5).ok()?).ok()?;
+    let run = fold::run_of(&text)?;
+    let journal = of_run(conn, Some(place.space()), run, Seq(0)).ok()?;
+    fold::too_new(run, &journal, Seq(place.number()))
+}
+
+fn as_known(row: &Row<'_>) -> Result<LogRow, Failure> {
     let seq = Seq(row.get::<_, Place>(0)?.number());
     let name = || format!("commit {seq}");
     let text =
