@@ -6,17 +6,17 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use folio_testkit::cluster::{Cluster, ClusterOptions};
 use folio_testkit::restate::Restate;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::json;
+use support::working::Worker;
 use support::{Folio, Running};
 
 /// Runs at the same time.
@@ -25,27 +25,6 @@ const RUNS: usize = 8;
 const ROUNDS: usize = 25;
 /// Nodes of one run: three a round, and itself.
 const NODES: usize = 3 * ROUNDS + 1;
-
-/// A worker. Killed when dropped.
-struct Worker(Child);
-
-impl Worker {
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.0), signal).unwrap();
-    }
-
-    fn kill(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
 
 /// Everything that runs need.
 struct World {
@@ -110,21 +89,7 @@ impl World {
             "--non-interactive",
         ]);
         command.env("PATH", "/usr/bin:/bin");
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap());
-        self.workers.push(Worker(child));
-        let mut line = String::new();
-        while !line.starts_with("takes runs") {
-            line.clear();
-            assert!(said.read_line(&mut line).unwrap() > 0, "the worker ended");
-        }
-        // What it says later is not kept from it.
-        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+        self.workers.push(Worker::start(&mut command));
     }
 
     /// Submits the runs; they go on.

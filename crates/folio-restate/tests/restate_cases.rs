@@ -38,18 +38,6 @@ impl Houses for Here {
             }
         })
     }
-
-    fn another<'h>(
-        &'h self,
-        house: &'h mut House,
-        equipment: Equipment,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'h>> {
-        Box::pin(async move {
-            house.runner.leave();
-            let workspace = house.runner.workspace().clone();
-            house.runner = Runner::new(workspace, equipment.registry, equipment.options);
-        })
-    }
 }
 
 /// Houses whose runs Restate gives to a worker.

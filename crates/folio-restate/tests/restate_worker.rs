@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use folio_engine::plan;
-use folio_engine::{Outcome, Run};
+use folio_engine::{NodeResult, Outcome, Run};
 use folio_memory::id::Ref;
 use folio_memory::{Actor, Role, RunId, SpaceName};
 use folio_model::ScriptedModel;
@@ -21,6 +21,7 @@ use folio_tools::Registry;
 use models_support::{calling, doing, of_goal};
 use serde_json::json;
 use support::{Shared, Working};
+use tokio::task::JoinHandle;
 
 fn painter() -> RunnerOptions {
     let asked = json!({"question": "Which colour?", "options": ["red", "blue"]});
@@ -82,9 +83,21 @@ fn slow() -> NewRun {
     NewRun::of(plan, Actor::new(Role::Human, "test"))
 }
 
-async fn goes_on(runner: &Runner, run: RunId) {
+/// What `run` comes to, which somebody drives meanwhile.
+type Driving = JoinHandle<Result<NodeResult, RunnerError>>;
+
+fn driving(runner: &Runner, run: RunId) -> Driving {
+    let driver = runner.clone();
+    tokio::spawn(async move { driver.drive(run).await })
+}
+
+/// A slow run of which some steps are done.
+async fn going_on(runner: &Runner) -> (RunId, Driving) {
+    let (run, _) = runner.submit(slow()).await.unwrap();
+    let driving = driving(runner, run);
     let is_on = |run: &Run| run.node_at("w3").is_some_and(|node| node.result.is_some());
     until(runner, run, |_, run| is_on(run)).await;
+    (run, driving)
 }
 
 fn echo() -> NewRun {
@@ -105,8 +118,7 @@ async fn a_run_that_waits_is_driven_by_nobody_until_somebody_answers() {
             .submit(of_goal("paint the door", json!({})))
             .await
             .unwrap();
-        let driver = submitter(&shared);
-        let driving = tokio::spawn(async move { driver.drive(run).await });
+        let driving = driving(&submitter(&shared), run);
         waits(&runner, run).await;
         let node = runner.load(run).await.unwrap().questions()[0].0;
         runner.answer(run, node, "blue", "ada").await.unwrap();
@@ -144,8 +156,7 @@ async fn losing_all_that_restate_has_loses_no_run() {
     let _working = worker(&shared).await;
     let runner = submitter(&shared);
     let (run, _) = runner.submit(of_goal("paint the door", json!({}))).await.unwrap();
-    let driver = runner.clone();
-    let driving = tokio::spawn(async move { driver.drive(run).await });
+    let driving = driving(&runner, run);
     waits(&runner, run).await;
     restate.lose(0);
     let node = runner.load(run).await.unwrap().questions()[0].0;
@@ -162,10 +173,7 @@ async fn a_worker_that_ends_gives_its_runs_to_another_one() {
     let shared = Shared::new(&restate).await;
     let first = worker(&shared).await;
     let runner = submitter(&shared);
-    let (run, _) = runner.submit(slow()).await.unwrap();
-    let driver = runner.clone();
-    let driving = tokio::spawn(async move { driver.drive(run).await });
-    goes_on(&runner, run).await;
+    let (run, driving) = going_on(&runner).await;
     let _second = worker(&shared).await;
     drop(first);
     assert_eq!(driving.await.unwrap().unwrap().status, Outcome::Ok);
@@ -184,10 +192,7 @@ async fn what_restate_calls_at_an_address_where_nobody_is_any_more_is_led_to_whe
     let mut shared = Shared::new(&restate).await;
     let first = worker(&shared).await;
     let runner = submitter(&shared);
-    let (run, _) = runner.submit(slow()).await.unwrap();
-    let driver = runner.clone();
-    let driving = tokio::spawn(async move { driver.drive(run).await });
-    goes_on(&runner, run).await;
+    let (run, driving) = going_on(&runner).await;
     drop(first);
     until(&runner, run, |row, _| !row.driven).await;
     shared.moves();
@@ -206,15 +211,14 @@ async fn a_run_for_which_a_worker_has_no_place_is_passed_on() {
     let few = |options: &mut folio_restate::WorkerOptions| options.runs = 1;
     let _first = shared.worker_with(Registry::with_builtins(), painter(), few).await;
     let runner = submitter(&shared);
-    let mut driving = Vec::new();
+    let mut runs = Vec::new();
     for _ in 0..4 {
         let (run, _) = runner.submit(slow()).await.unwrap();
-        let driver = runner.clone();
-        driving.push((run, tokio::spawn(async move { driver.drive(run).await })));
+        runs.push((run, driving(&runner, run)));
     }
     let are_driven = async || {
         let mut rows = Vec::new();
-        for (run, _) in &driving {
+        for (run, _) in &runs {
             rows.push(runner.row(Ref::Id(*run)).await.unwrap());
         }
         rows.iter().filter(|row| row.driven).count()
@@ -225,12 +229,12 @@ async fn a_run_for_which_a_worker_has_no_place_is_passed_on() {
     assert_eq!(are_driven().await, 1, "as many as it has places");
     let _second = shared.worker_with(Registry::with_builtins(), painter(), few).await;
     let mut most = 0;
-    while !driving.iter().all(|(_, driving)| driving.is_finished()) {
+    while !runs.iter().all(|(_, driving)| driving.is_finished()) {
         most = most.max(are_driven().await);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(most, 2, "the second worker had some of those that waited");
-    for (_, driving) in driving {
+    for (_, driving) in runs {
         assert_eq!(driving.await.unwrap().unwrap().status, Outcome::Ok);
     }
 }

@@ -45,31 +45,6 @@ enum Outside {
     Raises,
 }
 
-fn mending() -> Vec<Cue> {
-    vec![
-        planning(
-            "mend the clock",
-            json!([{"id": "open", "title": "open the case", "criteria": ["it is open"]},
-                   {"id": "oil", "title": "oil its wheels", "criteria": ["it ticks"], "satisfies": ["c1"]}]),
-        ),
-        doing("open the case", "mend", json!({"what": "case"})),
-        finishing("open the case"),
-        doing(
-            "oil its wheels",
-            "finish",
-            json!({"status": "failed", "notes": "a tooth is broken"}),
-        ),
-        replanning(
-            json!([{"id": "replace", "title": "replace wheel", "needs": ["open"], "criteria": ["it fits"], "satisfies": ["c1"]}]),
-        ),
-        doing("replace wheel", "mend", json!({"what": "wheel"})),
-        finishing("replace wheel"),
-        aggregating("mend the clock", "see the steps"),
-        judging("replace wheel", "met"),
-        judging("", "unmet"),
-    ]
-}
-
 fn counting() -> Vec<Cue> {
     vec![
         doing("count the stars", "mend", json!({"what": "1"})),

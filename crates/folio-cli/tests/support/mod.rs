@@ -5,6 +5,7 @@
 
 pub(crate) mod mcp;
 pub(crate) mod served;
+pub(crate) mod working;
 
 use std::path::Path;
 use std::process::{Output, Stdio};

@@ -8,7 +8,7 @@ use folio_engine::run::PlanMode;
 use folio_engine::{Event, Outcome, Run};
 use folio_memory::tokens::Estimate;
 use folio_memory::{Actor, Role, RunId, Seq, SpaceName};
-use folio_model::{Delta, Model, ModelError, Reply, Request, StopCause, ToolCall, Usage};
+use folio_model::{Delta, Model, ModelError, Reply, Request, ScriptedModel, When};
 use folio_store::sqlite::OpenOptions;
 use folio_store::{RandomIds, SqliteStore, SystemClock};
 use folio_tools::Registry;
@@ -18,14 +18,25 @@ use super::*;
 use crate::{NewRun, Runner, RunnerModel, RunnerModels, RunnerOptions};
 
 /// Says that it is done. The first time, somebody writes onto a page beside it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Finishing {
     beside: Mutex<Option<(Workspace, PageId)>>,
+    says: ScriptedModel,
+}
+
+impl Finishing {
+    fn new() -> Self {
+        let done = json!({"status": "ok", "notes": "swept and dusted", "output": 1});
+        Self {
+            beside: Mutex::default(),
+            says: ScriptedModel::new([When::any().calls([("finish", done)]).always()]),
+        }
+    }
 }
 
 #[async_trait]
 impl Model for Finishing {
-    async fn reply(&self, _: &Request, _: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
+    async fn reply(&self, request: &Request, delta: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
         let beside = self.beside.lock().unwrap().take();
         if let Some((workspace, page)) = beside {
             let person = Actor::new(Role::Human, "ada");
@@ -33,16 +44,7 @@ impl Model for Finishing {
             let written = workspace.append(&person, Ref::Id(page), "By hand", text, &[], None);
             written.await.unwrap();
         }
-        Ok(Reply {
-            stop: StopCause::ToolCalls,
-            text: String::new(),
-            tool_calls: vec![ToolCall {
-                id: "1".to_owned(),
-                tool: "finish".to_owned(),
-                args: json!({"status": "ok", "notes": "swept and dusted", "output": 1}),
-            }],
-            usage: Some(Usage::default()),
-        })
+        self.says.reply(request, delta).await
     }
 }
 
@@ -58,7 +60,7 @@ fn house() -> House {
     let store = SqliteStore::open(&OpenOptions::at(folder.path().join("folio.db"))).unwrap();
     let ids = Arc::new(RandomIds::default());
     let workspace = Workspace::new(store, Arc::new(SystemClock), ids, SpaceName::main());
-    let model = Arc::new(Finishing::default());
+    let model = Arc::new(Finishing::new());
     let options = RunnerOptions {
         models: Some(RunnerModels::one(RunnerModel::new(
             "finishing",

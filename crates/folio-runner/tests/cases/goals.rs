@@ -2,39 +2,11 @@
 
 use folio_engine::{Outcome, StopReason};
 use folio_memory::{EntryQuery, RunId};
-use folio_model::{Cue, ModelErrorKind, When};
+use folio_model::{ModelErrorKind, When};
 use serde_json::json;
 
 use super::{House, Houses, drive, ended, house, submit};
-use crate::models_support::{
-    aggregating, calling, doing, finishing, handing_back, judging, of_goal, planning, replanning,
-};
-
-/// A clock one of whose wheels is broken: the plan that did not know it is followed by one that does.
-fn mending() -> Vec<Cue> {
-    vec![
-        planning(
-            "mend the clock",
-            json!([{"id": "open", "title": "open the case", "criteria": ["it is open"]},
-                   {"id": "oil", "title": "oil its wheels", "criteria": ["it ticks"], "satisfies": ["c1"]}]),
-        ),
-        doing("open the case", "mend", json!({"what": "case"})),
-        finishing("open the case"),
-        doing(
-            "oil its wheels",
-            "finish",
-            json!({"status": "failed", "notes": "a tooth is broken"}),
-        ),
-        replanning(
-            json!([{"id": "replace", "title": "replace wheel", "needs": ["open"], "criteria": ["it fits"], "satisfies": ["c1"]}]),
-        ),
-        doing("replace wheel", "mend", json!({"what": "wheel"})),
-        finishing("replace wheel"),
-        aggregating("mend the clock", "see the steps"),
-        judging("replace wheel", "met"),
-        judging("", "unmet"),
-    ]
-}
+use crate::models_support::{aggregating, calling, doing, finishing, handing_back, mending, of_goal, planning};
 
 pub(super) async fn what_was_not_met_is_planned_anew(houses: &dyn Houses) -> (House, RunId) {
     let house = house(houses, mending()).await;

@@ -6,6 +6,7 @@
     reason = "shared by the tests of several runners, none of which needs all; one that cannot go on has failed"
 )]
 
+mod failing;
 mod goals;
 mod steering;
 
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use folio_engine::event::NewLimits;
 use folio_engine::plan::{self, Known};
 use folio_engine::{Event, NodeId, NodeResult, Outcome, Run};
-use folio_memory::{Actor, Role, RunId};
+use folio_memory::{Actor, Role, RunId, Seq};
 use folio_model::{Cue, ScriptedModel, When};
 use folio_runner::{NewRun, Runner, RunnerModel, RunnerModels, RunnerOptions, Watch};
 use folio_tools::Registry;
@@ -67,12 +68,19 @@ pub(crate) trait Houses: Sync {
     /// One with an empty store.
     fn house(&self, equipment: Equipment) -> Pin<Box<dyn Future<Output = House> + Send + '_>>;
 
-    /// Has who drives the runs of `house` begin nothing more, and puts another driver in its place.
+    /// Has who drives the runs of `house` begin nothing more, and puts another driver in its place: its own runner, unless it is
+    /// somebody else who drives them.
     fn another<'h>(
         &'h self,
         house: &'h mut House,
         equipment: Equipment,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'h>>;
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'h>> {
+        Box::pin(async move {
+            house.runner.leave();
+            let workspace = house.runner.workspace().clone();
+            house.runner = Runner::new(workspace, equipment.registry, equipment.options);
+        })
+    }
 }
 
 type Done<'h> = Pin<Box<dyn Future<Output = (House, RunId)> + Send + 'h>>;
@@ -115,6 +123,10 @@ cases! {
     goals::a_task_of_a_model_stands_between_calls;
     goals::what_a_model_notices_reaches_memory_once;
     goals::a_question_that_nobody_answers_has_its_default;
+    failing::a_required_step_that_is_read_fails_its_run;
+    failing::a_required_step_that_nobody_reads_leaves_the_rest;
+    failing::a_member_that_fails_hard_stops_the_others, unordered;
+    failing::what_fails_is_tried_as_often_as_it_may;
     steering::a_call_that_is_refused_is_not_made;
     steering::a_plan_is_edited_while_it_is_carried_out;
     steering::a_part_is_paused_and_the_rest_goes_on, unordered;
@@ -178,6 +190,18 @@ async fn ended(house: &House, run: RunId) -> Run {
     let run = house.runner.load(run).await.unwrap();
     assert!(run.result().is_some());
     run
+}
+
+/// What happened in the run, in order.
+async fn journal(house: &House, run: RunId) -> Vec<Event> {
+    let journal = house.runner.workspace().journal(run, Seq(0)).await.unwrap();
+    journal.events.into_iter().map(|(_, event)| event).collect()
+}
+
+/// What the node at `path` came to, in a run that has ended.
+async fn result_at(house: &House, run: RunId, path: &str) -> NodeResult {
+    let ended = ended(house, run).await;
+    ended.node_at(path).and_then(|node| node.result.cloned()).unwrap()
 }
 
 fn ada() -> Actor {
@@ -414,18 +438,12 @@ async fn ten_thousand_items(houses: &dyn Houses) -> (House, RunId) {
 
 /// How many calls there were, each of which ended once.
 async fn once(house: &House, run: RunId) -> usize {
-    let journal = house
-        .runner
-        .workspace()
-        .journal(run, folio_memory::Seq(0))
-        .await
-        .unwrap();
     let mut ended = std::collections::BTreeMap::<NodeId, u32>::new();
     let mut begun = std::collections::BTreeSet::new();
-    for (_, event) in &journal.events {
+    for event in journal(house, run).await {
         match event {
-            Event::Started { node, .. } => drop(begun.insert(*node)),
-            Event::Finished { node, .. } => *ended.entry(*node).or_default() += 1,
+            Event::Started { node, .. } => drop(begun.insert(node)),
+            Event::Finished { node, .. } => *ended.entry(node).or_default() += 1,
             _ => {}
         }
     }

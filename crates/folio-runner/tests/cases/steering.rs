@@ -5,9 +5,9 @@ use folio_memory::RunId;
 use folio_runner::{RunnerError, Watch};
 use serde_json::json;
 
-use super::{Equipment, House, Houses, ada, drive, echo, ended, house, steered, submit};
+use super::{Equipment, House, Houses, ada, drive, echo, ended, house, result_at, steered, submit};
 
-fn wait(id: &str, ms: u64) -> serde_json::Value {
+pub(super) fn wait(id: &str, ms: u64) -> serde_json::Value {
     json!({"id": id, "do": {"tool": "wait", "args": {"ms": ms}}})
 }
 
@@ -85,14 +85,7 @@ pub(super) async fn a_whole_run_is_stopped(houses: &dyn Houses) -> (House, RunId
         runner.cancel(run, None, "ada").await.unwrap();
     });
     assert_eq!(result.await.status, Outcome::Cancelled);
-    let after = ended(&house, run)
-        .await
-        .node_at("after")
-        .unwrap()
-        .result
-        .unwrap()
-        .status;
-    assert_eq!(after, Outcome::Cancelled);
+    assert_eq!(result_at(&house, run, "after").await.status, Outcome::Cancelled);
     (house, run)
 }
 
@@ -102,14 +95,7 @@ pub(super) async fn a_run_ends_at_its_deadline(houses: &dyn Houses) -> (House, R
     let run = submit(&house, &plan).await;
     let result = house.runner.drive(run).await.unwrap();
     assert_ne!(result.status, Outcome::Ok);
-    let long = ended(&house, run)
-        .await
-        .node_at("long")
-        .unwrap()
-        .result
-        .cloned()
-        .unwrap();
-    assert_eq!(long.status, Outcome::Cancelled);
+    assert_eq!(result_at(&house, run, "long").await.status, Outcome::Cancelled);
     (house, run)
 }
 
@@ -120,14 +106,7 @@ pub(super) async fn a_call_that_takes_too_long_is_stopped(houses: &dyn Houses) -
     ]});
     let run = submit(&house, &plan).await;
     drive(&house, run).await;
-    let slow = ended(&house, run)
-        .await
-        .node_at("slow")
-        .unwrap()
-        .result
-        .cloned()
-        .unwrap();
-    assert_eq!(slow.status, Outcome::Failed);
+    assert_eq!(result_at(&house, run, "slow").await.status, Outcome::Failed);
     (house, run)
 }
 
@@ -140,10 +119,9 @@ pub(super) async fn a_large_output_is_kept_beside_and_read_by_what_follows(house
     ]});
     let run = submit(&house, &plan).await;
     drive(&house, run).await;
-    let loaded = ended(&house, run).await;
-    let output = |path: &str| json!(loaded.node_at(path).unwrap().result.unwrap().output);
-    assert!(output("text").get("blob").is_some());
-    assert_eq!(output("count"), json!({"inline": {"value": 20_000}}));
+    let output = async |path| json!(result_at(&house, run, path).await.output);
+    assert!(output("text").await.get("blob").is_some());
+    assert_eq!(output("count").await, json!({"inline": {"value": 20_000}}));
     (house, run)
 }
 

@@ -277,3 +277,29 @@ pub(crate) fn letters(sentences: usize) -> Vec<Cue> {
 pub(crate) fn keys(asked: &[Request]) -> Vec<String> {
     asked.iter().map(|request| request.idempotency_key.clone()).collect()
 }
+
+/// A clock one of whose wheels is broken: the plan that did not know it is followed by one that does.
+pub(crate) fn mending() -> Vec<Cue> {
+    vec![
+        planning(
+            "mend the clock",
+            json!([{"id": "open", "title": "open the case", "criteria": ["it is open"]},
+                   {"id": "oil", "title": "oil its wheels", "criteria": ["it ticks"], "satisfies": ["c1"]}]),
+        ),
+        doing("open the case", "mend", json!({"what": "case"})),
+        finishing("open the case"),
+        doing(
+            "oil its wheels",
+            "finish",
+            json!({"status": "failed", "notes": "a tooth is broken"}),
+        ),
+        replanning(
+            json!([{"id": "replace", "title": "replace wheel", "needs": ["open"], "criteria": ["it fits"], "satisfies": ["c1"]}]),
+        ),
+        doing("replace wheel", "mend", json!({"what": "wheel"})),
+        finishing("replace wheel"),
+        aggregating("mend the clock", "see the steps"),
+        judging("replace wheel", "met"),
+        judging("", "unmet"),
+    ]
+}
