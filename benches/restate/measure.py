@@ -4,7 +4,7 @@
     cargo build --release -p folio-cli && cargo build --release -p folio-restate --example bare
     benches/restate/measure.py target/release/folio target/release/examples/bare RESTATE_SERVER [REPEATS [PART…]]
 
-RESTATE_SERVER is the program `restate-server`; PART is `tree`, `many` or `busy`, all of them if none is named. Starts a PostgreSQL and a Restate of its own, both of which wait for the disk, and
+RESTATE_SERVER is the program `restate-server`; PART is `tree`, `many` or `busy`, all of them if none is named; `busy=4` gives each worker four places instead of two. Starts a PostgreSQL and a Restate of its own, both of which wait for the disk, and
 ends with a line of JSON. Needs PostgreSQL, psql and taskset. Nothing else should work meanwhile: all parts share the machine.
 """
 
@@ -21,7 +21,8 @@ import urllib.request
 
 PROGRAM, BARE, RESTATE = (os.path.realpath(path) for path in sys.argv[1:4])
 REPEATS = int(sys.argv[4]) if len(sys.argv) > 4 else 5
-PARTS = set(sys.argv[5:]) or {"tree", "many", "busy"}
+PARTS = dict(part.partition("=")[::2] for part in sys.argv[5:]) or dict.fromkeys(("tree", "many", "busy"))
+PLACES = PARTS.get("busy") or "2"
 HERE = os.path.dirname(os.path.realpath(__file__))
 CLUSTER = os.path.join(HERE, "../../tests/postgres/cluster.sh")
 LEAF = {"do": {"tool": "text", "args": {"op": "echo", "value": 1}}}
@@ -225,7 +226,7 @@ bind-address = "127.0.0.1:{ports['ingress']}"
         stop(second)
 
     if "busy" in PARTS:
-        # Work for a processor: one worker that has one, then two that have one each, with four runs for each of them at a time.
+        # Work for a processor: one worker that has one, then two that have one each.
         # What everybody else needs, they take from both.
         burn = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
         busy = [{"id": f"b{n}", "do": {"tool": "shell", "args": {"command": burn, "alone": False}}} for n in range(2)]
@@ -234,7 +235,7 @@ bind-address = "127.0.0.1:{ports['ingress']}"
         for repeat in range(REPEATS):
             for workers in (1, 2):
                 at = f"127.0.0.1:{ports['worker']}"
-                processes = [worker(str(core), at, "--runs", "4") for core in range(workers)]
+                processes = [worker(str(core), at, "--runs", PLACES) for core in range(workers)]
                 parts = {"restate": restate.pid, "postgres": postmaster, "server": server.pid}
                 parts |= {f"worker{number}": process.pid for number, process in enumerate(processes)}
                 before = {part: cpu(pid) for part, pid in parts.items()}
