@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use folio_engine::NodeResult;
 use folio_memory::id::Ref;
 use folio_memory::{RunId, Seq, SpaceName, Timestamp};
+use folio_store::RunRow;
 
 use crate::error::RunnerError;
 use crate::runner::{RUNNING, Runner};
@@ -76,27 +77,30 @@ impl Runner {
             return self.drive(run).await.map(drop);
         };
         let workspace = self.workspace();
-        let row = async || workspace.store().run(workspace.space(), Ref::Id(run)).await;
-        let mut now = row().await?;
-        if now.status == RUNNING {
-            others.dispatch(workspace.space(), run, now.head).await?;
-        }
+        let mut now = self.hand_over(&**others, run).await?;
         let followed = self.shared.others.follow(workspace, run, now.head);
         while now.status == RUNNING {
             followed.foreign().await;
-            now = row().await?;
+            now = workspace.store().run(workspace.space(), Ref::Id(run)).await?;
             followed.knows(now.head);
         }
         Ok(())
     }
 
-    /// Has `run` driven by others, and waits until it has ended.
-    pub(crate) async fn drive_elsewhere(&self, others: &dyn Dispatch, run: RunId) -> Result<NodeResult, RunnerError> {
+    /// Has `run` driven by others, unless it has ended. Says where it was.
+    async fn hand_over(&self, others: &dyn Dispatch, run: RunId) -> Result<RunRow, RunnerError> {
         let workspace = self.workspace();
         let row = workspace.store().run(workspace.space(), Ref::Id(run)).await?;
         if row.status == RUNNING {
             others.dispatch(workspace.space(), run, row.head).await?;
         }
+        Ok(row)
+    }
+
+    /// Has `run` driven by others, and waits until it has ended.
+    pub(crate) async fn drive_elsewhere(&self, others: &dyn Dispatch, run: RunId) -> Result<NodeResult, RunnerError> {
+        let workspace = self.workspace();
+        self.hand_over(others, run).await?;
         let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), run);
         while watch.next().await?.is_some() {}
         let result = watch.run().result().cloned();
