@@ -169,8 +169,8 @@ pub struct ToolOffer {
     /// Its name.
     pub name: String,
     /// What it does and what it returns.
-    pub description: String,
-    /// The JSON Schema of its arguments. The same for every run, so they have it together.
+    pub description: Arc<str>,
+    /// The JSON Schema of its arguments. The same for every run, so they have both together.
     pub args_schema: Arc<Value>,
     /// Whether a call may change something.
     pub writes: bool,

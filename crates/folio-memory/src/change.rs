@@ -287,6 +287,15 @@ impl EntryFields {
     /// Whether setting `changes` would leave every field as it is.
     #[must_use]
     pub fn already_has(&self, changes: &[FieldChange]) -> bool {
+        // The usual change is another status, and that needs no copy of everything else.
+        let mut statuses = changes
+            .iter()
+            .filter(|change| matches!(change, FieldChange::Status(_) | FieldChange::Restored(_)));
+        if let (Some(FieldChange::Status(only)), None) = (statuses.next(), statuses.next())
+            && *only != self.status
+        {
+            return false;
+        }
         let mut fields = self.clone();
         fields.set(changes);
         fields == *self && !changes.contains(&FieldChange::Erased)

@@ -58,7 +58,7 @@ pub struct ToolDescription {
     /// Its name.
     pub name: String,
     /// What it does.
-    pub description: String,
+    pub description: Arc<str>,
     /// The JSON Schema of its arguments.
     pub args_schema: Arc<Value>,
 }

@@ -225,7 +225,7 @@ fn plain(speaker: Speaker, text: String) -> Message {
 fn tools(is_last: bool) -> Vec<ToolDescription> {
     let mut tools = vec![ToolDescription {
         name: "done".to_owned(),
-        description: "Says what the messages come to. Call it alone, once.".to_owned(),
+        description: "Says what the messages come to. Call it alone, once.".into(),
         args_schema: json!({
             "type": "object",
             "required": ["summary"],
@@ -239,7 +239,7 @@ fn tools(is_last: bool) -> Vec<ToolDescription> {
     if !is_last {
         tools.push(ToolDescription {
             name: "read".to_owned(),
-            description: "Reads lines of one of the files that are named.".to_owned(),
+            description: "Reads lines of one of the files that are named.".into(),
             args_schema: json!({
                 "type": "object",
                 "required": ["path"],

@@ -294,7 +294,7 @@ fn offer_of(spec: &ToolSpec, short: &[Definition]) -> ToolOffer {
     };
     ToolOffer {
         name: spec.name.clone(),
-        description,
+        description: description.into(),
         args_schema: Arc::new(args_schema),
         writes: !matches!(spec.effect, Effect::Pure | Effect::Read),
         need: need_of(&spec.name),
@@ -469,7 +469,7 @@ pub(crate) fn request_of(action: AskAction) -> Request {
     let messages = action.messages.into_iter().map(message_of).collect();
     let tools = action.tools.iter().map(|tool| ToolDescription {
         name: tool.name.clone(),
-        description: tool.description.clone(),
+        description: Arc::clone(&tool.description),
         args_schema: Arc::clone(&tool.args_schema),
     });
     Request {

@@ -132,8 +132,8 @@ impl Known {
         let mut bytes = [0; WORD_MAX];
         bytes[..word.len()].copy_from_slice(word);
         let number = u128::from_le_bytes(bytes);
-        let [low, high] = [0, 8].map(|at| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte])));
-        let mixed = (low ^ high.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 51;
+        // The upper half of a product follows from all of the number.
+        let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835) >> 100;
         let mut place = usize::try_from(mixed).unwrap_or(0) % PLACES;
         while self.0[place] != 0 && self.0[place] != number {
             place = (place + 1) % PLACES;

@@ -248,8 +248,9 @@ pub(super) fn fit(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Fitt
     };
     let notice = cost("", &notice_of(pages.len(), 9_999));
     let mut used = if pages.is_empty() { 0 } else { notice };
-    for (page, shown) in pages.iter().zip(&mut shown) {
-        let line = cost("", &page.heading());
+    let headings: Vec<String> = pages.iter().map(PageLines::heading).collect();
+    for (heading, shown) in headings.iter().zip(&mut shown) {
+        let line = cost("", heading);
         if used.saturating_add(line) > budget {
             break;
         }
@@ -291,7 +292,7 @@ pub(super) fn fit(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Fitt
     }
     // A tokenizer may count a whole more than its parts.
     loop {
-        let text = written(pages, &mut shown);
+        let text = written(pages, &headings, &mut shown);
         let total = tokens.count(&text);
         let last = shown.iter_mut().rev().find(|shown| shown.is_some());
         match last {
@@ -335,17 +336,17 @@ fn notice_of(pages: usize, entries: usize) -> String {
     }
 }
 
-fn written(pages: &[PageLines], shown: &mut [Option<Vec<usize>>]) -> String {
+fn written(pages: &[PageLines], headings: &[String], shown: &mut [Option<Vec<usize>>]) -> String {
     let mut text = String::new();
     let (mut more_pages, mut more_entries) = (0, 0);
-    for (page, shown) in pages.iter().zip(shown) {
+    for ((page, heading), shown) in pages.iter().zip(headings).zip(shown) {
         let Some(entries) = shown else {
             more_pages += 1;
             continue;
         };
         entries.sort_unstable();
         more_entries += page.entries.len() - entries.len();
-        text.push_str(&page.heading());
+        text.push_str(heading);
         text.push('\n');
         for entry in entries {
             text.push_str("  ");

@@ -127,7 +127,7 @@ fn the_order_of_keys_makes_no_other_request() {
         let mut request = request("x");
         request.tools = vec![ToolDescription {
             name: "t".to_owned(),
-            description: String::new(),
+            description: "".into(),
             args_schema: Arc::new(serde_json::from_str(schema).unwrap()),
         }];
         request

@@ -87,7 +87,7 @@ mod tests {
             idempotency_key: String::new(),
             tools: vec![crate::model::ToolDescription {
                 name: "files.read".to_owned(),
-                description: String::new(),
+                description: "".into(),
                 args_schema: serde_json::json!({}).into(),
             }],
         };

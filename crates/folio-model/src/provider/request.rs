@@ -120,7 +120,7 @@ fn cache_key(request: &Request) -> String {
 
 fn tool(description: &ToolDescription) -> Tool {
     Tool::new(names::sent(&description.name).into_owned())
-        .with_description(&description.description)
+        .with_description(&*description.description)
         .with_schema((*description.args_schema).clone())
 }
 

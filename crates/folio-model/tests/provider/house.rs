@@ -118,7 +118,7 @@ pub(crate) fn with_tools() -> Request {
     let mut request = request();
     request.tools = vec![ToolDescription {
         name: "grep".to_owned(),
-        description: "Finds lines.".to_owned(),
+        description: "Finds lines.".into(),
         args_schema: json!({"type": "object", "properties": {"pattern": {"type": "string"}}}).into(),
     }];
     let call = |id: &str, args| ToolCall {

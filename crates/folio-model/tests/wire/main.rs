@@ -70,7 +70,7 @@ async fn calls_come_whole_and_their_answers_lead_to_the_next_turn() {
         let mut request = request("FOLIO-TOOL: how many windows?");
         request.tools = vec![ToolDescription {
             name: "grep".to_owned(),
-            description: "Finds lines.".to_owned(),
+            description: "Finds lines.".into(),
             args_schema:
                 json!({"type": "object", "properties": {"pattern": {"type": "string"}, "path": {"type": "string"}}})
                     .into(),

@@ -126,6 +126,9 @@ fn write(
     journal::insert(conn, Place::of(space, seq.0), at, commit)?;
     for planned in &decided.pages {
         write_page(planned, conn, seq, at)?;
+        if let Some((new, ..)) = planned.new {
+            scope.knows_page(space, new.id, planned.place, new.fields.run);
+        }
     }
     for planned in &decided.entries {
         write_entry(planned, conn, seq, at)?;

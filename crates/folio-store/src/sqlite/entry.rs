@@ -10,10 +10,17 @@ use super::packed::{self, Packed};
 use super::place::{Place, SpaceId, from_column, to_column};
 use super::text;
 
+// `COLUMNS`, for questions that are put together before the program runs: every patch asks one.
+macro_rules! columns {
+    () => {
+        "place, id, (SELECT page.id FROM page WHERE page.place = entry.page), kind, version, \
+         created_at, updated_at, created_seq, updated_seq, fields, CASE WHEN status = 'archived' THEN \
+         (SELECT bytes FROM packed_entry WHERE packed_entry.place = entry.place) END"
+    };
+}
+
 /// What [`from_row`] reads.
-pub(super) const COLUMNS: &str = "place, id, (SELECT page.id FROM page WHERE page.place = entry.page), kind, version, \
-                                  created_at, updated_at, created_seq, updated_seq, fields, CASE WHEN status = 'archived' THEN \
-                                  (SELECT bytes FROM packed_entry WHERE packed_entry.place = entry.place) END";
+pub(super) const COLUMNS: &str = columns!();
 
 /// That a row is memory, in the words of the indexes that are made for it: otherwise they are not known to have every row.
 pub(super) const OF_MEMORY: &str = "kind NOT IN ('log', 'step', 'summary')";
@@ -35,12 +42,17 @@ pub(super) fn place_of(conn: &Connection, space: SpaceId, id: EntryId) -> Result
 
 /// The entry called `id`.
 pub(super) fn by_id(conn: &Connection, space: SpaceId, id: EntryId) -> Result<Option<Entry>, Failure> {
-    one(conn, "id = ?1 AND space = ?2", params![id.to_bytes(), space])
+    let sql = concat!("SELECT ", columns!(), " FROM entry WHERE id = ?1 AND space = ?2");
+    one(conn, sql, params![id.to_bytes(), space])
 }
 
 /// The entry at `place`.
 pub(super) fn at(conn: &Connection, place: Place) -> Result<Option<Entry>, Failure> {
-    one(conn, "place = ?1", params![place])
+    one(
+        conn,
+        concat!("SELECT ", columns!(), " FROM entry WHERE place = ?1"),
+        params![place],
+    )
 }
 
 /// The entry that `entry` names.
@@ -281,8 +293,8 @@ fn insert_terms(conn: &Connection, place: Place, terms: &[String]) -> Result<(),
     Ok(())
 }
 
-fn one(conn: &Connection, which: &str, values: &[&dyn ToSql]) -> Result<Option<Entry>, Failure> {
-    let mut statement = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM entry WHERE {which}"))?;
+fn one(conn: &Connection, sql: &str, values: &[&dyn ToSql]) -> Result<Option<Entry>, Failure> {
+    let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query(values)?;
     rows.next()?.map(from_row).transpose()
 }

@@ -1,5 +1,7 @@
 //! What can be asked of the writer, and what becomes of it.
 
+use std::sync::Arc;
+
 use folio_memory::{RunId, Seq, SpaceName};
 use tokio::sync::oneshot;
 
@@ -29,7 +31,8 @@ pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 /// Something to write.
 #[derive(Debug)]
 pub(super) enum Job {
-    Commit(Box<Prepared>, Answer<Committed>),
+    /// Whoever brings it holds it, too: so it is taken apart there, and not by the thread that all wait for.
+    Commit(Arc<Prepared>, Answer<Committed>),
     /// Commits of another store, of one space: all of them, or none.
     TakeOver(Vec<Prepared>, Answer<Seq>),
     Claim(RunClaim, Answer<u64>),
@@ -141,8 +144,14 @@ impl Job {
     /// Tells whoever waits for it. Somebody who does not wait any more is no reason to do anything differently.
     pub(super) fn answer(self, done: Result<Done, StoreError>, owners: &Owners) {
         match (self, done) {
-            (Self::Commit(_, answer), Ok(Done::Committed(committed))) => drop(answer.send(Ok(*committed))),
-            (Self::Commit(_, answer), Err(error)) => drop(answer.send(Err(error))),
+            (Self::Commit(prepared, answer), Ok(Done::Committed(committed))) => {
+                drop(prepared);
+                drop(answer.send(Ok(*committed)));
+            }
+            (Self::Commit(prepared, answer), Err(error)) => {
+                drop(prepared);
+                drop(answer.send(Err(error)));
+            }
             (Self::TakeOver(_, answer), Ok(Done::TakenOver(seq))) => drop(answer.send(Ok(seq))),
             (Self::TakeOver(_, answer), Err(error)) => drop(answer.send(Err(error))),
             (Self::Claim(claim, answer), Ok(Done::Claimed(fence))) => {

@@ -284,7 +284,8 @@ impl Store for SqliteStore {
             prepared
                 .map_err(|error| self.unavailable("write to", "the commit was not prepared", Some(Box::new(error))))??
         };
-        self.write(|answer| Job::Commit(Box::new(prepared), answer)).await
+        let prepared = Arc::new(prepared);
+        self.write(|answer| Job::Commit(Arc::clone(&prepared), answer)).await
     }
 
     async fn head(&self, space: &SpaceName) -> Result<Seq, StoreError> {

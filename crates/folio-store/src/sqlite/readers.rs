@@ -122,3 +122,71 @@ impl Readers {
         answer.map_err(|failure| failure.into_error("read from", &self.target.location))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::super::open::OpenOptions;
+    use super::*;
+
+    /// Where a question was answered, and what it found.
+    fn question(conn: &Connection) -> Result<(thread::ThreadId, i64), Failure> {
+        let found = conn.query_row("SELECT count(*) FROM log", [], |row| row.get(0))?;
+        Ok((thread::current().id(), found))
+    }
+
+    #[tokio::test]
+    async fn a_question_of_a_moment_waits_for_no_long_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = Target::of(&OpenOptions::at(folder.path().join("folio.db")));
+        let _writes = target.prepare().unwrap();
+        let readers = Readers::new(target);
+        let (begun, begins) = mpsc::channel();
+        let mut ends = Vec::new();
+        // More long ones than there are places: some of them wait.
+        let long = (0..READERS + 3).map(|_| {
+            let (end, ended) = mpsc::channel::<()>();
+            ends.push(end);
+            let (readers, begun) = (Arc::clone(&readers), begun.clone());
+            tokio::spawn(async move {
+                let wait = move |conn: &Connection| {
+                    begun.send(()).unwrap();
+                    ended.recv().unwrap_err();
+                    question(conn)
+                };
+                readers.read(wait).await.unwrap().1
+            })
+        });
+        let long: Vec<_> = long.collect();
+        let begins = tokio::task::spawn_blocking(move || {
+            (0..READERS).for_each(|_| begins.recv().unwrap());
+            begins
+        });
+        let _begins = begins.await.unwrap();
+        let (_, found) = readers.read_one(question).await.unwrap();
+        assert_eq!(found, 0);
+        // Its connection is at hand from then on.
+        let (answered_by, _) = readers.read_one(question).await.unwrap();
+        assert_eq!(answered_by, thread::current().id());
+        drop(ends);
+        for long in long {
+            assert_eq!(long.await.unwrap(), 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn who_asks_little_needs_one_connection() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = Target::of(&OpenOptions::at(folder.path().join("folio.db")));
+        let _writes = target.prepare().unwrap();
+        let readers = Readers::new(target);
+        readers.read_one(question).await.unwrap();
+        readers.read(question).await.unwrap();
+        let (answered_by, _) = readers.read_one(question).await.unwrap();
+        assert_eq!(answered_by, thread::current().id());
+        let idle = |pool: &Pool| pool.idle.lock().unwrap().len();
+        assert_eq!((idle(&readers.usual), idle(&readers.quick)), (1, 0));
+    }
+}

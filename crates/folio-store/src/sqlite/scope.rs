@@ -14,7 +14,7 @@ use crate::plan::Ends;
 use crate::store::OwnerId;
 
 /// Pages of which it is remembered where they stand.
-const PAGES_KNOWN: usize = 4096;
+const PAGES_KNOWN: usize = 16_384;
 
 /// Runs of which something is remembered.
 const RUNS_KNOWN: usize = 4096;
@@ -93,13 +93,18 @@ impl<'w> Scope<'w> {
             return Ok(Some(*known));
         }
         let found = page::place_and_run(self.conn, space, id)?;
-        if let Some(found) = found {
-            if self.known.pages.len() >= PAGES_KNOWN {
-                self.known.pages.clear();
-            }
-            self.known.pages.insert((space, id), found);
+        if let Some((place, run)) = found {
+            self.knows_page(space, id, place, run);
         }
         Ok(found)
+    }
+
+    /// Notes where the page called `id` stands, and which run it is of.
+    pub(super) fn knows_page(&mut self, space: SpaceId, id: PageId, place: Place, run: Option<RunId>) {
+        if self.known.pages.len() >= PAGES_KNOWN {
+            self.known.pages.clear();
+        }
+        self.known.pages.insert((space, id), (place, run));
     }
 
     /// Where the run called `id` stands.

@@ -113,7 +113,7 @@ fn shorten(tool: &mut ToolOffer) {
     if short.len() < sentence.len() {
         short.push('…');
     }
-    tool.description = short;
+    tool.description = short.into();
     without_words(Arc::make_mut(&mut tool.args_schema));
 }
 
@@ -150,14 +150,14 @@ fn own_tools(equipment: &Equipment) -> impl Iterator<Item = ToolOffer> {
     let finish = ToolOffer {
         name: FINISH.to_owned(),
         description: "Ends the task with its result. Call it alone, once, when the task is done or cannot be done."
-            .to_owned(),
+            .into(),
         args_schema: Arc::new(schema::result()),
         writes: false,
         need: Need::Always,
     };
     let ask = ToolOffer {
         name: ASK_PERSON.to_owned(),
-        description: "Asks a person and waits for the answer. Only for what cannot be found out otherwise.".to_owned(),
+        description: "Asks a person and waits for the answer. Only for what cannot be found out otherwise.".into(),
         args_schema: Arc::new(json!({
             "type": "object",
             "required": ["question"],
@@ -183,7 +183,7 @@ mod tests {
     fn tool(name: &str, need: Need, words: usize) -> ToolOffer {
         ToolOffer {
             name: name.to_owned(),
-            description: format!("Does {name}. {}", "And more about it. ".repeat(words)),
+            description: format!("Does {name}. {}", "And more about it. ".repeat(words)).into(),
             args_schema: Arc::new(json!({"type": "object", "required": ["description"], "properties": {
                 "description": {"type": "string", "description": "word ".repeat(words)},
                 "kind": {"type": "string", "enum": ["title", "default"], "title": "word ".repeat(words)},
@@ -219,7 +219,7 @@ mod tests {
         let tools = vec![tool("a", Need::Seldom, 200), tool("b", Need::Always, 200)];
         let offered = Offered::of(&equipment(4_096, tools));
         assert_eq!(names(&offered), ["a", "b", FINISH]);
-        assert_eq!(offered.tools[0].description, "Does a");
+        assert_eq!(&*offered.tools[0].description, "Does a");
         assert_eq!(
             *offered.tools[0].args_schema,
             json!({"type": "object", "required": ["description"], "properties": {

@@ -715,8 +715,15 @@ fn evidence_of(result: &NodeResult) -> String {
 }
 
 fn one_line(text: &str, max: usize) -> String {
-    let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() > max {
+    let mut line = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    // No text has more characters than bytes.
+    if line.len() > max && line.chars().count() > max {
         line = line.chars().take(max.saturating_sub(1)).chain(['…']).collect();
     }
     line

@@ -87,7 +87,7 @@ fn spec() -> ModelSpec {
 pub(in crate::run) fn equipment() -> Equipment {
     let offer = |name: &str, writes| ToolOffer {
         name: name.to_owned(),
-        description: format!("{name}s"),
+        description: format!("{name}s").into(),
         args_schema: Arc::new(json!({"type": "object", "properties": {"text": {"type": "string"}}})),
         writes,
         need: Need::default(),
