@@ -5,15 +5,14 @@
 
 mod support;
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use folio_testkit::postgres::Database;
 use folio_testkit::restate::Restate;
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use support::Folio;
+use support::working::Worker;
 
 /// Names the older program, which `./test` builds of the commit in `tests/previous/commit`.
 const PREVIOUS: &str = "FOLIO_TEST_PREVIOUS";
@@ -26,28 +25,6 @@ const NODES: usize = 3 * ROUNDS + 1;
 enum Version {
     Older,
     Newer,
-}
-
-/// A worker. Killed when dropped.
-struct Worker(Child);
-
-impl Worker {
-    /// Tells it to end, and waits until it has.
-    fn end(mut self) {
-        kill_process(Pid::from_child(&self.0), Signal::TERM).unwrap();
-        self.0.wait().unwrap();
-    }
-
-    fn is_there(&mut self) -> bool {
-        self.0.try_wait().unwrap().is_none()
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
 }
 
 struct World {
@@ -103,32 +80,17 @@ impl World {
     /// Starts a worker, which Restate knows when this returns.
     fn work(&self, version: Version) -> Worker {
         let (ingress, admin) = (format!("restate={}", self.restate.ingress(0)), self.restate.admin(0));
-        let mut child = self
-            .program(
-                version,
-                &[
-                    "worker",
-                    "--runner",
-                    &ingress,
-                    "--listen",
-                    &self.listen,
-                    "--restate-admin",
-                    &admin,
-                    "--non-interactive",
-                ],
-            )
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap());
-        let worker = Worker(child);
-        let mut line = String::new();
-        while !line.starts_with("takes runs") {
-            line.clear();
-            assert!(said.read_line(&mut line).unwrap() > 0, "the worker ended");
-        }
-        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
-        worker
+        let arguments = [
+            "worker",
+            "--runner",
+            &ingress,
+            "--listen",
+            &self.listen,
+            "--restate-admin",
+            &admin,
+            "--non-interactive",
+        ];
+        Worker::start(&mut self.program(version, &arguments))
     }
 
     /// Submits `runs` runs. Nobody waits for them.

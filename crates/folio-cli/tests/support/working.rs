@@ -37,6 +37,16 @@ impl Worker {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }
+
+    /// Tells it to end, and waits until it has.
+    pub(crate) fn end(mut self) {
+        self.signal(Signal::TERM);
+        self.0.wait().unwrap();
+    }
+
+    pub(crate) fn is_there(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
 }
 
 impl Drop for Worker {
