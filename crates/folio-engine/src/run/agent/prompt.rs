@@ -310,6 +310,12 @@ impl Run {
                 line_of(&mut text, &format!("{}: {words}{optional}{how}", criterion.id));
             }
         }
+        // As they were planned: what is left of them depends on who was quicker.
+        let limits = serde_json::to_value(&task.budget).unwrap_or_default();
+        let is_limited = limits.as_object().is_some_and(|limits| !limits.is_empty());
+        if is_limited && matches!(purpose, Purpose::Decide | Purpose::Work | Purpose::Replan) {
+            let _ = writeln!(text, "Limits, with everything below it: {}", canonical(limits));
+        }
         if matches!(purpose, Purpose::Replan | Purpose::Work) && !agent.rejected_plans.is_empty() {
             text.push_str("# Plans for it that a person rejected\n");
             agent.rejected_plans.iter().for_each(|line| line_of(&mut text, line));

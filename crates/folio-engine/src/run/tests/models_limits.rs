@@ -399,6 +399,23 @@ fn a_model_in_a_written_plan_sees_the_results_before_it_and_gives_its_own_e9_2()
 }
 
 #[test]
+fn a_model_is_told_of_the_limits_that_its_task_has_e9_2() {
+    let mut sim = Sim::new(
+        "version: 1\ntitle: t\nsteps:\n- {id: free, title: think}\n- {id: tight, title: think less, budget: {tokens: 90000, model_calls: 3}}",
+    );
+    sim.run.equip(Arc::new(equipment()));
+    sim.model = Arc::new(|_| finish("thought"));
+    let sim = sim.driven_on();
+    let told: Vec<_> = sim.asks.iter().map(|ask| &ask.messages[1].text).collect();
+    let [free, tight] = told.as_slice() else {
+        panic!("{told:?}")
+    };
+    assert!(!free.contains("Limits"), "{free}");
+    let limits = r#"Limits, with everything below it: {"model_calls":3,"tokens":90000}"#;
+    assert!(tight.lines().any(|line| line == limits), "{tight}");
+}
+
+#[test]
 fn the_rules_of_each_purpose_go_to_the_model_of_its_role() {
     assert_eq!(Purpose::Decide.role(), ModelRole::Planner);
     assert_eq!(Purpose::Work.role(), ModelRole::Executor);
