@@ -4,7 +4,7 @@
     cargo build --release -p folio-cli && cargo build --release -p folio-restate --example bare
     benches/restate/measure.py target/release/folio target/release/examples/bare RESTATE_SERVER [REPEATS [PART…]]
 
-RESTATE_SERVER is the program `restate-server`; PART is `tree`, `many` or `busy`, all of them if none is named; `busy=4` gives each worker four places instead of two. Starts a PostgreSQL and a Restate of its own, both of which wait for the disk, and
+RESTATE_SERVER is the program `restate-server`; PART is `tree`, `many` or `busy`, all of them if none is named; `busy=2` gives each worker two places instead of four. Starts a PostgreSQL and a Restate of its own, both of which wait for the disk, and
 ends with a line of JSON. Needs PostgreSQL, psql and taskset. Nothing else should work meanwhile: all parts share the machine.
 """
 
@@ -22,7 +22,7 @@ import urllib.request
 PROGRAM, BARE, RESTATE = (os.path.realpath(path) for path in sys.argv[1:4])
 REPEATS = int(sys.argv[4]) if len(sys.argv) > 4 else 5
 PARTS = dict(part.partition("=")[::2] for part in sys.argv[5:]) or dict.fromkeys(("tree", "many", "busy"))
-PLACES = PARTS.get("busy") or "2"
+PLACES = PARTS.get("busy") or "4"
 HERE = os.path.dirname(os.path.realpath(__file__))
 CLUSTER = os.path.join(HERE, "../../tests/postgres/cluster.sh")
 LEAF = {"do": {"tool": "text", "args": {"op": "echo", "value": 1}}}
