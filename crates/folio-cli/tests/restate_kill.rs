@@ -16,7 +16,7 @@ use folio_testkit::cluster::{Cluster, ClusterOptions};
 use folio_testkit::restate::Restate;
 use rustix::process::Signal;
 use serde_json::json;
-use support::working::Worker;
+use support::working::{Worker, plan_of, submitting, worker};
 use support::{Folio, Running};
 
 /// Runs at the same time.
@@ -74,20 +74,9 @@ impl World {
     /// Starts another worker, which Restate knows when this returns.
     fn work(&mut self) {
         let (store, ingress, admin) = (self.store(), self.ingress(), self.restate.admin(0));
-        let mut command = self.folio.process(&[
-            "--store",
-            &store,
-            "worker",
-            "--runner",
-            &ingress,
-            "--listen",
-            &self.listen,
-            "--restate-admin",
-            &admin,
-            "--advertise",
-            &self.advertise,
-            "--non-interactive",
-        ]);
+        let mut command = self.folio.process(&["--store", &store]);
+        command.args(worker(&ingress, &self.listen, &admin));
+        command.args(["--advertise", &self.advertise]);
         command.env("PATH", "/usr/bin:/bin");
         self.workers.push(Worker::start(&mut command));
     }
@@ -95,29 +84,11 @@ impl World {
     /// Submits the runs; they go on.
     fn submit(&mut self) {
         for run in 0..RUNS {
-            let rounds = (0..ROUNDS).map(|round| {
-                format!(
-                    "  - {{id: wait{round}, do: {{tool: wait, args: {{ms: 60}}}}}}
-  - {{id: note{round}, do: {{tool: observe, args: {{content: 'run {run} round {round}'}}}}}}
-  - {{id: post{round}, optional: true, do: {{tool: shell, args: {{command: 'echo {run}.{round} >> posted', alone: false}}}}}}\n"
-                )
-            });
-            let plan = format!("title: Run {run}\nsteps:\n{}", rounds.collect::<String>());
             let name = format!("plan{run}.yaml");
-            self.folio.file(&name, plan);
+            self.folio.file(&name, plan_of(run, ROUNDS, 60));
             let (store, ingress) = (self.store(), self.ingress());
-            let submitted = self.folio.spawn(&[
-                "--store",
-                &store,
-                "run",
-                "--runner",
-                &ingress,
-                "--plan",
-                &name,
-                "--allow-shell",
-                "--non-interactive",
-                "--quiet",
-            ]);
+            let submitting = submitting(&ingress, &name);
+            let submitted = self.folio.spawn(&[&["--store", &store], &submitting[..]].concat());
             self.submitted.push(submitted);
         }
         self.until(|world| world.finished() > 2 * RUNS);

@@ -12,7 +12,7 @@ use folio_testkit::postgres::Database;
 use folio_testkit::restate::Restate;
 use serde_json::json;
 use support::Folio;
-use support::working::Worker;
+use support::working::{Worker, plan_of, submitting, worker};
 
 /// Names the older program, which `./test` builds of the commit in `tests/previous/commit`.
 const PREVIOUS: &str = "FOLIO_TEST_PREVIOUS";
@@ -80,17 +80,7 @@ impl World {
     /// Starts a worker, which Restate knows when this returns.
     fn work(&self, version: Version) -> Worker {
         let (ingress, admin) = (format!("restate={}", self.restate.ingress(0)), self.restate.admin(0));
-        let arguments = [
-            "worker",
-            "--runner",
-            &ingress,
-            "--listen",
-            &self.listen,
-            "--restate-admin",
-            &admin,
-            "--non-interactive",
-        ];
-        Worker::start(&mut self.program(version, &arguments))
+        Worker::start(&mut self.program(version, &worker(&ingress, &self.listen, &admin)))
     }
 
     /// Submits `runs` runs. Nobody waits for them.
@@ -99,28 +89,10 @@ impl World {
         for _ in 0..runs {
             let run = self.submitted;
             self.submitted += 1;
-            let rounds = (0..ROUNDS).map(|round| {
-                format!(
-                    "  - {{id: wait{round}, do: {{tool: wait, args: {{ms: 80}}}}}}
-  - {{id: note{round}, do: {{tool: observe, args: {{content: 'run {run} round {round}'}}}}}}
-  - {{id: post{round}, optional: true, do: {{tool: shell, args: {{command: 'echo {run}.{round} >> posted', alone: false}}}}}}\n"
-                )
-            });
-            let plan = format!("title: Run {run}\nsteps:\n{}", rounds.collect::<String>());
             let name = format!("plan{run}.yaml");
-            self.folio.file(&name, plan);
-            let arguments = [
-                "run",
-                "--runner",
-                &ingress,
-                "--plan",
-                &name,
-                "--allow-shell",
-                "--non-interactive",
-                "--quiet",
-            ];
+            self.folio.file(&name, plan_of(run, ROUNDS, 80));
             // Once somebody drives it, who submitted it may go.
-            let mut child = self.program(version, &arguments).spawn().unwrap();
+            let mut child = self.program(version, &submitting(&ingress, &name)).spawn().unwrap();
             let is_taken = format!(
                 "SELECT count(*) FROM run WHERE title = 'Run {run}' AND (owner IS NOT NULL OR status <> 'running')"
             );

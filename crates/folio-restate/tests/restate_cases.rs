@@ -7,9 +7,7 @@ mod cases;
 mod models_support;
 mod support;
 
-use std::future::Future;
-use std::pin::Pin;
-
+use async_trait::async_trait;
 use cases::{Equipment, House, Houses};
 use folio_runner::{Runner, RunnerOptions};
 use folio_testkit::postgres::Database;
@@ -21,22 +19,21 @@ use support::{Shared, Working};
 /// Houses in this process, on a database.
 struct Here;
 
+#[async_trait]
 impl Houses for Here {
-    fn house(&self, equipment: Equipment) -> Pin<Box<dyn Future<Output = House> + Send + '_>> {
-        Box::pin(async move {
-            let database = Database::fresh();
-            let folio = support::folio(&database.url()).await;
-            let runner = Runner::new(
-                folio.workspace(folio_memory::SpaceName::main()),
-                equipment.registry,
-                equipment.options,
-            );
-            House {
-                runner,
-                effects: equipment.effects,
-                keeps: Box::new(database),
-            }
-        })
+    async fn house(&self, equipment: Equipment) -> House {
+        let database = Database::fresh();
+        let folio = support::folio(&database.url()).await;
+        let runner = Runner::new(
+            folio.workspace(folio_memory::SpaceName::main()),
+            equipment.registry,
+            equipment.options,
+        );
+        House {
+            runner,
+            effects: equipment.effects,
+            keeps: Box::new(database),
+        }
     }
 }
 
@@ -45,37 +42,30 @@ struct There<'r> {
     restate: &'r Restate,
 }
 
+#[async_trait]
 impl Houses for There<'_> {
-    fn house(&self, equipment: Equipment) -> Pin<Box<dyn Future<Output = House> + Send + '_>> {
-        Box::pin(async move {
-            let shared = Shared::new(self.restate).await;
-            let worker = shared.worker(equipment.registry.clone(), equipment.options).await;
-            House {
-                runner: shared.runner(
-                    equipment.registry,
-                    RunnerOptions {
-                        has_person: true,
-                        ..RunnerOptions::default()
-                    },
-                ),
-                effects: equipment.effects,
-                keeps: Box::new((worker, shared)),
-            }
-        })
+    async fn house(&self, equipment: Equipment) -> House {
+        let shared = Shared::new(self.restate).await;
+        let worker = shared.worker(equipment.registry.clone(), equipment.options).await;
+        House {
+            runner: shared.runner(
+                equipment.registry,
+                RunnerOptions {
+                    has_person: true,
+                    ..RunnerOptions::default()
+                },
+            ),
+            effects: equipment.effects,
+            keeps: Box::new((worker, shared)),
+        }
     }
 
-    fn another<'h>(
-        &'h self,
-        house: &'h mut House,
-        equipment: Equipment,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'h>> {
-        Box::pin(async move {
-            let kept = std::mem::replace(&mut house.keeps, Box::new(()));
-            let (worker, shared) = *kept.downcast::<(Working, Shared)>().expect("a worker");
-            drop(worker);
-            let next = shared.worker(equipment.registry, equipment.options).await;
-            house.keeps = Box::new((next, shared));
-        })
+    async fn another(&self, house: &mut House, equipment: Equipment) {
+        let kept = std::mem::replace(&mut house.keeps, Box::new(()));
+        let (worker, shared) = *kept.downcast::<(Working, Shared)>().expect("a worker");
+        drop(worker);
+        let next = shared.worker(equipment.registry, equipment.options).await;
+        house.keeps = Box::new((next, shared));
     }
 }
 

@@ -95,29 +95,6 @@ fn climbing() -> Vec<Cue> {
     ]
 }
 
-fn items() -> Vec<Cue> {
-    vec![
-        planning(
-            "visit three towns",
-            json!([{"id": "find", "title": "find the towns", "criteria": ["three"]},
-                   {"id": "each", "title": "visit each", "for_each": "results.find.output.towns", "as": "town",
-                    "step": {"id": "go", "title": "go to {{ town }}", "criteria": ["been there"]}}]),
-        ),
-        doing(
-            "find the towns",
-            "finish",
-            json!({"notes": "three", "output": {"towns": ["Ulm", "Rom", "Wien"]}, "criteria": [{"id": "c1", "met": true}]}),
-        ),
-        doing("go to Ulm", "mend", json!({"what": "Ulm"})),
-        doing("go to Rom", "mend", json!({"what": "Rom"})),
-        doing("go to Wien", "mend", json!({"what": "Wien"})),
-        finishing("go to Ulm"),
-        finishing("go to Rom"),
-        finishing("go to Wien"),
-        aggregating("visit three towns", "all three"),
-    ]
-}
-
 fn scenarios() -> Vec<Scenario> {
     let of = |name, goal, extra, cues, outside| Scenario {
         name,
@@ -136,7 +113,13 @@ fn scenarios() -> Vec<Scenario> {
             nested as fn() -> _,
             Outside::Nothing,
         ),
-        of("for_each", "visit three towns", json!({}), items, Outside::Nothing),
+        of(
+            "for_each",
+            "visit three towns",
+            json!({}),
+            three_towns,
+            Outside::Nothing,
+        ),
         of(
             "re-plan",
             "mend the clock",

@@ -3,27 +3,24 @@
 mod cases;
 mod models_support;
 
-use std::future::Future;
-use std::pin::Pin;
-
+use async_trait::async_trait;
 use cases::{Equipment, House, Houses};
 use folio_runner::Runner;
 
 /// Houses in this process.
 struct Here;
 
+#[async_trait]
 impl Houses for Here {
-    fn house(&self, equipment: Equipment) -> Pin<Box<dyn Future<Output = House> + Send + '_>> {
-        Box::pin(async move {
-            let folder = tempfile::tempdir().expect("a folder");
-            let store = models_support::sqlite(&folder.path().join("folio.db"));
-            let workspace = models_support::workspace(store);
-            House {
-                runner: Runner::new(workspace, equipment.registry, equipment.options),
-                effects: equipment.effects,
-                keeps: Box::new(folder),
-            }
-        })
+    async fn house(&self, equipment: Equipment) -> House {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = models_support::sqlite(&folder.path().join("folio.db"));
+        let workspace = models_support::workspace(store);
+        House {
+            runner: Runner::new(workspace, equipment.registry, equipment.options),
+            effects: equipment.effects,
+            keeps: Box::new(folder),
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! `folio worker` as a process that Restate knows, killed at the end of its test, however that ends.
+//! `folio worker` as a process that Restate knows, killed at the end of its test, however that ends; and runs for it.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -55,4 +55,45 @@ impl Drop for Worker {
         drop(self.0.kill());
         drop(self.0.wait());
     }
+}
+
+/// How a worker is told where to listen, and where Restate is.
+pub(crate) fn worker<'a>(ingress: &'a str, listen: &'a str, admin: &'a str) -> [&'a str; 8] {
+    [
+        "worker",
+        "--runner",
+        ingress,
+        "--listen",
+        listen,
+        "--restate-admin",
+        admin,
+        "--non-interactive",
+    ]
+}
+
+/// How the plan in the file `name` is handed to Restate.
+pub(crate) fn submitting<'a>(ingress: &'a str, name: &'a str) -> [&'a str; 8] {
+    [
+        "run",
+        "--runner",
+        ingress,
+        "--plan",
+        name,
+        "--allow-shell",
+        "--non-interactive",
+        "--quiet",
+    ]
+}
+
+/// The plan of run number `run`: in each of `rounds` it waits `ms` milliseconds, notes something, and has an effect outside that must
+/// not be made twice.
+pub(crate) fn plan_of(run: usize, rounds: usize, ms: u32) -> String {
+    let rounds = (0..rounds).map(|round| {
+        format!(
+            "  - {{id: wait{round}, do: {{tool: wait, args: {{ms: {ms}}}}}}}
+  - {{id: note{round}, do: {{tool: observe, args: {{content: 'run {run} round {round}'}}}}}}
+  - {{id: post{round}, optional: true, do: {{tool: shell, args: {{command: 'echo {run}.{round} >> posted', alone: false}}}}}}\n"
+        )
+    });
+    format!("title: Run {run}\nsteps:\n{}", rounds.collect::<String>())
 }

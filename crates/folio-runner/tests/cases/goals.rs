@@ -6,7 +6,7 @@ use folio_model::{ModelErrorKind, When};
 use serde_json::json;
 
 use super::{House, Houses, drive, ended, house, submit};
-use crate::models_support::{aggregating, calling, doing, finishing, handing_back, mending, of_goal, planning};
+use crate::models_support::{calling, doing, finishing, handing_back, mending, of_goal, three_towns};
 
 pub(super) async fn what_was_not_met_is_planned_anew(houses: &dyn Houses) -> (House, RunId) {
     let house = house(houses, mending()).await;
@@ -21,26 +21,7 @@ pub(super) async fn what_was_not_met_is_planned_anew(houses: &dyn Houses) -> (Ho
 }
 
 pub(super) async fn each_item_that_was_found_is_a_task(houses: &dyn Houses) -> (House, RunId) {
-    let towns = ["Ulm", "Rom", "Wien"];
-    let mut cues = vec![
-        planning(
-            "visit three towns",
-            json!([{"id": "find", "title": "find the towns", "criteria": ["three"]},
-                   {"id": "each", "title": "visit each", "for_each": "results.find.output.towns", "as": "town",
-                    "step": {"id": "go", "title": "go to {{ town }}", "criteria": ["been there"]}}]),
-        ),
-        doing(
-            "find the towns",
-            "finish",
-            json!({"notes": "three", "output": {"towns": towns}, "criteria": [{"id": "c1", "met": true}]}),
-        ),
-        aggregating("visit three towns", "all three"),
-    ];
-    for town in towns {
-        let title = format!("go to {town}");
-        cues.extend([doing(&title, "mend", json!({"what": town})), finishing(&title)]);
-    }
-    let house = house(houses, cues).await;
+    let house = house(houses, three_towns()).await;
     let (run, _) = house
         .runner
         .submit(of_goal("visit three towns", json!({})))

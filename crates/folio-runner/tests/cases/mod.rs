@@ -15,6 +15,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use folio_engine::event::NewLimits;
 use folio_engine::plan::{self, Known};
 use folio_engine::{Event, NodeId, NodeResult, Outcome, Run};
@@ -64,22 +65,17 @@ impl Equipment {
 }
 
 /// Makes houses.
+#[async_trait]
 pub(crate) trait Houses: Sync {
     /// One with an empty store.
-    fn house(&self, equipment: Equipment) -> Pin<Box<dyn Future<Output = House> + Send + '_>>;
+    async fn house(&self, equipment: Equipment) -> House;
 
     /// Has who drives the runs of `house` begin nothing more, and puts another driver in its place: its own runner, unless it is
     /// somebody else who drives them.
-    fn another<'h>(
-        &'h self,
-        house: &'h mut House,
-        equipment: Equipment,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'h>> {
-        Box::pin(async move {
-            house.runner.leave();
-            let workspace = house.runner.workspace().clone();
-            house.runner = Runner::new(workspace, equipment.registry, equipment.options);
-        })
+    async fn another(&self, house: &mut House, equipment: Equipment) {
+        house.runner.leave();
+        let workspace = house.runner.workspace().clone();
+        house.runner = Runner::new(workspace, equipment.registry, equipment.options);
     }
 }
 

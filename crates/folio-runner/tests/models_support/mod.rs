@@ -303,3 +303,27 @@ pub(crate) fn mending() -> Vec<Cue> {
         judging("", "unmet"),
     ]
 }
+
+/// What models say of the goal to visit three towns, each of which is a task once they are found: it has an effect.
+pub(crate) fn three_towns() -> Vec<Cue> {
+    let towns = ["Ulm", "Rom", "Wien"];
+    let mut cues = vec![
+        planning(
+            "visit three towns",
+            json!([{"id": "find", "title": "find the towns", "criteria": ["three"]},
+                   {"id": "each", "title": "visit each", "for_each": "results.find.output.towns", "as": "town",
+                    "step": {"id": "go", "title": "go to {{ town }}", "criteria": ["been there"]}}]),
+        ),
+        doing(
+            "find the towns",
+            "finish",
+            json!({"notes": "three", "output": {"towns": towns}, "criteria": [{"id": "c1", "met": true}]}),
+        ),
+        aggregating("visit three towns", "all three"),
+    ];
+    for town in towns {
+        let title = format!("go to {town}");
+        cues.extend([doing(&title, "mend", json!({"what": town})), finishing(&title)]);
+    }
+    cues
+}
