@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::offer::Offered;
 use super::{Equipment, Said, Stage};
 use crate::event::BookView;
-use crate::plan::{Check, Step};
+use crate::plan::{Budget, Check, Step};
 use crate::result::{NodeResult, Outcome, Output};
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
@@ -310,11 +310,10 @@ impl Run {
                 line_of(&mut text, &format!("{}: {words}{optional}{how}", criterion.id));
             }
         }
-        // As they were planned: what is left of them depends on who was quicker.
-        let limits = serde_json::to_value(&task.budget).unwrap_or_default();
-        let is_limited = limits.as_object().is_some_and(|limits| !limits.is_empty());
-        if is_limited && matches!(purpose, Purpose::Decide | Purpose::Work | Purpose::Replan) {
-            let _ = writeln!(text, "Limits, with everything below it: {}", canonical(limits));
+        if task.budget != Budget::default() && matches!(purpose, Purpose::Decide | Purpose::Work | Purpose::Replan) {
+            // As they were planned: what is left of them depends on who was quicker.
+            let limits = canonical(serde_json::to_value(&task.budget).unwrap_or_default());
+            let _ = writeln!(text, "Limits, with everything below it: {limits}");
         }
         if matches!(purpose, Purpose::Replan | Purpose::Work) && !agent.rejected_plans.is_empty() {
             text.push_str("# Plans for it that a person rejected\n");
