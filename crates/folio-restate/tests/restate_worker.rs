@@ -248,8 +248,9 @@ async fn a_worker_takes_only_what_restate_has_signed() {
     let runner = submitter(&shared);
     let (run, _) = runner.submit(echo()).await.unwrap();
     assert_eq!(runner.drive(run).await.unwrap().status, Outcome::Ok);
-    let client = reqwest::Client::builder().http2_prior_knowledge().build().unwrap();
     for path in ["discover", "invoke/FolioRun/drive"] {
+        // A connection of its own each time: whether one is kept open for somebody who is turned away is up to the server.
+        let client = reqwest::Client::builder().http2_prior_knowledge().build().unwrap();
         let asked = client
             .get(format!("http://{}/{path}", shared.listen()))
             .send()
