@@ -23,7 +23,12 @@ macro_rules! columns {
 pub(super) const COLUMNS: &str = columns!();
 
 /// That a row is memory, in the words of the indexes that are made for it: otherwise they are not known to have every row.
-pub(super) const OF_MEMORY: &str = "kind NOT IN ('log', 'step', 'summary')";
+///
+/// Kinds are compared one by one: for a list of them SQLite makes a table, in each statement that writes a row.
+pub(super) const OF_MEMORY: &str = "kind <> 'log' AND kind <> 'step' AND kind <> 'summary'";
+
+/// That it is not, in the same way.
+pub(super) const OF_RUNS: &str = "(kind = 'log' OR kind = 'step' OR kind = 'summary')";
 
 /// The kinds of which that is true, as a list in SQL.
 pub(super) fn memory_kinds() -> String {

@@ -5,7 +5,7 @@ use folio_memory::{Entry, EntryQuery, Order, Seq, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::entry::{self, COLUMNS, OF_MEMORY, from_row, memory_kinds};
+use super::entry::{self, COLUMNS, OF_MEMORY, OF_RUNS, from_row, memory_kinds};
 use super::error::Failure;
 use super::page::place_value;
 use super::place::{Place, SpaceId, to_column};
@@ -358,7 +358,7 @@ fn on(page: Place) -> Conditions {
         ..Conditions::default()
     };
     let sql = format!(
-        "place IN (SELECT place FROM entry INDEXED BY entry_page WHERE page = ? AND kind IN ('log', 'step', 'summary')
+        "place IN (SELECT place FROM entry INDEXED BY entry_page WHERE page = ? AND {OF_RUNS}
          UNION ALL SELECT place FROM {BY_KIND} WHERE kind IN ({}) AND page = ? AND {OF_MEMORY})",
         memory_kinds()
     );
@@ -395,7 +395,7 @@ fn written_on(page: Place) -> Conditions {
         table: "entry INDEXED BY entry_page",
         ..Conditions::default()
     };
-    conditions.and("page = ? AND kind IN ('log', 'step', 'summary')", [place_value(page)]);
+    conditions.and(&format!("page = ? AND {OF_RUNS}"), [place_value(page)]);
     conditions
 }
 

@@ -390,7 +390,7 @@ impl Store for SqliteStore {
         self.read_one(space, move |conn, space| {
             let Some(known) = space else { return Ok(None) };
             // What has ended without anybody having said so is told by no commit.
-            if !watch::ended(conn, space, now, 1)?.is_empty() {
+            if watch::has_ended(conn, known, now)? {
                 return Ok(None);
             }
             let as_of = journal::last(conn, known)?.map_or(Seq(0), |(head, _)| head);

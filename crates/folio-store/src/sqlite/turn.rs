@@ -88,6 +88,10 @@ pub(super) fn list(conn: &Connection, space: Option<SpaceId>, query: &TurnQuery)
             " AND ended IS NULL"
         };
     }
+    if let Some(by) = query.ended_by {
+        sql += " AND ended_seq <= ?";
+        values.push(to_column(by.0).into());
+    }
     if let Some(from) = query.from {
         sql += " AND started_at >= ?";
         values.push(from.as_nanos().into());

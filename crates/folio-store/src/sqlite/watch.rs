@@ -113,6 +113,16 @@ pub(super) fn ended(
     Ok(found)
 }
 
+/// Whether the time of any entry of `space` was past by `by` without anybody having noted it: [`ended`], asked before each call of a model.
+pub(super) fn has_ended(conn: &Connection, space: SpaceId, by: Timestamp) -> Result<bool, Failure> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM watch WHERE space = ?1 AND what = ?3 AND at <= ?2)
+               OR EXISTS (SELECT 1 FROM watch WHERE space = ?1 AND what = ?4 AND at <= ?2)";
+    let (live, unnoted) = (code(Watch::Live)?, code(Watch::Unnoted)?);
+    Ok(conn
+        .prepare_cached(sql)?
+        .query_row(params![space, by.as_nanos(), live, unnoted], |row| row.get(0))?)
+}
+
 /// How many observations of `space` are neither archived nor past their time at `now`; counts no further than `most`.
 pub(super) fn live(conn: &Connection, space: SpaceId, now: Timestamp, most: u64) -> Result<u64, Failure> {
     let sql = "SELECT count(*) FROM (SELECT 1 FROM watch WHERE space = ?1 AND what = ?2 AND at > ?3 LIMIT ?4)";
