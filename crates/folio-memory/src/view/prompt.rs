@@ -1,6 +1,6 @@
 //! What planners and executors are told of the pages of their run (seed 000, "Prompting Changes").
 
-use super::rollup::{Fitted, PageLines, PageTail, fit, rollup};
+use super::rollup::{Fitted, PageLines, PageTail, fit, rollup, unabridged};
 use crate::page::Page;
 use crate::tokens::Tokens;
 
@@ -17,6 +17,15 @@ const MAIN_SHARE: u64 = 40;
 /// Pages have their handles, entries do not: what a step wrote is told before it stands in the log. Within `budget` tokens; nothing if even the frame does not fit. The same pages give the same bytes.
 #[must_use]
 pub fn planner_block(main: &PageLines, executors: &[PageLines], budget: u32, tokens: &dyn Tokens) -> String {
+    let block = |main: &str, executors: &str| {
+        let executors = if executors.is_empty() { "none yet\n" } else { executors };
+        format!("Main scratchpad:\n{main}Executor scratchpads:\n{executors}{PLANNER}")
+    };
+    // Most runs have few pages: then there is nothing to choose.
+    let whole = block(&unabridged(std::slice::from_ref(main)), &unabridged(executors));
+    if tokens.count(&whole) <= budget {
+        return whole;
+    }
     fitted(budget, tokens, |room| {
         let share = u32::try_from(u64::from(room) * MAIN_SHARE / 100).unwrap_or(u32::MAX);
         let Fitted {
@@ -24,13 +33,7 @@ pub fn planner_block(main: &PageLines, executors: &[PageLines], budget: u32, tok
             tokens: used,
             ..
         } = fit(std::slice::from_ref(main), share, tokens);
-        let branches = fit(executors, room.saturating_sub(used), tokens).text;
-        let branches = if executors.is_empty() {
-            "none yet\n".to_owned()
-        } else {
-            branches
-        };
-        format!("Main scratchpad:\n{tail}Executor scratchpads:\n{branches}{PLANNER}")
+        block(&tail, &fit(executors, room.saturating_sub(used), tokens).text)
     })
 }
 

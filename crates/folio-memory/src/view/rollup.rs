@@ -164,20 +164,23 @@ impl PageLines {
     }
 
     fn heading(&self) -> String {
-        let last = self.entries.last().map(|entry| format!("last change{}", entry.change));
-        let remarks: Vec<&str> = self.branch.as_deref().into_iter().chain(last.as_deref()).collect();
-        let remarks = if remarks.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", remarks.join("; "))
-        };
-        format!(
-            "{} [{}/{}] {}{remarks}",
-            self.name(),
-            self.role,
-            self.status,
-            self.title
-        )
+        let mut heading = String::new();
+        self.put_heading(&mut heading);
+        heading
+    }
+
+    fn put_heading(&self, text: &mut String) {
+        if let Some(handle) = self.handle {
+            text.push_str(&handle.to_string());
+        }
+        text.extend([" [", self.role.as_str(), "/", &self.status, "] ", &self.title]);
+        let last = self.entries.last().map(|entry| entry.change.as_str());
+        match (self.branch.as_deref(), last) {
+            (Some(branch), Some(change)) => text.extend([" (", branch, "; last change", change, ")"]),
+            (Some(branch), None) => text.extend([" (", branch, ")"]),
+            (None, Some(change)) => text.extend([" (last change", change, ")"]),
+            (None, None) => {}
+        }
     }
 
     /// Which entries stand for the page: its latest summary, or its last two. The others of the tail come later.
@@ -309,6 +312,19 @@ pub(super) fn fit(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Fitt
             }
         }
     }
+}
+
+/// All that there is of `pages`, without a budget.
+pub(super) fn unabridged(pages: &[PageLines]) -> String {
+    let mut text = String::new();
+    for page in pages {
+        page.put_heading(&mut text);
+        text.push('\n');
+        for entry in &page.entries {
+            text.extend(["  ", &entry.line, "\n"]);
+        }
+    }
+    text
 }
 
 /// `title: text`, in quotation marks if it is from strangers.
