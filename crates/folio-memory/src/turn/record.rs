@@ -116,6 +116,8 @@ pub struct TurnQuery {
     pub run: Option<RunId>,
     /// Only those that have ended, or only those that have not.
     pub ended: Option<bool>,
+    /// Only those that had ended with this commit.
+    pub ended_by: Option<Seq>,
     /// Begun at this instant or later.
     pub from: Option<Timestamp>,
     /// Begun before this instant.
@@ -142,6 +144,9 @@ impl TurnQuery {
         self.thread.as_ref().is_none_or(|thread| *thread == turn.begun.thread)
             && self.run.is_none_or(|run| turn.begun.run == Some(run))
             && self.ended.is_none_or(|ended| turn.ended.is_some() == ended)
+            && self
+                .ended_by
+                .is_none_or(|by| turn.ended.as_ref().is_some_and(|ended| ended.seq <= by))
             && self.from.is_none_or(|from| turn.started_at >= from)
             && self.until.is_none_or(|until| turn.started_at < until)
             && self.before.is_none_or(|before| turn.handle.0 < before)

@@ -101,6 +101,9 @@ pub(super) async fn list(session: &Session, query: &TurnQuery) -> Result<Vec<Tur
         };
         statement.push(ended, []);
     }
+    if let Some(by) = query.ended_by {
+        statement.push(" AND ended_seq <= ?", [Value::count(by.0)]);
+    }
     let instant = |at: Timestamp| Value::Int(at.as_nanos());
     if let Some(from) = query.from {
         statement.push(" AND started_at >= ?", [instant(from)]);

@@ -148,8 +148,16 @@ impl Workspace {
     }
 
     /// What the pages of the thread have come to.
-    pub(super) async fn pages_at_hand(&self, thread: &ThreadKey, max: usize) -> Result<Offer, WorkspaceError> {
+    pub(super) async fn pages_at_hand(
+        &self,
+        thread: &ThreadKey,
+        max: usize,
+        mark: Option<MemoryMark>,
+    ) -> Result<Offer, WorkspaceError> {
         let query = of_thread(thread, max.min(PAGES));
+        if self.kept_page_count(mark, &query).await? == 0 {
+            return Ok(Offer::default());
+        }
         let total = self.page_count(&query).await?;
         let lines = self.tails(self.pages(&query).await?, TAIL).await?;
         Ok(Offer {

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::observations::Whose;
 use super::{Workspace, WorkspaceError, Write, Written, source_of, trust_of};
+use crate::store::MemoryMark;
 
 /// A goal or a pending action, and how far it is.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,12 +34,13 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn goals(&self, thread: Option<&ThreadKey>, all: bool) -> Result<Vec<GoalState>, WorkspaceError> {
-        self.goals_as(Whose::AsAsked, thread, all).await
+        self.goals_as(None, Whose::AsAsked, thread, all).await
     }
 
-    /// The same, as `whose` sees them and what is linked to them.
+    /// The same, as `whose` sees them and what is linked to them, as they were if memory still stands at `mark`.
     async fn goals_as(
         &self,
+        mark: Option<MemoryMark>,
         whose: Whose,
         thread: Option<&ThreadKey>,
         all: bool,
@@ -55,7 +57,7 @@ impl Workspace {
             ..EntryQuery::default()
         };
         let mut goals = Vec::new();
-        for entry in self.entries_as(whose, &query).await?.items {
+        for entry in self.kept_entries(mark, whose, &query).await?.items.iter().cloned() {
             let linked = self.linked_to(whose, &entry).await?;
             let progress = progress(&linked, self.now());
             goals.push(GoalState { entry, progress });
@@ -153,7 +155,8 @@ impl Workspace {
         actor: &Actor,
         thread: &ThreadKey,
     ) -> Result<Vec<GoalState>, WorkspaceError> {
-        let mut goals = self.goals_as(Whose::Stages, Some(thread), false).await?;
+        let mark = self.mark().await?;
+        let mut goals = self.goals_as(mark, Whose::Stages, Some(thread), false).await?;
         let (mut changes, mut put_away) = (Vec::new(), Vec::new());
         for goal in &goals {
             let entry = &goal.entry;

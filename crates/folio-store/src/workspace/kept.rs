@@ -3,17 +3,22 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use folio_memory::{Actor, Entry, EntryHandle, EntryQuery, ListAnswer, NewEntry, Seq, ThreadKey, TurnId};
+use folio_memory::turn::export::PartRef;
+use folio_memory::{
+    Actor, Entry, EntryHandle, EntryQuery, ListAnswer, NewEntry, PageQuery, Seq, ThreadKey, Timestamp, TurnId,
+};
+use tokio::sync::OnceCell;
 
 use super::observations::Whose;
 use super::redact::recall;
 use super::{PolicyInForce, Workspace, WorkspaceError, long_text};
 use crate::store::MemoryMark;
 
-/// Answers that are kept.
-const KEPT: usize = 32;
+/// Answers of a sort that are kept.
+const KEPT: usize = 64;
 /// Entries of an answer that is kept; a longer one is asked for each time.
 const ITEMS_MAX: usize = 256;
 
@@ -28,6 +33,9 @@ struct Asked {
 
 /// Turns of which it is remembered what was last noted.
 const NOTED: usize = 4_096;
+
+/// An answer that is kept, or that somebody is looking for at this moment: whoever asks the same waits for it.
+type Shared<T> = Arc<OnceCell<T>>;
 
 /// The answers that were given at the last mark.
 #[derive(Debug, Default)]
@@ -53,44 +61,54 @@ impl LastNoted {
 
 #[derive(Debug, Default)]
 struct State {
-    mark: Option<u64>,
-    answers: Vec<(Asked, Arc<ListAnswer<Entry>>)>,
+    /// The number of the mark, and the commit that it was first seen at.
+    mark: Option<(u64, Seq)>,
+    answers: Vec<(Asked, Shared<Arc<ListAnswer<Entry>>>)>,
+    /// How many pages there are.
+    page_counts: Vec<(PageQuery, Shared<u64>)>,
     policy: Option<Arc<PolicyInForce>>,
+    /// What exports say of all that is remembered.
+    parts: Option<Arc<[PartRef]>>,
+    /// When it was last found that nothing was due to be put away.
+    tidy: Option<Timestamp>,
 }
 
 impl State {
-    /// Forgets what was true before `mark`.
-    fn stand_at(&mut self, mark: u64) {
-        if self.mark != Some(mark) {
+    /// Forgets what was true before `mark`; false if a newer one is known.
+    fn stand_at(&mut self, mark: MemoryMark) -> bool {
+        let known = self.mark.map(|(number, _)| number);
+        if known.is_none_or(|known| known < mark.number) {
             *self = Self {
-                mark: Some(mark),
+                mark: Some((mark.number, mark.as_of)),
                 ..Self::default()
             };
+            return true;
         }
+        known == Some(mark.number)
     }
 }
 
+/// The place for the answer to `asked` among `answers`, if there is room for one more.
+fn place_for<Q: Clone + PartialEq, T>(answers: &mut Vec<(Q, Shared<T>)>, asked: &Q) -> Option<Shared<T>> {
+    if let Some((_, place)) = answers.iter().find(|(kept, _)| kept == asked) {
+        return Some(Arc::clone(place));
+    }
+    (answers.len() < KEPT).then(|| {
+        let place = Shared::default();
+        answers.push((asked.clone(), Arc::clone(&place)));
+        place
+    })
+}
+
 impl KeptAnswers {
-    fn get(&self, mark: u64, asked: &Asked) -> Option<Arc<ListAnswer<Entry>>> {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.mark != Some(mark) {
-            return None;
-        }
-        let mut answers = state.answers.iter();
-        answers
-            .find(|(kept, _)| kept == asked)
-            .map(|(_, answer)| Arc::clone(answer))
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, mark: u64, asked: Asked, answer: &Arc<ListAnswer<Entry>>) {
-        if answer.items.len() > ITEMS_MAX {
-            return;
-        }
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.stand_at(mark);
-        if state.answers.len() < KEPT && state.answers.iter().all(|(kept, _)| *kept != asked) {
-            state.answers.push((asked, Arc::clone(answer)));
-        }
+    /// What is kept at `mark`, for `look`; nothing if memory has changed since.
+    fn at<T>(&self, mark: MemoryMark, look: impl FnOnce(&mut State) -> Option<T>) -> Option<T> {
+        let mut state = self.state();
+        if state.stand_at(mark) { look(&mut state) } else { None }
     }
 }
 
@@ -110,7 +128,11 @@ impl Moment {
 impl Workspace {
     /// A mark of what memory tells now. What is asked after it and kept under it stays true as long as the mark is the same.
     pub(super) async fn mark(&self) -> Result<Option<MemoryMark>, WorkspaceError> {
-        Ok(self.inner.store.memory_mark(self.space(), self.now()).await?)
+        let mark = self.inner.store.memory_mark(self.space(), self.now()).await?;
+        if let Some(mark) = mark {
+            self.inner.kept.state().stand_at(mark);
+        }
+        Ok(mark)
     }
 
     /// What memory stands at now, for several questions in a row: whether something has changed is found out once for all of them.
@@ -137,19 +159,59 @@ impl Workspace {
     /// What holds in the space, as it did before if memory still stands at `mark`.
     pub(super) async fn policy_at(&self, mark: Option<MemoryMark>) -> Result<Arc<PolicyInForce>, WorkspaceError> {
         let Some(mark) = mark else { return self.policy().await };
-        {
-            let state = self.inner.kept.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if state.mark == Some(mark.number)
-                && let Some(policy) = &state.policy
-            {
-                return Ok(Arc::clone(policy));
-            }
+        if let Some(policy) = self.inner.kept.at(mark, |state| state.policy.clone()) {
+            return Ok(policy);
         }
         let policy = self.policy().await?;
-        let mut state = self.inner.kept.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.stand_at(mark.number);
-        state.policy = Some(Arc::clone(&policy));
+        self.inner
+            .kept
+            .at(mark, |state| state.policy.replace(Arc::clone(&policy)));
         Ok(policy)
+    }
+
+    /// How many pages `query` asks for, whoever may see them, as it was if memory still stands at `mark`. For pages of a thread: a mark
+    /// says nothing of others.
+    pub(super) async fn kept_page_count(
+        &self,
+        mark: Option<MemoryMark>,
+        query: &PageQuery,
+    ) -> Result<u64, WorkspaceError> {
+        let count = || async { Ok(self.inner.store.page_count(self.space(), query).await?) };
+        let place = mark.and_then(|mark| {
+            self.inner
+                .kept
+                .at(mark, |state| place_for(&mut state.page_counts, query))
+        });
+        match place {
+            Some(place) => place.get_or_try_init(count).await.copied(),
+            None => count().await,
+        }
+    }
+
+    /// What exports say of all that is remembered, if that is known and nothing of it has changed since commit `since`.
+    pub(super) fn kept_parts(&self, mark: Option<MemoryMark>, since: Seq) -> Option<Arc<[PartRef]>> {
+        self.inner.kept.at(mark?, |state| {
+            let stands = state.mark.is_some_and(|(_, first)| first <= since);
+            state.parts.clone().filter(|_| stands)
+        })
+    }
+
+    /// Keeps what an export says that is durable now, made of memory as it stood at `mark`.
+    pub(super) fn keep_parts(&self, mark: Option<MemoryMark>, parts: &[PartRef]) {
+        let Some(mark) = mark else { return };
+        self.inner.kept.at(mark, |state| state.parts.replace(parts.into()));
+    }
+
+    /// Whether it was found at `mark`, no longer than `patience` before `now`, that nothing was due to be put away.
+    pub(super) fn is_tidy(&self, mark: Option<MemoryMark>, now: Timestamp, patience: Duration) -> bool {
+        let found = mark.and_then(|mark| self.inner.kept.at(mark, |state| state.tidy));
+        found.is_some_and(|at| at <= now && now.since(at) < patience)
+    }
+
+    /// Notes that nothing was due at `now`.
+    pub(super) fn keep_tidy(&self, mark: Option<MemoryMark>, now: Timestamp) {
+        let Some(mark) = mark else { return };
+        self.inner.kept.at(mark, |state| state.tidy.replace(now));
     }
 
     /// What `query` gives as `whose` sees it, as it was given before if memory still stands at `mark`.
@@ -171,11 +233,17 @@ impl Workspace {
             seen_from: self.thread().clone(),
             whose,
         };
-        if let Some(kept) = self.inner.kept.get(mark.number, &asked) {
-            return Ok(kept);
+        let ask = || async { Ok::<_, WorkspaceError>(Arc::new(self.entries_as(whose, query).await?)) };
+        let Some(place) = self.inner.kept.at(mark, |state| place_for(&mut state.answers, &asked)) else {
+            return ask().await;
+        };
+        let answer = Arc::clone(place.get_or_try_init(ask).await?);
+        if answer.items.len() > ITEMS_MAX {
+            self.inner.kept.at(mark, |state| {
+                state.answers.retain(|(_, other)| !Arc::ptr_eq(other, &place));
+                Some(())
+            });
         }
-        let answer = Arc::new(self.entries_as(whose, query).await?);
-        self.inner.kept.put(mark.number, asked, &answer);
         Ok(answer)
     }
 }

@@ -25,6 +25,8 @@ const BATCHES: usize = 40;
 const ATTEMPTS: u32 = 4;
 /// Adds after which it is looked whether there are too many.
 const ADDS: u64 = 128;
+/// How long nothing becomes due that matters, if nothing was due.
+const TIDY: Duration = Duration::from_secs(1);
 /// How long the pieces of a text wait for its end: longer than any program is likely to go on saying something.
 const UNCLAIMED: Duration = Duration::from_hours(7 * 24);
 
@@ -103,6 +105,15 @@ impl Workspace {
         self.keep_quota(&policy, now, 0, &mut tidied).await?;
         self.compact(&policy, now, &mut tidied).await?;
         Ok(tidied)
+    }
+
+    /// The same now, unless it was done a moment ago and found nothing to do, and nothing of memory has changed since.
+    pub(super) async fn tidy_unless_done(&self) -> Result<(), WorkspaceError> {
+        let (mark, now) = (self.mark().await?, self.now());
+        if !self.is_tidy(mark, now, TIDY) && self.tidy(now).await?.is_nothing() {
+            self.keep_tidy(mark, now);
+        }
+        Ok(())
     }
 
     async fn do_what_is_due(

@@ -100,7 +100,7 @@ impl Workspace {
             None => self.head().await?,
         };
         let active = self.at_hand(&input.thread, mark).await?;
-        let policy = self.policy().await?;
+        let policy = self.policy_at(mark).await?;
         let types = policy.types();
         let now = self.now();
         let has_alert = active

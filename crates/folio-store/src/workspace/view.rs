@@ -292,7 +292,7 @@ impl Workspace {
                 ViewSection::Observations if with_observations => self.observed(false, max, mark).await?,
                 ViewSection::Observations => continue,
                 ViewSection::Notes => book.notes(&summaries).await?,
-                ViewSection::Pages if with_observations => self.pages_at_hand(thread, max).await?,
+                ViewSection::Pages if with_observations => self.pages_at_hand(thread, max, mark).await?,
                 // A context has a section of its own for them.
                 ViewSection::Pages => continue,
             };

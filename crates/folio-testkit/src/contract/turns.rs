@@ -146,6 +146,23 @@ pub async fn turns_are_found_by_thread_run_time_and_end(home: &dyn Home) {
         .await,
         [second, first]
     );
+    let ended_at = scene.store.head(&scene.space).await.expect("it has commits");
+    assert_eq!(
+        ask(TurnQuery {
+            ended_by: Some(ended_at),
+            ..any()
+        })
+        .await,
+        [third_id]
+    );
+    assert!(
+        ask(TurnQuery {
+            ended_by: Some(Seq(ended_at.0 - 1)),
+            ..any()
+        })
+        .await
+        .is_empty()
+    );
     assert_eq!(
         ask(TurnQuery {
             from: Some(noon),

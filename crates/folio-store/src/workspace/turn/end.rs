@@ -1,5 +1,7 @@
 //! The end of a turn: settle, judge, export, learn, put away, in this order (M7.11.2, M7.5.42).
 
+use std::sync::Arc;
+
 use folio_memory::entry::Status;
 use folio_memory::goals::{Proposal, proposals};
 use folio_memory::id::{Ref, TurnRef};
@@ -10,12 +12,14 @@ use folio_memory::turn::{
     Ending, Evaluation, Evaluator as _, Finished, Reflection, Reflector as _, RuleEvaluator, RuleReflector, Stage,
     Turn, TurnEnd,
 };
-use folio_memory::{Actor, Change, Entry, EntryKind, EntryQuery, FieldChange, Role};
+use folio_memory::{Actor, Change, Entry, EntryKind, EntryQuery, FieldChange, ListAnswer, Role};
 
 use super::super::goals::GoalState;
+use super::super::observations::Whose;
 use super::super::{Workspace, WorkspaceError, Write};
 use super::export::{Made, is_work};
 use crate::error::StoreError;
+use crate::store::MemoryMark;
 
 /// How often an end is worked out again when somebody changes what it puts away.
 const ATTEMPTS: u32 = 8;
@@ -80,12 +84,14 @@ impl Workspace {
             .await?;
         let mut attempt = 1;
         loop {
-            let (ended, mut write) = self.work_out_end(actor, &turn, &goals).await?;
+            let mark = self.mark().await?;
+            let (ended, mut write) = self.work_out_end(actor, &turn, &goals, mark).await?;
             write.idempotency_key.clone_from(&idempotency_key);
             match self.record(&acting(actor, Role::Reflector, &turn), write).await {
                 Ok(_) => {
+                    self.keep_parts(mark, &ended.export.parts);
                     // Done now if it can be, and otherwise by whoever looks next: the turn has ended either way.
-                    let _put_off = self.tidy(self.now()).await;
+                    let _put_off = self.tidy_unless_done().await;
                     let turn = self.read_turn(Ref::Id(id)).await?;
                     return Ok(Ended { turn, ..ended });
                 }
@@ -143,11 +149,18 @@ impl Workspace {
         actor: &Actor,
         turn: &Turn,
         goals: &[GoalState],
+        mark: Option<MemoryMark>,
     ) -> Result<(Ended, Write), WorkspaceError> {
-        let as_of = self.head().await?;
-        let Made { export, blobs, touched } = self.make_export(turn, as_of).await?;
+        let as_of = match mark {
+            Some(mark) => mark.as_of,
+            None => self.head().await?,
+        };
+        let Made { export, blobs, touched } = match self.kept_parts(mark, turn.started_seq) {
+            Some(parts) => self.export_without_news(turn, as_of, &parts),
+            None => self.make_export(turn, as_of).await?,
+        };
         let now = self.now();
-        let evaluation = self.evaluate(turn, &touched).await?;
+        let evaluation = self.evaluate(turn, &touched, mark).await?;
         let reflector = acting(actor, Role::Reflector, turn);
         // Without new observations there are no new patterns.
         let patterns = if touched.iter().any(|entry| entry.kind == EntryKind::Observation) {
@@ -157,7 +170,7 @@ impl Workspace {
         };
         let proposals = proposals(&touched, now);
         let reflection = RuleReflector.reflect(&Ending {
-            resolved: &self.with_status(Status::Resolved).await?,
+            resolved: &self.with_status(Status::Resolved, mark).await?.items,
             patterns: &patterns,
             proposals: &proposals,
             now,
@@ -198,29 +211,38 @@ impl Workspace {
     }
 
     /// Whether a turn that touched `touched` leaves something to do.
-    async fn evaluate(&self, turn: &Turn, touched: &[Entry]) -> Result<Evaluation, WorkspaceError> {
+    async fn evaluate(
+        &self,
+        turn: &Turn,
+        touched: &[Entry],
+        mark: Option<MemoryMark>,
+    ) -> Result<Evaluation, WorkspaceError> {
         let run_status = match turn.begun.run {
             Some(run) => Some(self.run(Ref::Id(run)).await?.status),
             None => None,
         };
         let work: Vec<_> = touched.iter().filter(|entry| is_work(entry)).cloned().collect();
         Ok(RuleEvaluator.assess(&Finished {
-            pending_review: &self.with_status(Status::PendingReview).await?,
+            pending_review: &self.with_status(Status::PendingReview, mark).await?.items,
             work: &work,
             run_status: run_status.as_deref(),
             now: self.now(),
         }))
     }
 
-    /// The newest observations with this status.
-    async fn with_status(&self, status: Status) -> Result<Vec<Entry>, WorkspaceError> {
+    /// The newest observations with this status, as they were if memory still stands at `mark`.
+    async fn with_status(
+        &self,
+        status: Status,
+        mark: Option<MemoryMark>,
+    ) -> Result<Arc<ListAnswer<Entry>>, WorkspaceError> {
         let query = EntryQuery {
             kinds: vec![EntryKind::Observation],
             status: vec![status],
             limit: MAX_LIMIT,
             ..EntryQuery::default()
         };
-        Ok(self.read_entries(&query).await?.items)
+        self.kept_entries(mark, Whose::Stages, &query).await
     }
 }
 

@@ -144,6 +144,22 @@ impl Workspace {
         Ok(state)
     }
 
+    /// The export of `turn` as of `as_of`, since whose beginning nothing was remembered or changed: `parts` say what there is.
+    pub(super) fn export_without_news(&self, turn: &Turn, as_of: Seq, parts: &[PartRef]) -> Made {
+        let export = Export {
+            turn: turn.begun.id,
+            at: self.now(),
+            as_of,
+            touched: Vec::new(),
+            parts: parts.to_vec(),
+        };
+        Made {
+            blobs: vec![Blob::new(export.to_jsonl().into_bytes())],
+            export,
+            touched: Vec::new(),
+        }
+    }
+
     /// Makes the export of `turn` as of `as_of`, from the last export on.
     pub(super) async fn make_export(&self, turn: &Turn, as_of: Seq) -> Result<Made, WorkspaceError> {
         let base = self.last_export(turn).await?;
@@ -256,7 +272,7 @@ impl Workspace {
     /// The newest export that describes no more than what was before `turn` began: what it touched is then read anew.
     async fn last_export(&self, turn: &Turn) -> Result<Option<Export>, WorkspaceError> {
         let query = TurnQuery {
-            ended: Some(true),
+            ended_by: Some(turn.started_seq),
             limit: 50,
             ..TurnQuery::default()
         };
@@ -264,7 +280,6 @@ impl Workspace {
         let newest = ended
             .iter()
             .filter_map(|turn| turn.ended.as_ref())
-            .filter(|ended| ended.end.as_of < turn.started_seq)
             .max_by_key(|ended| ended.end.as_of);
         match newest {
             Some(ended) => self.read_export(&ended.end.export).await.map(Some),
