@@ -42,6 +42,7 @@ mod prefer;
 mod reads;
 pub mod runner;
 mod steps;
+mod submitted;
 pub mod watch;
 
 pub use again::Replayed;

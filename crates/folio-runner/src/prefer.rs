@@ -17,9 +17,12 @@ pub(crate) struct Preferences {
 impl Preferences {
     /// Asks the scratch page; nothing if nobody waits for anything.
     pub(crate) async fn of(workspace: &Workspace) -> Result<Option<Self>, WorkspaceError> {
-        let policy = workspace.policy().await?;
-        let types = policy.types().clone();
-        let mut waiting = workspace.active_observations(MAX_ACTIVE).await?.items;
+        let moment = workspace.moment().await?;
+        let mut waiting = workspace.active_observations_at(moment, MAX_ACTIVE).await?.items;
+        if waiting.is_empty() {
+            return Ok(None);
+        }
+        let types = workspace.policy().await?.types().clone();
         waiting.retain(|entry| types.class_of(entry.fields.type_name.as_deref()) == Class::PendingConfirmation);
         Ok((!waiting.is_empty()).then_some(Self { waiting, types }))
     }

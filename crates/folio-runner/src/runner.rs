@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use folio_engine::event::{Always, FORMAT, NewLimits, PlanDifference};
@@ -33,6 +33,7 @@ use crate::new_run::NewRun;
 use crate::others::Others;
 use crate::places::Places;
 use crate::steps::model_tasks;
+use crate::submitted;
 use crate::watch::{Observer, Watch};
 
 pub use crate::known::known_tools;
@@ -111,8 +112,7 @@ pub(crate) struct Shared {
     pub(crate) locks: Arc<Locks>,
     /// The places of all models together, if somebody limits them.
     pub(crate) model_places: Option<Arc<Places>>,
-    /// The run that was submitted last, as its journal says: whoever drives it next need not read it.
-    submitted: Mutex<Option<(Run, Seq)>>,
+    submitted: submitted::Submitted,
     /// Whether this process is about to end, so that nothing more is begun.
     pub(crate) leaving: CancellationToken,
 }
@@ -121,8 +121,7 @@ impl Shared {
     /// The run as its journal says, and where the journal ends; or said, if it was submitted just now. A commit that
     /// expects that end finds out.
     pub(crate) async fn open(&self, id: RunId) -> Result<(Run, Seq), RunnerError> {
-        let submitted = self.submitted.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match submitted.filter(|(run, _)| run.id() == id) {
+        match self.submitted.take(id) {
             Some(opened) => Ok(opened),
             None => self.fold(id).await,
         }
@@ -169,7 +168,7 @@ impl Runner {
                 equipped: Equipped::default(),
                 locks: Arc::default(),
                 model_places,
-                submitted: Mutex::default(),
+                submitted: submitted::Submitted::default(),
                 leaving: CancellationToken::new(),
             }),
         }
@@ -289,8 +288,7 @@ impl Runner {
         }
         // A store keeps instants from running backwards; then the run began at another one than was thought.
         if committed.at == now {
-            let mut submitted = self.shared.submitted.lock().unwrap_or_else(PoisonError::into_inner);
-            *submitted = Some((run, committed.seq));
+            self.shared.submitted.keep(run, committed.seq);
         }
         Ok(Submitted {
             id,

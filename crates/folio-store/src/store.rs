@@ -110,6 +110,8 @@ pub struct MemoryMark {
     /// Names what stands on pages of runs, as far as anybody but the run itself wrote it: as long as it is the same, a run finds on its pages
     /// what it wrote, and what it found there before.
     pub pages: u64,
+    /// The last commit that may have changed what they tell.
+    pub since: Seq,
     /// The last commit that was there when somebody asked.
     pub as_of: Seq,
 }

@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use folio_memory::Seq;
 
 use super::place::SpaceId;
+use crate::store::MemoryMark;
 
 /// The marks of the spaces of a store.
 #[derive(Debug, Default)]
@@ -29,6 +30,7 @@ pub(super) struct Wrote {
 #[derive(Debug)]
 pub(super) struct Changing {
     space: SpaceId,
+    seq: Seq,
     memory: bool,
     pages: bool,
 }
@@ -38,6 +40,8 @@ struct State {
     /// Up to this commit it is known what commits changed.
     through: Seq,
     number: u64,
+    /// The last commit that may have changed something.
+    since: Seq,
     /// The same for what was written onto pages of runs by others.
     pages: u64,
     /// Transactions under way that change something.
@@ -65,6 +69,7 @@ impl Marks {
                 state.under_way += 1;
                 changing.push(Changing {
                     space: *space,
+                    seq: *seq,
                     memory: *changes_memory || !follows,
                     pages: *changes_pages || !follows,
                 });
@@ -80,9 +85,18 @@ impl Marks {
             return;
         }
         let mut states = self.states();
-        for Changing { space, memory, pages } in changing {
+        for Changing {
+            space,
+            seq,
+            memory,
+            pages,
+        } in changing
+        {
             let state = states.entry(*space).or_default();
-            state.number += u64::from(*memory);
+            if *memory {
+                state.number += 1;
+                state.since = *seq;
+            }
             state.pages += u64::from(*pages);
             state.under_way = state.under_way.saturating_sub(1);
         }
@@ -94,17 +108,22 @@ impl Marks {
         }
     }
 
-    /// The mark of `space` for somebody who sees it up to commit `head`, and reads after this, and that of the pages of runs; none if there
-    /// is none now.
-    pub(super) fn at(&self, space: SpaceId, head: Seq) -> Option<(u64, u64)> {
+    /// The mark of `space` for somebody who sees it up to commit `head`, and reads after this; none if there is none now.
+    pub(super) fn at(&self, space: SpaceId, head: Seq) -> Option<MemoryMark> {
         let mut states = self.states();
         let state = states.entry(space).or_default();
         if head > state.through {
             state.through = head;
             state.number += 1;
             state.pages += 1;
+            state.since = head;
         }
-        (state.under_way == 0).then_some((state.number, state.pages))
+        (state.under_way == 0).then_some(MemoryMark {
+            number: state.number,
+            pages: state.pages,
+            since: state.since,
+            as_of: head,
+        })
     }
 
     fn states(&self) -> MutexGuard<'_, HashMap<SpaceId, State>> {
@@ -127,6 +146,11 @@ mod tests {
         }]
     }
 
+    /// The number of the mark for memory, and of that for pages.
+    fn at(marks: &Marks, head: u64) -> Option<(u64, u64)> {
+        marks.at(SPACE, Seq(head)).map(|mark| (mark.number, mark.pages))
+    }
+
     fn commit(marks: &Marks, wrote: &[Wrote], is_committed: bool) {
         let changing = marks.begin(wrote);
         marks.settle(&changing, wrote, is_committed);
@@ -135,53 +159,56 @@ mod tests {
     #[test]
     fn what_runs_write_leaves_the_mark_and_what_changes_memory_does_not() {
         let marks = Marks::default();
-        let first = marks.at(SPACE, Seq(3));
+        let first = at(&marks, 3);
         commit(&marks, &wrote(4, false), true);
-        assert_eq!(marks.at(SPACE, Seq(4)), first);
+        assert_eq!(at(&marks, 4), first);
         commit(&marks, &wrote(5, true), true);
-        assert_ne!(marks.at(SPACE, Seq(5)), first);
+        assert_ne!(at(&marks, 5), first);
+        commit(&marks, &wrote(6, false), true);
+        let mark = marks.at(SPACE, Seq(6)).unwrap();
+        assert_eq!((mark.since, mark.as_of), (Seq(5), Seq(6)));
     }
 
     #[test]
     fn what_others_write_onto_pages_of_runs_has_a_mark_of_its_own() {
         let marks = Marks::default();
-        let first = marks.at(SPACE, Seq(3)).unwrap();
+        let first = at(&marks, 3).unwrap();
         let mut onto_a_page = wrote(4, false);
         onto_a_page[0].changes_pages = true;
         let changing = marks.begin(&onto_a_page);
-        assert_eq!(marks.at(SPACE, Seq(3)), None, "it is on its way");
+        assert_eq!(at(&marks, 3), None, "it is on its way");
         marks.settle(&changing, &onto_a_page, true);
-        let second = marks.at(SPACE, Seq(4)).unwrap();
+        let second = at(&marks, 4).unwrap();
         assert_eq!((second.0, second.1 > first.1), (first.0, true));
     }
 
     #[test]
     fn what_others_wrote_may_have_changed_everything() {
         let marks = Marks::default();
-        let first = marks.at(SPACE, Seq(3));
-        let second = marks.at(SPACE, Seq(4));
+        let first = at(&marks, 3);
+        let second = at(&marks, 4);
         assert_ne!(first, second, "commit 4 is not ours");
         // Commit 5 is not ours either, and nobody asked between it and ours.
         commit(&marks, &wrote(6, false), true);
-        assert_ne!(marks.at(SPACE, Seq(6)), second);
+        assert_ne!(at(&marks, 6), second);
     }
 
     #[test]
     fn while_a_change_is_on_its_way_there_is_no_mark() {
         let marks = Marks::default();
-        assert!(marks.at(SPACE, Seq(3)).is_some());
+        assert!(at(&marks, 3).is_some());
         let wrote = wrote(4, true);
         let changing = marks.begin(&wrote);
-        assert_eq!(marks.at(SPACE, Seq(3)), None);
+        assert_eq!(at(&marks, 3), None);
         marks.settle(&changing, &wrote, true);
-        assert!(marks.at(SPACE, Seq(4)).is_some());
+        assert!(at(&marks, 4).is_some());
     }
 
     #[test]
     fn a_commit_that_failed_leaves_its_number_to_another() {
         let marks = Marks::default();
-        let first = marks.at(SPACE, Seq(3));
+        let first = at(&marks, 3);
         commit(&marks, &wrote(4, false), false);
-        assert_ne!(marks.at(SPACE, Seq(4)), first, "somebody else wrote commit 4");
+        assert_ne!(at(&marks, 4), first, "somebody else wrote commit 4");
     }
 }

@@ -394,9 +394,7 @@ impl Store for SqliteStore {
                 return Ok(None);
             }
             let as_of = journal::last(conn, known)?.map_or(Seq(0), |(head, _)| head);
-            Ok(marks
-                .at(known, as_of)
-                .map(|(number, pages)| MemoryMark { number, pages, as_of }))
+            Ok(marks.at(known, as_of))
         })
         .await
     }
@@ -428,8 +426,14 @@ impl Store for SqliteStore {
 
     async fn turns(&self, space: &SpaceName, query: &TurnQuery) -> Result<Vec<Turn>, StoreError> {
         let query = query.clone();
-        self.read(space, move |conn, space| turn::list(conn, space, &query))
-            .await
+        // A run has few turns.
+        let is_quick = query.run.is_some() && query.limit == 1;
+        let question = move |conn: &Connection, space| turn::list(conn, space, &query);
+        if is_quick {
+            self.read_one(space, question).await
+        } else {
+            self.read(space, question).await
+        }
     }
 
     async fn turn(&self, space: &SpaceName, turn: TurnRef) -> Result<Turn, StoreError> {

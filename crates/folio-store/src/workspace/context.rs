@@ -138,7 +138,7 @@ impl Workspace {
     /// The observations that matter most, and how many more there are. Patterns have a section of their own.
     async fn offer_observations(&self, max: usize, mark: Option<MemoryMark>) -> Result<Content, WorkspaceError> {
         let limit = max.saturating_mul(2).min(super::MAX_ACTIVE);
-        let active = self.active_observations_at(mark, limit).await?;
+        let active = self.active_observations_at(Moment(mark), limit).await?;
         let beyond = active
             .total
             .saturating_sub(u64::try_from(active.items.len()).unwrap_or(u64::MAX));

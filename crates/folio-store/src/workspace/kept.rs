@@ -61,8 +61,7 @@ impl LastNoted {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The number of the mark, and the commit that it was first seen at.
-    mark: Option<(u64, Seq)>,
+    mark: Option<MemoryMark>,
     answers: Vec<(Asked, Shared<Arc<ListAnswer<Entry>>>)>,
     /// How many pages there are.
     page_counts: Vec<(PageQuery, Shared<u64>)>,
@@ -76,10 +75,10 @@ struct State {
 impl State {
     /// Forgets what was true before `mark`; false if a newer one is known.
     fn stand_at(&mut self, mark: MemoryMark) -> bool {
-        let known = self.mark.map(|(number, _)| number);
+        let known = self.mark.map(|known| known.number);
         if known.is_none_or(|known| known < mark.number) {
             *self = Self {
-                mark: Some((mark.number, mark.as_of)),
+                mark: Some(mark),
                 ..Self::default()
             };
             return true;
@@ -128,11 +127,7 @@ impl Moment {
 impl Workspace {
     /// A mark of what memory tells now. What is asked after it and kept under it stays true as long as the mark is the same.
     pub(super) async fn mark(&self) -> Result<Option<MemoryMark>, WorkspaceError> {
-        let mark = self.inner.store.memory_mark(self.space(), self.now()).await?;
-        if let Some(mark) = mark {
-            self.inner.kept.state().stand_at(mark);
-        }
-        Ok(mark)
+        Ok(self.inner.store.memory_mark(self.space(), self.now()).await?)
     }
 
     /// What memory stands at now, for several questions in a row: whether something has changed is found out once for all of them.
@@ -190,10 +185,8 @@ impl Workspace {
 
     /// What exports say of all that is remembered, if that is known and nothing of it has changed since commit `since`.
     pub(super) fn kept_parts(&self, mark: Option<MemoryMark>, since: Seq) -> Option<Arc<[PartRef]>> {
-        self.inner.kept.at(mark?, |state| {
-            let stands = state.mark.is_some_and(|(_, first)| first <= since);
-            state.parts.clone().filter(|_| stands)
-        })
+        let mark = mark.filter(|mark| mark.since <= since)?;
+        self.inner.kept.at(mark, |state| state.parts.clone())
     }
 
     /// Keeps what an export says that is durable now, made of memory as it stood at `mark`.
@@ -245,5 +238,58 @@ impl Workspace {
             });
         }
         Ok(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(number: u64) -> MemoryMark {
+        MemoryMark {
+            number,
+            pages: 0,
+            since: Seq(number),
+            as_of: Seq(100),
+        }
+    }
+
+    fn place(kept: &KeptAnswers, mark: MemoryMark, limit: u32) -> Option<Shared<u64>> {
+        let query = PageQuery {
+            limit,
+            ..PageQuery::default()
+        };
+        kept.at(mark, |state| place_for(&mut state.page_counts, &query))
+    }
+
+    #[tokio::test]
+    async fn what_many_ask_at_the_same_time_is_asked_once_and_again_after_a_change() {
+        let kept = KeptAnswers::default();
+        let asked = Mutex::new(0);
+        let answer = async |number, limit| {
+            let ask = async || {
+                *asked.lock().unwrap() += 1;
+                tokio::task::yield_now().await;
+                Ok::<_, WorkspaceError>(number)
+            };
+            let place = place(&kept, mark(number), limit).unwrap();
+            *place.get_or_try_init(ask).await.unwrap()
+        };
+        assert_eq!(tokio::join!(answer(1, 7), answer(1, 7), answer(1, 7)), (1, 1, 1));
+        assert_eq!(*asked.lock().unwrap(), 1);
+        assert_eq!((answer(1, 8).await, answer(2, 7).await), (1, 2));
+        assert_eq!(*asked.lock().unwrap(), 3);
+    }
+
+    #[test]
+    fn who_stands_at_an_older_mark_takes_nothing_away_from_the_newer_one() {
+        let kept = KeptAnswers::default();
+        let first = place(&kept, mark(2), 7).unwrap();
+        assert!(place(&kept, mark(1), 7).is_none());
+        assert!(Arc::ptr_eq(&first, &place(&kept, mark(2), 7).unwrap()));
+        for limit in 0..u32::try_from(KEPT).unwrap() - 1 {
+            assert!(place(&kept, mark(2), 100 + limit).is_some());
+        }
+        assert!(place(&kept, mark(2), 1).is_none(), "there is room for so many");
     }
 }

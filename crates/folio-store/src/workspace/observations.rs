@@ -12,7 +12,7 @@ use folio_memory::{
 
 use super::notes::Stopwatch;
 use super::patch::{Guard, Race};
-use super::{Workspace, WorkspaceError, Write, Written, source_of, trust_of};
+use super::{Moment, Workspace, WorkspaceError, Write, Written, source_of, trust_of};
 use crate::error::StoreError;
 use crate::store::MemoryMark;
 
@@ -293,15 +293,20 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn active_observations(&self, limit: usize) -> Result<ListAnswer<Entry>, WorkspaceError> {
-        self.active_observations_at(None, limit).await
+        self.active_observations_at(Moment(None), limit).await
     }
 
-    /// The same, as it was told before if memory still stands at `mark`.
-    pub(super) async fn active_observations_at(
+    /// The same at `moment`, for whoever asks for more than that.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::active_observations`].
+    pub async fn active_observations_at(
         &self,
-        mark: Option<MemoryMark>,
+        moment: Moment,
         limit: usize,
     ) -> Result<ListAnswer<Entry>, WorkspaceError> {
+        let Moment(mark) = moment;
         let watch = Stopwatch::start();
         let answer = self.read_active(mark, limit, Whose::AsAsked).await;
         if mark.is_some() {

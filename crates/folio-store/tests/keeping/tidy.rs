@@ -1,7 +1,8 @@
 use folio_memory::entry::Status;
+use folio_memory::id::Ref;
 use folio_memory::keeping::{ArchivedFor, ErasedFor};
-use folio_memory::{Entry, EntryQuery, State};
-use folio_store::workspace::Guard;
+use folio_memory::{Entry, EntryQuery, State, ThreadKey};
+use folio_store::workspace::{Guard, TurnInput};
 use serde_json::json;
 
 use crate::house::{DAY, HOUR, House, human};
@@ -33,11 +34,7 @@ async fn an_old_observation_is_archived_then_erased_then_only_its_number_is_left
     assert!(!house.holds("the build is slow"));
     house.is_sound().await;
     assert_eq!(house.get(&kept).await.state(house.now()), State::Live);
-    let revisions = house
-        .workspace
-        .history(folio_memory::id::Ref::Id(entry.id))
-        .await
-        .unwrap();
+    let revisions = house.workspace.history(Ref::Id(entry.id)).await.unwrap();
     let reasons: Vec<_> = revisions.iter().map(|revision| revision.reason.as_deref()).collect();
     assert_eq!(reasons, [None, Some("age"), Some("expired")]);
 }
@@ -64,7 +61,7 @@ async fn what_somebody_puts_away_is_kept_whatever_became_of_it_before_m7_6_45() 
     );
     house.clock.advance(8 * DAY);
     assert_eq!(house.tidy().await.archived[&ArchivedFor::Age], 3);
-    let (person, id) = (human(), |entry: &Entry| folio_memory::id::Ref::Id(entry.id));
+    let (person, id) = (human(), |entry: &Entry| Ref::Id(entry.id));
     let archive = async |entry| house.workspace.archive(&person, id(entry), None).await.unwrap().entry;
     let back = house
         .workspace
@@ -147,7 +144,7 @@ async fn an_archived_body_takes_less_room_and_is_read_listed_and_restored_as_it_
     let entry = house.say(&text).await;
     house
         .workspace
-        .archive(&human(), folio_memory::id::Ref::Id(entry.id), None)
+        .archive(&human(), Ref::Id(entry.id), None)
         .await
         .unwrap();
     assert!(house.holds("on the second machine"));
@@ -168,11 +165,7 @@ async fn an_archived_body_takes_less_room_and_is_read_listed_and_restored_as_it_
     };
     let listed = house.workspace.observations(archived).await.unwrap().items;
     assert_eq!(listed, std::slice::from_ref(&entry));
-    let history = house
-        .workspace
-        .history(folio_memory::id::Ref::Id(entry.id))
-        .await
-        .unwrap();
+    let history = house.workspace.history(Ref::Id(entry.id)).await.unwrap();
     assert!(format!("{:?}", history[0].change).contains("on the second machine"));
     house.is_sound().await;
     assert!(house.tidy().await.is_nothing());
@@ -227,4 +220,25 @@ async fn two_who_tidy_at_once_do_it_once_m7_6_44() {
     let listed = house.workspace.observations(versions).await.unwrap().items;
     assert!(listed.iter().all(|entry| entry.version == 2));
     house.is_sound().await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_turn_puts_away_what_is_due_however_many_ended_before_it_m7_6_44() {
+    let house = House::new();
+    let entry = house.say("the build is slow").await;
+    let turn = async || {
+        let input = TurnInput {
+            thread: ThreadKey::main(),
+            input: "hello".to_owned(),
+            run: None,
+            background: false,
+        };
+        let begun = house.workspace.begin_turn(&human(), input).await.unwrap();
+        let id = Ref::Id(begun.turn.begun.id);
+        house.workspace.end_turn(&human(), id).await.unwrap();
+        house.get(&entry).await.fields.status
+    };
+    assert_eq!((turn().await, turn().await), (Status::Active, Status::Active));
+    house.clock.advance(7 * DAY);
+    assert_eq!(turn().await, Status::Archived);
 }

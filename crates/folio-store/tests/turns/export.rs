@@ -191,3 +191,29 @@ async fn earlier_turns_are_found_by_thread_time_and_text_m7_11_5() {
         .is_empty()
     );
 }
+
+#[tokio::test]
+async fn turns_that_run_side_by_side_each_tell_all_that_there_is_when_they_end_m7_6_47() {
+    let scene = Scene::new();
+    let turns = [scene.begin("a").await, scene.begin("b").await, scene.begin("c").await];
+    let [first, second, third] = &turns;
+    scene.notice("t", first.turn.begun.id, json!({"content": "x"})).await;
+    let listed = async |export: &Export| -> (usize, Vec<String>) {
+        let all = scene.workspace.exported(export, true).await.unwrap();
+        let texts = all.into_iter().map(|one| one.entry.unwrap().fields.body);
+        (export.touched.len(), texts.collect())
+    };
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let ended = scene.end(first).await.export;
+    assert_eq!(listed(&ended).await, (1, texts(&["x"])));
+    let ended = scene.end(second).await.export;
+    assert_eq!(listed(&ended).await, (0, texts(&["x"])));
+    // Nothing was noticed since these began: what the last export said of all is known.
+    let [quiet, busy] = [scene.begin("d").await, scene.begin("e").await];
+    assert_eq!(scene.end(&quiet).await.export.parts, ended.parts);
+    scene.notice("t", busy.turn.begun.id, json!({"content": "y"})).await;
+    let ended = scene.end(&busy).await.export;
+    assert_eq!(listed(&ended).await, (1, texts(&["x", "y"])));
+    let ended = scene.end(third).await.export;
+    assert_eq!(listed(&ended).await, (0, texts(&["x", "y"])));
+}

@@ -1,0 +1,67 @@
+//! Runs that were submitted here and are not driven yet, as their journals say: whoever drives one of them next need not read it.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use folio_engine::Run;
+use folio_memory::{RunId, Seq};
+
+/// Most runs that are kept.
+const RUNS: usize = 1_024;
+/// Most nodes of all of them together, but for the last one, which is kept however large it is.
+const NODES: usize = 20_000;
+
+/// The newest of them, the oldest first, each with the end of its journal.
+#[derive(Debug, Default)]
+pub(crate) struct Submitted(Mutex<VecDeque<(Run, Seq)>>);
+
+impl Submitted {
+    /// Keeps `run`, whose journal ends at `head`.
+    pub(crate) fn keep(&self, run: Run, head: Seq) {
+        let mut runs = self.runs();
+        runs.push_back((run, head));
+        let mut nodes: usize = runs.iter().map(|(run, _)| run.len()).sum();
+        while runs.len() > RUNS || (runs.len() > 1 && nodes > NODES) {
+            nodes -= runs.pop_front().map_or(0, |(run, _)| run.len());
+        }
+    }
+
+    /// Gives `run` away, if it is there. Somebody may have written to its journal since: a commit that expects its end finds out.
+    pub(crate) fn take(&self, run: RunId) -> Option<(Run, Seq)> {
+        let mut runs = self.runs();
+        let at = runs.iter().position(|(kept, _)| kept.id() == run)?;
+        runs.remove(at)
+    }
+
+    fn runs(&self) -> MutexGuard<'_, VecDeque<(Run, Seq)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use folio_engine::template::Templates;
+    use folio_memory::Timestamp;
+    use folio_testkit::SeededIds;
+
+    use super::*;
+
+    #[test]
+    fn each_is_given_away_once_and_the_oldest_go_first() {
+        let (ids, templates) = (SeededIds::new(1), Arc::new(Templates::new()));
+        let submitted = Submitted::default();
+        let runs: Vec<RunId> = (0..RUNS + 2)
+            .map(|_| {
+                let id = RunId::draw(&ids, Timestamp::from_millis(1));
+                submitted.keep(Run::new(id, Arc::clone(&templates)), Seq(7));
+                id
+            })
+            .collect();
+        assert!(submitted.take(runs[1]).is_none());
+        assert_eq!(submitted.take(runs[2]).unwrap().1, Seq(7));
+        assert!(submitted.take(runs[2]).is_none());
+        assert!(submitted.take(runs[RUNS + 1]).is_some());
+    }
+}
