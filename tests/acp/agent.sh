@@ -20,13 +20,48 @@ may() {
     printf '{"jsonrpc":"2.0","id":"%s","method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t1","kind":"%s","title":"wants to %s"},"options":[{"optionId":"always","name":"Always","kind":"allow_always"},{"optionId":"once","name":"Once","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}}\n' "$1" "$1" "$1"
 }
 
+# What a session holds is kept in the file `history`, an update a line, and outlives the program in those modes that say so.
+can() {
+    case $mode in
+        loads | answers | untold | forgets) echo '{"loadSession":true}' ;;
+        resumes) echo '{"sessionCapabilities":{"resume":{}}}' ;;
+        once) [ "$(wc -l <begun)" -eq 1 ] && echo '{"loadSession":true}' || echo '{}' ;;
+        *) echo '{}' ;;
+    esac
+}
+replay() { while IFS= read -r past; do update "$past"; done <history; }
+remembers() { printf '%s\n' "$1" >>history; }
+hang() { sleep 1000 & echo $! >child; }
+# The first time it begins, and comes to no end; the second time it goes on.
+keeps() {
+    if [ -f waits ]; then
+        hang
+        return
+    fi
+    if [ -f history ]; then
+        echo 'went on' >>worked
+        finish
+        return
+    fi
+    if [ "$mode" = untold ]; then
+        : >history
+    else
+        remembers '{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"A task."}}'
+        remembers '{"sessionUpdate":"tool_call","toolCallId":"t1","title":"mend","kind":"edit","status":"completed"}'
+        echo 'worked' >>worked
+    fi
+    [ "$mode" = answers ] &&
+        remembers "{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":$(quoted "$answer")}}"
+    hang
+}
+
 while IFS= read -r line; do
     printf '%s\n' "$line" >>told
     id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/p')
     case $line in
         *'"method":"initialize"'*)
             [ "$mode" = babbles ] && { echo 'Welcome!'; echo "no protocol here" >&2; exit 0; }
-            says '{"protocolVersion":1,"agentCapabilities":{},"agentInfo":{"name":"sh","version":"1"}}'
+            says "{\"protocolVersion\":1,\"agentCapabilities\":$(can),\"agentInfo\":{\"name\":\"sh\",\"version\":\"1\"}}"
             ;;
         *'"method":"session/new"'*)
             if [ "$mode" = login ]; then
@@ -35,6 +70,15 @@ while IFS= read -r line; do
                 says '{"sessionId":"s1"}'
             fi
             ;;
+        *'"method":"session/load"'*)
+            if [ "$mode" = forgets ]; then
+                printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"no such session"}}\n' "$id"
+            else
+                replay
+                says '{}'
+            fi
+            ;;
+        *'"method":"session/resume"'*) says '{}' ;;
         *'"method":"session/prompt"'*)
             prompt=$id
             update '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"I will look first."}}'
@@ -46,7 +90,8 @@ while IFS= read -r line; do
                 turns) ends max_turn_requests ;;
                 fails) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"no model today"}}\n' "$prompt" ;;
                 loud) answer=$(head -c 200000 /dev/zero | tr '\0' x); finish ;;
-                hangs) sleep 1000 & echo $! >child ;;
+                hangs) hang ;;
+                loads | answers | untold | forgets | resumes | once) keeps ;;
             esac
             ;;
         *'"method":"session/cancel"'*) ends cancelled ;;

@@ -38,12 +38,16 @@ holds() { grep -q -- "$1" "$2" || { echo "$2 lacks $1:"; cat "$2"; return 1; }; 
 # It answers what the task asks for; whatever else is asked, such as a title, is answered with a word.
 cat >"$folder/fixtures.json" <<'END'
 {"fixtures": [
+  {"match": {"userMessage": "You were interrupted"}, "response": {"content": "{\"status\": \"ok\", \"notes\": \"The bell rings again.\"}",
+    "usage": {"prompt_tokens": 1300, "completion_tokens": 30}}},
+  {"match": {"userMessage": "FOLIO-BELL"}, "latency": 500, "chunkSize": 2,
+    "response": {"content": "I will have a look at the bell first, and it takes a long time until I have seen all of it."}},
   {"match": {"userMessage": "FOLIO-CLOCK"}, "response": {"content": "{\"status\": \"ok\", \"notes\": \"The clock ticks again.\"}",
     "usage": {"prompt_tokens": 1200, "completion_tokens": 34}}},
   {"match": {}, "response": {"content": "Clock"}}
 ]}
 END
-node "$aimock" --port 0 --log-level info --fixtures "$folder/fixtures.json" >"$folder/model.log" 2>&1 &
+node "$aimock" --port 0 --log-level debug --fixtures "$folder/fixtures.json" >"$folder/model.log" 2>&1 &
 model=$!
 for _ in $(seq 100); do
     url=$(sed -n 's/.*listening on //p' "$folder/model.log" | head -n 1)
@@ -77,8 +81,25 @@ works() {
     "$folio" run "Mend the FOLIO-CLOCK" --model "agent:$1" --planning never --allow-shell || return 1
     "$folio" show "$2" --json >"$2.json" && holds 'The clock ticks again.' "$2.json" && holds '"ok"' "$2.json"
 }
-export -f works holds
-export folio
+# Folio is killed while OpenCode waits for its model, and goes on with its session.
+goes_on() {
+    "$folio" run "Ring the FOLIO-BELL" --model agent:talking --planning never --allow-shell --quiet &
+    local running=$! asked
+    for _ in $(seq 600); do
+        asked=$(grep -c "matched.*FOLIO-BELL" "$folder/model.log")
+        [ "$asked" -gt 0 ] && break
+        sleep 0.1
+    done
+    [ "$asked" -gt 0 ] || { echo "the model was not asked"; return 1; }
+    sleep 2
+    kill -9 "$running"
+    wait "$running" 2>/dev/null
+    "$folio" resume r3 --model agent:talking || return 1
+    "$folio" show r3 --json >r3.json && holds 'The bell rings again.' r3.json && holds '"ok"' r3.json
+}
+export -f works holds goes_on
+export folio folder
 try "by the Agent Client Protocol" bash -c 'works talking r1'
 try "as a plain program" bash -c 'works printing r2'
+try "killed with Folio at work, and given its session back" bash -c goes_on
 exit "$failed"

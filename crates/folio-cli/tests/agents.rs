@@ -190,3 +190,105 @@ fn a_run_of_a_program_is_recorded_and_gone_through_without_it_e9_17() {
     let take = std::fs::read_to_string(folio.path().join("take.json")).unwrap();
     assert!(take.contains("It ticks.") && !take.contains("mender.sh"), "{take}");
 }
+
+/// A house whose program has sessions and dies with Folio while it is at work; `mode` is what becomes of it when it is started again.
+fn killed_at_work(mode: &str) -> Folio {
+    let folio = Folio::new();
+    folio.file("agent.sh", include_str!("../../../tests/acp/agent.sh"));
+    let answer = json!({"status": "ok", "notes": "It ticks."}).to_string();
+    let script = folio.path().join("agent.sh");
+    folio.file(
+        "folio.toml",
+        format!(
+            "[models]\nexecutor = \"agent:mender\"\n\n[agents.mender]\ncommand = [\"sh\", {script:?}, {mode:?}, {answer:?}]\nform = \"acp\"\n"
+        ),
+    );
+    let mut running = folio.process(&["run", "Mend the clock", "--allow-shell", "--quiet"]);
+    let mut running = running.env("PATH", PATH).spawn().unwrap();
+    let (pid, child) = (line_of(&folio, "pid"), line_of(&folio, "child"));
+    running.kill().unwrap();
+    running.wait().unwrap();
+    is_gone(&pid);
+    is_gone(&child);
+    folio
+}
+
+/// The methods that the program was called by when it was started again.
+fn told_again(folio: &Folio) -> Vec<String> {
+    let told = std::fs::read_to_string(folio.path().join("told")).unwrap();
+    let told = told.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let methods: Vec<String> = told
+        .filter_map(|line| Some(line["method"].as_str()?.to_owned()))
+        .collect();
+    assert_eq!(methods[..3], ["initialize", "session/new", "session/prompt"]);
+    methods[3..].to_vec()
+}
+
+#[test]
+fn a_program_goes_on_in_its_session_after_a_kill_of_folio_e9_17() {
+    for (mode, methods, worked) in [
+        (
+            "loads",
+            ["initialize", "session/load", "session/prompt"].as_slice(),
+            "worked\nwent on\n",
+        ),
+        ("answers", &["initialize", "session/load"], "worked\n"),
+        ("untold", &["initialize", "session/load", "session/prompt"], "went on\n"),
+        (
+            "resumes",
+            &["initialize", "session/resume", "session/prompt"],
+            "worked\nwent on\n",
+        ),
+    ] {
+        let folio = killed_at_work(mode);
+        folio.ok(&["resume", "r1"]);
+        let run = folio.json(&["show", "r1"]);
+        assert_eq!(
+            (&run["status"], &run["notes"]),
+            (&json!("ok"), &json!("It ticks.")),
+            "{mode}: {run}"
+        );
+        assert_eq!(told_again(&folio), methods, "{mode}");
+        let done = std::fs::read_to_string(folio.path().join("worked")).unwrap();
+        assert_eq!(done, worked, "{mode}");
+    }
+}
+
+#[test]
+fn a_program_that_cannot_go_on_leaves_its_outcome_unknown_e9_12() {
+    for (mode, methods) in [
+        ("once", ["initialize"].as_slice()),
+        ("forgets", &["initialize", "session/load"]),
+    ] {
+        let folio = killed_at_work(mode);
+        assert_eq!(folio.call(&["resume", "r1"]).code, 1, "{mode}");
+        let run = folio.json(&["show", "r1"]);
+        assert_eq!(run["stop_reason"], "outcome_unknown", "{mode}: {run}");
+        assert_eq!(told_again(&folio), methods, "{mode}");
+    }
+}
+
+#[test]
+fn a_program_may_be_killed_at_work_again_and_again_e9_17() {
+    let folio = killed_at_work("loads");
+    // It comes to an end only when there is the file that says so.
+    folio.file("waits", "");
+    for _ in 0..2 {
+        for file in ["pid", "child"] {
+            std::fs::remove_file(folio.path().join(file)).unwrap();
+        }
+        let mut resumed = folio.process(&["resume", "r1", "--quiet"]);
+        let mut resumed = resumed.env("PATH", PATH).spawn().unwrap();
+        let (pid, child) = (line_of(&folio, "pid"), line_of(&folio, "child"));
+        resumed.kill().unwrap();
+        resumed.wait().unwrap();
+        is_gone(&pid);
+        is_gone(&child);
+    }
+    std::fs::remove_file(folio.path().join("waits")).unwrap();
+    folio.ok(&["resume", "r1"]);
+    let run = folio.json(&["show", "r1"]);
+    assert_eq!(run["status"], "ok", "{run}");
+    let again = ["initialize", "session/load", "session/prompt"];
+    assert_eq!(told_again(&folio), again.repeat(3));
+}

@@ -28,9 +28,9 @@ pub struct SetAside {
 ///
 /// Version 2 has the events of tasks that a model does, version 3 those by which people steer, version 4 conversations that
 /// are put away, version 5 groups that set something aside for their members, version 6 what calls write, roll-ups, and compactors
-/// that are asked, version 7 models that stand in for others, version 8 the mark that a newer version goes on with a run. Older
-/// journals are read as they are; whoever goes on with one says so first ([`Event::FormatRaised`]).
-pub const FORMAT: u32 = 8;
+/// that are asked, version 7 models that stand in for others, version 8 the mark that a newer version goes on with a run, version 9 sessions of
+/// programs. Older journals are read as they are; whoever goes on with one says so first ([`Event::FormatRaised`]).
+pub const FORMAT: u32 = 9;
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -149,9 +149,21 @@ pub enum Event {
         purpose: Purpose,
         /// What the call may come to at most.
         reserved: Spend,
-        /// Whether a program is started that works by itself: after a crash it is not started again (E9.12).
+        /// Whether a program is started that works by itself: after a crash it is not started again (E9.12), unless it has a session.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_opaque: bool,
+    },
+    /// A program that was started has a session which it can be given back. Durable before it is told what to do: whoever takes the
+    /// run up when its driver died starts the program with this session, and it goes on (E9.17).
+    SessionBegan {
+        /// For which node.
+        node: NodeId,
+        /// Which call of the node.
+        call: u32,
+        /// Which program, as it is named in a yes (`agent:NAME`): no other one is given the session.
+        program: String,
+        /// How the program names the session.
+        session: String,
     },
     /// A model answered. What was set aside for the call is free again, and what it cost is spent.
     Replied {
@@ -415,6 +427,7 @@ impl Event {
             Self::Compacted { .. } => "compacted",
             Self::RollUps { .. } => "roll_ups",
             Self::Asked { .. } => "asked",
+            Self::SessionBegan { .. } => "session_began",
             Self::Replied { .. } => "replied",
             Self::AskFailed { .. } => "ask_failed",
             Self::Rejected { .. } => "rejected",
@@ -456,6 +469,7 @@ impl Event {
             | Self::Compacted { node, .. }
             | Self::RollUps { node, .. }
             | Self::Asked { node, .. }
+            | Self::SessionBegan { node, .. }
             | Self::Replied { node, .. }
             | Self::AskFailed { node, .. }
             | Self::Rejected { node, .. }

@@ -125,7 +125,7 @@ pub fn changes(run: &Run, event: &Event) -> Vec<Change> {
                 Owner::planner(),
             );
         }
-        Event::Resumed { .. } | Event::FormatRaised { .. } => {}
+        Event::Resumed { .. } | Event::FormatRaised { .. } | Event::SessionBegan { .. } => {}
         Event::ApprovalAsked { .. }
         | Event::CallApproved { .. }
         | Event::CallRejected { .. }

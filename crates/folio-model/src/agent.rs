@@ -3,9 +3,11 @@
 //! - `settings`: how a program is named and started
 //! - `prompt`: what it is told
 //! - `acp`: a conversation by the Agent Client Protocol, with questions that are answered
+//! - `again`: what it is told in a session that it goes on with
 //! - `events`: from what it prints to its answer
 
 mod acp;
+mod again;
 mod events;
 mod prompt;
 mod settings;
@@ -107,9 +109,15 @@ impl Model for AgentProgram {
             return Err(self.error(ModelErrorKind::Invalid, "there is no folder that it may work in"));
         };
         let (program, input) = self.start(prompt::of(request), folder)?;
+        if place.session.is_some() && self.settings.form != AgentForm::Acp {
+            let message =
+                "it was at work when its driver died, and one that is not talked with has no session to go on with";
+            return Err(self.error(ModelErrorKind::Unknown, message));
+        }
         let limits = self.settings.limits();
         if self.settings.form == AgentForm::Acp {
-            let talked = acp::converse(&program, input, &self.settings, limits, &place.stop).await;
+            let required = prompt::required_of(request);
+            let talked = acp::converse(&program, input, required, &self.settings, limits, place).await;
             let said = talked.map_err(|(kind, message)| self.error(kind, message))?;
             pieces(Delta::Text(said.text.clone()));
             return Ok(Reply {

@@ -27,7 +27,8 @@ pub use agent::{AgentForm, AgentGrant, AgentProgram, AgentPrompt, AgentSettings,
 pub use cassette::{Cassette, CassetteError, RecordingModel, ReplayingModel};
 pub use error::{ModelError, ModelErrorKind};
 pub use model::{
-    Delta, Message, Model, Place, Reply, Request, Role, Speaker, StopCause, ToolCall, ToolDescription, Usage,
+    Delta, Message, Model, NewSession, Place, Reply, Request, Role, Speaker, StopCause, ToolCall, ToolDescription,
+    Usage,
 };
 pub use models::{ModelSettings, Models, ModelsSection};
 pub use open::{ModelOptions, OpenError, open};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::ModelError;
@@ -189,6 +190,19 @@ pub struct Place {
     pub folder: Option<PathBuf>,
     /// Ends it when nobody wants its answer any more.
     pub stop: CancellationToken,
+    /// The session in which it was at work on this before, when whoever drove it died: it goes on with that.
+    pub session: Option<String>,
+    /// Who keeps its session, if it can be given back; without, it is told what to do at once.
+    pub sessions: Option<mpsc::Sender<NewSession>>,
+}
+
+/// A session of a program that can go on with it when it is started again.
+#[derive(Debug)]
+pub struct NewSession {
+    /// How the program names it.
+    pub id: String,
+    /// To be told when it is kept. The program is told what to do after that, and never if this is dropped.
+    pub kept: oneshot::Sender<()>,
 }
 
 /// A language model, or a program that stands in for one.

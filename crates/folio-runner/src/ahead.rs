@@ -30,7 +30,7 @@ pub(crate) struct Writing<O> {
     /// What is said in the trace when it is durable.
     pub(crate) notes: Vec<TraceNote>,
     /// What it records, to be applied again if it cannot be written.
-    outcomes: Vec<O>,
+    pub(crate) outcomes: Vec<O>,
 }
 
 /// What was applied to a run and is not durable yet.

@@ -17,6 +17,7 @@ use folio_store::{BlobHash, Commit, Committed, Expected, Record, RunAppend, Stor
 use folio_tools::{Effect, PageTarget, ShellPolicy, ToolContext};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::ahead::{Ahead, Writing};
@@ -35,6 +36,7 @@ use crate::pages::RunPages;
 use crate::perform::{self, Performed, Writes};
 use crate::prefer::Preferences;
 use crate::runner::Shared;
+use crate::sessions::{self, First, SessionBegun};
 use crate::steps::{Outside, UnderWay, derive, needed_model, status_of};
 
 /// How often in a row a commit is put together anew because somebody else wrote to the journal in between.
@@ -51,6 +53,8 @@ enum Done {
     NodeChecked(NodeId, Vec<CheckFinding>),
     /// A model answered, or did not. Its being asked is recorded in this batch.
     Asked(Box<AskEnded>, u64),
+    /// A program that was asked has a session. Its being asked is recorded in this batch.
+    Session(Box<SessionBegun>, u64),
     /// What was said was put away by a compactor. Its being asked is recorded in this batch.
     PutAway(Box<Result<PutAway, WorkspaceError>>, u64),
 }
@@ -295,6 +299,10 @@ impl Drive {
                     outcomes.push(Outcome::Asked(ended, batch));
                     continue;
                 }
+                Done::Session(begun, batch) => {
+                    outcomes.push(Outcome::Session(begun, batch));
+                    continue;
+                }
                 Done::PutAway(done, batch) => {
                     outcomes.push(Outcome::PutAway(Box::new((*done)?), batch));
                     continue;
@@ -332,6 +340,13 @@ impl Drive {
 
     fn conclude_all(&mut self, outcomes: Vec<Outcome>) -> Result<(), RunnerError> {
         for outcome in outcomes {
+            // Nobody waits any more for what it would be told, and its program ends.
+            if let Outcome::Session(begun, _) = &outcome
+                && self.session_began(begun).is_none()
+            {
+                self.under_way.calls.remove(&begun.ask.0);
+                continue;
+            }
             self.conclude(&outcome)?;
             self.ahead.keep(outcome);
         }
@@ -390,6 +405,10 @@ impl Drive {
                 let event = self.run.model_answered(node, answer, ended.duration, now);
                 event.map_or(Ok(()), |event| self.record(event))
             }
+            Outcome::Session(begun, _) => {
+                let event = self.session_began(begun);
+                event.map_or(Ok(()), |event| self.record(event))
+            }
             Outcome::PutAway(done, _) => {
                 self.under_way.calls.remove(&done.node);
                 let event = done.as_ref().clone().event(&self.run);
@@ -401,6 +420,11 @@ impl Drive {
                 event.map_or(Ok(()), |event| self.record(event))
             }
         }
+    }
+
+    fn session_began(&self, begun: &SessionBegun) -> Option<Event> {
+        let (node, call) = begun.ask;
+        self.run.session_began(node, call, &begun.new.id)
     }
 
     /// Applies `event`, without what the space does not want stored, and has it written.
@@ -494,6 +518,13 @@ impl Drive {
                 for compaction in writing.compactions {
                     self.begin_compacting(compaction, writing.batch);
                 }
+                for outcome in writing.outcomes {
+                    if let Outcome::Session(begun, batch) = outcome {
+                        let asking = begun.go_on();
+                        self.pending
+                            .push(Box::pin(async move { Done::Asked(Box::new(asking.await), batch) }));
+                    }
+                }
                 Ok(())
             }
             Err(RunnerError::Store(error @ (StoreError::StaleRun { .. } | StoreError::OtherPolicy { .. }))) => {
@@ -518,9 +549,10 @@ impl Drive {
                 self.followed.knows(head);
                 let mut outcomes = self.ahead.start_anew(writing);
                 outcomes.retain(|outcome| match outcome {
-                    Outcome::Call(_, batch, _) | Outcome::Asked(_, batch) | Outcome::PutAway(_, batch) => {
-                        self.ahead.has_written(*batch)
-                    }
+                    Outcome::Call(_, batch, _)
+                    | Outcome::Asked(_, batch)
+                    | Outcome::Session(_, batch)
+                    | Outcome::PutAway(_, batch) => self.ahead.has_written(*batch),
                     Outcome::Node(..) => true,
                 });
                 // What was begun ahead was begun for nothing.
@@ -603,7 +635,13 @@ impl Drive {
             ..self.context.clone()
         };
         self.pending.push(Box::pin(async move {
-            Done::Asked(Box::new(models::ask(model, all, ask, context).await), batch)
+            let (tells, sessions) = mpsc::channel(1);
+            let id = (ask.node, ask.call);
+            let asking = Box::pin(models::ask(model, all, ask, context, tells));
+            match sessions::first(id, asking, sessions).await {
+                First::Ended(ended) => Done::Asked(ended, batch),
+                First::Session(begun) => Done::Session(begun, batch),
+            }
         }));
     }
 
@@ -746,6 +784,8 @@ enum Outcome {
     Call(Box<Performed>, u64, Vec<CheckFinding>),
     /// A model answered, or did not; its being asked is recorded in this batch.
     Asked(Box<AskEnded>, u64),
+    /// A program that was asked has a session; its being asked is recorded in this batch.
+    Session(Box<SessionBegun>, u64),
     /// What was said was put away by a compactor; its being asked is recorded in this batch.
     PutAway(Box<PutAway>, u64),
     Node(NodeId, Vec<CheckFinding>),

@@ -7,6 +7,7 @@
 //! - `drive`: the loop of one run; [`dispatch`]: runs that others drive
 //! - [`models`]: the models of a runner, and one call of one of them; `brief`: what memory tells them first;
 //!   `pages`: what the pages of a run tell, kept by its driver
+//! - `sessions`: programs that can go on with what they were at work on
 //! - `perform`: one call of a tool, from its permissions to its outcome
 //! - `memory`: what a call writes: observations and page entries, in the same commit as its outcome
 //! - `book`: the scratchbook of the run's thread, for tools
@@ -41,6 +42,7 @@ mod places;
 mod prefer;
 mod reads;
 pub mod runner;
+mod sessions;
 mod steps;
 mod submitted;
 pub mod watch;

@@ -15,10 +15,11 @@ use folio_memory::policy::ScratchbookPolicy;
 use folio_memory::scratchbook::tools::{Definition, definitions};
 use folio_memory::tokens::for_model;
 use folio_model::{
-    Message, Model, ModelError, ModelErrorKind, Place, Reply, Request, Role, Speaker, StopCause, ToolCall,
+    Message, Model, ModelError, ModelErrorKind, NewSession, Place, Reply, Request, Role, Speaker, StopCause, ToolCall,
     ToolDescription, Usage,
 };
 use folio_tools::{Effect, Registry, ToolContext, ToolSpec};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::perform::GRACE;
@@ -326,12 +327,20 @@ pub(crate) async fn ask(
     all: Option<Arc<Places>>,
     action: AskAction,
     context: ToolContext,
+    sessions: mpsc::Sender<NewSession>,
 ) -> AskEnded {
     let id = (action.node, action.call);
     let began = Instant::now();
     if let Some(argv) = model.model.command() {
         let answer = match place_of(&model, argv, &action, &context) {
-            Ok(place) => work(&model, all.as_ref(), action, place).await,
+            Ok(place) => {
+                let place = Place {
+                    session: action.session.clone(),
+                    sessions: Some(sessions),
+                    ..place
+                };
+                work(&model, all.as_ref(), action, place).await
+            }
             Err(failure) => ModelAnswer::Failed(failure),
         };
         return AskEnded {
@@ -417,6 +426,7 @@ fn place_of(
     Ok(Place {
         folder: Some(folder),
         stop: context.cancel.clone(),
+        ..Place::default()
     })
 }
 

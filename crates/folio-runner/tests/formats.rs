@@ -23,6 +23,8 @@ use serde_json::json;
 
 /// What a program that writes format 7 had written when it was killed: one call had ended, two had begun, one of which had ended.
 const FORMAT_7: &str = include_str!("fixtures/format-7.jsonl");
+/// The same of format 8.
+const FORMAT_8: &str = include_str!("fixtures/format-8.jsonl");
 
 /// A row of the log as it stands in a fixture.
 #[derive(Deserialize)]
@@ -114,7 +116,13 @@ impl House {
 
 #[tokio::test]
 async fn a_run_that_an_older_version_began_is_finished_and_says_from_where_it_is_newer_e9_9() {
-    let house = House::of(FORMAT_7).await;
+    for (text, format) in [(FORMAT_7, 7), (FORMAT_8, 8)] {
+        is_finished_and_says_from_where_it_is_newer(text, format).await;
+    }
+}
+
+async fn is_finished_and_says_from_where_it_is_newer(text: &str, format: u32) {
+    let house = House::of(text).await;
     let before = house.events().await.len();
     let result: NodeResult = house.runner.drive(house.run).await.unwrap();
     assert_eq!(
@@ -125,7 +133,7 @@ async fn a_run_that_an_older_version_began_is_finished_and_says_from_where_it_is
     );
     assert_eq!(
         house.formats().await,
-        [(0, 7), (before, FORMAT)],
+        [(0, format), (before, FORMAT)],
         "once, before anything else that is new"
     );
     let run = house.runner.load(house.run).await.unwrap();

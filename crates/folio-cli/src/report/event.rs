@@ -144,6 +144,7 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         | Event::Started { .. }
         | Event::Briefed { .. }
         | Event::Asked { .. }
+        | Event::SessionBegan { .. }
         | Event::Compacting { .. }
         | Event::Replied { .. }
         | Event::Wants { .. }

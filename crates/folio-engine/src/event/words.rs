@@ -13,6 +13,7 @@ impl Event {
     #[must_use]
     pub fn in_words(&self) -> String {
         let text = match self {
+            Self::SessionBegan { program, .. } => format!("{program} has a session that it can go on with"),
             Self::Asked { purpose, .. } => format!("asked to {}", purpose.as_str().replace('_', " ")),
             Self::Replied { spent, model, .. } => {
                 format!(

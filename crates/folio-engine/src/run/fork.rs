@@ -103,8 +103,14 @@ fn begun_and_not_ended(run: &Run, journal: &[(Timestamp, Event)]) -> Vec<usize> 
         );
         is_begin && event.node() == Some(node)
     };
-    let last = |node: NodeId| journal.iter().rposition(|(_, event)| begins(event, node));
-    run.in_flight().into_iter().filter_map(last).collect()
+    let last = |node: NodeId| {
+        let begun = journal.iter().rposition(|(_, event)| begins(event, node))?;
+        let is_session =
+            |(_, event): &(Timestamp, Event)| matches!(event, Event::SessionBegan { .. }) && event.node() == Some(node);
+        let session = journal[begun..].iter().position(is_session).map(|after| begun + after);
+        Some(std::iter::once(begun).chain(session))
+    };
+    run.in_flight().into_iter().filter_map(last).flatten().collect()
 }
 
 /// Which node of the new run each of the old one is, by their ids as they are written.
@@ -130,6 +136,9 @@ impl Names {
         // The new run has a time of its own.
         if let Event::LimitsChanged { limits, .. } = &mut told {
             limits.deadline = None;
+        }
+        if let Event::SessionBegan { session, .. } = &mut told {
+            session.clear();
         }
         Ok(told)
     }

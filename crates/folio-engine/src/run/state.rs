@@ -473,7 +473,7 @@ impl Run {
                 for id in in_flight {
                     let index = self.index(*id)?;
                     if let Some(pending) = self.nodes[index].agent.as_ref().and_then(|agent| agent.pending) {
-                        if pending.is_opaque {
+                        if pending.is_opaque && !self.has_session(index) {
                             self.lose_call(index, pending.purpose);
                         } else {
                             self.repeat_call(index);

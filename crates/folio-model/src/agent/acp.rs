@@ -11,23 +11,26 @@ use std::time::Duration;
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    CancelNotification, ClientCapabilities, ContentBlock, Implementation, InitializeRequest, McpServer, McpServerStdio,
-    NewSessionRequest, PermissionOptionKind, PromptRequest, PromptResponse, RequestPermissionOutcome,
-    RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionNotification, SessionUpdate,
-    StopReason, TextContent, ToolKind,
+    CancelNotification, ClientCapabilities, ContentBlock, Implementation, InitializeRequest, InitializeResponse,
+    LoadSessionRequest, McpServer, McpServerStdio, NewSessionRequest, PermissionOptionKind, PromptRequest,
+    PromptResponse, RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
+    ResumeSessionRequest, SelectedPermissionOutcome, SessionId, SessionNotification, SessionUpdate, StopReason,
+    TextContent, ToolKind,
 };
 use agent_client_protocol::{Agent, Client, ErrorCode, Lines, on_receive_notification, on_receive_request};
 use folio_process::{Ended, Limits, ProcessError, Program};
 use futures_util::{SinkExt, StreamExt as _};
 use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::codec::{FramedRead, FramedWrite, LinesCodec};
 use tokio_util::sync::CancellationToken;
 
+use super::again::{self, Before};
 use super::events::micro_usd_of;
 use super::settings::AgentSettings;
 use crate::error::ModelErrorKind;
-use crate::model::{StopCause, Usage};
+use crate::model::{NewSession, Place, StopCause, Usage};
 
 /// Until a program that speaks the protocol has a session.
 const BEGIN: Duration = Duration::from_secs(60);
@@ -89,6 +92,8 @@ pub(super) type Failed = (ModelErrorKind, String);
 #[derive(Debug, Default)]
 struct Heard {
     text: String,
+    /// Whether it was told something before: what it says of a session that it goes on with.
+    is_told: bool,
     /// Bytes of all that it said.
     bytes: usize,
     is_too_loud: bool,
@@ -104,17 +109,37 @@ enum Stage {
     Working,
 }
 
-/// Has the program do `task`.
+/// Has the program do `task` in `place`, whose answer has `required`; or go on with it, in the session that `place` names.
 pub(super) async fn converse(
     program: &Program,
     task: String,
+    required: Vec<String>,
     settings: &AgentSettings,
     limits: Limits,
-    stop: &CancellationToken,
+    place: &Place,
+) -> Result<Said, Failed> {
+    let stage = Arc::new(Mutex::new(Stage::Beginning));
+    let said = talk(program, (task, required), settings, limits, place, &stage).await;
+    if place.session.is_none() || *held(&stage) == Stage::Working {
+        return said;
+    }
+    // It was at work before, so nobody can say that it did nothing.
+    said.map_err(|(_, why)| {
+        let message = format!("it was at work when its driver died, and did not go on with its session: {why}");
+        (ModelErrorKind::Unknown, message)
+    })
+}
+
+async fn talk(
+    program: &Program,
+    (task, required): (String, Vec<String>),
+    settings: &AgentSettings,
+    limits: Limits,
+    place: &Place,
+    stage: &Arc<Mutex<Stage>>,
 ) -> Result<Said, Failed> {
     let (mut talking, stdin, stdout) = folio_process::spawn(program).map_err(|error| not_started(&error))?;
     let heard = Arc::new(Mutex::new(Heard::default()));
-    let stage = Arc::new(Mutex::new(Stage::Beginning));
     let longest = settings.output_bytes();
     let incoming =
         FramedRead::new(stdout, LinesCodec::new_with_max_length(longest)).map(|line| line.map_err(io::Error::other));
@@ -128,10 +153,12 @@ pub(super) async fn converse(
         folder: program.folder.clone(),
         servers: servers.collect(),
         task,
-        stage: Arc::clone(&stage),
+        required,
+        place: place.clone(),
+        heard: Arc::clone(&heard),
+        stage: Arc::clone(stage),
         time: limits.time,
         grace: limits.grace / 2,
-        stop: stop.clone(),
     };
     let (hearing, granting) = (Arc::clone(&heard), Arc::clone(&heard));
     let grants = settings.grants().to_vec();
@@ -161,7 +188,7 @@ pub(super) async fn converse(
     let ended = conversation.await;
     talking.end(limits.grace / 4).await;
     let heard = std::mem::take(&mut *held(&heard));
-    let stage = *held(&stage);
+    let stage = *held(stage);
     let last = talking.last_error().map_or_else(String::new, |line| {
         let line: String = line.chars().take(200).collect();
         format!("; its last line: {line}")
@@ -212,31 +239,97 @@ struct Asking {
     folder: PathBuf,
     servers: Vec<McpServer>,
     task: String,
+    /// What an answer has.
+    required: Vec<String>,
+    place: Place,
+    heard: Arc<Mutex<Heard>>,
     stage: Arc<Mutex<Stage>>,
     time: Duration,
     grace: Duration,
-    stop: CancellationToken,
+}
+
+impl Asking {
+    /// The session, and what the program is told in it; nothing if its answer is there already.
+    async fn session(
+        &self,
+        connection: &ConnectionTo<Agent>,
+        hello: &InitializeResponse,
+    ) -> Result<(SessionId, Option<String>), agent_client_protocol::Error> {
+        let can = &hello.agent_capabilities;
+        let (can_load, can_resume) = (can.load_session, can.session_capabilities.resume.is_some());
+        let folder = self.folder.clone();
+        let Some(before) = &self.place.session else {
+            let new = NewSessionRequest::new(folder).mcp_servers(self.servers.clone());
+            let session = connection.send_request(new).block_task().await?.session_id;
+            if can_load || can_resume {
+                self.keep(&session).await?;
+            }
+            return Ok((session, Some(self.task.clone())));
+        };
+        let session = SessionId::from(before.clone());
+        let before = if can_load {
+            let load = LoadSessionRequest::new(session.clone(), folder).mcp_servers(self.servers.clone());
+            connection.send_request(load).block_task().await?;
+            let mut heard = held(&self.heard);
+            let text = std::mem::take(&mut heard.text);
+            match heard.is_told {
+                false => Before::Untold,
+                true if again::is_answer(&text, &self.required) => {
+                    heard.text = text;
+                    return Ok((session, None));
+                }
+                true => Before::Told,
+            }
+        } else if can_resume {
+            let resume = ResumeSessionRequest::new(session.clone(), folder).mcp_servers(self.servers.clone());
+            connection.send_request(resume).block_task().await?;
+            Before::Unseen
+        } else {
+            return Err(agent_client_protocol::Error::invalid_request().data("it cannot load sessions any more"));
+        };
+        Ok((session, Some(again::prompt(before, &self.task))))
+    }
+
+    /// Has the session kept before the program is told anything in it.
+    async fn keep(&self, session: &SessionId) -> Result<(), agent_client_protocol::Error> {
+        let Some(sessions) = &self.place.sessions else {
+            return Ok(());
+        };
+        let (kept, is_kept) = oneshot::channel();
+        let new = NewSession {
+            id: session.to_string(),
+            kept,
+        };
+        let unkept = |_| agent_client_protocol::Error::internal_error().data("its session could not be kept");
+        match sessions.send(new).await {
+            Ok(()) => is_kept.await.map_err(unkept),
+            // Nobody keeps sessions.
+            Err(_) => Ok(()),
+        }
+    }
 }
 
 /// The conversation: who we are, a session, the task.
 async fn ask(connection: ConnectionTo<Agent>, asking: Asking) -> Result<Asked, agent_client_protocol::Error> {
-    let mut over = Box::pin(over(asking.time, &asking.stop));
+    let mut over = Box::pin(over(asking.time, &asking.place.stop));
     let beginning = async {
         let own = Implementation::new("folio", env!("CARGO_PKG_VERSION"));
         let hello = InitializeRequest::new(ProtocolVersion::V1)
             .client_capabilities(ClientCapabilities::new())
             .client_info(own);
-        connection.send_request(hello).block_task().await?;
-        let session = NewSessionRequest::new(asking.folder).mcp_servers(asking.servers);
-        connection.send_request(session).block_task().await
+        let hello = connection.send_request(hello).block_task().await?;
+        asking.session(&connection, &hello).await
     };
-    let session = tokio::select! {
-        session = beginning => session?.session_id,
+    let (session, told) = tokio::select! {
+        session = beginning => session?,
         ended = &mut over => return Ok(Asked::Ended(ended, Stage::Beginning)),
         () = tokio::time::sleep(BEGIN) => return Ok(Asked::Ended(Ended::TimedOut, Stage::Beginning)),
     };
     *held(&asking.stage) = Stage::Working;
-    let prompt = vec![ContentBlock::Text(TextContent::new(asking.task))];
+    let Some(told) = told else {
+        return Ok(Asked::Answered(PromptResponse::new(StopReason::EndTurn)));
+    };
+    let prompt = vec![ContentBlock::Text(TextContent::new(told))];
     let mut working = Box::pin(
         connection
             .send_request(PromptRequest::new(session.clone(), prompt))
@@ -290,6 +383,11 @@ fn hear(heard: &mut Heard, update: SessionUpdate, bytes_max: usize) {
                     heard.text.push_str(&piece.text);
                 }
             }
+        }
+        // What it said before it was told something is no answer to that.
+        SessionUpdate::UserMessageChunk(_) => {
+            heard.is_told = true;
+            heard.text.clear();
         }
         // What it said before it used a tool is not its answer.
         SessionUpdate::ToolCall(_) => heard.text.clear(),

@@ -31,12 +31,29 @@ impl Bench {
     }
 
     async fn asked(&self, stop: CancellationToken) -> Result<Reply, ModelError> {
+        let place = Place {
+            stop,
+            ..Place::default()
+        };
+        self.asked_in(place).await
+    }
+
+    /// What becomes of it when it is given back its session.
+    async fn again(&self) -> Result<Reply, ModelError> {
+        let place = Place {
+            session: Some("s1".to_owned()),
+            ..Place::default()
+        };
+        self.asked_in(place).await
+    }
+
+    async fn asked_in(&self, place: Place) -> Result<Reply, ModelError> {
         assert_eq!(self.settings.problem(), None);
         let environment = [("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())];
         let program = AgentProgram::new("mender", self.settings.clone(), &environment);
         let place = Place {
             folder: Some(self.folder.path().to_owned()),
-            stop,
+            ..place
         };
         let request = Request {
             role: Role::Executor,
@@ -65,6 +82,24 @@ impl Bench {
 
     fn path(&self, file: &str) -> PathBuf {
         self.folder.path().join(file)
+    }
+
+    /// What its session has is this, an update a line.
+    fn remember(&self, history: &[Value]) {
+        let lines: String = history.iter().map(|update| format!("{update}\n")).collect();
+        std::fs::write(self.path("history"), lines).unwrap();
+    }
+
+    /// The methods that it was called by, and the text of its last prompt.
+    fn calls(&self) -> (Vec<String>, String) {
+        let told = self.told();
+        let methods = told
+            .iter()
+            .filter_map(|line| line["method"].as_str().map(str::to_owned));
+        let mut prompts = told
+            .iter()
+            .filter_map(|line| line["params"]["prompt"][0]["text"].as_str());
+        (methods.collect(), prompts.next_back().unwrap_or_default().to_owned())
     }
 
     /// What the agent was told.
@@ -208,4 +243,120 @@ async fn one_that_takes_too_long_is_ended() {
     assert_eq!(error.kind, ModelErrorKind::Unknown);
     assert!(error.message.contains("longer than 1 s"), "{error}");
     is_gone(&bench.line_of("pid").await).await;
+}
+
+fn task_of_the_user() -> Value {
+    json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "Mend the clock."}})
+}
+
+fn says(text: &str) -> Value {
+    json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}})
+}
+
+fn used_a_tool() -> Value {
+    json!({"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "mend", "kind": "edit", "status": "completed"})
+}
+
+#[tokio::test]
+async fn an_agent_is_told_nothing_before_its_session_is_kept_e9_17() {
+    let bench = Bench::new("loads");
+    bench.remember(&[]);
+    let (tells, mut sessions) = tokio::sync::mpsc::channel(1);
+    let place = || Place {
+        sessions: Some(tells.clone()),
+        ..Place::default()
+    };
+    let keeping = async {
+        let new = sessions.recv().await.unwrap();
+        let (methods, _) = bench.calls();
+        new.kept.send(()).unwrap();
+        (new.id, methods)
+    };
+    let (reply, (id, methods)) = tokio::join!(bench.asked_in(place()), keeping);
+    assert_eq!((reply.unwrap().text.as_str(), id.as_str()), (ANSWER, "s1"));
+    assert_eq!(methods, ["initialize", "session/new"]);
+    assert_eq!(bench.calls().0.last().map(String::as_str), Some("session/prompt"));
+
+    let bench = Bench::new("loads");
+    let losing = async { drop(sessions.recv().await.unwrap().kept) };
+    let (reply, ()) = tokio::join!(bench.asked_in(place()), losing);
+    assert!(reply.is_err(), "{reply:?}");
+    assert_eq!(bench.calls().0, ["initialize", "session/new"]);
+
+    // One that could not be given its session back has none to keep.
+    let bench = Bench::new("works");
+    bench.asked_in(place()).await.unwrap();
+    assert!(sessions.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn an_agent_goes_on_in_the_session_that_it_is_given_back_e9_17() {
+    let bench = Bench::new("loads");
+    bench.remember(&[task_of_the_user(), says("I will look first."), used_a_tool()]);
+    assert_eq!(bench.again().await.unwrap().text, ANSWER);
+    let (methods, prompt) = bench.calls();
+    assert_eq!(methods, ["initialize", "session/load", "session/prompt"]);
+    assert!(prompt.contains("You were interrupted"), "{prompt}");
+    assert!(!prompt.contains("Mend the clock"), "it is not told twice: {prompt}");
+    assert_eq!(bench.told()[1]["params"]["sessionId"], "s1");
+
+    // What it answered before it was told to go on is no answer to that.
+    let bench = Bench::new("loads");
+    bench.remember(&[task_of_the_user(), says(r#"{"notes": "half"}"#), task_of_the_user()]);
+    assert_eq!(bench.again().await.unwrap().text, ANSWER);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_in_the_session_is_not_asked_for_again_e9_17() {
+    let bench = Bench::new("loads");
+    bench.remember(&[
+        task_of_the_user(),
+        used_a_tool(),
+        says(r#"{"notes": "It "#),
+        says(r#"ticks."}"#),
+    ]);
+    let reply = bench.again().await.unwrap();
+    assert_eq!((reply.text.as_str(), reply.usage), (ANSWER, None));
+    assert_eq!(bench.calls().0, ["initialize", "session/load"]);
+    assert!(!bench.path("worked").exists());
+}
+
+#[tokio::test]
+async fn an_agent_whose_session_holds_nothing_is_told_the_task_with_a_word_of_warning_e9_17() {
+    let bench = Bench::new("loads");
+    bench.remember(&[]);
+    assert_eq!(bench.again().await.unwrap().text, ANSWER);
+    let (_, prompt) = bench.calls();
+    assert!(
+        prompt.contains("Look at what is there") && prompt.contains("Mend the clock"),
+        "{prompt}"
+    );
+}
+
+#[tokio::test]
+async fn an_agent_that_does_not_show_its_session_is_told_that_it_may_have_been_interrupted_e9_17() {
+    let bench = Bench::new("resumes");
+    bench.remember(&[]);
+    assert_eq!(bench.again().await.unwrap().text, ANSWER);
+    let (methods, prompt) = bench.calls();
+    assert_eq!(methods, ["initialize", "session/resume", "session/prompt"]);
+    assert!(
+        prompt.contains("may have been interrupted") && prompt.contains("Mend the clock"),
+        "{prompt}"
+    );
+}
+
+#[tokio::test]
+async fn of_an_agent_that_cannot_go_on_nobody_knows_what_it_did_e9_12() {
+    for (mode, methods) in [
+        ("works", ["initialize"].as_slice()),
+        ("forgets", &["initialize", "session/load"]),
+        ("babbles", &["initialize"]),
+    ] {
+        let bench = Bench::new(mode);
+        let error = bench.again().await.unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::Unknown, "{mode}: {error}");
+        assert!(error.message.contains("was at work when its driver died"), "{error}");
+        assert_eq!(bench.calls().0, methods, "{mode}");
+    }
 }

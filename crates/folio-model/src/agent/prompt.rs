@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use serde_json::Value;
+
 use crate::model::{Request, Speaker};
 
 /// All of `request` as one text, and the form of the answer at its end, where it is not forgotten.
@@ -22,4 +24,11 @@ pub(super) fn of(request: &Request) -> String {
         );
     }
     text
+}
+
+/// The names of what an answer to `request` has.
+pub(super) fn required_of(request: &Request) -> Vec<String> {
+    let required = request.answer_schema.as_ref().and_then(|schema| schema.get("required"));
+    let names = required.and_then(Value::as_array).into_iter().flatten();
+    names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }

@@ -61,6 +61,7 @@ impl Bench {
         let place = Place {
             folder: Some(self.folder.path().to_owned()),
             stop,
+            ..Place::default()
         };
         program.reply_in(&request(), &place, &mut |_| {}).await
     }

@@ -1,9 +1,30 @@
-//! What was set aside for a call of a model: freed when it ends, and spent when nobody saw its end (E9.9, E9.10).
+//! What was set aside for a call of a model: freed when it ends, and spent when nobody saw its end (E9.9, E9.10). What a program is given
+//! back whose end nobody saw (E9.17).
 
-use super::answer;
-use crate::run::state::Run;
+use super::{Agent, answer};
+use crate::event::Event;
+use crate::node::NodeId;
+use crate::result::Failure;
+use crate::run::state::{JournalError, Run};
 use crate::spend::Spend;
 use crate::talk::Purpose;
+
+/// What a program is given back that was at work when its driver died.
+#[derive(Debug, Clone)]
+pub(in crate::run) struct Session {
+    /// Which program.
+    program: String,
+    /// How it names its session.
+    id: String,
+}
+
+impl Agent {
+    /// The session that is to be gone on with. A fork has none, for nobody works in the session of another run.
+    pub(super) fn session_id(&self) -> Option<String> {
+        let session = self.session.as_ref().filter(|session| !session.id.is_empty());
+        session.map(|session| session.id.clone())
+    }
+}
 
 impl Run {
     /// Frees what was set aside for the call under way, and spends what it cost.
@@ -12,6 +33,7 @@ impl Run {
             return;
         };
         let Some(pending) = agent.pending.take() else { return };
+        agent.session = None;
         self.settle(index, &pending.reserved, spent);
     }
 
@@ -48,11 +70,63 @@ impl Run {
 
     /// The call under way is owed again: the same, with the same key, and what was set aside for it counts as spent (E9.9).
     pub(in crate::run) fn repeat_call(&mut self, index: usize) {
+        let session = self.nodes[index]
+            .agent
+            .as_deref_mut()
+            .and_then(|agent| agent.session.take());
         self.orphan_call(index);
         if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
             agent.calls = agent.calls.saturating_sub(1);
             agent.is_repeating = true;
             agent.repeated += 1;
+            agent.session = session;
         }
+    }
+
+    /// A program has a session for its call under way.
+    pub(super) fn session_of(
+        &mut self,
+        node: NodeId,
+        call: u32,
+        program: &str,
+        session: &str,
+    ) -> Result<(), JournalError> {
+        let (_, agent) = self.agent_at(node, "session_began")?;
+        if agent.pending.is_some_and(|pending| pending.call == call) {
+            agent.session = Some(Session {
+                program: program.to_owned(),
+                id: session.to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// The event that records that the program which call `call` of `node` started has `session`; `None` if nobody waits for the call any more.
+    #[must_use]
+    pub fn session_began(&self, node: NodeId, call: u32, session: &str) -> Option<Event> {
+        let index = self.index(node).ok()?;
+        let pending = self.agent(index)?.pending.filter(|pending| pending.call == call)?;
+        let (model, _) = self.model_for(index, pending.purpose.role())?;
+        Some(Event::SessionBegan {
+            node,
+            call,
+            program: model.program.as_ref()?.name.clone(),
+            session: session.to_owned(),
+        })
+    }
+
+    /// Whether whoever is at work on node `index` can be given back what it was at work on.
+    pub(in crate::run) fn has_session(&self, index: usize) -> bool {
+        self.agent(index).is_some_and(|agent| agent.session.is_some())
+    }
+
+    /// Why the session in which node `index` was worked on cannot be gone on with by whoever is asked now: then nobody knows what was done.
+    pub(super) fn session_lost(&self, index: usize, purpose: Purpose) -> Option<Failure> {
+        let session = self.agent(index)?.session.as_ref()?;
+        let program = self
+            .model_for(index, purpose.role())
+            .and_then(|(model, _)| model.program.as_ref());
+        let is_same = program.is_some_and(|program| program.name == session.program);
+        (!is_same).then(answer::lost)
     }
 }

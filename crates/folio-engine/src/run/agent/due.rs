@@ -7,7 +7,7 @@ use folio_memory::Timestamp;
 use serde_json::Value;
 
 use super::compact::{CompactAction, Compaction};
-use super::{Agent, ModelSpec, NamedExecutor, REJECTIONS_MAX, SENT_BACK_MAX, Stage, prompt, schema};
+use super::{Agent, ModelSpec, NamedExecutor, REJECTIONS_MAX, SENT_BACK_MAX, Stage, answer, prompt, schema};
 use crate::event::{Event, Proposal};
 use crate::node::NodeId;
 use crate::plan::{Check, Criterion};
@@ -57,6 +57,8 @@ pub struct AskAction {
     pub executor: Option<String>,
     /// Whether a program is started that works by itself: if nobody sees its end, nobody knows what it did.
     pub is_opaque: bool,
+    /// The session in which the program was at work on this when its driver died: it goes on with that (E9.17).
+    pub session: Option<String>,
     /// Whether a person, or a rule that a person made, allowed that program to be started here.
     pub allowed: bool,
     /// How long it may take.
@@ -257,7 +259,14 @@ impl Run {
                 return Some(Action::Record(Event::Spent { node: id, reason }));
             }
         }
+        if let Some(failure) = self.session_lost(index, purpose) {
+            return Some(Action::Record(self.without_answer(index, purpose, &failure)));
+        }
         match self.asking_for(index, purpose) {
+            // What was begun and does not fit any more is not handed back as if nothing had been done.
+            Ok(Asking::Over(_)) if self.has_session(index) => {
+                Some(Action::Record(self.without_answer(index, purpose, &answer::lost())))
+            }
             Ok(Asking::Ask(ask)) => Some(match self.permitted_program(index, *ask) {
                 Ok(ask) => Action::Ask(Box::new(ask)),
                 Err(event) => Action::Record(*event),
@@ -343,6 +352,7 @@ impl Run {
             passed,
             executor: named.map(|(name, _)| name.clone()),
             is_opaque,
+            session: agent.session_id(),
             allowed: false,
             timeout: equipment.timeout,
             idempotency_key: format!("{}/{node}/{call}", self.id),

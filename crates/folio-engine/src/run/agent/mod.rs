@@ -116,6 +116,8 @@ pub(super) struct Agent {
     /// Calls of models so far.
     pub(super) calls: u32,
     pub(super) pending: Option<Pending>,
+    /// The session of the program that the call under way started, or, while it is owed again, of the one that nobody saw the end of.
+    pub(super) session: Option<calls::Session>,
     /// What was set aside for a compactor that is asked.
     pub(super) compacting: Option<Spend>,
     /// A reply that nothing was concluded from yet.
@@ -168,6 +170,7 @@ impl Agent {
             done_before: Vec::new(),
             calls: 0,
             pending: None,
+            session: None,
             compacting: None,
             unread: None,
             unanswered: None,
@@ -367,6 +370,12 @@ impl Run {
                 };
                 self.asked(*node, pending)
             }
+            Event::SessionBegan {
+                node,
+                call,
+                program,
+                session,
+            } => self.session_of(*node, *call, program, session),
             Event::Replied { node, reply, spent, .. } => self.replied(*node, reply, spent),
             Event::AskFailed {
                 node,

@@ -237,3 +237,147 @@ fn what_a_program_says_that_it_cost_is_what_it_cost_e9_10() {
     let spent = sim.run.purse().unwrap().spent;
     assert_eq!((spent.tokens_in, spent.micro_usd), (9_000, 41_000));
 }
+
+/// What is in the journal of a run whose program has session `s1` and is at work.
+fn at_work(program: &str) -> Vec<(Timestamp, Event)> {
+    let whole = mending(|_| done("it ticks")).driven_on();
+    let is_asked = |(_, event): &(Timestamp, Event)| matches!(event, Event::Asked { .. });
+    let asked = whole.journal.iter().position(is_asked).unwrap();
+    let mut journal = whole.journal[..=asked].to_vec();
+    let (at, Event::Asked { node, call, .. }) = journal[asked].clone() else {
+        unreachable!("found as one")
+    };
+    journal.push((
+        at,
+        Event::SessionBegan {
+            node,
+            call,
+            program: program.to_owned(),
+            session: "s1".to_owned(),
+        },
+    ));
+    journal
+}
+
+#[test]
+fn a_program_that_has_a_session_is_given_it_back_when_its_driver_died_e9_17() {
+    let journal = at_work("agent:mender");
+    let goes_on: Script = Arc::new(|ask| {
+        assert_eq!((ask.call, ask.session.as_deref()), (1, Some("s1")));
+        done("it ticks")
+    });
+    let sim = Sim::resumed_with(&journal, with_program(), Arc::clone(&goes_on)).driven_on();
+    assert_eq!((sim.asks.len(), root(&sim).notes.as_str()), (1, "it ticks"));
+    // Nobody knows what it cost before its driver died, so what was set aside for that counts, too (E9.10).
+    assert_eq!(sim.run.purse().unwrap().spent.model_calls, 2);
+
+    // And again, wherever that driver dies.
+    for cut in journal.len()..=sim.journal.len() {
+        let again = Sim::resumed_with(&sim.journal[..cut], with_program(), Arc::clone(&goes_on)).driven_on();
+        assert_eq!(again.outcome(), sim.outcome(), "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_session_is_of_one_call_e9_17() {
+    let journal = at_work("agent:mender");
+    let sim = Sim::resumed_with(
+        &journal,
+        with_program(),
+        Arc::new(|ask| match (ask.call, ask.session.as_deref()) {
+            (1, Some("s1")) => said("{\"status\": \"ok\"}"),
+            (2, None) => done("it ticks"),
+            other => panic!("{other:?}"),
+        }),
+    );
+    assert_eq!(root(&sim.driven_on()).notes, "it ticks");
+}
+
+#[test]
+fn nobody_else_is_given_the_session_of_a_program_e9_12() {
+    let unasked: Script = Arc::new(|ask| panic!("{:?} was started", ask.purpose));
+    let (other, model) = (at_work("agent:painter"), at_work("agent:mender"));
+    for (journal, equipment) in [(other, with_program()), (model, equipment())] {
+        let sim = Sim::resumed_with(&journal, equipment, Arc::clone(&unasked)).driven_on();
+        assert_eq!(
+            (root(&sim).severity, root(&sim).stop_reason),
+            (Some(Severity::Hard), Some(StopReason::OutcomeUnknown))
+        );
+    }
+}
+
+/// Somebody else plans for the program, which does each step in a session of its own.
+fn planning() -> Equipment {
+    Equipment {
+        plan: PlanMode::Always,
+        ..with_program()
+    }
+}
+
+fn seen(ask: &AskAction) -> ModelAnswer {
+    match ask.purpose {
+        Purpose::Work => said(&json!({"notes": "seen", "criteria": [{"id": "c1", "met": true}]}).to_string()),
+        _ => nested(ask),
+    }
+}
+
+#[test]
+fn a_fork_does_not_work_in_the_session_of_another_run_e9_17() {
+    let mut journal: Vec<(Timestamp, Event)> = Vec::new();
+    for (at, event) in goal_with("survey the house", &house(), planning(), seen)
+        .driven_on()
+        .journal
+    {
+        let session = match &event {
+            Event::Asked {
+                node,
+                call,
+                is_opaque: true,
+                ..
+            } => Some(Event::SessionBegan {
+                node: *node,
+                call: *call,
+                program: "agent:mender".to_owned(),
+                session: format!("s-{node}"),
+            }),
+            _ => None,
+        };
+        journal.extend([Some(event), session].into_iter().flatten().map(|event| (at, event)));
+    }
+    let is_session = |(_, event): &(Timestamp, Event)| matches!(event, Event::SessionBegan { .. });
+    let at_work = journal.iter().position(is_session).unwrap();
+    // Of one the driver died, and the program went on with its session.
+    let resumed = Sim::resumed_with(&journal[..=at_work], planning(), Arc::new(seen)).driven_on();
+    assert!(resumed.asks[0].session.is_some());
+    for journal in [&journal, &resumed.journal] {
+        let whole = Sim::resumed_with(journal, planning(), Arc::new(seen));
+        for view in whole.run.tree() {
+            let (first, now) = (journal[0].1.clone(), whole.now);
+            let with = (&Arc::new(Templates::new()), [].as_slice());
+            let made = forked(
+                (whole.run.id(), journal),
+                view.id,
+                RunId::derived(&["forked"]),
+                first,
+                now,
+                with,
+            );
+            let made = made.unwrap_or_else(|error| panic!("{}: {error}", view.path));
+            let mut sim = Sim::empty();
+            sim.run = made.run;
+            sim.run.equip(Arc::new(planning()));
+            sim.model = Arc::new(|ask| {
+                assert_eq!(ask.session, None);
+                seen(ask)
+            });
+            let ended = |sim: &Sim| -> Vec<(String, Outcome, String)> {
+                let views = sim.run.tree();
+                let results = views.iter().map(|v| (v.path.to_owned(), v.result.unwrap()));
+                results
+                    .map(|(path, result)| (path, result.status, result.notes.clone()))
+                    .collect()
+            };
+            assert_eq!(ended(&sim.driven_on()), ended(&resumed), "forked at {}", view.path);
+        }
+    }
+}

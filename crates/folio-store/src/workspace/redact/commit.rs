@@ -196,6 +196,8 @@ pub(super) fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed
             cleaner.text(model, "model");
         }
         Event::AskFailed { failure, .. } => cleaner.text(&mut failure.message, "failure"),
+        // A session under another name could not be given back; a name that holds a secret is not kept.
+        Event::SessionBegan { session, .. } => cleaner.text(session, "session"),
         Event::PassedOn { reason, .. } => cleaner.text(reason, "reason"),
         Event::Rejected { problems: lines, .. } | Event::SentBack { gaps: lines, .. } => {
             lines.iter_mut().for_each(|line| cleaner.text(line, "problems"));

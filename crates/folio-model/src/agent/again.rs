@@ -1,0 +1,59 @@
+//! What a program is told that was at work when its driver died, in the session that it is given back (E9.17).
+
+use serde_json::{Deserializer, Value};
+
+/// What is known of what it was told before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Before {
+    /// Its session has nothing of the task: the driver died before it was told.
+    Untold,
+    /// It was told, and has not answered.
+    Told,
+    /// It does not say.
+    Unseen,
+}
+
+const UNTOLD: &str =
+    "You may have begun with this before and been interrupted. Look at what is there before you change anything.\n\n";
+const TOLD: &str = "You were interrupted while you worked on this task. Go on from where you were: look at what is done already, do nothing twice, and \
+                    end with the one JSON object that the task asks for.";
+const UNSEEN: &str = "You may have been interrupted while you worked on the task below in this session. If so, go on from where you were: look at what is done \
+                      already, and do nothing twice. If you had answered, answer the same again.\n\n";
+
+/// What it is told now of `task`.
+pub(super) fn prompt(before: Before, task: &str) -> String {
+    match before {
+        Before::Untold => format!("{UNTOLD}{task}"),
+        Before::Told => TOLD.to_owned(),
+        Before::Unseen => format!("{UNSEEN}{task}"),
+    }
+}
+
+/// Whether `text`, its last words, has a JSON object with all of `required`: of an answer that was cut off there is none.
+pub(super) fn is_answer(text: &str, required: &[String]) -> bool {
+    text.match_indices('{').any(|(at, _)| {
+        let first = Deserializer::from_str(&text[at..]).into_iter::<Value>().next();
+        let Some(Ok(Value::Object(object))) = first else {
+            return false;
+        };
+        required.iter().all(|name| object.contains_key(name))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_whole_object_with_all_that_is_required_is_an_answer_e9_17() {
+        let required = ["notes".to_owned()];
+        let is_answer = |text: &str| is_answer(text, &required);
+        assert!(is_answer(
+            "Done.\n```json\n{\"status\": \"ok\", \"notes\": \"It ticks.\"}\n```"
+        ));
+        assert!(is_answer("a { b\n{\"notes\": \"{\"}"), "whatever stands before it");
+        for text in ["", "Done.", "{\"status\": \"ok\"}", "{\"notes\": \"It ti"] {
+            assert!(!is_answer(text), "{text}");
+        }
+    }
+}
