@@ -29,7 +29,7 @@ pub struct SetAside {
 /// Version 2 has the events of tasks that a model does, version 3 those by which people steer, version 4 conversations that
 /// are put away, version 5 groups that set something aside for their members, version 6 what calls write, roll-ups, and compactors
 /// that are asked, version 7 models that stand in for others, version 8 the mark that a newer version goes on with a run, version 9 sessions of
-/// programs. Older journals are read as they are; whoever goes on with one says so first ([`Event::FormatRaised`]).
+/// programs, and executors that whoever decided chose. Older journals are read as they are; whoever goes on with one says so first ([`Event::FormatRaised`]).
 pub const FORMAT: u32 = 9;
 
 /// Something that happened in a run.
@@ -226,6 +226,9 @@ pub enum Event {
         /// The first action, if the model named one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         first: Option<Wanted>,
+        /// Who does it, if whoever decided chose somebody else than the usual executor (E9.17).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        executor: Option<String>,
     },
     /// A task has a plan, or another version of one.
     Planned {

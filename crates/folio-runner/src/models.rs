@@ -283,6 +283,7 @@ fn named_executor((name, named): (&String, &RunnerExecutor)) -> (String, NamedEx
     let executor = NamedExecutor {
         model: named.model.spec(),
         about: named.about.clone(),
+        offered: OfferedTools::default(),
     };
     (name.clone(), executor)
 }

@@ -24,6 +24,11 @@ impl Event {
             Self::AskFailed { failure, .. } => failure.message.clone(),
             Self::PassedOn { reason, .. } => format!("the next model is asked: {reason}"),
             Self::Rejected { problems: lines, .. } | Self::SentBack { gaps: lines, .. } => lines.join("; "),
+            Self::Decided {
+                reason,
+                executor: Some(executor),
+                ..
+            } => format!("has {executor} do it: {reason}"),
             Self::Decided { by, reason, .. } if by == "model" => format!("does it directly: {reason}"),
             Self::Decided { by, reason, .. } => format!("does it directly ({by}): {reason}"),
             Self::Planned {

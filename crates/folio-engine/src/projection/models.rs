@@ -78,9 +78,12 @@ impl Projection<'_> {
                 by,
                 reason,
                 tests,
+                executor,
                 ..
             } => {
-                let by = if by == "model" {
+                let by = if let Some(executor) = executor {
+                    format!(" (by {executor})")
+                } else if by == "model" {
                     String::new()
                 } else {
                     format!(" (rule: {by})")

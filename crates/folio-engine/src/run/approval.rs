@@ -461,6 +461,7 @@ impl Run {
             reason: "its plan was rejected".to_owned(),
             tests: None,
             first: None,
+            executor: None,
         }
     }
 

@@ -37,6 +37,17 @@ impl Run {
         self.settle(index, &pending.reserved, spent);
     }
 
+    /// It is over: what follows is due.
+    pub(super) fn call_ended(&mut self, index: usize) {
+        self.executing.remove(&index);
+        if self.nodes[index].cancel.is_some() {
+            self.stopping.remove(&index);
+            self.skipped.insert(index);
+        } else {
+            self.ready.insert(index);
+        }
+    }
+
     /// What was being put away is put away anew, and what was set aside for that counts as spent (E9.9).
     pub(in crate::run) fn repeat_compaction(&mut self, index: usize) {
         if let Some(agent) = self.nodes[index]

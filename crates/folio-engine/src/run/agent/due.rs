@@ -53,7 +53,7 @@ pub struct AskAction {
     pub reserved: Spend,
     /// How many models of the role are passed over, because they were of no help: whoever is asked stands in for them (E9.13).
     pub passed: u32,
-    /// The executor that the task names, if whoever drives the run has it (E9.17).
+    /// The executor that the task names, or whoever decided on it, if whoever drives the run has it (E9.17).
     pub executor: Option<String>,
     /// Whether a program is started that works by itself: if nobody sees its end, nobody knows what it did.
     pub is_opaque: bool,
@@ -207,10 +207,18 @@ impl Run {
         Some(usual.after(passed))
     }
 
-    /// The executor that the task of node `index` names, if there is one of that name.
+    /// The executor that the task of node `index` names, or else whoever decided on it, if there is one of that name.
     pub(in crate::run) fn executor_of(&self, index: usize) -> Option<(&String, &NamedExecutor)> {
-        let name = self.agent(index)?.task.executor.as_ref()?;
+        let agent = self.agent(index)?;
+        let name = agent.task.executor.as_ref().or(agent.executor.as_ref())?;
         self.equipment.as_deref()?.executors.get_key_value(name)
+    }
+
+    /// The names of whoever may be chosen for node `index` by whoever decides on it: nobody, if its task says who does it.
+    pub(super) fn executors_to_choose(&self, index: usize) -> impl Iterator<Item = &String> {
+        let is_open = self.agent(index).is_some_and(|agent| agent.task.executor.is_none());
+        let equipment = self.equipment.as_deref().filter(|_| is_open);
+        equipment.into_iter().flat_map(|equipment| equipment.executors.keys())
     }
 
     /// Why whoever was asked last for node `index` was of no help, if somebody else can be asked (E9.13).
@@ -289,10 +297,14 @@ impl Run {
         let named = self.executor_of(index).filter(|_| role == ModelRole::Executor);
         let messages = self.messages(index, purpose)?;
         let is_opaque = model.program.is_some();
-        let offered = (purpose == Purpose::Work && !is_opaque).then(|| equipment.offered());
+        let offered =
+            (purpose == Purpose::Work && !is_opaque).then(|| equipment.offered(named.map(|(_, named)| named)));
         let tools = offered.map_or_else(Arc::default, |offered| Arc::clone(&offered.tools));
         let tools_cost = offered.map_or(0, |offered| offered.cost);
-        let answer_schema = schema::of(purpose, is_opaque);
+        let mut answer_schema = schema::of(purpose, is_opaque);
+        if let Some(schema) = answer_schema.as_mut().filter(|_| purpose == Purpose::Decide) {
+            schema::with_executors(schema, self.executors_to_choose(index));
+        }
         let tokens_in = prompt::cost(&messages, tools_cost, answer_schema.as_ref(), &*model.tokens);
         match self.compaction(index, purpose, tokens_in)? {
             Compaction::Needless => {}
@@ -665,5 +677,6 @@ fn decided(node: NodeId, rule: &str, reason: String) -> Event {
         reason,
         tests: None,
         first: None,
+        executor: None,
     }
 }

@@ -118,6 +118,8 @@ pub struct NamedExecutor {
     pub model: ModelSpec,
     /// What it is good for, in a line; may be empty.
     pub about: String,
+    /// What it is told of tools, by its own window; by default found out when a run first needs it.
+    pub offered: OfferedTools,
 }
 
 /// What a run may ask models for, and who else is there.

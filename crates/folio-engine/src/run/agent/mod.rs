@@ -151,6 +151,8 @@ pub(super) struct Agent {
     pub(super) rejected_plans: Vec<String>,
     pub(super) is_rejected: bool,
     pub(super) question: Option<Box<Question>>,
+    /// Who works on it, if whoever decided said so.
+    pub(super) executor: Option<String>,
     /// The per cent of its budget that the model is told of.
     pub(super) warned: Option<u64>,
     /// Whether the next call is one whose driver died: then it is the same, word for word (E9.9).
@@ -190,6 +192,7 @@ impl Agent {
             rejected_plans: Vec::new(),
             is_rejected: false,
             question: None,
+            executor: None,
             warned: None,
             is_repeating: false,
             aside: Vec::new(),
@@ -394,7 +397,9 @@ impl Run {
                 agent.passed += 1;
                 Ok(())
             }
-            Event::Decided { node, first, .. } => self.decided(*node, first.as_ref()),
+            Event::Decided {
+                node, first, executor, ..
+            } => self.decided(*node, first.as_ref(), executor.as_deref()),
             Event::Planned {
                 node,
                 version,
@@ -543,16 +548,6 @@ impl Run {
         Ok(())
     }
 
-    fn call_ended(&mut self, index: usize) {
-        self.executing.remove(&index);
-        if self.nodes[index].cancel.is_some() {
-            self.stopping.remove(&index);
-            self.skipped.insert(index);
-        } else {
-            self.ready.insert(index);
-        }
-    }
-
     fn rejected(&mut self, node: NodeId, problems: &[String]) -> Result<(), JournalError> {
         let (_, agent) = self.agent_at(node, "rejected")?;
         agent.take_reply();
@@ -566,11 +561,12 @@ impl Run {
         Ok(())
     }
 
-    fn decided(&mut self, node: NodeId, first: Option<&Wanted>) -> Result<(), JournalError> {
+    fn decided(&mut self, node: NodeId, first: Option<&Wanted>, executor: Option<&str>) -> Result<(), JournalError> {
         let index = self.step_to(node, Move::Start)?;
         self.ready.insert(index);
         let (_, agent) = self.agent_at(node, "decided")?;
         agent.is_rejected = false;
+        agent.executor = executor.map(str::to_owned);
         let _decision = agent.unread.take();
         agent.unanswered = None;
         agent.enter(Stage::Working);

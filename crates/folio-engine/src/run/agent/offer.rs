@@ -6,7 +6,7 @@ use folio_memory::tokens::Tokens;
 use serde_json::{Value, json};
 
 use super::schema::{self, ASK_PERSON, FINISH};
-use super::{Equipment, ModelSpec};
+use super::{Equipment, ModelSpec, NamedExecutor};
 use crate::talk::{Need, ToolOffer};
 
 /// Per cent of a window that definitions of tools have at most.
@@ -39,10 +39,12 @@ impl Clone for OfferedTools {
 }
 
 impl Equipment {
-    /// What the model of an executor is told of tools.
-    pub(super) fn offered(&self) -> &Offered {
-        self.offered.0.get_or_init(|| {
-            let mut offered = Offered::of(self);
+    /// What the model of an executor is told of tools: of the usual one, or of `named`.
+    pub(super) fn offered<'e>(&'e self, named: Option<&'e NamedExecutor>) -> &'e Offered {
+        let usual = (&self.offered, &self.executor);
+        let (found, model) = named.map_or(usual, |named| (&named.offered, &named.model));
+        found.0.get_or_init(|| {
+            let mut offered = Offered::of(self, model);
             offered.told = super::prompt::told_of_tools(self, &offered);
             offered
         })
@@ -50,10 +52,10 @@ impl Equipment {
 }
 
 impl Offered {
-    /// What of `equipment` the model of an executor is told: everything if that costs at most 48 % of its window, or else the
+    /// What of `equipment` the `model` of an executor is told: everything if that costs at most 48 % of its window, or else the
     /// first sentence of each description and no words about arguments, and what is still too much is left out, by its need.
-    pub(super) fn of(equipment: &Equipment) -> Self {
-        let ModelSpec { tokens, window, .. } = &equipment.executor;
+    pub(super) fn of(equipment: &Equipment, model: &ModelSpec) -> Self {
+        let ModelSpec { tokens, window, .. } = model;
         let tokens = &**tokens;
         let room = u64::from(*window) * SHARE / 100;
         let mut tools = equipment.tools.clone();
@@ -201,6 +203,11 @@ mod tests {
         equipment
     }
 
+    fn offered(window: u32, tools: Vec<ToolOffer>) -> Offered {
+        let equipment = equipment(window, tools);
+        Offered::of(&equipment, &equipment.executor)
+    }
+
     fn names(offered: &Offered) -> Vec<&str> {
         offered.tools.iter().map(|tool| tool.name.as_str()).collect()
     }
@@ -208,7 +215,7 @@ mod tests {
     #[test]
     fn a_large_window_has_every_word() {
         let tools = vec![tool("a", Need::Seldom, 50), tool("b", Need::Always, 50)];
-        let offered = Offered::of(&equipment(128_000, tools.clone()));
+        let offered = offered(128_000, tools.clone());
         assert_eq!(offered.tools[..2], tools);
         assert_eq!(names(&offered), ["a", "b", FINISH]);
         assert!(offered.left_out.is_empty());
@@ -217,7 +224,7 @@ mod tests {
     #[test]
     fn a_small_window_has_first_sentences_and_what_calls_are_checked_by() {
         let tools = vec![tool("a", Need::Seldom, 200), tool("b", Need::Always, 200)];
-        let offered = Offered::of(&equipment(4_096, tools));
+        let offered = offered(4_096, tools);
         assert_eq!(names(&offered), ["a", "b", FINISH]);
         assert_eq!(&*offered.tools[0].description, "Does a");
         assert_eq!(
@@ -237,7 +244,7 @@ mod tests {
             .collect();
         tools.push(tool("must", Need::Always, 10));
         for window in [200, 2_000, 4_096, 8_192] {
-            let offered = Offered::of(&equipment(window, tools.clone()));
+            let offered = offered(window, tools.clone());
             let there = names(&offered);
             assert!(there.contains(&"must") && there.contains(&FINISH), "{window}");
             assert_eq!(there.len() + offered.left_out.len(), 42);
@@ -257,5 +264,25 @@ mod tests {
             let all: u64 = offered.tools.iter().map(|tool| cost(tool, &Estimate)).sum();
             assert!(all <= (u64::from(window) * SHARE / 100).max(always), "{window}: {all}");
         }
+    }
+    #[test]
+    fn what_a_named_model_is_told_fits_its_own_window_e9_17() {
+        let tools = vec![tool("a", Need::Seldom, 200), tool("b", Need::Always, 200)];
+        let equipment = equipment(128_000, tools.clone());
+        let named = NamedExecutor {
+            model: ModelSpec {
+                window: 4_096,
+                ..equipment.executor.clone()
+            },
+            about: String::new(),
+            offered: OfferedTools::default(),
+        };
+        assert_eq!(equipment.offered(None).tools[..2], tools);
+        assert_eq!(&*equipment.offered(Some(&named)).tools[0].description, "Does a");
+        assert_eq!(
+            equipment.offered(None).tools[..2],
+            tools,
+            "one is not told what another is"
+        );
     }
 }

@@ -164,7 +164,8 @@ impl Run {
             .as_ref()
             .filter(|_| purpose == Purpose::Work && !works_alone)
         {
-            system.push_str(&equipment.offered().told);
+            let named = self.executor_of(index).map(|(_, named)| named);
+            system.push_str(&equipment.offered(named).told);
         }
         let book = self.agent(index).and_then(|agent| agent.book.as_deref());
         let (system, tail) = match book.filter(|_| matches!(purpose, Purpose::Decide | Purpose::Work)) {
@@ -333,7 +334,7 @@ impl Run {
                     let _ = write!(text, "# What memory holds\n<{tag}>\n{memory}\n</{tag}>\n");
                 }
                 if purpose == Purpose::Decide {
-                    self.put_tools(&mut text);
+                    self.put_tools(index, &mut text);
                 }
             }
             Purpose::Aggregate | Purpose::RollUp | Purpose::Replan => {
@@ -351,7 +352,7 @@ impl Run {
                         gaps.iter().for_each(|line| line_of(&mut text, line));
                     }
                     self.put_answers(&mut text);
-                    self.put_tools(&mut text);
+                    self.put_tools(index, &mut text);
                 }
             }
             Purpose::Judge => self.put_proposal(&mut text, index)?,
@@ -639,11 +640,12 @@ impl Run {
     }
 
     /// The tools in short, for whoever decides which is called first.
-    fn put_tools(&self, text: &mut String) {
+    fn put_tools(&self, index: usize, text: &mut String) {
         let Some(equipment) = &self.equipment else { return };
-        list_tools(text, equipment.offered());
+        let named = self.executor_of(index).map(|(_, named)| named);
+        list_tools(text, equipment.offered(named));
         if !equipment.executors.is_empty() {
-            text.push_str("# Who can do a step besides the usual executor, if it says `executor`\n");
+            text.push_str("# Who can do a task besides the usual executor, if that is said with `executor`\n");
             for (name, executor) in &equipment.executors {
                 line_of(text, &format!("{name}: {}", one_line(&executor.about, 200)));
             }

@@ -89,6 +89,7 @@ impl Run {
             reason,
             tests,
             first,
+            executor: None,
         };
         // A model that calls a tool instead of answering wants to do it.
         if let Some(first) = reply.calls.first() {
@@ -123,7 +124,22 @@ impl Run {
         };
         let first = answer.get("action").and_then(|action| first_action(action, reply));
         match answer.get("decision").and_then(Value::as_str) {
-            Some("execute") => direct("model", reason, tests, first),
+            Some("execute") => match self.chosen(index, &answer) {
+                Ok(None) => direct("model", reason, tests, first),
+                Ok(Some((executor, works_alone))) => Event::Decided {
+                    node,
+                    by: "model".to_owned(),
+                    reason,
+                    tests,
+                    // A program has tools of its own.
+                    first: first.filter(|_| !works_alone),
+                    executor: Some(executor),
+                },
+                // What cannot be mended is done by the usual one.
+                Err(problem) => self
+                    .rejected_for(index, vec![problem])
+                    .unwrap_or_else(|| direct("model", reason, tests, first)),
+            },
             Some("plan") => match self.draft_plan(index, &answer["steps"], &[]) {
                 Draft::Good(steps) => Event::Planned {
                     node,
@@ -156,6 +172,23 @@ impl Run {
                     )
                 })
             }
+        }
+    }
+
+    /// Whom a decision says to do it, and whether that is a program; or what is wrong with that. Of a task that names somebody nothing is chosen.
+    fn chosen(&self, index: usize, answer: &Value) -> Result<Option<(String, bool)>, String> {
+        let name = text_of(answer, "executor");
+        let names: Vec<&str> = self.executors_to_choose(index).map(String::as_str).collect();
+        if name.is_empty() || names.is_empty() {
+            return Ok(None);
+        }
+        let executors = self.equipment.as_deref().map(|equipment| &equipment.executors);
+        match executors.and_then(|executors| executors.get(&name)) {
+            Some(named) => Ok(Some((name, named.model.program.is_some()))),
+            None => Err(format!(
+                "unknown executor {name:?}: there is {}; without one the usual executor does it",
+                names.join(", ")
+            )),
         }
     }
 

@@ -66,6 +66,17 @@ pub(super) fn of(purpose: Purpose, works_alone: bool) -> Option<Value> {
     }
 }
 
+/// Lets the answer of whoever decides say which of `names` does the task.
+pub(super) fn with_executors<'n>(schema: &mut Value, names: impl Iterator<Item = &'n String>) {
+    let names: Vec<&String> = names.collect();
+    if !names.is_empty() {
+        schema["properties"]["executor"] = json!({
+            "type": "string", "enum": names,
+            "description": "With execute: who does it, if it is not the usual executor."
+        });
+    }
+}
+
 fn steps(description: &str) -> Value {
     json!({"type": "array", "description": description, "items": {}})
 }

@@ -136,8 +136,8 @@ fn every_prefix_of_a_journal_with_models_that_stand_in_goes_on_to_the_same_end_e
     }
 }
 
-#[test]
-fn a_task_is_done_by_whom_it_names_e9_17() {
+/// Beside the usual executor there are a program and a model of another name.
+fn with_named() -> Equipment {
     let mut equipment = with_fallback();
     let program = ModelSpec {
         program: Some(AgentProgram {
@@ -150,6 +150,7 @@ fn a_task_is_done_by_whom_it_names_e9_17() {
     let named = |model: ModelSpec, about: &str| NamedExecutor {
         model,
         about: about.to_owned(),
+        offered: OfferedTools::default(),
     };
     let quick = equipment.executor.clone();
     equipment.executors = [
@@ -158,7 +159,12 @@ fn a_task_is_done_by_whom_it_names_e9_17() {
     ]
     .into();
     equipment.known.executors = Some(equipment.executors.keys().cloned().collect());
-    let sim = goal_with("two things", &json!({}), equipment, |ask| {
+    equipment
+}
+
+#[test]
+fn a_task_is_done_by_whom_it_names_e9_17() {
+    let sim = goal_with("two things", &json!({}), with_named(), |ask| {
         let text = &ask.messages[1].text;
         match ask.purpose {
             Purpose::Decide if text.contains("# The task\ntwo things") && ask.call == 1 => plan_of(json!([
@@ -204,4 +210,70 @@ fn a_task_is_done_by_whom_it_names_e9_17() {
         again.contains("unknown executor") && again.contains("there is mender, quick"),
         "{again}"
     );
+}
+
+#[test]
+fn whoever_decides_may_choose_who_does_it_e9_17() {
+    let script: Script = Arc::new(|ask| {
+        let chosen = |name: &str| {
+            let action = json!({"tool": "echo", "args": {"text": "x"}});
+            let answer = json!({"decision": "execute", "reason": "it is a clock", "executor": name, "action": action});
+            said(&answer.to_string())
+        };
+        match ask.purpose {
+            Purpose::Decide if ask.call == 1 => chosen("watchmaker"),
+            Purpose::Decide => chosen("mender"),
+            _ if ask.is_opaque => said(&json!({"status": "ok", "notes": "mended"}).to_string()),
+            purpose => panic!("{purpose:?} was asked of somebody else"),
+        }
+    });
+    let model = Arc::clone(&script);
+    let whole = goal_with("mend the clock", &json!({}), with_named(), move |ask| model(ask)).driven_on();
+    assert_eq!(
+        (root(&whole).status, root(&whole).notes.as_str()),
+        (Outcome::Ok, "mended")
+    );
+    let who: Vec<Option<&str>> = whole.asks.iter().map(|ask| ask.executor.as_deref()).collect();
+    assert_eq!(who, [None, None, Some("mender")]);
+    assert!(whole.calls.is_empty(), "a program has tools of its own");
+    let schema = whole.asks[0].answer_schema.as_ref().unwrap();
+    assert_eq!(schema["properties"]["executor"]["enum"], json!(["mender", "quick"]));
+    let again = format!("{:?}", whole.asks[1].messages);
+    assert!(
+        again.contains("unknown executor") && again.contains("mender, quick"),
+        "{again}"
+    );
+    let is_asked = |(_, event): &(Timestamp, Event)| matches!(event, Event::Asked { .. });
+    let asked = whole.journal.iter().rposition(is_asked).unwrap();
+    for cut in (1..=whole.journal.len()).filter(|cut| *cut != asked + 1) {
+        let sim = Sim::resumed_with(&whole.journal[..cut], with_named(), Arc::clone(&script)).driven_on();
+        assert_eq!(root(&sim).notes, "mended", "cut after {cut}");
+    }
+}
+
+#[test]
+fn of_a_task_that_names_somebody_nobody_is_chosen_e9_17() {
+    let sim = goal_with("two things", &json!({}), with_named(), |ask| {
+        let text = &ask.messages[1].text;
+        match ask.purpose {
+            Purpose::Decide if text.contains("# The task\ntwo things") => plan_of(json!([
+                {"id": "a", "title": "wind it", "criteria": ["x"], "executor": "quick"},
+                {"id": "b", "title": "look at it", "criteria": ["x"]},
+            ])),
+            Purpose::Decide => {
+                let answer = json!({"decision": "execute", "reason": "so", "executor": "mender"});
+                let schema = ask.answer_schema.as_ref().unwrap();
+                let may_choose = schema["properties"].get("executor").is_some();
+                assert_eq!(may_choose, text.contains("# The task\nlook at it"));
+                said(&answer.to_string())
+            }
+            Purpose::Work if ask.is_opaque => said(&json!({"status": "ok", "notes": "mended"}).to_string()),
+            Purpose::Work => finish("done"),
+            _ => said("{\"notes\": \"all of it\"}"),
+        }
+    })
+    .driven_on();
+    let works = sim.asks.iter().filter(|ask| ask.purpose == Purpose::Work);
+    let who: Vec<Option<&str>> = works.map(|ask| ask.executor.as_deref()).collect();
+    assert_eq!(who, [Some("quick"), Some("mender")]);
 }

@@ -202,7 +202,13 @@ pub(super) fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed
         Event::Rejected { problems: lines, .. } | Event::SentBack { gaps: lines, .. } => {
             lines.iter_mut().for_each(|line| cleaner.text(line, "problems"));
         }
-        Event::Decided { reason, first, .. } => {
+        Event::Decided {
+            reason,
+            first,
+            executor,
+            ..
+        } => {
+            executor.iter_mut().for_each(|name| cleaner.text(name, "executor"));
             cleaner.text(reason, "reason");
             first.iter_mut().for_each(|call| clean_wanted(cleaner, call));
         }
