@@ -29,7 +29,8 @@ pub struct SetAside {
 /// Version 2 has the events of tasks that a model does, version 3 those by which people steer, version 4 conversations that
 /// are put away, version 5 groups that set something aside for their members, version 6 what calls write, roll-ups, and compactors
 /// that are asked, version 7 models that stand in for others, version 8 the mark that a newer version goes on with a run, version 9 sessions of
-/// programs, and executors that whoever decided chose. Older journals are read as they are; whoever goes on with one says so first ([`Event::FormatRaised`]).
+/// programs, executors that whoever decided chose, and calls and written plans that a judge or a person checks. Older journals are read as
+/// they are; whoever goes on with one says so first ([`Event::FormatRaised`]).
 pub const FORMAT: u32 = 9;
 
 /// Something that happened in a run.

@@ -1,5 +1,7 @@
 //! The loop of one run: ask what is due, record it, and when that is durable, do it.
 
+mod bodies;
+mod judged;
 mod telling;
 
 use std::future::Future;
@@ -13,10 +15,9 @@ use folio_memory::id::Ref;
 use folio_memory::{Actor, Role, RunId, ThreadKey};
 use folio_store::commit::RECORD_FORMAT;
 use folio_store::workspace::{PolicyInForce, Workspace, WorkspaceError};
-use folio_store::{BlobHash, Commit, Committed, Expected, Record, RunAppend, StoreError};
+use folio_store::{Commit, Committed, Expected, Record, RunAppend, StoreError};
 use folio_tools::{Effect, PageTarget, ShellPolicy, ToolContext};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -230,6 +231,7 @@ impl Drive {
         self.conclude_all(outcomes)?;
         loop {
             let outside = self.derive()?;
+            self.observe_judged().await?;
             self.begin_ahead();
             // What is told of memory may be told before what it follows from is durable, if that changes nothing of it but the run's own
             // pages: then both are one commit.
@@ -721,22 +723,6 @@ impl Drive {
         // Whoever asked for something wrote that onto the run's pages.
         self.pages = None;
         self.followed.knows(since.max(journal.head));
-        Ok(())
-    }
-
-    /// Reads an output that is kept beside the journal.
-    async fn load(&mut self, hash: &str) -> Result<(), RunnerError> {
-        let workspace = &self.shared.workspace;
-        let bytes = workspace
-            .store()
-            .blob(workspace.space(), &BlobHash(hash.to_owned()))
-            .await?;
-        let value: Value = serde_json::from_slice(&bytes).map_err(|error| StoreError::Corrupt {
-            location: workspace.store().location(),
-            reason: format!("the body {hash} is not JSON"),
-            source: Some(Box::new(error)),
-        })?;
-        self.run.supply(hash, Arc::new(value));
         Ok(())
     }
 

@@ -33,6 +33,8 @@ pub(crate) struct Batch {
     pub(crate) writes_memory: bool,
     /// How many of its changes are taken into what is told of the run's pages.
     pub(crate) told: usize,
+    /// How many of its events were looked at for results of which the plan wants something observed.
+    pub(crate) looked_at: usize,
 }
 
 impl Batch {

@@ -88,6 +88,10 @@ fn gated() -> Vec<Cue> {
     ]
 }
 
+fn judged() -> Vec<Cue> {
+    vec![judging("the gate is shut", "met"), judging("the house is safe", "met")]
+}
+
 fn climbing() -> Vec<Cue> {
     vec![
         doing("clear the gutter", "climb", json!({"what": "ladder"})),
@@ -126,6 +130,18 @@ fn scenarios() -> Vec<Scenario> {
             json!({"criteria": ["it ticks"]}),
             mending,
             Outside::Nothing,
+        ),
+        of(
+            "judged",
+            "shut the house",
+            json!({
+                "criteria": [{"id": "c1", "text": "the house is safe"}, {"id": "c2", "text": "everybody is in", "check": "human"}],
+                "steps": [{"id": "gate", "do": {"tool": "mend", "args": {"what": "gate"}}, "criteria": [
+                    {"id": "c1", "text": "the gate is shut"}, {"id": "c2", "text": "nobody saw it", "check": "human"},
+                ]}],
+            }),
+            judged,
+            Outside::Answers,
         ),
         of("question", "paint two doors", json!({}), asking, Outside::Answers),
         of(
@@ -243,8 +259,9 @@ async fn drive(runner: &Runner, run: RunId, outside: Outside) -> Result<(), foli
 /// Does what somebody does from outside, if it is time for it.
 async fn steered(runner: &Runner, run: &Run, outside: Outside) -> Result<(), folio_runner::RunnerError> {
     let (id, ada) = (run.id(), Actor::new(Role::Human, "ada"));
-    if let Some((node, _)) = run.questions().first() {
-        return runner.answer(id, *node, "blue", "ada").await;
+    if let Some((node, question)) = run.questions().first() {
+        let answer = question.options.first().map_or("blue", String::as_str);
+        return runner.answer(id, *node, answer, "ada").await;
     }
     let Some((node, _)) = run.waiting().first().copied() else {
         return Ok(());

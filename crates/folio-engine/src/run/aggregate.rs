@@ -8,7 +8,7 @@ use super::criteria::{CheckCall, CheckFinding};
 use super::scope::BodyNeeded;
 use super::state::Run;
 use super::tree::{Cancel, NodeKind};
-use crate::event::Event;
+use crate::event::{Event, Proposal};
 use crate::node::NodeId;
 use crate::plan::{Criterion, Step, Work};
 use crate::result::{Evidence, NodeResult, Outcome, Output, Severity, StopReason};
@@ -68,7 +68,8 @@ impl Run {
                 }
             }
         }
-        if let Err(needed) = self.verify(index, criteria, &mut result, &value, found) {
+        let is_asked = matches!(result.status, Outcome::Ok | Outcome::Partial) && self.has_whom_to_ask(criteria);
+        if !is_asked && let Err(needed) = self.verify(index, criteria, &mut result, &value, found) {
             return needed;
         }
         if node.step.is_none() {
@@ -82,6 +83,9 @@ impl Run {
             }
         }
         result.output = Output::Inline(value);
+        if is_asked {
+            return Aggregation::Done(Box::new(proposed(node.id, result)));
+        }
         event(result)
     }
 
@@ -224,6 +228,22 @@ impl Run {
 /// Whether a member that was stopped because enough others succeeded may be left out of the judgement.
 fn spared(enough_ok: Option<u32>, result: &NodeResult) -> bool {
     enough_ok.is_some() && result.stop_reason == Some(StopReason::CancelledByParent)
+}
+
+/// What it came to before a judge or a person has checked it (E9.6).
+fn proposed(node: NodeId, result: NodeResult) -> Event {
+    Event::Proposed {
+        node,
+        proposal: Box::new(Proposal {
+            status: result.status,
+            stop_reason: result.stop_reason,
+            severity: result.severity,
+            notes: result.notes,
+            output: result.output,
+            evidence: result.evidence,
+            claims: Vec::new(),
+        }),
+    }
 }
 
 fn push_note(notes: &mut String, more: &str) {

@@ -10,7 +10,7 @@ use super::criteria::{CheckCall, CheckFinding};
 use super::due::CallAction;
 use super::scope::{BodyNeeded, result_value};
 use super::state::Run;
-use crate::event::Event;
+use crate::event::{Event, Proposal};
 use crate::node::NodeId;
 use crate::plan::{Criterion, Observe, Step, Task};
 use crate::result::{Evidence, Failure, Finding, NodeResult, Outcome, Output, Severity, StopReason};
@@ -47,13 +47,18 @@ impl Run {
         let Some((index, task)) = self.task(node) else {
             return Vec::new();
         };
+        // Then they are owed when it is proposed.
+        if self.has_whom_to_ask(&task.criteria) {
+            return Vec::new();
+        }
         let result = NodeResult::new(Outcome::Ok, answer.notes.clone());
         self.criteria_scope(index, &task.criteria, &result, &answer.output)
             .map(|scope| self.check_calls(&task.criteria, &scope))
             .unwrap_or_default()
     }
 
-    /// The event that records how a call ended: another attempt, the node's result, or that a person is asked (E9.12).
+    /// The event that records how a call ended: another attempt, the node's result, that a person is asked (E9.12), or what it came to, if
+    /// a judge or a person is to check it (E9.6).
     ///
     /// A failure is hard if permission or a key was refused, if nobody knows what the call did, or if a later step reads
     /// the result; else soft (E9.4).
@@ -99,7 +104,15 @@ impl Run {
                 NodeResult::failed(severity, failure.reason, failure.message)
             }
             CallOutcome::Lost(call) => return self.call_lost(&call),
-            CallOutcome::Answered(answer) => self.answered(index, task, answer, found),
+            CallOutcome::Answered(answer) => {
+                if cancel.is_none()
+                    && self.has_whom_to_ask(&task.criteria)
+                    && fits(&answer.output, self.limits.output_bytes_max)
+                {
+                    return proposed(node, answer);
+                }
+                self.answered(index, task, answer, found)
+            }
         };
         let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         finished(
@@ -270,6 +283,21 @@ impl Run {
             Some(Step::Task(task)) => Some((index, task)),
             _ => None,
         }
+    }
+}
+
+fn proposed(node: NodeId, answer: CallAnswer) -> Event {
+    Event::Proposed {
+        node,
+        proposal: Box::new(Proposal {
+            status: Outcome::Ok,
+            stop_reason: None,
+            severity: None,
+            notes: answer.notes,
+            output: Output::Inline(answer.output),
+            evidence: answer.evidence,
+            claims: Vec::new(),
+        }),
     }
 }
 

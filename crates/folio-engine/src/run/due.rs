@@ -195,6 +195,13 @@ impl Run {
                 continue;
             }
             match self.nodes[*index].kind {
+                // What it came to is being checked.
+                NodeKind::Call | NodeKind::Plan if self.agent(*index).is_some() => {
+                    if let Some(action) = self.due_of_agent(*index, now, free > 0) {
+                        free -= usize::from(action.takes_place());
+                        actions.push(action);
+                    }
+                }
                 NodeKind::Call | NodeKind::Action if free > 0 => {
                     if let Some(call) = self.call_in_turn(*index, &mut ahead) {
                         free -= usize::from(call.takes_place());
@@ -255,7 +262,7 @@ impl Run {
     /// What follows when nobody is there to answer the question of node `index`, or nobody did in time (E9.14).
     fn unattended(&self, index: usize, now: Timestamp) -> Option<Action> {
         let question = self.agent(index)?.question.as_deref()?;
-        let has_person = self.equipment.as_ref().is_some_and(|equipment| equipment.has_person);
+        let has_person = self.has_person();
         let is_over = question.deadline.is_some_and(|deadline| now >= deadline);
         if has_person && !is_over {
             return None;

@@ -115,10 +115,14 @@ pub(crate) fn runner_of(
 pub(crate) fn of_goal(goal: &str, extra: Value) -> NewRun {
     let mut plan = Plan::of_goal(goal);
     let written = json!({"version": 1, "title": "t", "criteria": extra["criteria"].as_array().cloned().unwrap_or_default(),
-                         "budget": extra.get("budget").cloned().unwrap_or(json!({})), "steps": ["x"]});
+                         "budget": extra.get("budget").cloned().unwrap_or(json!({})),
+                         "steps": extra.get("steps").cloned().unwrap_or(json!(["x"]))});
     let read = plan::from_value(&written, &plan::Known::default()).unwrap_or_else(|errors| panic!("{errors}"));
     plan.criteria = read.criteria;
     plan.budget = read.budget;
+    if extra.get("steps").is_some() {
+        plan.steps = read.steps;
+    }
     NewRun {
         plan_gate: extra["gate"]
             .as_str()

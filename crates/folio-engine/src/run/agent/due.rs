@@ -450,6 +450,9 @@ impl Run {
             }
             // A judge comes first: whoever is asked need not look at what is wanting.
             if others.iter().any(|criterion| criterion.check != Check::Human) {
+                if self.equipment.is_none() {
+                    return Some(Action::Record(self.unjudged(index, "there is no model to judge it")));
+                }
                 return self.ask(index, Purpose::Judge, has_room);
             }
             return Some(Action::Record(
@@ -638,7 +641,10 @@ impl Run {
             result.severity = (!has_some).then(|| self.severity_said(index, proposal.severity, None));
             result.stop_reason = Some(stopped.unwrap_or(StopReason::CriteriaUnmet));
         }
-        result.attempts = agent.map_or(0, |agent| agent.calls);
+        result.attempts = match node.kind {
+            NodeKind::Call => node.attempt,
+            _ => agent.map_or(0, |agent| agent.calls),
+        };
         Event::Finished {
             node: node.id,
             result: Box::new(result),

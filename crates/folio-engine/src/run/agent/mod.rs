@@ -422,6 +422,7 @@ impl Run {
             Event::Proposed { node, proposal } => {
                 let index = self.step_to(*node, Move::Verify)?;
                 self.ready.insert(index);
+                self.is_to_be_checked(index);
                 let (_, agent) = self.agent_at(*node, "proposed")?;
                 agent.take_reply();
                 agent.unanswered = None;
@@ -489,9 +490,12 @@ impl Run {
             self.parked.remove(&(retry_at, index));
         }
         self.executing.insert(index);
-        self.nodes[index].attempt = 1;
         let warned = self.warning_step(index);
-        self.nodes[index].call = format!("model, to {}", purpose.as_str().replace('_', " "));
+        // Of a call that is judged it stays known what was called, and how often.
+        if self.nodes[index].kind != NodeKind::Call {
+            self.nodes[index].attempt = 1;
+            self.nodes[index].call = format!("model, to {}", purpose.as_str().replace('_', " "));
+        }
         let (_, agent) = self.agent_at(node, "asked")?;
         agent.calls = pending.call;
         if !std::mem::take(&mut agent.is_repeating) {

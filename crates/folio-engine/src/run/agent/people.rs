@@ -1,12 +1,13 @@
 //! Criteria that a person is to check (E9.6): the task waits as for any question, and what is answered is the verdict.
 
-use super::normalised;
 use super::read::cut;
+use super::{Agent, normalised};
 use crate::event::{Event, Proposal, Question};
 use crate::node::{Move, NodeId};
 use crate::plan::{Check, Criterion};
 use crate::result::{Finding, Verdict};
 use crate::run::state::{JournalError, Run};
+use crate::run::tree::NodeKind;
 
 /// What a question about a criterion says in the place of the call of a model.
 const OF_CRITERION: &str = "criterion:";
@@ -23,10 +24,46 @@ impl Question {
 }
 
 impl Run {
+    /// Whether somebody is there who could answer.
+    pub(in crate::run) fn has_person(&self) -> bool {
+        let is_told = self.equipment.as_ref().is_some_and(|equipment| equipment.has_person);
+        // Of a run without models nothing else is known.
+        is_told || self.asks_first.is_some()
+    }
+
     /// Whether a person is to say whether `criterion` is met, and can.
     pub(super) fn asks_person(&self, criterion: &Criterion) -> bool {
-        let has_person = self.equipment.as_ref().is_some_and(|equipment| equipment.has_person);
-        criterion.check == Check::Human && has_person
+        criterion.check == Check::Human && self.has_person()
+    }
+
+    /// Whether `node` is a call of a plan whose result a judge or a person checked.
+    #[must_use]
+    pub fn is_judged_call(&self, node: NodeId) -> bool {
+        let index = self.index(node).ok();
+        index.is_some_and(|index| self.nodes[index].kind == NodeKind::Call && self.agent(index).is_some())
+    }
+
+    /// Whether somebody can be asked about any of `criteria`: a judge, or a person.
+    pub(in crate::run) fn has_whom_to_ask(&self, criteria: &[Criterion]) -> bool {
+        let can_be_asked = |criterion: &Criterion| match criterion.check {
+            Check::Judge => self.equipment.is_some(),
+            Check::Human => self.has_person(),
+            _ => false,
+        };
+        criteria.iter().any(can_be_asked)
+    }
+
+    /// Has what a call or a written plan came to checked as what a model proposes is, if somebody is asked about it (E9.6).
+    pub(super) fn is_to_be_checked(&mut self, index: usize) {
+        if self.nodes[index].agent.is_some() || !matches!(self.nodes[index].kind, NodeKind::Call | NodeKind::Plan) {
+            return;
+        }
+        self.executing.remove(&index);
+        self.stopping.remove(&index);
+        self.settled.remove(&index);
+        self.give_back_resources(index);
+        let agent = Agent::new(self.task_of_model(index), "", None);
+        self.nodes[index].agent = Some(Box::new(agent));
     }
 
     /// The event that asks whether `criterion` of node `index` is met.

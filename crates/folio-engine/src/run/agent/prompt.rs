@@ -584,7 +584,11 @@ impl Run {
             lines.push(line);
         }
         lines.reverse();
-        if self.agent(index).is_some_and(super::Agent::has_plan) {
+        let node = &self.nodes[index];
+        if node.kind == NodeKind::Call {
+            lines.push(node.call.clone());
+        }
+        if node.kind == NodeKind::Plan || self.agent(index).is_some_and(super::Agent::has_plan) {
             lines.extend(self.digests(&self.inputs_of(index), sizes)?);
         }
         Ok(lines)

@@ -1,0 +1,174 @@
+//! Criteria of calls and of written plans that a judge or a person is to check (E9.6).
+
+use super::models::{equipment, goal_with, purposes, read_by, said};
+use super::*;
+use crate::result::{Finding, Output};
+use crate::talk::Purpose;
+
+/// A plan of one call of which a judge and a person say what they think, as they do of the plan.
+fn painted(has_person: bool, finding: &'static str) -> Sim {
+    let mut equipment = equipment();
+    equipment.has_person = has_person;
+    let extra = json!({
+        "criteria": [{"id": "c1", "text": "the house is as it was wanted"}, {"id": "c2", "text": "it is paid for", "check": "human"}],
+        "steps": [{"id": "wall", "do": {"tool": "flaky", "args": {"text": "blue paint"}}, "retry": {"max_attempts": 2}, "criteria": [
+            {"id": "w1", "text": "it is said how", "check": {"regex": "blue"}},
+            {"id": "w2", "text": "the wall is blue"},
+            {"id": "w3", "text": "it looks good", "check": "human"},
+        ]}],
+    });
+    goal_with("paint", &extra, equipment, move |ask| {
+        assert_eq!(ask.purpose, Purpose::Judge);
+        let is_of_wall = ask.messages.iter().any(|message| message.text.contains("w2"));
+        let (criterion, finding) = if is_of_wall { ("w2", finding) } else { ("c1", "met") };
+        let verdict = json!({"criterion": criterion, "finding": finding, "gap": "a corner is white"});
+        said(&json!({"verdicts": [verdict]}).to_string())
+    })
+}
+
+/// Goes on until something is asked or all is over; what is asked.
+fn goes_on(sim: &mut Sim) -> Option<(NodeId, String)> {
+    for _ in 0..100 {
+        sim.derive();
+        if let Some((node, question)) = sim.run.questions().first() {
+            return Some((*node, question.text.clone()));
+        }
+        if sim.run.result().is_some() {
+            return None;
+        }
+        if !sim.end_one() {
+            sim.now = sim.run.wakes_at().expect("it waits for something");
+        }
+    }
+    panic!("it does not end");
+}
+
+fn says(sim: &mut Sim, node: NodeId, answer: &str) {
+    sim.record(Event::Answered {
+        node,
+        answer: answer.to_owned(),
+        by: "ada".to_owned(),
+    });
+}
+
+fn findings<'s>(sim: &'s Sim, path: &str) -> Vec<(&'s str, &'s Finding)> {
+    let verdicts = &sim.run.node_at(path).unwrap().result.unwrap().verdicts;
+    verdicts.iter().map(|v| (v.criterion.as_str(), &v.finding)).collect()
+}
+
+#[test]
+fn a_judge_and_a_person_check_a_call_and_a_written_plan_e9_6() {
+    let mut sim = painted(true, "met");
+    let (wall, asked) = goes_on(&mut sim).unwrap();
+    assert_eq!(asked, "Is this met: it looks good? The result: ");
+    assert_eq!(sim.run.node(wall).unwrap().path, "wall");
+    says(&mut sim, wall, "yes");
+    let (root, asked) = goes_on(&mut sim).unwrap();
+    assert_eq!(asked, "Is this met: it is paid for? The result: 1 ok");
+    says(&mut sim, root, "yes");
+    assert_eq!(goes_on(&mut sim), None);
+    assert_eq!((sim.status("wall"), sim.status("")), (Outcome::Ok, Outcome::Ok));
+    let met = Finding::Met;
+    assert_eq!(findings(&sim, "wall"), [("w1", &met), ("w2", &met), ("w3", &met)]);
+    assert_eq!(findings(&sim, ""), [("c1", &met), ("c2", &met)]);
+    // What it answered is its result, whoever looked at it, and it was called twice.
+    let wall = sim.run.node_at("wall").unwrap();
+    assert_eq!((wall.result.unwrap().attempts, wall.model_calls), (2, 1));
+    let output = Output::Inline(Arc::new(json!({"text": "blue paint"})));
+    assert_eq!(wall.result.unwrap().output, output);
+    assert_eq!(purposes(&sim), [Purpose::Judge, Purpose::Judge]);
+    let read = read_by(&sim, 0);
+    assert!(
+        read.contains("flaky text=blue paint") && read.contains("w2: the wall is blue"),
+        "{read}"
+    );
+    assert!(read_by(&sim, 1).contains("wall (ok)"), "{}", read_by(&sim, 1));
+}
+
+#[test]
+fn what_a_judge_or_a_person_finds_missing_fails_the_call_and_is_not_done_again_e9_6() {
+    let mut sim = painted(true, "unmet");
+    // Whoever is asked need not look at what is wanting.
+    assert_eq!(goes_on(&mut sim), None);
+    assert_eq!((sim.status("wall"), sim.status("")), (Outcome::Failed, Outcome::Failed));
+    let result = sim.run.node_at("wall").unwrap().result.unwrap();
+    assert_eq!(result.stop_reason, Some(StopReason::CriteriaUnmet));
+    assert!(
+        result
+            .notes
+            .contains("w2 (the wall is blue) is not met: a corner is white"),
+        "{}",
+        result.notes
+    );
+    let mut sim = painted(true, "met");
+    let (wall, _) = goes_on(&mut sim).unwrap();
+    says(&mut sim, wall, "no, it does not");
+    assert_eq!(goes_on(&mut sim), None);
+    assert_eq!(sim.status("wall"), Outcome::Failed);
+    assert_eq!(
+        sim.calls.len(),
+        2,
+        "the first attempt failed, the second is not made again"
+    );
+}
+
+#[test]
+fn whoever_takes_the_run_up_asks_nobody_twice_e9_6() {
+    let mut whole = painted(true, "met");
+    while let Some((node, _)) = goes_on(&mut whole) {
+        says(&mut whole, node, "yes");
+    }
+    for cut in 1..whole.journal.len() {
+        let mut equipment = equipment();
+        equipment.has_person = true;
+        let mut sim = Sim::resumed_with(&whole.journal[..cut], equipment, Arc::clone(&whole.model));
+        while let Some((node, _)) = goes_on(&mut sim) {
+            says(&mut sim, node, "yes");
+        }
+        assert_eq!(
+            sim.run.result().map(|r| (&r.status, &r.verdicts)),
+            whole.run.result().map(|r| (&r.status, &r.verdicts))
+        );
+        let begun = |name: &str| {
+            let events = sim.journal.iter().filter(|(_, event)| event.name() == name);
+            events.count()
+        };
+        assert_eq!(
+            (begun("questioned"), begun("replied"), begun("proposed")),
+            (2, 2, 2),
+            "{cut}"
+        );
+    }
+}
+
+#[test]
+fn where_nobody_can_be_asked_nothing_is_met_that_nobody_checked_e9_6() {
+    let mut sim = painted(false, "met");
+    assert_eq!(goes_on(&mut sim), None);
+    assert_eq!(sim.status(""), Outcome::Partial);
+    let nobody = Finding::Unverifiable("nobody was asked".to_owned());
+    assert_eq!(findings(&sim, "wall")[2], ("w3", &nobody));
+    let steps = "steps: [{id: wall, do: {tool: echo, args: {}}, criteria: [{id: w1, text: it is blue}, {id: w2, text: nice, check: human}]}]";
+    let no_model = Finding::Unverifiable("there is no model to judge it".to_owned());
+    // Neither a model nor a person, then a person only.
+    let sim = Sim::new(steps).driven_on();
+    assert_eq!(findings(&sim, "wall"), [("w1", &no_model), ("w2", &nobody)]);
+    let mut sim = Sim::new(steps);
+    sim.run.ask_first(Some(Arc::new(|_, _| false)));
+    let (wall, _) = goes_on(&mut sim).unwrap();
+    says(&mut sim, wall, "yes");
+    assert_eq!(goes_on(&mut sim), None);
+    assert_eq!(findings(&sim, "wall"), [("w1", &no_model), ("w2", &Finding::Met)]);
+}
+
+#[test]
+fn a_call_that_is_being_judged_can_be_stopped_e9_11() {
+    let mut sim = painted(true, "met");
+    let (wall, _) = goes_on(&mut sim).unwrap();
+    sim.record(Event::CancelRequested {
+        node: Some(wall),
+        by: "ada".to_owned(),
+    });
+    assert_eq!(goes_on(&mut sim), None);
+    assert_eq!(sim.status("wall"), Outcome::Cancelled);
+}
