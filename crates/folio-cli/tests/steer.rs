@@ -308,21 +308,21 @@ fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
     interrupted(&folio);
     assert_snapshot!(folio.seen(&["budget", "r1"]), @"
     r1
-      tokens       0 of 2000000
-      micro_usd    0 of no limit
-      model_calls  0 of no limit
-      tool_calls   1 of no limit
-      nodes        4 of 203
-      deadline     TIME
+      tokens        0 of 2000000
+      micro_usd     0 of no limit
+      model_calls   0 of no limit
+      tool_calls    1 of no limit
+      nodes         4 of 203
+      deadline      TIME
     ");
     assert_snapshot!(folio.seen(&["budget", "r1", "--tokens", "+500", "--nodes", "300", "--usd", "1.5"]), @"
     r1
-      tokens       0 of 2000500
-      micro_usd    0 of 1500000
-      model_calls  0 of no limit
-      tool_calls   1 of no limit
-      nodes        4 of 300
-      deadline     TIME
+      tokens        0 of 2000500
+      micro_usd     0 of 1500000
+      model_calls   0 of no limit
+      tool_calls    1 of no limit
+      nodes         4 of 300
+      deadline      TIME
     ! nobody drives r1; `folio resume r1` goes on with it
     ");
     assert_snapshot!(folio.seen(&["budget", "r1", "--nodes", "2"]), @"
@@ -330,6 +330,8 @@ fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
     !   hint: `folio budget RUN` prints what is used up, and the limits
     = 4
     ");
+    let cached = folio.seen(&["budget", "r1", "--tokens-cached", "700"]);
+    assert!(cached.contains("\n  tokens_cached 0 of 700\n"), "{cached}");
     let added = folio.seen(&["budget", "r1", "--model-calls", "+5"]);
     assert!(added.contains("no limit in model_calls"), "{added}");
     assert_snapshot!(folio.seen(&["budget", "r1", "--node", "second", "--tokens", "5"]), @"

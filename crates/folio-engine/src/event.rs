@@ -573,6 +573,9 @@ pub struct NewLimits {
     /// Tokens that models read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_in: Option<u64>,
+    /// Of these, tokens that the provider had in its cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_cached: Option<u64>,
     /// Tokens that models write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_out: Option<u64>,
@@ -600,6 +603,7 @@ impl NewLimits {
         let numbers = [
             ("tokens", self.tokens),
             ("tokens_in", self.tokens_in),
+            ("tokens_cached", self.tokens_cached),
             ("tokens_out", self.tokens_out),
             ("micro_usd", self.micro_usd),
             ("model_calls", self.model_calls),

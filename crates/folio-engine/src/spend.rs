@@ -85,6 +85,8 @@ pub enum Dimension {
     Tokens,
     /// Tokens that models read, from a cache or not.
     TokensIn,
+    /// Of these, tokens that the provider had in its cache. Known only when a call has ended: nothing is set aside for it.
+    TokensCached,
     /// Tokens that models write.
     TokensOut,
     /// Millionths of a US dollar.
@@ -97,9 +99,10 @@ pub enum Dimension {
 
 impl Dimension {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Tokens,
         Self::TokensIn,
+        Self::TokensCached,
         Self::TokensOut,
         Self::MicroUsd,
         Self::ModelCalls,
@@ -112,6 +115,7 @@ impl Dimension {
         match self {
             Self::Tokens => "tokens",
             Self::TokensIn => "tokens_in",
+            Self::TokensCached => "tokens_cached",
             Self::TokensOut => "tokens_out",
             Self::MicroUsd => "micro_usd",
             Self::ModelCalls => "model_calls",
@@ -125,18 +129,18 @@ impl Dimension {
             // A tool is never called for handing back.
             Self::ToolCalls => 0,
             Self::ModelCalls => (limit / 10).max(1),
-            Self::Tokens | Self::TokensIn | Self::TokensOut | Self::MicroUsd => limit / 10,
+            Self::Tokens | Self::TokensIn | Self::TokensCached | Self::TokensOut | Self::MicroUsd => limit / 10,
         }
     }
 }
 
 /// How much there is of each thing that has a limit: what one of them is set aside or used in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Amount([u64; 6]);
+pub struct Amount([u64; 7]);
 
 impl Amount {
     /// As much of everything as there can be.
-    pub const ALL: Self = Self([u64::MAX; 6]);
+    pub const ALL: Self = Self([u64::MAX; 7]);
 
     /// What `spend` comes to.
     #[must_use]
@@ -145,6 +149,7 @@ impl Amount {
         Self([
             spend.tokens(),
             spend.tokens_in,
+            spend.tokens_cached,
             spend.tokens_out,
             spend.micro_usd,
             spend.model_calls,
@@ -201,6 +206,8 @@ pub struct Allowance {
     pub tokens: Option<u64>,
     /// Tokens that models read, from a cache or not.
     pub tokens_in: Option<u64>,
+    /// Of these, tokens that the provider had in its cache.
+    pub tokens_cached: Option<u64>,
     /// Tokens that models write.
     pub tokens_out: Option<u64>,
     /// Millionths of a US dollar.
@@ -218,6 +225,7 @@ impl Allowance {
         match dimension {
             Dimension::Tokens => self.tokens,
             Dimension::TokensIn => self.tokens_in,
+            Dimension::TokensCached => self.tokens_cached,
             Dimension::TokensOut => self.tokens_out,
             Dimension::MicroUsd => self.micro_usd,
             Dimension::ModelCalls => self.model_calls,
@@ -228,7 +236,8 @@ impl Allowance {
 
 /// What a subtree may use, has used, and has set aside for calls under way and for children.
 ///
-/// `spent + reserved + held + free = limit` in every dimension that has a limit, unless a call cost more than was set aside for it.
+/// `spent + reserved + held + free = limit` in every dimension that has a limit, unless a call cost more than was set aside for it. For what
+/// comes out of a cache nothing is set aside: the calls under way may use more of it than there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Purse {
     /// How much may be used.
@@ -250,6 +259,14 @@ impl Purse {
         Dimension::ALL
             .into_iter()
             .find(|dimension| more.get(*dimension) > room.get(*dimension))
+    }
+
+    /// The first dimension that is used up of those that calls of models use and of which nobody knows before how much: no more calls of
+    /// models are begun. Of its limit, too, a tenth is kept for the end.
+    #[must_use]
+    pub fn is_used_up(&self, is_last: bool) -> Option<Dimension> {
+        let room = self.room(is_last);
+        Some(Dimension::TokensCached).filter(|dimension| room.get(*dimension) == 0)
     }
 
     /// What more fits in; all there can be of what has no limit. Without `is_last`, what is kept for the end is not counted.
@@ -328,6 +345,32 @@ mod tests {
         // What uses nothing of it is not refused.
         assert_eq!(purse(0).refuses(&Amount::of(&Spend::TOOL_CALL), false), None);
         assert_eq!(Purse::default().refuses(&tokens(u64::MAX), false), None);
+    }
+
+    #[test]
+    fn what_comes_from_a_cache_is_counted_when_it_is_known_e9_10() {
+        let mut purse = Purse {
+            limit: Allowance {
+                tokens_cached: Some(1_000),
+                ..Allowance::default()
+            },
+            ..Purse::default()
+        };
+        let cached = |tokens_cached| Spend {
+            tokens_in: 2 * tokens_cached,
+            tokens_cached,
+            ..Spend::default()
+        };
+        for (used, before_the_end, at_the_end) in [
+            (899, None, None),
+            (900, Some(Dimension::TokensCached), None),
+            (5_000, Some(Dimension::TokensCached), Some(Dimension::TokensCached)),
+        ] {
+            purse.spent = cached(used);
+            assert_eq!(purse.is_used_up(false), before_the_end, "{used}");
+            assert_eq!(purse.is_used_up(true), at_the_end, "{used}");
+        }
+        assert_eq!(Purse::default().is_used_up(false), None, "without a limit");
     }
 
     #[test]

@@ -622,7 +622,7 @@ class LimitShape(TypedDict):
     limit: int
     # What is used up, and set aside for calls under way.
     used: int
-    # Of what: `tokens`, `tokens_in`, `tokens_out`, `micro_usd`, `model_calls`, `tool_calls`.
+    # Of what: `tokens`, `tokens_in`, `tokens_cached`, `tokens_out`, `micro_usd`, `model_calls`, `tool_calls`.
     what: str
 
 
@@ -639,6 +639,8 @@ class LimitsInput(TypedDict):
     nodes: NotRequired[int | None]
     # Tokens in both directions.
     tokens: NotRequired[int | None]
+    # Of these, tokens that the provider had in its cache.
+    tokens_cached: NotRequired[int | None]
     # Tokens that models read.
     tokens_in: NotRequired[int | None]
     # Tokens that models write.

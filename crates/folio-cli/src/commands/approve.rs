@@ -84,6 +84,9 @@ pub(crate) struct Budget {
     /// Of these, tokens that they may read; +N is so many more
     #[arg(long, value_name = "[+]N", value_parser = number)]
     tokens_in: Option<Number>,
+    /// Of those that they read, tokens that may come from a provider's cache; +N is so many more
+    #[arg(long, value_name = "[+]N", value_parser = number)]
+    tokens_cached: Option<Number>,
     /// Of these, tokens that they may write; +N is so many more
     #[arg(long, value_name = "[+]N", value_parser = number)]
     tokens_out: Option<Number>,
@@ -226,10 +229,10 @@ impl Report for BudgetShape {
         writeln!(out, "{}{gap}{}", style.strong(&self.run), self.path)?;
         for limit in self.limits.iter().chain(&self.nodes) {
             let most = limit.limit.map_or("no limit".to_owned(), |limit| limit.to_string());
-            writeln!(out, "  {:<12} {} of {most}", limit.what, limit.used)?;
+            writeln!(out, "  {:<13} {} of {most}", limit.what, limit.used)?;
         }
         if let Some(deadline) = self.deadline {
-            writeln!(out, "  {:<12} {deadline}", "deadline")?;
+            writeln!(out, "  {:<13} {deadline}", "deadline")?;
         }
         Ok(())
     }
@@ -242,6 +245,7 @@ async fn nothing_to_add_to(runner: &Runner, row: &RunRow, node: NodeId, budget: 
     let wanted = [
         (budget.tokens, Dimension::Tokens),
         (budget.tokens_in, Dimension::TokensIn),
+        (budget.tokens_cached, Dimension::TokensCached),
         (budget.tokens_out, Dimension::TokensOut),
         (budget.usd, Dimension::MicroUsd),
         (budget.model_calls, Dimension::ModelCalls),
@@ -263,6 +267,14 @@ async fn nothing_to_add_to(runner: &Runner, row: &RunRow, node: NodeId, budget: 
     }
 }
 
+/// Whether hardly anybody limits `dimension`: it is shown only if somebody did.
+fn is_seldom(dimension: Dimension) -> bool {
+    matches!(
+        dimension,
+        Dimension::TokensIn | Dimension::TokensCached | Dimension::TokensOut
+    )
+}
+
 /// Carries out `folio budget`.
 pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit, Failure> {
     let runner = runner(context).await?;
@@ -275,6 +287,7 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
     let changes = [
         budget.tokens,
         budget.tokens_in,
+        budget.tokens_cached,
         budget.tokens_out,
         budget.usd,
         budget.model_calls,
@@ -292,6 +305,7 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
             NewLimits {
                 tokens: budget.tokens.and_then(|n| n.on(of(Dimension::Tokens))),
                 tokens_in: budget.tokens_in.and_then(|n| n.on(of(Dimension::TokensIn))),
+                tokens_cached: budget.tokens_cached.and_then(|n| n.on(of(Dimension::TokensCached))),
                 tokens_out: budget.tokens_out.and_then(|n| n.on(of(Dimension::TokensOut))),
                 micro_usd: budget.usd.and_then(|n| n.on(of(Dimension::MicroUsd))),
                 model_calls: budget.model_calls.and_then(|n| n.on(of(Dimension::ModelCalls))),
@@ -312,15 +326,12 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
     let run = runner.load(row.id).await?;
     let view = run.node(node.unwrap_or(root));
     let purse = view.and_then(|view| view.purse.copied());
-    let dimensions = [
-        Dimension::Tokens,
-        Dimension::MicroUsd,
-        Dimension::ModelCalls,
-        Dimension::ToolCalls,
-    ];
-    let limits = purse
-        .iter()
-        .flat_map(|purse| dimensions.map(|dimension| LimitShape::of(dimension, purse)));
+    let limits = purse.iter().flat_map(|purse| {
+        let shown = Dimension::ALL
+            .into_iter()
+            .filter(|dimension| !is_seldom(*dimension) || purse.limit.of(*dimension).is_some());
+        shown.map(|dimension| LimitShape::of(dimension, purse))
+    });
     context.output.report(&BudgetShape {
         run: row.handle.to_string(),
         run_id: row.id.to_string(),

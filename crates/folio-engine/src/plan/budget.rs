@@ -48,6 +48,9 @@ pub struct Budget {
     /// How many tokens models may read, from a cache or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_in: Option<u64>,
+    /// How many tokens of those that models read may come from the provider's cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_cached: Option<u64>,
     /// How many tokens models may write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_out: Option<u64>,
@@ -89,6 +92,7 @@ impl Budget {
         Allowance {
             tokens: self.tokens,
             tokens_in: self.tokens_in,
+            tokens_cached: self.tokens_cached,
             tokens_out: self.tokens_out,
             micro_usd: self.micro_usd,
             model_calls: self.model_calls,

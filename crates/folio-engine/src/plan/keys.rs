@@ -97,6 +97,7 @@ pub(super) const BUDGET: &[&str] = &[
     "output_bytes",
     "tokens",
     "tokens_in",
+    "tokens_cached",
     "tokens_out",
     "usd",
     "model_calls",

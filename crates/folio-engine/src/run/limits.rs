@@ -73,6 +73,7 @@ impl Limits {
             output_bytes,
             tokens,
             tokens_in,
+            tokens_cached,
             tokens_out,
             micro_usd,
             model_calls,
@@ -93,6 +94,7 @@ impl Limits {
             allowance: Allowance {
                 tokens: tokens.or(default.allowance.tokens),
                 tokens_in,
+                tokens_cached,
                 tokens_out,
                 micro_usd,
                 model_calls,

@@ -204,11 +204,16 @@ impl Run {
 
     /// The first limit, from node `index` up, that `more` does not fit into.
     pub(super) fn refused_by_budget(&self, index: usize, more: &Spend, is_last: bool) -> Option<StopReason> {
+        let asks_a_model = more.model_calls > 0;
         let mut more = Amount::of(more);
         let mut at = Some(index);
         while let Some(index) = at {
             let node = &self.nodes[index];
-            if let Some(dimension) = node.purse.as_deref().and_then(|purse| purse.refuses(&more, is_last)) {
+            let refusing = |purse: &Purse| {
+                let used_up = || purse.is_used_up(is_last).filter(|_| asks_a_model);
+                purse.refuses(&more, is_last).or_else(used_up)
+            };
+            if let Some(dimension) = node.purse.as_deref().and_then(refusing) {
                 return Some(reason_of(dimension));
             }
             if let Some(held) = node.held.as_deref() {
@@ -314,7 +319,9 @@ impl Run {
 
 fn reason_of(dimension: Dimension) -> StopReason {
     match dimension {
-        Dimension::Tokens | Dimension::TokensIn | Dimension::TokensOut => StopReason::BudgetTokens,
+        Dimension::Tokens | Dimension::TokensIn | Dimension::TokensCached | Dimension::TokensOut => {
+            StopReason::BudgetTokens
+        }
         Dimension::MicroUsd => StopReason::BudgetUsd,
         Dimension::ModelCalls => StopReason::BudgetModelCalls,
         Dimension::ToolCalls => StopReason::BudgetToolCalls,
@@ -327,7 +334,11 @@ fn too_few(dimension: Dimension, needed: u64, left: u64, members: usize) -> Stri
         Dimension::ModelCalls | Dimension::ToolCalls => {
             format!("its {members} members need {needed} {what} at the least, and {left} are left; none was begun")
         }
-        Dimension::Tokens | Dimension::TokensIn | Dimension::TokensOut | Dimension::MicroUsd => {
+        Dimension::Tokens
+        | Dimension::TokensIn
+        | Dimension::TokensCached
+        | Dimension::TokensOut
+        | Dimension::MicroUsd => {
             format!(
                 "one of its {members} members needs {needed} {what} at the least, and {left} are left; none was begun"
             )

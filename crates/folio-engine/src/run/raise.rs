@@ -59,6 +59,7 @@ impl Run {
         let numbers = [
             (Dimension::Tokens, limits.tokens),
             (Dimension::TokensIn, limits.tokens_in),
+            (Dimension::TokensCached, limits.tokens_cached),
             (Dimension::TokensOut, limits.tokens_out),
             (Dimension::MicroUsd, limits.micro_usd),
             (Dimension::ModelCalls, limits.model_calls),
@@ -106,6 +107,7 @@ impl Run {
             let allowance = &mut purse.limit;
             allowance.tokens = limits.tokens.or(allowance.tokens);
             allowance.tokens_in = limits.tokens_in.or(allowance.tokens_in);
+            allowance.tokens_cached = limits.tokens_cached.or(allowance.tokens_cached);
             allowance.tokens_out = limits.tokens_out.or(allowance.tokens_out);
             allowance.micro_usd = limits.micro_usd.or(allowance.micro_usd);
             allowance.model_calls = limits.model_calls.or(allowance.model_calls);
@@ -116,7 +118,7 @@ impl Run {
         }
         self.limits.nodes_max = limits.nodes.unwrap_or(self.limits.nodes_max);
         self.deadline = limits.deadline.or(self.deadline);
-        let tokens = [limits.tokens, limits.tokens_in, limits.tokens_out];
+        let tokens = [limits.tokens, limits.tokens_in, limits.tokens_cached, limits.tokens_out];
         let raised = [
             (tokens.iter().any(Option::is_some), StopReason::BudgetTokens),
             (limits.micro_usd.is_some(), StopReason::BudgetUsd),

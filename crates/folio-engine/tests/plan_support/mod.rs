@@ -304,6 +304,7 @@ fn budget(detail: &Detail) -> Budget {
         output_bytes: has(19).then_some(u64::from(detail.bits)),
         tokens: has(22).then_some(u64::from(detail.bits)),
         tokens_in: has(22).then_some(u64::from(detail.bits)),
+        tokens_cached: has(22).then_some(0),
         tokens_out: has(22).then_some(u64::from(detail.bits)),
         micro_usd: has(23).then_some(u64::from(detail.bits)),
         model_calls: has(24).then_some(0),

@@ -8,6 +8,7 @@ import { dollars, number } from './format.js';
 const FIELDS = {
   tokens: { label: 'Tokens', unit: 1, show: number },
   tokens_in: { label: 'Tokens read', unit: 1, show: number },
+  tokens_cached: { label: 'Tokens read from a cache', unit: 1, show: number },
   tokens_out: { label: 'Tokens written', unit: 1, show: number },
   micro_usd: { label: 'Dollars', unit: 1e6, show: dollars },
   model_calls: { label: 'Calls of models', unit: 1, show: number },

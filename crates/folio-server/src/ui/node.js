@@ -8,7 +8,7 @@ import { link } from './markdown.js';
 /** Characters of an output that are shown before somebody wants all of it. */
 const SHORT = 4000;
 const PART = 32 * 1024;
-const LIMITS = { tokens: 'tokens', tokens_in: 'tokens read', tokens_out: 'tokens written', micro_usd: 'dollars', model_calls: 'calls of models', tool_calls: 'calls of tools', nodes: 'nodes' };
+const LIMITS = { tokens: 'tokens', tokens_in: 'tokens read', tokens_cached: 'tokens read from a cache', tokens_out: 'tokens written', micro_usd: 'dollars', model_calls: 'calls of models', tool_calls: 'calls of tools', nodes: 'nodes' };
 
 /** The parts of what is known of a node. `find(id)` gives another node of the run, `choose` shows it. */
 export function nodeParts(node, { find, choose }) {

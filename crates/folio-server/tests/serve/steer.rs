@@ -180,12 +180,12 @@ async fn limits_are_read_and_changed_by_people_and_never_below_what_is_used_up_e
         (None, &json!(40))
     );
     let change = async |path: &str, body| house.ask("PATCH", path, &[], Some(body)).await;
-    let body = json!({"tool_calls": 9, "micro_usd": 500_000, "deadline": "2100-01-01T00:00:00Z"});
+    let body = json!({"tool_calls": 9, "tokens_cached": 700, "micro_usd": 500_000, "deadline": "2100-01-01T00:00:00Z"});
     let changed = change(&path, body).await;
     assert_eq!(changed.status, 200, "{changed:?}");
     let changed = changed.json();
     assert_eq!(changed["deadline"], "2100-01-01T00:00:00Z");
-    for (what, limit) in [("tool_calls", 9), ("micro_usd", 500_000)] {
+    for (what, limit) in [("tool_calls", 9), ("tokens_cached", 700), ("micro_usd", 500_000)] {
         assert_eq!(of(&changed, what).unwrap()["limit"], limit, "{changed}");
     }
     assert_eq!(of(&changed, "tokens"), of(&limits, "tokens"), "what is left out stays");

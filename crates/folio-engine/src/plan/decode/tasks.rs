@@ -328,6 +328,7 @@ impl<'a> Decoder<'a> {
             output_bytes: self.u64_field(&at, "output_bytes"),
             tokens: self.u64_field(&at, "tokens"),
             tokens_in: self.u64_field(&at, "tokens_in"),
+            tokens_cached: self.u64_field(&at, "tokens_cached"),
             tokens_out: self.u64_field(&at, "tokens_out"),
             micro_usd: self.field(&at, "usd").and_then(|value| self.dollars(&value)),
             model_calls: self.u64_field(&at, "model_calls"),

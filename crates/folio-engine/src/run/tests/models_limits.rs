@@ -3,6 +3,8 @@
 
 use super::models::*;
 use super::*;
+use crate::event::NewLimits;
+use crate::run::LimitError;
 use crate::spend::Spend;
 use crate::talk::{ModelRole, Purpose, Reply, Stop};
 
@@ -446,6 +448,90 @@ fn what_is_read_and_what_is_written_have_limits_of_their_own_e9_10() {
     assert!(none.asks.is_empty(), "zero is zero");
     let sim = within(json!({"tokens_in": 1_000_000, "tokens_out": 100_000}));
     assert_eq!(root(&sim).status, Outcome::Ok, "{}", root(&sim).notes);
+}
+
+/// Somebody who goes on and on with calls, and of what it reads takes 400 tokens from a cache each time.
+fn from_a_cache(budget: &Value) -> Sim {
+    goal("say hello", &json!({"budget": budget}), |ask| {
+        let answer = match ask.purpose {
+            Purpose::Decide => execute("echo", json!({"text": "x"})),
+            Purpose::Work => wants(&[("echo", json!({"text": format!("{}", ask.call)}))]),
+            _ => said("{\"notes\": \"what there is\", \"status\": \"ok\"}"),
+        };
+        let ModelAnswer::Replied { reply, model, .. } = answer else {
+            panic!("it answers")
+        };
+        let used = Spend {
+            tokens_in: ask.reserved.tokens_in.max(400),
+            tokens_cached: 400,
+            tokens_out: 10,
+            ..Spend::default()
+        };
+        let used = Some(used);
+        ModelAnswer::Replied { reply, used, model }
+    })
+}
+
+#[test]
+fn what_comes_from_a_cache_has_a_limit_that_the_next_call_is_refused_at_e9_10() {
+    let within = |tokens_cached: u64| from_a_cache(&json!({"tokens_cached": tokens_cached})).driven_on();
+    // A tenth is kept for the end, as of every limit: the third call used that up, too, or left some of it.
+    for (limit, asked, notes) in [(1_150, 3, "stopped before it was done"), (1_250, 4, "what there is")] {
+        let sim = within(limit);
+        assert_eq!(root(&sim).stop_reason, Some(StopReason::BudgetTokens), "{limit}");
+        assert_eq!(root(&sim).status, Outcome::Partial, "{limit}");
+        assert_eq!(sim.asks.len(), asked, "{limit}");
+        assert!(root(&sim).notes.contains(notes), "{limit}: {}", root(&sim).notes);
+        assert!(
+            sim.asks.iter().all(|ask| ask.reserved.tokens_cached == 0),
+            "nobody knows how much it will be"
+        );
+    }
+    let none = within(0);
+    assert!(none.asks.is_empty(), "zero is zero");
+}
+
+#[test]
+fn who_reads_much_from_a_cache_is_warned_and_goes_on_when_somebody_raises_the_limit_e9_10() {
+    let mut sim = from_a_cache(&json!({"tokens_cached": 1_250}));
+    let is_over = |sim: &Sim| matches!(sim.journal.last(), Some((_, Event::Spent { .. })));
+    while !is_over(&sim) {
+        let due = sim.run.due(sim.now, 1);
+        match due.into_iter().next() {
+            Some(action) => sim.take(action),
+            None => assert!(sim.end_one()),
+        }
+    }
+    let warned = |ask: &AskAction, per_cent: u64| {
+        let words = format!("More than {per_cent} per cent of the budget is used");
+        ask.messages.iter().any(|message| message.text.contains(&words))
+    };
+    let steps: Vec<bool> = sim.asks.iter().map(|ask| warned(ask, 50)).collect();
+    assert_eq!(steps, [false, false, true], "400 of 1,250 are no half, and 800 are");
+    let more = NewLimits {
+        tokens_cached: Some(1_199),
+        ..NewLimits::default()
+    };
+    assert!(
+        matches!(
+            sim.run.change_limits(None, more, "ada", sim.now),
+            Err(LimitError::Used {
+                what: "tokens_cached",
+                used: 1_200,
+                ..
+            })
+        ),
+        "never below what is used up"
+    );
+    let more = NewLimits {
+        tokens_cached: Some(9_000),
+        ..NewLimits::default()
+    };
+    let event = sim.run.change_limits(None, more, "ada", sim.now).unwrap();
+    sim.record(event);
+    sim.derive();
+    let ask = sim.asks.last().unwrap();
+    assert_eq!((ask.purpose, sim.asks.len()), (Purpose::Work, 4), "it works on");
 }
 
 #[test]

@@ -83,6 +83,8 @@ struct LimitsInput {
     tokens: Option<u64>,
     /// Tokens that models read.
     tokens_in: Option<u64>,
+    /// Of these, tokens that the provider had in its cache.
+    tokens_cached: Option<u64>,
     /// Tokens that models write.
     tokens_out: Option<u64>,
     /// Millionths of a US dollar.
@@ -102,6 +104,7 @@ impl From<LimitsInput> for NewLimits {
         Self {
             tokens: input.tokens,
             tokens_in: input.tokens_in,
+            tokens_cached: input.tokens_cached,
             tokens_out: input.tokens_out,
             micro_usd: input.micro_usd,
             model_calls: input.model_calls,
