@@ -312,6 +312,7 @@ fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
       micro_usd     0 of no limit
       model_calls   0 of no limit
       tool_calls    1 of no limit
+      bytes         N of 4294967296
       nodes         4 of 203
       deadline      TIME
     ");
@@ -321,6 +322,7 @@ fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
       micro_usd     0 of 1500000
       model_calls   0 of no limit
       tool_calls    1 of no limit
+      bytes         N of 4294967296
       nodes         4 of 300
       deadline      TIME
     ! nobody drives r1; `folio resume r1` goes on with it

@@ -1,5 +1,6 @@
 //! The closed list of what can happen in a run. A run's state is the fold of these and of nothing else (E9.9).
 
+mod bytes;
 mod words;
 
 use std::collections::BTreeMap;
@@ -588,6 +589,9 @@ pub struct NewLimits {
     /// Calls of tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<u64>,
+    /// Bytes of the journal and of the pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
     /// Nodes of the whole tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u32>,
@@ -608,6 +612,7 @@ impl NewLimits {
             ("micro_usd", self.micro_usd),
             ("model_calls", self.model_calls),
             ("tool_calls", self.tool_calls),
+            ("bytes", self.bytes),
             ("nodes", self.nodes.map(u64::from)),
         ];
         let mut words: Vec<String> = numbers
@@ -690,6 +695,9 @@ pub struct Proposal {
     /// What whoever did it says of criteria that nobody else checks: those that a model wrote for its own steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Verdict>,
+    /// Bytes of texts that its call wrote into memory (E9.10).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub wrote: u64,
 }
 
 /// Something that a task asks a person.

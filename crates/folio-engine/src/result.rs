@@ -270,6 +270,9 @@ pub struct NodeResult {
     /// How long its last call took.
     #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub duration_us: u64,
+    /// Bytes of texts that its last call wrote into memory, besides what follows from the journal (E9.10).
+    #[serde(default, skip_serializing_if = "is_zero_u64")]
+    pub wrote: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field by reference")]
@@ -296,6 +299,7 @@ impl NodeResult {
             verdicts: Vec::new(),
             attempts: 0,
             duration_us: 0,
+            wrote: 0,
         }
     }
 

@@ -95,11 +95,13 @@ pub enum Dimension {
     ModelCalls,
     /// Calls of tools.
     ToolCalls,
+    /// Bytes of the journal and of the pages ([`Event::bytes`](crate::Event::bytes)). Counted when they are written: nothing is set aside.
+    Bytes,
 }
 
 impl Dimension {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Tokens,
         Self::TokensIn,
         Self::TokensCached,
@@ -107,6 +109,7 @@ impl Dimension {
         Self::MicroUsd,
         Self::ModelCalls,
         Self::ToolCalls,
+        Self::Bytes,
     ];
 
     /// The name as it is written in a budget.
@@ -120,6 +123,7 @@ impl Dimension {
             Self::MicroUsd => "micro_usd",
             Self::ModelCalls => "model_calls",
             Self::ToolCalls => "tool_calls",
+            Self::Bytes => "bytes",
         }
     }
 
@@ -129,18 +133,20 @@ impl Dimension {
             // A tool is never called for handing back.
             Self::ToolCalls => 0,
             Self::ModelCalls => (limit / 10).max(1),
-            Self::Tokens | Self::TokensIn | Self::TokensCached | Self::TokensOut | Self::MicroUsd => limit / 10,
+            Self::Tokens | Self::TokensIn | Self::TokensCached | Self::TokensOut | Self::MicroUsd | Self::Bytes => {
+                limit / 10
+            }
         }
     }
 }
 
 /// How much there is of each thing that has a limit: what one of them is set aside or used in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Amount([u64; 7]);
+pub struct Amount([u64; 8]);
 
 impl Amount {
     /// As much of everything as there can be.
-    pub const ALL: Self = Self([u64::MAX; 7]);
+    pub const ALL: Self = Self([u64::MAX; 8]);
 
     /// What `spend` comes to.
     #[must_use]
@@ -154,6 +160,8 @@ impl Amount {
             spend.micro_usd,
             spend.model_calls,
             spend.tool_calls,
+            // What is written is no part of what a call costs.
+            0,
         ])
     }
 
@@ -216,6 +224,8 @@ pub struct Allowance {
     pub model_calls: Option<u64>,
     /// Calls of tools.
     pub tool_calls: Option<u64>,
+    /// Bytes of the journal and of the pages.
+    pub bytes: Option<u64>,
 }
 
 impl Allowance {
@@ -230,14 +240,15 @@ impl Allowance {
             Dimension::MicroUsd => self.micro_usd,
             Dimension::ModelCalls => self.model_calls,
             Dimension::ToolCalls => self.tool_calls,
+            Dimension::Bytes => self.bytes,
         }
     }
 }
 
 /// What a subtree may use, has used, and has set aside for calls under way and for children.
 ///
-/// `spent + reserved + held + free = limit` in every dimension that has a limit, unless a call cost more than was set aside for it. For what
-/// comes out of a cache nothing is set aside: the calls under way may use more of it than there is.
+/// `spent + reserved + held + free = limit` in every dimension that has a limit, unless a call cost more than was set aside for it. Of what
+/// comes out of a cache, and of bytes, nothing is set aside: what is under way may use more of them than there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Purse {
     /// How much may be used.
@@ -248,6 +259,8 @@ pub struct Purse {
     pub reserved: Spend,
     /// What the members of groups were set aside and have not used (E9.10).
     pub held: Amount,
+    /// Bytes of the journal and of the pages that were written of it.
+    pub bytes: u64,
 }
 
 impl Purse {
@@ -261,30 +274,37 @@ impl Purse {
             .find(|dimension| more.get(*dimension) > room.get(*dimension))
     }
 
-    /// The first dimension that is used up of those that calls of models use and of which nobody knows before how much: no more calls of
-    /// models are begun. Of its limit, too, a tenth is kept for the end.
+    /// The first dimension that is used up of those of which nobody knows before how much a call uses: no call begins then that uses any of
+    /// it, which is every call of bytes, and one that `asks_a_model` of what comes from a cache. Of these limits, too, a tenth is kept for the end.
     #[must_use]
-    pub fn is_used_up(&self, is_last: bool) -> Option<Dimension> {
-        let room = self.room(is_last);
-        Some(Dimension::TokensCached).filter(|dimension| room.get(*dimension) == 0)
+    pub fn is_used_up(&self, asks_a_model: bool, is_last: bool) -> Option<Dimension> {
+        let is_empty = |dimension: &Dimension| self.left(*dimension, is_last) == Some(0);
+        let of_a_model = Some(Dimension::TokensCached).filter(|_| asks_a_model);
+        std::iter::once(Dimension::Bytes).chain(of_a_model).find(is_empty)
+    }
+
+    /// What more of `dimension` fits in; `None` if it has no limit. Without `is_last`, what is kept for the end is not counted.
+    fn left(&self, dimension: Dimension, is_last: bool) -> Option<u64> {
+        let limit = self.limit.of(dimension)?;
+        let kept = if is_last { 0 } else { dimension.kept_of(limit) };
+        Some(limit.saturating_sub(kept).saturating_sub(self.used(dimension)))
     }
 
     /// What more fits in; all there can be of what has no limit. Without `is_last`, what is kept for the end is not counted.
     #[must_use]
     pub fn room(&self, is_last: bool) -> Amount {
         Dimension::ALL.into_iter().fold(Amount::ALL, |room, dimension| {
-            let Some(limit) = self.limit.of(dimension) else {
-                return room;
-            };
-            let kept = if is_last { 0 } else { dimension.kept_of(limit) };
-            let left = limit.saturating_sub(kept).saturating_sub(self.used(dimension));
-            room.with(dimension, left)
+            self.left(dimension, is_last)
+                .map_or(room, |left| room.with(dimension, left))
         })
     }
 
     /// What is used up and set aside of one dimension.
     #[must_use]
     pub fn used(&self, dimension: Dimension) -> u64 {
+        if dimension == Dimension::Bytes {
+            return self.bytes;
+        }
         let calls = Amount::of(&self.spent.plus(&self.reserved));
         calls.plus(&self.held).get(dimension)
     }
@@ -300,13 +320,11 @@ impl Purse {
     pub fn per_cent(&self) -> u64 {
         let of = |dimension: &Dimension| {
             let limit = self.limit.of(*dimension)?;
-            Some(
-                Amount::of(&self.spent)
-                    .get(*dimension)
-                    .saturating_mul(100)
-                    .checked_div(limit)
-                    .unwrap_or(100),
-            )
+            let spent = match dimension {
+                Dimension::Bytes => self.bytes,
+                _ => Amount::of(&self.spent).get(*dimension),
+            };
+            Some(spent.saturating_mul(100).checked_div(limit).unwrap_or(100))
         };
         Dimension::ALL.iter().filter_map(of).max().unwrap_or(0)
     }
@@ -367,10 +385,34 @@ mod tests {
             (5_000, Some(Dimension::TokensCached), Some(Dimension::TokensCached)),
         ] {
             purse.spent = cached(used);
-            assert_eq!(purse.is_used_up(false), before_the_end, "{used}");
-            assert_eq!(purse.is_used_up(true), at_the_end, "{used}");
+            assert_eq!(purse.is_used_up(true, false), before_the_end, "{used}");
+            assert_eq!(purse.is_used_up(true, true), at_the_end, "{used}");
+            assert_eq!(purse.is_used_up(false, false), None, "a tool takes nothing of a cache");
         }
-        assert_eq!(Purse::default().is_used_up(false), None, "without a limit");
+        assert_eq!(Purse::default().is_used_up(true, false), None, "without a limit");
+    }
+
+    #[test]
+    fn what_is_written_is_counted_for_every_call_e9_10() {
+        let mut purse = Purse {
+            limit: Allowance {
+                bytes: Some(1_000),
+                ..Allowance::default()
+            },
+            ..Purse::default()
+        };
+        for (bytes, before_the_end, at_the_end, per_cent) in [
+            (899, None, None, 89),
+            (900, Some(Dimension::Bytes), None, 90),
+            (1_000, Some(Dimension::Bytes), Some(Dimension::Bytes), 100),
+        ] {
+            purse.bytes = bytes;
+            for asks_a_model in [true, false] {
+                assert_eq!(purse.is_used_up(asks_a_model, false), before_the_end, "{bytes}");
+                assert_eq!(purse.is_used_up(asks_a_model, true), at_the_end, "{bytes}");
+            }
+            assert_eq!((purse.used(Dimension::Bytes), purse.per_cent()), (bytes, per_cent));
+        }
     }
 
     #[test]

@@ -63,6 +63,12 @@ impl Batch {
             run.apply(at, &raised)?;
             self.events.push(raised);
         }
+        // What a call writes by itself follows from nothing in the journal, and counts all the same (E9.10).
+        match &mut event {
+            Event::Finished { result, .. } => result.wrote = more.iter().map(Change::bytes).sum(),
+            Event::Proposed { proposal, .. } => proposal.wrote = more.iter().map(Change::bytes).sum(),
+            _ => {}
+        }
         move_large_output(run, &mut event, &mut self.blobs);
         run.apply(at, &event)?;
         self.changes.extend(projection::changes(run, &event));

@@ -622,13 +622,16 @@ class LimitShape(TypedDict):
     limit: int
     # What is used up, and set aside for calls under way.
     used: int
-    # Of what: `tokens`, `tokens_in`, `tokens_cached`, `tokens_out`, `micro_usd`, `model_calls`, `tool_calls`.
+    # Of what: `tokens`, `tokens_in`, `tokens_cached`, `tokens_out`, `micro_usd`, `model_calls`, `tool_calls`,
+    # `bytes`.
     what: str
 
 
 class LimitsInput(TypedDict):
     """Limits that are to be others. What is left out stays."""
 
+    # Bytes of the journal and of the pages.
+    bytes: NotRequired[int | None]
     # When the run has to be over; of a run only.
     deadline: NotRequired[str | None]
     # Millionths of a US dollar.

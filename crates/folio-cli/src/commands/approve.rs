@@ -99,6 +99,9 @@ pub(crate) struct Budget {
     /// Calls of tools; +N is so many more
     #[arg(long, value_name = "[+]N", value_parser = number)]
     tool_calls: Option<Number>,
+    /// Bytes of the journal and of the pages; +N is so many more
+    #[arg(long, value_name = "[+]N", value_parser = number)]
+    bytes: Option<Number>,
     /// Nodes of the whole tree; +N is so many more
     #[arg(long, value_name = "[+]N", value_parser = number)]
     nodes: Option<Number>,
@@ -250,6 +253,7 @@ async fn nothing_to_add_to(runner: &Runner, row: &RunRow, node: NodeId, budget: 
         (budget.usd, Dimension::MicroUsd),
         (budget.model_calls, Dimension::ModelCalls),
         (budget.tool_calls, Dimension::ToolCalls),
+        (budget.bytes, Dimension::Bytes),
     ];
     let missing = wanted
         .iter()
@@ -292,6 +296,7 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
         budget.usd,
         budget.model_calls,
         budget.tool_calls,
+        budget.bytes,
         budget.nodes,
         budget.minutes,
     ];
@@ -310,6 +315,7 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
                 micro_usd: budget.usd.and_then(|n| n.on(of(Dimension::MicroUsd))),
                 model_calls: budget.model_calls.and_then(|n| n.on(of(Dimension::ModelCalls))),
                 tool_calls: budget.tool_calls.and_then(|n| n.on(of(Dimension::ToolCalls))),
+                bytes: budget.bytes.and_then(|n| n.on(of(Dimension::Bytes))),
                 nodes: budget
                     .nodes
                     .and_then(|n| n.on(Some(run.limits().nodes_max.into())))

@@ -120,6 +120,8 @@ impl Folio {
             (r"\b(obs|page|run|turn)_[0-9A-HJKMNP-TV-Z]{26}\b", "${1}_ID"),
             (r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z *", "TIME "),
             (r"TIME ([\x22,\n)])", "TIME$1"),
+            // How much was written depends on every word that is.
+            (r"\bbytes( +)\d+ of (\d+)", "bytes${1}N of $2"),
             (r"\[ *\d+(\.\d)?s\]", "[TIME]"),
             (r"\b\d+\.\ds\b", "0.0s"),
         ];

@@ -67,6 +67,9 @@ pub struct Budget {
     /// How many calls of tools there may be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<u64>,
+    /// How many bytes its journal and its pages may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
 }
 
 #[expect(
@@ -97,6 +100,7 @@ impl Budget {
             micro_usd: self.micro_usd,
             model_calls: self.model_calls,
             tool_calls: self.tool_calls,
+            bytes: self.bytes,
         }
     }
 }

@@ -102,6 +102,7 @@ pub(super) const BUDGET: &[&str] = &[
     "usd",
     "model_calls",
     "tool_calls",
+    "bytes",
 ];
 pub(super) const CRITERION: &[&str] = &["id", "text", "check", "required"];
 pub(super) const CHECK: &[&str] = &["command", "file_exists", "regex", "json_schema"];

@@ -235,6 +235,7 @@ fn proposed(node: NodeId, result: NodeResult) -> Event {
     Event::Proposed {
         node,
         proposal: Box::new(Proposal {
+            wrote: 0,
             status: result.status,
             stop_reason: result.stop_reason,
             severity: result.severity,

@@ -290,6 +290,7 @@ fn proposed(node: NodeId, answer: CallAnswer) -> Event {
     Event::Proposed {
         node,
         proposal: Box::new(Proposal {
+            wrote: 0,
             status: Outcome::Ok,
             stop_reason: None,
             severity: None,

@@ -465,10 +465,12 @@ impl Run {
             )
         };
         if let Some(reason) = self.refused_by_budget(index, &Spend::TOOL_CALL, false) {
-            return Err(Refusal::Template(
-                reason,
-                "the calls of tools that its budget allows are used up".to_owned(),
-            ));
+            let what = match reason {
+                StopReason::BudgetBytes => "the bytes of journal and pages",
+                _ => "the calls of tools",
+            };
+            let notes = format!("{what} that its budget allows are used up");
+            return Err(Refusal::Template(reason, notes));
         }
         // What a model wants called stands as it is: it is no template.
         let args = if node.kind == NodeKind::Action {

@@ -8,6 +8,10 @@ use crate::spend::Allowance;
 /// Tokens that models of one run may read and write, unless its plan says otherwise (E9.10).
 const TOKENS_DEFAULT: u64 = 2_000_000;
 
+/// Bytes that the journal and the pages of one run may have, unless its plan says otherwise: 4 GiB, which is some ten thousand for each of
+/// several hundred thousand nodes (E9.10).
+const BYTES_DEFAULT: u64 = 4 * 1024 * 1024 * 1024;
+
 /// The limits of a run. `0` is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -50,6 +54,7 @@ impl Default for Limits {
             replans_in_run_max: 6,
             allowance: Allowance {
                 tokens: Some(TOKENS_DEFAULT),
+                bytes: Some(BYTES_DEFAULT),
                 ..Allowance::default()
             },
         }
@@ -78,6 +83,7 @@ impl Limits {
             micro_usd,
             model_calls,
             tool_calls,
+            bytes,
         } = plan.budget.clone();
         let default = Self::default();
         Self {
@@ -99,6 +105,7 @@ impl Limits {
                 micro_usd,
                 model_calls,
                 tool_calls,
+                bytes: bytes.or(default.allowance.bytes),
             },
         }
     }

@@ -7,7 +7,7 @@
 use super::agent::Equipment;
 use super::state::Run;
 use super::tree::{Node, NodeKind};
-use crate::event::SetAside;
+use crate::event::{Event, SetAside};
 use crate::node::NodeState;
 use crate::plan::{Join, Step, Work};
 use crate::result::StopReason;
@@ -106,6 +106,19 @@ impl Run {
                 purse.spent = purse.spent.plus(spent);
             }
         });
+    }
+
+    /// Counts what `event` adds to the journal and to the pages as written of its node and of all above it.
+    pub(super) fn count_bytes(&mut self, event: &Event) {
+        let bytes = event.bytes();
+        let mut at = Some(event.node().and_then(|node| self.index(node).ok()).unwrap_or(0));
+        while let Some(index) = at {
+            let node = &mut self.nodes[index];
+            if let Some(purse) = node.purse.as_deref_mut() {
+                purse.bytes = purse.bytes.saturating_add(bytes);
+            }
+            at = node.parent;
+        }
     }
 
     /// Does `each` to the node at `from` and all above it. What is used or set aside for calls changes by `calls`, and together with
@@ -210,7 +223,7 @@ impl Run {
         while let Some(index) = at {
             let node = &self.nodes[index];
             let refusing = |purse: &Purse| {
-                let used_up = || purse.is_used_up(is_last).filter(|_| asks_a_model);
+                let used_up = || purse.is_used_up(asks_a_model, is_last);
                 purse.refuses(&more, is_last).or_else(used_up)
             };
             if let Some(dimension) = node.purse.as_deref().and_then(refusing) {
@@ -325,6 +338,7 @@ fn reason_of(dimension: Dimension) -> StopReason {
         Dimension::MicroUsd => StopReason::BudgetUsd,
         Dimension::ModelCalls => StopReason::BudgetModelCalls,
         Dimension::ToolCalls => StopReason::BudgetToolCalls,
+        Dimension::Bytes => StopReason::BudgetBytes,
     }
 }
 
@@ -338,7 +352,8 @@ fn too_few(dimension: Dimension, needed: u64, left: u64, members: usize) -> Stri
         | Dimension::TokensIn
         | Dimension::TokensCached
         | Dimension::TokensOut
-        | Dimension::MicroUsd => {
+        | Dimension::MicroUsd
+        | Dimension::Bytes => {
             format!(
                 "one of its {members} members needs {needed} {what} at the least, and {left} are left; none was begun"
             )

@@ -64,6 +64,7 @@ impl Run {
             (Dimension::MicroUsd, limits.micro_usd),
             (Dimension::ModelCalls, limits.model_calls),
             (Dimension::ToolCalls, limits.tool_calls),
+            (Dimension::Bytes, limits.bytes),
         ];
         for (dimension, wanted) in numbers {
             let Some(wanted) = wanted else { continue };
@@ -112,6 +113,7 @@ impl Run {
             allowance.micro_usd = limits.micro_usd.or(allowance.micro_usd);
             allowance.model_calls = limits.model_calls.or(allowance.model_calls);
             allowance.tool_calls = limits.tool_calls.or(allowance.tool_calls);
+            allowance.bytes = limits.bytes.or(allowance.bytes);
             if index == 0 {
                 self.limits.allowance = *allowance;
             }
@@ -124,6 +126,7 @@ impl Run {
             (limits.micro_usd.is_some(), StopReason::BudgetUsd),
             (limits.model_calls.is_some(), StopReason::BudgetModelCalls),
             (limits.tool_calls.is_some(), StopReason::BudgetToolCalls),
+            (limits.bytes.is_some(), StopReason::BudgetBytes),
         ];
         let mut below = vec![index];
         while let Some(at) = below.pop() {

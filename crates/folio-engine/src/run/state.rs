@@ -408,6 +408,12 @@ impl Run {
         if self.nodes.is_empty() != matches!(event, Event::RunStarted { .. }) {
             return Err(JournalError::Start);
         }
+        self.fold(at, event)?;
+        self.count_bytes(event);
+        Ok(())
+    }
+
+    fn fold(&mut self, at: Timestamp, event: &Event) -> Result<(), JournalError> {
         match event {
             Event::RunStarted {
                 format,

@@ -309,6 +309,7 @@ fn budget(detail: &Detail) -> Budget {
         micro_usd: has(23).then_some(u64::from(detail.bits)),
         model_calls: has(24).then_some(0),
         tool_calls: has(25).then_some(u64::from(detail.number)),
+        bytes: has(25).then_some(u64::from(detail.bits)),
     }
 }
 

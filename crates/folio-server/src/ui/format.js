@@ -55,7 +55,7 @@ export function tick() {
 export const number = (n) => n.toLocaleString('en').replaceAll(',', '\u202f');
 /** A number in few letters: 12.3k. */
 export const few = (n) => (n < 1000 ? String(n) : n < 1e6 ? `${(n / 1000).toFixed(n < 1e4 ? 1 : 0)}k` : `${(n / 1e6).toFixed(1)}M`);
-export const bytes = (n) => (n < 1024 ? `${n} B` : n < 1048576 ? `${(n / 1024).toFixed(1)} KiB` : `${(n / 1048576).toFixed(1)} MiB`);
+export const bytes = (n) => (n < 1024 ? `${n} B` : n < 1048576 ? `${(n / 1024).toFixed(1)} KiB` : n < 1073741824 ? `${(n / 1048576).toFixed(1)} MiB` : `${(n / 1073741824).toFixed(1)} GiB`);
 export const dollars = (micro) => `$${(micro / 1e6).toFixed(micro < 10_000 ? 4 : 2)}`;
 export const perCent = (share) => `${Math.round(share * 100)} %`;
 

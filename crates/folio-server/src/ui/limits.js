@@ -2,7 +2,7 @@
 
 import { get, query, send, told } from './ask.js';
 import { announce, element, trouble } from './dom.js';
-import { dollars, number } from './format.js';
+import { bytes, dollars, number } from './format.js';
 
 /** Of every limit: what it is called, and how people write it. A millionth of a dollar is nothing that anybody types. */
 const FIELDS = {
@@ -13,6 +13,7 @@ const FIELDS = {
   micro_usd: { label: 'Dollars', unit: 1e6, show: dollars },
   model_calls: { label: 'Calls of models', unit: 1, show: number },
   tool_calls: { label: 'Calls of tools', unit: 1, show: number },
+  bytes: { label: 'Bytes of journal and pages', unit: 1, show: bytes },
   nodes: { label: 'Nodes', unit: 1, show: number },
 };
 const MINUTE = 60_000;

@@ -8,7 +8,7 @@ import { link } from './markdown.js';
 /** Characters of an output that are shown before somebody wants all of it. */
 const SHORT = 4000;
 const PART = 32 * 1024;
-const LIMITS = { tokens: 'tokens', tokens_in: 'tokens read', tokens_cached: 'tokens read from a cache', tokens_out: 'tokens written', micro_usd: 'dollars', model_calls: 'calls of models', tool_calls: 'calls of tools', nodes: 'nodes' };
+const LIMITS = { tokens: 'tokens', tokens_in: 'tokens read', tokens_cached: 'tokens read from a cache', tokens_out: 'tokens written', micro_usd: 'dollars', model_calls: 'calls of models', tool_calls: 'calls of tools', bytes: 'of journal and pages', nodes: 'nodes' };
 
 /** The parts of what is known of a node. `find(id)` gives another node of the run, `choose` shows it. */
 export function nodeParts(node, { find, choose }) {
@@ -75,7 +75,7 @@ function budget(node) {
   const used = cost(spent);
   const calls = [spent.model_calls && `${number(spent.model_calls)} calls of models`, spent.tool_calls && `${number(spent.tool_calls)} calls of tools`, twice && `${number(twice)} possibly paid for twice: nobody saw the end of the first`].filter(Boolean);
   if (!used && calls.length === 0 && limits.length === 0) return [];
-  const figure = (name, n) => (name === 'micro_usd' ? dollars(n) : number(n));
+  const figure = (name, n) => ({ micro_usd: dollars, bytes }[name] ?? number)(n);
   const rows = limits.map((one) => element('li', {}, meter(one.limit ? one.used / one.limit : 1, `${LIMITS[one.what]}: ${figure(one.what, one.used)} of ${figure(one.what, one.limit)}`),
     ` ${figure(one.what, one.used)} of ${figure(one.what, one.limit)} ${LIMITS[one.what] ?? one.what}`));
   return [element('h3', {}, 'Cost, with all below'), element('p', {}, [used, ...calls].filter(Boolean).join(' · ') || 'nothing'), rows.length ? element('ul', { class: 'plain' }, ...rows) : ''];

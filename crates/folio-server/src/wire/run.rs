@@ -313,7 +313,7 @@ impl SpendShape {
 /// One limit of a part of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct LimitShape {
-    /// Of what: `tokens`, `tokens_in`, `tokens_cached`, `tokens_out`, `micro_usd`, `model_calls`, `tool_calls`.
+    /// Of what: `tokens`, `tokens_in`, `tokens_cached`, `tokens_out`, `micro_usd`, `model_calls`, `tool_calls`, `bytes`.
     what: &'static str,
     limit: u64,
     /// What is used up, and set aside for calls under way.

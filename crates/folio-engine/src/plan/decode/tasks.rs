@@ -333,6 +333,7 @@ impl<'a> Decoder<'a> {
             micro_usd: self.field(&at, "usd").and_then(|value| self.dollars(&value)),
             model_calls: self.u64_field(&at, "model_calls"),
             tool_calls: self.u64_field(&at, "tool_calls"),
+            bytes: self.u64_field(&at, "bytes"),
         }
     }
 }

@@ -417,6 +417,7 @@ impl Run {
         Event::Proposed {
             node: self.nodes[index].id,
             proposal: Box::new(Proposal {
+                wrote: 0,
                 status: result.status,
                 stop_reason: reason,
                 severity: None,

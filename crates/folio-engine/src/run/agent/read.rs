@@ -448,6 +448,7 @@ impl Run {
         Event::Proposed {
             node: self.nodes[index].id,
             proposal: Box::new(Proposal {
+                wrote: 0,
                 status,
                 stop_reason,
                 severity,

@@ -14,8 +14,10 @@ pub(super) fn adds_up(journal: &[(Timestamp, Event)]) -> Run {
     let mut run = Run::new(RunId::derived(&["test"]), Arc::new(Templates::new()));
     run.equip(Arc::new(equipment()));
     let (mut open, mut spent) = (HashMap::<NodeId, Spend>::new(), HashMap::<NodeId, Spend>::new());
+    let mut written = HashMap::<NodeId, u64>::new();
     for (at, event) in journal {
         run.apply(*at, event).unwrap();
+        *written.entry(event.node().unwrap_or(run.nodes[0].id)).or_insert(0) += event.bytes();
         let mut pay = |node: NodeId, cost: &Spend| {
             let of_node = spent.entry(node).or_default();
             *of_node = of_node.plus(cost);
@@ -24,7 +26,7 @@ pub(super) fn adds_up(journal: &[(Timestamp, Event)]) -> Run {
             let mut around = std::iter::successors(run.index(*node).ok(), |at| run.nodes[*at].parent);
             let used_up = around.find(|at| {
                 let purse = run.nodes[*at].purse.as_deref();
-                purse.is_some_and(|purse| purse.is_used_up(purpose.is_last()).is_some())
+                purse.is_some_and(|purse| purse.is_used_up(true, purpose.is_last()).is_some())
             });
             assert_eq!(used_up, None, "{purpose:?} was asked for although a limit is used up");
         }
@@ -68,6 +70,10 @@ pub(super) fn adds_up(journal: &[(Timestamp, Event)]) -> Run {
             let Some(purse) = node.purse.as_deref() else { continue };
             let after = format!("of {:?} after {} {:?}", node.path, event.name(), event.node());
             assert_eq!(purse.spent, below(&spent, index), "spent {after}");
+            let within = |at: usize| std::iter::successors(Some(at), |at| run.nodes[*at].parent).any(|at| at == index);
+            let of_subtree = written.iter().filter(|(node, _)| within(run.index(**node).unwrap()));
+            let bytes: u64 = of_subtree.map(|(_, bytes)| bytes).sum();
+            assert_eq!(purse.bytes, bytes, "written {after}");
             assert_eq!(purse.reserved, below(&open, index), "set aside {after}");
             let inside = (index + 1..run.nodes.len()).filter(|at| {
                 std::iter::successors(run.nodes[*at].parent, |at| run.nodes[*at].parent).any(|at| at == index)
@@ -80,16 +86,11 @@ pub(super) fn adds_up(journal: &[(Timestamp, Event)]) -> Run {
                 let Some(limit) = purse.limit.of(dimension) else {
                     continue;
                 };
-                let sum = Amount::of(&purse.spent)
-                    .plus(&Amount::of(&purse.reserved))
-                    .plus(&held)
-                    .get(dimension);
-                // What came from a cache is known when it was used: only that can be beyond a limit.
-                let most = if dimension == Dimension::TokensCached {
-                    limit.max(sum)
-                } else {
-                    limit
-                };
+                let calls = Amount::of(&purse.spent).plus(&Amount::of(&purse.reserved)).plus(&held);
+                let sum = calls.with(Dimension::Bytes, purse.bytes).get(dimension);
+                // What came from a cache, and what was written, is known when it was: only that can be beyond a limit.
+                let is_known_late = matches!(dimension, Dimension::TokensCached | Dimension::Bytes);
+                let most = if is_known_late { limit.max(sum) } else { limit };
                 assert_eq!(sum + purse.free(dimension).unwrap(), most, "{dimension:?} {after}");
             }
         }
@@ -243,9 +244,13 @@ impl Sim {
             .map(|node| node.id)
             .collect();
         let node = with_purse[usize::try_from(roll).unwrap() % with_purse.len()];
-        let limits = match roll % 4 {
+        let limits = match roll % 5 {
             0 => NewLimits {
                 tokens: Some(roll % 90_000),
+                ..NewLimits::default()
+            },
+            4 => NewLimits {
+                bytes: Some(roll % 200_000),
                 ..NewLimits::default()
             },
             3 => NewLimits {
@@ -299,14 +304,22 @@ fn stormed(goal_extra: &Value, seed: u64, concurrency: usize, storms: bool) -> S
 
 fn limits() -> impl Strategy<Value = Value> {
     let amount = |most: u64| prop::option::of(0..most);
-    let amounts = (amount(120_000), amount(40), amount(20), amount(300), amount(60_000));
-    amounts.prop_map(|(tokens, model_calls, tool_calls, cents, tokens_cached)| {
+    let amounts = (
+        amount(120_000),
+        amount(40),
+        amount(20),
+        amount(300),
+        amount(60_000),
+        amount(200_000),
+    );
+    amounts.prop_map(|(tokens, model_calls, tool_calls, cents, tokens_cached, bytes)| {
         let mut budget = json!({"nodes": 60, "depth": 3});
         for (key, value) in [
             ("tokens", tokens),
             ("model_calls", model_calls),
             ("tool_calls", tool_calls),
             ("tokens_cached", tokens_cached),
+            ("bytes", bytes),
         ] {
             if let Some(value) = value {
                 budget[key] = json!(value);

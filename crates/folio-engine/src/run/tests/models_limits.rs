@@ -535,6 +535,81 @@ fn who_reads_much_from_a_cache_is_warned_and_goes_on_when_somebody_raises_the_li
 }
 
 #[test]
+fn what_a_run_writes_has_a_limit_and_what_there_is_is_handed_back_e9_10() {
+    let talks = |bytes: u64| {
+        goal("say hello", &json!({"budget": {"bytes": bytes}}), |ask| {
+            match ask.purpose {
+                Purpose::Decide => execute("echo", json!({"text": "x"})),
+                Purpose::Work if ask.call < 20 => {
+                    wants(&[("echo", json!({"text": format!("{}{}", ask.call, "long ".repeat(400))}))])
+                }
+                Purpose::HandBack => said("{\"notes\": \"what there is\"}"),
+                _ => finish("hello"),
+            }
+        })
+    };
+    let sim = talks(60_000).driven_on();
+    let (result, purse) = (root(&sim), *sim.run.purse().unwrap());
+    assert_eq!(
+        (result.status, result.stop_reason),
+        (Outcome::Partial, Some(StopReason::BudgetBytes))
+    );
+    assert_eq!(result.notes, "what there is");
+    assert!(
+        purse.bytes > 54_000 && purse.bytes < 60_000,
+        "{}: a tenth was kept for the end",
+        purse.bytes
+    );
+    let asked = sim.asks.len();
+    assert!(asked < 20, "{asked}");
+
+    // Without a limit of its own it has one all the same, and what a resumed run has written is the same.
+    let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"text": "x"})),
+        _ => finish("hello"),
+    })
+    .driven_on();
+    let purse = *sim.run.purse().unwrap();
+    assert_eq!(purse.limit.bytes, Some(4 << 30));
+    assert_eq!(
+        purse.bytes,
+        sim.journal.iter().map(|(_, event)| event.bytes()).sum::<u64>()
+    );
+    assert_eq!(Sim::resumed(&sim.journal).run.purse().unwrap().bytes, purse.bytes);
+}
+
+#[test]
+fn who_has_written_too_much_goes_on_when_somebody_raises_the_limit_e9_10() {
+    let plan = "budget: {bytes: 1000}\nsteps:\n  - {id: a, do: {tool: echo, args: {text: one}}}\n  - {id: b, do: {tool: echo, args: {text: two}}}";
+    let ended = Sim::new(plan).driven_on();
+    let stopped: Vec<_> = ["a", "b"]
+        .map(|path| ended.run.node_at(path).unwrap().result.unwrap().stop_reason)
+        .into();
+    assert_eq!(stopped, [None, Some(StopReason::BudgetBytes)], "the first call fits");
+    let notes = &ended.run.node_at("b").unwrap().result.unwrap().notes;
+    assert_eq!(
+        notes,
+        "the bytes of journal and pages that its budget allows are used up"
+    );
+
+    let mut sim = Sim::new(plan);
+    sim.derive();
+    let more = |bytes| NewLimits {
+        bytes: Some(bytes),
+        ..NewLimits::default()
+    };
+    let refused = sim.run.change_limits(None, more(300), "ada", sim.now);
+    assert!(
+        matches!(refused, Err(LimitError::Used { what: "bytes", .. })),
+        "{refused:?}"
+    );
+    let event = sim.run.change_limits(None, more(100_000), "ada", sim.now).unwrap();
+    sim.record(event);
+    let sim = sim.driven_on();
+    assert_eq!((sim.status("a"), sim.status("b")), (Outcome::Ok, Outcome::Ok));
+}
+
+#[test]
 fn a_model_without_a_price_is_asked_within_a_limit_of_money_if_that_was_allowed_e9_10() {
     for (granted, status, asked) in [
         (Value::Null, Outcome::Partial, 0),

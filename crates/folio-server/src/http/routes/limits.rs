@@ -93,6 +93,8 @@ struct LimitsInput {
     model_calls: Option<u64>,
     /// Calls of tools.
     tool_calls: Option<u64>,
+    /// Bytes of the journal and of the pages.
+    bytes: Option<u64>,
     /// Nodes of the whole tree; of a run only.
     nodes: Option<u32>,
     /// When the run has to be over; of a run only.
@@ -109,6 +111,7 @@ impl From<LimitsInput> for NewLimits {
             micro_usd: input.micro_usd,
             model_calls: input.model_calls,
             tool_calls: input.tool_calls,
+            bytes: input.bytes,
             nodes: input.nodes,
             deadline: input.deadline,
         }

@@ -1,0 +1,226 @@
+//! How many bytes of the journal and of the pages of a run an event counts as (E9.10).
+//!
+//! The number follows from what the event says and from nothing else, so that every fold of a journal counts the same; and it is had
+//! without writing the event out. It is about what the event takes up, not what a store makes of it: 256 bytes for each
+//! event, which is what its names, times and numbers come to, and the entry that it writes on a page; the texts that people read twice, since
+//! pages have them, too; everything else once. What is kept beside the journal counts as much as it has.
+
+use folio_memory::value_bytes;
+use serde_json::Value;
+
+use super::{BookView, Event, PlanDifference, Proposal, Question};
+use crate::result::{Evidence, Failure, Finding, NodeResult, Output, Verdict};
+use crate::talk::{Reply, Wanted};
+
+/// What every event counts as besides its texts and values.
+const EVENT: u64 = 256;
+/// What the name of a node counts as where an event names several.
+const NODE: u64 = 32;
+
+impl Event {
+    /// How many bytes of the journal and of the pages of its run it counts as: 256, the texts that stand on pages twice, and other texts
+    /// and values once. What is not counted is what the run was granted and where it was submitted, which is not of its work.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        EVENT
+            + match self {
+                Self::RunStarted { goal, plan, inputs, .. } => {
+                    let inputs = inputs.iter().map(|(name, value)| once(name) + value_bytes(value));
+                    twice(goal) + value_bytes(plan) + inputs.sum::<u64>()
+                }
+                Self::Expanded { items, .. } => items.iter().map(value_bytes).sum(),
+                Self::Started { call, writes, .. } => twice(call) + all(writes, once),
+                Self::AttemptFailed { failure, .. } | Self::AskFailed { failure, .. } => of_failure(failure),
+                Self::Finished { result, .. } => of_result(result),
+                Self::Briefed { memory, book, .. } => once(memory) + of_book(book.as_deref()),
+                Self::Compacted { text, book, .. } => twice(text) + of_book(book.as_deref()),
+                Self::RollUps { parts, .. } => count(parts.len()) * NODE,
+                Self::SessionBegan { program, session, .. } => once(program) + once(session),
+                Self::Replied { reply, model, .. } => of_reply(reply) + once(model),
+                Self::Rejected { problems: lines, .. } | Self::SentBack { gaps: lines, .. } => all(lines, twice),
+                Self::PassedOn { reason, .. } => twice(reason),
+                Self::Decided {
+                    by,
+                    reason,
+                    first,
+                    executor,
+                    ..
+                } => {
+                    let executor = executor.as_deref().map_or(0, once);
+                    once(by) + twice(reason) + first.as_ref().map_or(0, of_wanted) + executor
+                }
+                Self::Planned {
+                    steps, reason, kept, ..
+                } => value_bytes(steps) + twice(reason) + count(kept.len()) * NODE,
+                Self::PlanEdited {
+                    steps,
+                    kept,
+                    difference,
+                    by,
+                    ..
+                } => value_bytes(steps) + count(kept.len()) * NODE + of_difference(difference) + twice(by),
+                Self::ApprovalAsked { approval, .. } => twice(&approval.tool) + value_bytes(&approval.args),
+                Self::PlanRejected { reason, by, .. } | Self::CallRejected { reason, by, .. } => {
+                    twice(reason) + twice(by)
+                }
+                Self::PlanApproved { by, .. }
+                | Self::CallApproved { by, .. }
+                | Self::LimitsChanged { by, .. }
+                | Self::Paused { by, .. }
+                | Self::Continued { by, .. }
+                | Self::CancelRequested { by, .. } => twice(by),
+                Self::Wants { calls, refused, .. } => {
+                    let refused = refused.iter().map(|(call, why)| once(call) + twice(why));
+                    calls.iter().map(of_wanted).sum::<u64>() + refused.sum::<u64>()
+                }
+                Self::Proposed { proposal, .. } => of_proposal(proposal),
+                Self::Checked { verdicts, .. } => verdicts.iter().map(of_verdict).sum(),
+                Self::Questioned { question, .. } => of_question(question),
+                Self::Answered { answer, by, .. } => twice(answer) + twice(by),
+                Self::Resumed { in_flight } => count(in_flight.len()) * NODE,
+                Self::Compacting { .. } | Self::Asked { .. } | Self::Spent { .. } | Self::FormatRaised { .. } => 0,
+            }
+    }
+}
+
+fn count(length: usize) -> u64 {
+    length as u64
+}
+
+/// A text of the journal.
+fn once(text: impl AsRef<str>) -> u64 {
+    count(text.as_ref().len())
+}
+
+/// A text of the journal that a page has, too.
+fn twice(text: impl AsRef<str>) -> u64 {
+    2 * once(text)
+}
+
+fn all<'t>(texts: &'t [String], each: impl Fn(&'t String) -> u64) -> u64 {
+    texts.iter().map(each).sum()
+}
+
+fn of_failure(failure: &Failure) -> u64 {
+    once(&failure.code) + twice(&failure.message)
+}
+
+fn of_output(output: &Output) -> u64 {
+    match output {
+        Output::Inline(value) => of_value(value),
+        Output::Blob { bytes, .. } => *bytes,
+    }
+}
+
+/// Nothing is left out of an event, and so counts as nothing.
+fn of_value(value: &Value) -> u64 {
+    if value.is_null() { 0 } else { value_bytes(value) }
+}
+
+fn of_evidence(evidence: &Evidence) -> u64 {
+    let optional = |text: &Option<String>| text.as_deref().map_or(0, once);
+    once(&evidence.kind) + once(&evidence.id) + optional(&evidence.hash) + optional(&evidence.span)
+}
+
+fn of_verdict(verdict: &Verdict) -> u64 {
+    let said = match &verdict.finding {
+        Finding::Met => 0,
+        Finding::Unmet(why) | Finding::Unverifiable(why) => twice(why),
+    };
+    once(&verdict.criterion) + said
+}
+
+fn of_result(result: &NodeResult) -> u64 {
+    twice(&result.notes)
+        + of_output(&result.output)
+        + result.evidence.iter().map(of_evidence).sum::<u64>()
+        + result.verdicts.iter().map(of_verdict).sum::<u64>()
+        + result.wrote
+}
+
+fn of_proposal(proposal: &Proposal) -> u64 {
+    // What it says is on a page when it is the result.
+    once(&proposal.notes)
+        + of_output(&proposal.output)
+        + proposal.evidence.iter().map(of_evidence).sum::<u64>()
+        + proposal.claims.iter().map(of_verdict).sum::<u64>()
+        + proposal.wrote
+}
+
+fn of_book(book: Option<&BookView>) -> u64 {
+    book.map_or(0, |book| once(&book.text))
+}
+
+fn of_wanted(wanted: &Wanted) -> u64 {
+    once(&wanted.id) + once(&wanted.tool) + of_value(&wanted.args)
+}
+
+fn of_reply(reply: &Reply) -> u64 {
+    once(&reply.text) + reply.calls.iter().map(of_wanted).sum::<u64>()
+}
+
+fn of_difference(difference: &PlanDifference) -> u64 {
+    let names = [
+        &difference.kept,
+        &difference.added,
+        &difference.changed,
+        &difference.dropped,
+    ];
+    names.into_iter().map(|names| all(names, twice)).sum()
+}
+
+fn of_question(question: &Question) -> u64 {
+    let default = question.default.as_deref().map_or(0, once);
+    once(&question.call) + twice(&question.text) + all(&question.options, once) + default
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::node::NodeId;
+    use crate::result::Outcome;
+
+    fn finished(result: NodeResult) -> Event {
+        Event::Finished {
+            node: NodeId::root(folio_memory::RunId::derived(&["test"])),
+            result: Box::new(result),
+        }
+    }
+
+    #[test]
+    fn what_people_read_counts_twice_and_values_once_e9_10() {
+        let mut result = NodeResult::new(Outcome::Ok, "ten chars.");
+        assert_eq!(finished(result.clone()).bytes(), 256 + 20);
+        result.output = Output::Inline(Arc::new(json!({"text": "four", "n": [1, true]})));
+        // Two keys and a string by their length, 8 for whatever else there is.
+        let output = 8 + (4 + 4 + 8) + (1 + 8 + 8 + 8);
+        assert_eq!(finished(result.clone()).bytes(), 256 + 20 + output);
+        result.output = Output::Blob {
+            hash: "0".repeat(64),
+            bytes: 70_000,
+        };
+        result.wrote = 500;
+        assert_eq!(finished(result).bytes(), 256 + 20 + 70_000 + 500);
+    }
+
+    #[test]
+    fn where_a_run_was_submitted_counts_as_nothing_e9_10() {
+        let started = |run| Event::RunStarted {
+            format: super::super::FORMAT,
+            goal: "goal".to_owned(),
+            plan: json!({}),
+            inputs: BTreeMap::new(),
+            deadline: None,
+            run,
+        };
+        assert_eq!(
+            started(Value::Null).bytes(),
+            started(json!({"folder": "/somewhere"})).bytes()
+        );
+    }
+}

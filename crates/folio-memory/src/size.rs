@@ -1,0 +1,108 @@
+//! How much what is written counts as where bytes are limited (E9.10): a number that follows from the content alone and is had without
+//! writing it out.
+
+use serde_json::Value;
+
+use crate::change::{Change, FieldChange};
+use crate::entry::EntryFields;
+
+/// What every change counts as besides its texts and values.
+const CHANGE: u64 = 256;
+/// What a value, a member of a list or a field counts as besides its texts.
+const VALUE: u64 = 8;
+
+/// How many bytes a value counts as: its texts and the names of its fields by their length, and 8 for every value in it that is no text. The
+/// same however it is written.
+#[must_use]
+pub fn value_bytes(value: &Value) -> u64 {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => VALUE,
+        Value::String(text) => length(text),
+        Value::Array(items) => VALUE + items.iter().map(value_bytes).sum::<u64>(),
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(name, value)| length(name) + value_bytes(value));
+            VALUE + fields.sum::<u64>()
+        }
+    }
+}
+
+fn length(text: &str) -> u64 {
+    text.len() as u64
+}
+
+fn optional(value: Option<&Value>) -> u64 {
+    value.map_or(0, value_bytes)
+}
+
+impl Change {
+    /// How many bytes it counts as: 256, and the texts and values that it writes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        CHANGE
+            + match self {
+                Self::EnsurePage(page) => length(&page.fields.title),
+                Self::AddEntry(entry) => of_fields(&entry.fields),
+                Self::PatchEntry { fields, .. } => fields.iter().map(of_field).sum(),
+                Self::SetPageStatus { .. }
+                | Self::AddLink(_)
+                | Self::BeginTurn(_)
+                | Self::EndTurn { .. }
+                | Self::SetPolicy { .. }
+                | Self::RegisterType { .. }
+                | Self::EraseEntry { .. } => 0,
+            }
+    }
+}
+
+fn of_fields(fields: &EntryFields) -> u64 {
+    let values = [&fields.parts, &fields.context, &fields.metadata];
+    let body = fields.body_ref.as_ref().map_or(length(&fields.body), |body| body.bytes);
+    length(&fields.title) + body + values.into_iter().map(|value| optional(value.as_ref())).sum::<u64>()
+}
+
+fn of_field(field: &FieldChange) -> u64 {
+    match field {
+        FieldChange::Title(text) | FieldChange::Body(text) => length(text),
+        FieldChange::BodyRef(body) => body.as_ref().map_or(0, |body| body.bytes),
+        FieldChange::Parts(value) | FieldChange::Context(value) | FieldChange::Metadata(value) => {
+            optional(value.as_ref())
+        }
+        _ => VALUE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::id::EntryId;
+
+    #[test]
+    fn a_value_counts_the_same_however_its_fields_are_ordered_e9_10() {
+        assert_eq!(value_bytes(&json!("löß")), 5);
+        assert_eq!(
+            value_bytes(&json!({"a": [1, null], "bc": "def"})),
+            8 + 1 + (8 + 8 + 8) + 2 + 3
+        );
+        let other: Value = serde_json::from_str(r#" {"bc":"def",  "a":[1,null]}"#).unwrap();
+        assert_eq!(value_bytes(&other), value_bytes(&json!({"a": [1, null], "bc": "def"})));
+    }
+
+    #[test]
+    fn a_change_counts_the_texts_that_it_writes_e9_10() {
+        let patch = |fields| Change::PatchEntry {
+            entry: EntryId::derived(&["entry"]),
+            fields,
+            expected_version: None,
+            base_version: None,
+        };
+        assert_eq!(patch(vec![]).bytes(), 256);
+        let fields = vec![
+            FieldChange::Title("four".to_owned()),
+            FieldChange::Parts(Some(json!("six..."))),
+            FieldChange::PinRank(None),
+        ];
+        assert_eq!(patch(fields).bytes(), 256 + 4 + 6 + 8);
+    }
+}
