@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(finished(result.clone()).bytes(), 256 + 20);
         result.output = Output::Inline(Arc::new(json!({"text": "four", "n": [1, true]})));
         // Two keys and a string by their length, 8 for whatever else there is.
-        let output = 8 + (4 + 4 + 8) + (1 + 8 + 8 + 8);
+        let output = 8 + (4 + 4) + (1 + 8 + 8 + 8);
         assert_eq!(finished(result.clone()).bytes(), 256 + 20 + output);
         result.output = Output::Blob {
             hash: "0".repeat(64),

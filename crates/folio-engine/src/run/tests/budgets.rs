@@ -16,12 +16,6 @@ pub(super) fn adds_up(journal: &[(Timestamp, Event)]) -> Run {
     let (mut open, mut spent) = (HashMap::<NodeId, Spend>::new(), HashMap::<NodeId, Spend>::new());
     let mut written = HashMap::<NodeId, u64>::new();
     for (at, event) in journal {
-        run.apply(*at, event).unwrap();
-        *written.entry(event.node().unwrap_or(run.nodes[0].id)).or_insert(0) += event.bytes();
-        let mut pay = |node: NodeId, cost: &Spend| {
-            let of_node = spent.entry(node).or_default();
-            *of_node = of_node.plus(cost);
-        };
         if let Event::Asked { node, purpose, .. } = event {
             let mut around = std::iter::successors(run.index(*node).ok(), |at| run.nodes[*at].parent);
             let used_up = around.find(|at| {
@@ -30,6 +24,12 @@ pub(super) fn adds_up(journal: &[(Timestamp, Event)]) -> Run {
             });
             assert_eq!(used_up, None, "{purpose:?} was asked for although a limit is used up");
         }
+        run.apply(*at, event).unwrap();
+        *written.entry(event.node().unwrap_or(run.nodes[0].id)).or_insert(0) += event.bytes();
+        let mut pay = |node: NodeId, cost: &Spend| {
+            let of_node = spent.entry(node).or_default();
+            *of_node = of_node.plus(cost);
+        };
         match event {
             Event::Asked { node, reserved, .. } | Event::Compacting { node, reserved } => {
                 open.insert(*node, *reserved);
