@@ -196,6 +196,26 @@ async fn a_large_output_is_kept_beside_the_journal_and_later_steps_read_it() {
 }
 
 #[tokio::test]
+async fn what_tools_write_into_memory_counts_as_written_by_the_run_e9_10() {
+    let house = House::new();
+    let written = async |content: &str| {
+        let plan = format!("steps: [{{id: say, do: {{tool: observe, args: {{content: '{content}'}}}}}}]");
+        let (run, _) = house.run(&plan).await;
+        let run = house.runner.load(run).await.unwrap();
+        let wrote = run.node_at("say").unwrap().result.unwrap().wrote;
+        (wrote, run.purse().unwrap().bytes)
+    };
+    let (short, bytes_of_short) = written("seen").await;
+    let (long, bytes_of_long) = written(&"seen ".repeat(2_000)).await;
+    assert!(short > 256, "{short}");
+    assert_eq!(long - short, 10_000 - 4);
+    assert!(
+        bytes_of_long - bytes_of_short >= 10_000 - 4,
+        "{bytes_of_short} {bytes_of_long}"
+    );
+}
+
+#[tokio::test]
 async fn a_command_is_refused_unless_it_is_allowed() {
     let plan = "steps: [{id: hi, do: {tool: shell, args: {argv: [echo, hi]}}}]";
     let house = House::new();
