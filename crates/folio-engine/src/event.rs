@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::node::NodeId;
 use crate::result::{Evidence, Failure, NodeResult, Outcome, Output, Severity, StopReason, Verdict};
-use crate::spend::Spend;
+use crate::spend::{Allowance, Spend};
 use crate::talk::{Purpose, Reply, Wanted};
 
 /// What is set aside for each child of a group before the first of them begins (E9.10).
@@ -30,7 +30,8 @@ pub struct SetAside {
 /// Version 2 has the events of tasks that a model does, version 3 those by which people steer, version 4 conversations that
 /// are put away, version 5 groups that set something aside for their members, version 6 what calls write, roll-ups, and compactors
 /// that are asked, version 7 models that stand in for others, version 8 the mark that a newer version goes on with a run, version 9 sessions of
-/// programs, executors that whoever decided chose, and calls and written plans that a judge or a person checks. Older journals are read as
+/// programs, executors that whoever decided chose, calls and written plans that a judge or a person checks, and shares
+/// of limits. Older journals are read as
 /// they are; whoever goes on with one says so first ([`Event::FormatRaised`]).
 pub const FORMAT: u32 = 9;
 
@@ -65,6 +66,9 @@ pub enum Event {
         /// What is set aside for its children, if it is a group or a `for_each` for which there is a limit (E9.10).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         set_aside: Option<SetAside>,
+        /// What its share of the limits around it comes to, if it has one and begins with this (E9.1).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<Box<Allowance>>,
     },
     /// A call is about to be made. Durable before the call is (E9.12).
     Started {
@@ -79,6 +83,9 @@ pub enum Event {
         /// it or something around it (E9.15).
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         writes: Vec<String>,
+        /// What its share of the limits around it comes to, if it has one and begins with this (E9.1).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<Box<Allowance>>,
     },
     /// An attempt failed and there will be another.
     AttemptFailed {
@@ -108,6 +115,9 @@ pub enum Event {
         /// The view of the scratchbook; none if there is nothing in it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         book: Option<Box<BookView>>,
+        /// What its share of the limits around it comes to, if it has one and begins with this (E9.1).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<Box<Allowance>>,
     },
     /// A compactor is about to be asked, because the conversation of a task outgrew its share of the model's window. Durable before it
     /// is, together with what is set aside for it (E9.10).

@@ -208,27 +208,63 @@ impl Amount {
 }
 
 /// How much may be used up; `None` is "as much as whatever is above allows". `0` is zero.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Allowance {
     /// Tokens in both directions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     /// Tokens that models read, from a cache or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_in: Option<u64>,
     /// Of these, tokens that the provider had in its cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_cached: Option<u64>,
     /// Tokens that models write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_out: Option<u64>,
     /// Millionths of a US dollar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub micro_usd: Option<u64>,
     /// Calls of models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_calls: Option<u64>,
     /// Calls of tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<u64>,
     /// Bytes of the journal and of the pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
 }
 
 impl Allowance {
+    /// The same with each limit that there is as `with` makes it.
+    #[must_use]
+    pub fn each(&self, with: impl Fn(u64) -> u64) -> Self {
+        Self::from_fn(|dimension| self.of(dimension).map(&with))
+    }
+
+    /// Of each limit, the smaller one.
+    #[must_use]
+    pub fn least(&self, other: &Self) -> Self {
+        Self::from_fn(|dimension| match (self.of(dimension), other.of(dimension)) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        })
+    }
+
+    fn from_fn(limit: impl Fn(Dimension) -> Option<u64>) -> Self {
+        Self {
+            tokens: limit(Dimension::Tokens),
+            tokens_in: limit(Dimension::TokensIn),
+            tokens_cached: limit(Dimension::TokensCached),
+            tokens_out: limit(Dimension::TokensOut),
+            micro_usd: limit(Dimension::MicroUsd),
+            model_calls: limit(Dimension::ModelCalls),
+            tool_calls: limit(Dimension::ToolCalls),
+            bytes: limit(Dimension::Bytes),
+        }
+    }
+
     /// The limit of one dimension.
     #[must_use]
     pub fn of(&self, dimension: Dimension) -> Option<u64> {

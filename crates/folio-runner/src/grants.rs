@@ -106,6 +106,7 @@ pub(crate) fn writes_of(registry: &Registry, context: &ToolContext, workspace: &
             attempt: 1,
             call,
             writes,
+            limits: None,
         };
         let _said_when_it_begins = workspace.clean_event(&mut begun);
         match begun {

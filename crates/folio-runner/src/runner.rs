@@ -526,6 +526,7 @@ impl Runner {
                 node: root,
                 items: Vec::new(),
                 set_aside: None,
+                limits: None,
             }))
         };
         if node == root {

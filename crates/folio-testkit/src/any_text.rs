@@ -117,6 +117,7 @@ pub fn talk(text: &str) {
                 node,
                 memory: String::new(),
                 book: None,
+                limits: run.share_of(node),
             },
             Action::Ask(ask) => {
                 asked += 1;

@@ -35,6 +35,7 @@ impl EventLine {
                 attempt,
                 call,
                 writes,
+                ..
             } => {
                 let mut more = json!({"title": run.title(*node), "attempt": attempt, "call": call});
                 if !writes.is_empty() {

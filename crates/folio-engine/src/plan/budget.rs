@@ -90,6 +90,33 @@ impl Budget {
         *self == Self::default()
     }
 
+    /// The same with none of what can be used up beyond `limits`.
+    #[must_use]
+    pub fn within(&self, limits: &Allowance) -> Self {
+        let allowance = self.allowance().least(limits);
+        let Allowance {
+            tokens,
+            tokens_in,
+            tokens_cached,
+            tokens_out,
+            micro_usd,
+            model_calls,
+            tool_calls,
+            bytes,
+        } = allowance;
+        Self {
+            tokens,
+            tokens_in,
+            tokens_cached,
+            tokens_out,
+            micro_usd,
+            model_calls,
+            tool_calls,
+            bytes,
+            ..self.clone()
+        }
+    }
+
     /// What may be used up, of what can be.
     pub fn allowance(&self) -> Allowance {
         Allowance {
@@ -102,6 +129,46 @@ impl Budget {
             tool_calls: self.tool_calls,
             bytes: self.bytes,
         }
+    }
+}
+
+/// A part of what there is around a task: more than nothing, and at most all of it (E9.1). In millionths, so that it comes to the same for
+/// whoever reckons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    millionths: u32,
+}
+
+impl Share {
+    const ALL: u32 = 1_000_000;
+
+    /// `share` of everything, to a millionth; `None` unless it is more than 0 and at most 1.
+    #[must_use]
+    pub fn of(share: f64) -> Option<Self> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the range is checked"
+        )]
+        let millionths = |share: f64| ((share * f64::from(Self::ALL)).round() as u32).max(1);
+        (share > 0.0 && share <= 1.0).then(|| Self {
+            millionths: millionths(share),
+        })
+    }
+
+    /// What it comes to of each of `limits`, rounded up: of what there is something of, it is at least one.
+    #[must_use]
+    pub fn of_limits(self, limits: &Allowance) -> Allowance {
+        limits.each(|limit| {
+            let part = (u128::from(limit) * u128::from(self.millionths)).div_ceil(u128::from(Self::ALL));
+            u64::try_from(part).unwrap_or(limit)
+        })
+    }
+}
+
+impl Serialize for Share {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(f64::from(self.millionths) / f64::from(Self::ALL))
     }
 }
 
@@ -156,6 +223,26 @@ impl Retry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_share_is_a_part_of_each_limit_and_never_more_than_it_e9_1() {
+        let limits = Allowance {
+            tokens: Some(100),
+            model_calls: Some(3),
+            tool_calls: Some(0),
+            bytes: Some(u64::MAX),
+            ..Allowance::default()
+        };
+        let of = |share: f64| Share::of(share).unwrap().of_limits(&limits);
+        let numbers = |part: Allowance| (part.tokens, part.model_calls, part.tool_calls, part.micro_usd);
+        assert_eq!(numbers(of(0.29)), (Some(29), Some(1), Some(0), None));
+        assert_eq!(numbers(of(0.5)), (Some(50), Some(2), Some(0), None));
+        assert_eq!(of(1.0), limits);
+        assert_eq!(numbers(of(f64::MIN_POSITIVE)), (Some(1), Some(1), Some(0), None));
+        for none in [0.0, -0.1, 1.000_001, f64::NAN, f64::INFINITY] {
+            assert_eq!(Share::of(none), None, "{none}");
+        }
+    }
 
     #[test]
     fn pauses_grow_by_the_factor_up_to_the_longest() {

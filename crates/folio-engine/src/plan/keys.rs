@@ -35,6 +35,7 @@ pub(super) const TASK: &[&str] = &[
     "retry",
     "timeout",
     "budget",
+    "budget_share",
 ];
 pub(super) const GROUP: &[&str] = &[
     "id", "task_id", "taskId", "title", "parallel", "on_hard", "join", "optional",
@@ -71,6 +72,7 @@ pub(super) const FOR_EACH_INLINE: &[&str] = &[
     "retry",
     "timeout",
     "budget",
+    "budget_share",
 ];
 pub(super) const CALL: &[&str] = &["tool", "args"];
 pub(super) const SUB_PLAN: &[&str] = &["steps", "output"];

@@ -33,7 +33,7 @@ mod yaml;
 use folio_memory::canonical::canonical;
 use sha2::{Digest, Sha256};
 
-pub use budget::{Budget, Retry};
+pub use budget::{Budget, Retry, Share};
 pub use criterion::{Check, Criterion};
 pub use document::{InputKind, InputSpec, PLAN_VERSION, Plan, Report};
 pub(crate) use edit::{Around, Part, read_edit};

@@ -7,7 +7,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::{Budget, Criterion, Retry, Slug, duration};
+use super::{Budget, Criterion, Retry, Share, Slug, duration};
 
 /// How many items a `for_each` may have unless it says otherwise.
 pub const MAX_ITEMS_DEFAULT: u32 = 64;
@@ -209,6 +209,8 @@ pub struct Task {
     pub timeout: Option<Duration>,
     /// Limits for it and everything below it.
     pub budget: Budget,
+    /// How much of the limits around it it and everything below it may have.
+    pub share: Option<Share>,
 }
 
 impl Task {
@@ -230,6 +232,7 @@ impl Task {
             retry: Retry::default(),
             timeout: None,
             budget: Budget::default(),
+            share: None,
         }
     }
 }
@@ -364,6 +367,7 @@ impl Serialize for Task {
             map.serialize_entry("timeout", &duration::format(timeout))?;
         }
         entry_unless(&mut map, self.budget.is_empty(), "budget", &self.budget)?;
+        entry_unless(&mut map, self.share.is_none(), "budget_share", &self.share)?;
         map.end()
     }
 }

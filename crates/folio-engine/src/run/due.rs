@@ -17,7 +17,7 @@ use crate::event::Event;
 use crate::node::NodeId;
 use crate::plan::{Step, Task, Work};
 use crate::result::{NodeResult, Outcome, StopReason};
-use crate::spend::Spend;
+use crate::spend::{Allowance, Spend};
 use crate::template;
 
 /// Something that a run is owed.
@@ -78,6 +78,8 @@ pub struct CallAction {
     pub allowed: bool,
     /// The names of what it writes (E9.15).
     pub writes: Vec<String>,
+    /// What its share of the limits around it comes to, if it has one and begins with this (E9.1).
+    pub limits: Option<Box<Allowance>>,
 }
 
 impl CallAction {
@@ -89,6 +91,7 @@ impl CallAction {
             attempt: self.attempt,
             call: self.in_words(),
             writes: self.writes.clone(),
+            limits: self.limits.clone(),
         }
     }
 
@@ -346,6 +349,7 @@ impl Run {
                 node: node.id,
                 items,
                 set_aside,
+                limits: self.share_at(index),
             })
         };
         // What is needed for all of a group is set aside before the first of it begins, or none of it does.
@@ -494,6 +498,7 @@ impl Run {
             timeout: task.timeout,
             allowed: false,
             writes,
+            limits: self.share_at(index),
         })
     }
 }

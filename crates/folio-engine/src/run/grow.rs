@@ -64,6 +64,7 @@ impl Run {
             agent: None,
             spent: Spend::default(),
             purse,
+            shared: None,
             held: None,
             set_aside: None,
             paused: false,

@@ -8,10 +8,10 @@ use super::agent::Equipment;
 use super::state::Run;
 use super::tree::{Node, NodeKind};
 use crate::event::{Event, SetAside};
-use crate::node::NodeState;
+use crate::node::{NodeId, NodeState};
 use crate::plan::{Join, Step, Work};
 use crate::result::StopReason;
-use crate::spend::{Amount, Dimension, Purse, Spend};
+use crate::spend::{Allowance, Amount, Dimension, Purse, Spend};
 use crate::talk::ModelRole;
 
 /// Tokens that the first call for a task reads, about: rules, the task, what is known.
@@ -148,10 +148,11 @@ impl Run {
         let Some(set_aside) = self.nodes[parent].set_aside else {
             return;
         };
+        let around = self.limits_around(parent);
         let needed = self.nodes[index]
             .step
             .as_ref()
-            .map(|step| least_of(step, &Amount::of(&set_aside.task)));
+            .map(|step| least_of(step, &Amount::of(&set_aside.task), &around));
         let aside = needed.unwrap_or_default().least(&self.room_in(parent));
         let node = &self.nodes[index];
         if aside.is_nothing() || node.held.is_some() || node.is_terminal() || self.skipped.contains(&index) {
@@ -202,6 +203,38 @@ impl Run {
         std::iter::successors(Some(index), |at| self.nodes[*at].parent).filter_map(|at| self.nodes[at].purse.as_deref())
     }
 
+    /// The smallest limit of each thing, from node `index` up.
+    fn limits_around(&self, index: usize) -> Allowance {
+        self.purses(index)
+            .fold(Allowance::default(), |least, purse| least.least(&purse.limit))
+    }
+
+    /// What the share of the task `node` comes to of the limits around it as they are now, for the event that it begins with; `None` if it has no
+    /// share, or has begun (E9.1).
+    #[must_use]
+    pub fn share_of(&self, node: NodeId) -> Option<Box<Allowance>> {
+        self.index(node).ok().and_then(|index| self.share_at(index))
+    }
+
+    pub(super) fn share_at(&self, index: usize) -> Option<Box<Allowance>> {
+        let node = &self.nodes[index];
+        let is_new = node.kind.is_task() && node.shared.is_none();
+        let Some(Step::Task(task)) = node.step.as_ref().filter(|_| is_new) else {
+            return None;
+        };
+        let share = task.share?;
+        Some(Box::new(share.of_limits(&self.limits_around(node.parent?))))
+    }
+
+    /// Limits node `index`, which begins, to its share.
+    pub(super) fn take_share(&mut self, index: usize, limits: Option<&Allowance>) {
+        let Some(limits) = limits else { return };
+        let node = &mut self.nodes[index];
+        let purse = node.purse.get_or_insert_default();
+        purse.limit = purse.limit.least(limits);
+        node.shared = Some(Box::new(*limits));
+    }
+
     /// The tokens that node `index` may still use for anything but its end; `None` if nothing around it limits them.
     pub(super) fn tokens_left(&self, index: usize) -> Option<u64> {
         let is_limited = self.purses(index).any(|purse| purse.limit.tokens.is_some());
@@ -249,7 +282,9 @@ impl Run {
     /// `times`: once in a group, for each item in a `for_each`.
     pub(super) fn fits_group(&self, index: usize, steps: &[&Step], times: usize) -> Fits {
         let task = self.equipment.as_deref().map(task_of).unwrap_or_default();
-        let once: Vec<Amount> = steps.iter().map(|step| least_of(step, &Amount::of(&task))).collect();
+        let around = self.limits_around(index);
+        let least = |step: &&Step| least_of(step, &Amount::of(&task), &around);
+        let once: Vec<Amount> = steps.iter().map(least).collect();
         let each: Vec<Amount> = std::iter::repeat_n(&once, times).flatten().copied().collect();
         let all = each.iter().fold(Amount::default(), |sum, more| sum.plus(more));
         let is_limited = |dimension: &Dimension| {
@@ -386,31 +421,32 @@ fn task_of(equipment: &Equipment) -> Spend {
 }
 
 /// What `step` needs at the least: its calls of tools, and `task` for each task of a model, within the limits that its tasks
-/// set themselves. What lists give is known once they are there.
-fn least_of(step: &Step, task: &Amount) -> Amount {
-    let sum = |steps: &[Step]| {
+/// set themselves, or have as a share of the limits `around`. What lists give is known once they are there.
+fn least_of(step: &Step, task: &Amount, around: &Allowance) -> Amount {
+    let sum = |steps: &[Step], around: &Allowance| {
         steps
             .iter()
-            .fold(Amount::default(), |sum, step| sum.plus(&least_of(step, task)))
+            .fold(Amount::default(), |sum, step| sum.plus(&least_of(step, task, around)))
     };
     match step {
         Step::Task(own) => {
+            let share = own.share.map(|share| share.of_limits(around)).unwrap_or_default();
+            let limit = own.budget.allowance().least(&share);
             let needed = match &own.work {
                 Work::Do(_) => Amount::of(&Spend::TOOL_CALL),
                 Work::Model => *task,
-                Work::Plan(plan) => sum(&plan.steps),
+                Work::Plan(plan) => sum(&plan.steps, &around.least(&limit)),
             };
-            let limit = own.budget.allowance();
             let most = |needed: Amount, dimension: Dimension| match limit.of(dimension) {
                 Some(limit) => needed.with(dimension, needed.get(dimension).min(limit)),
                 None => needed,
             };
             Dimension::ALL.into_iter().fold(needed, most)
         }
-        Step::Parallel(group) if group.join == Join::AllSettled => sum(&group.steps),
+        Step::Parallel(group) if group.join == Join::AllSettled => sum(&group.steps, around),
         // Of a race nobody knows how many begin.
         Step::Parallel(_) | Step::ForEach(_) => Amount::default(),
-        Step::Sequence(sequence) => sum(&sequence.steps),
+        Step::Sequence(sequence) => sum(&sequence.steps, around),
     }
 }
 

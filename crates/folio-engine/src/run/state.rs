@@ -15,7 +15,7 @@ use crate::event::{Event, FORMAT, SetAside};
 use crate::node::{Move, NodeId, NodeState};
 use crate::plan::{self, Plan, Step, Work};
 use crate::result::{NodeResult, Outcome, Output};
-use crate::spend::{Purse, Spend};
+use crate::spend::{Allowance, Purse, Spend};
 use crate::template::Templates;
 
 /// A run: the fold of its events.
@@ -426,14 +426,21 @@ impl Run {
                 self.format = *format;
                 self.start(at, goal, plan, inputs, *deadline, run)
             }
-            Event::Expanded { node, items, set_aside } => self.expand(at, *node, items, *set_aside),
+            Event::Expanded {
+                node,
+                items,
+                set_aside,
+                limits,
+            } => self.expand(at, *node, items, *set_aside, limits.as_deref()),
             Event::Started {
                 node,
                 attempt,
                 call,
                 writes,
+                limits,
             } => {
                 let index = self.step_to(*node, Move::Start)?;
+                self.take_share(index, limits.as_deref());
                 self.ready.remove(&index);
                 self.parked
                     .remove(&(self.nodes[index].retry_at.unwrap_or_default(), index));
@@ -625,8 +632,10 @@ impl Run {
         id: NodeId,
         items: &[Value],
         set_aside: Option<SetAside>,
+        limits: Option<&Allowance>,
     ) -> Result<(), JournalError> {
         let index = self.step_to(id, Move::Expand)?;
+        self.take_share(index, limits);
         self.ready.remove(&index);
         self.nodes[index].started_at = Some(at);
         let lanes = set_aside.and_then(|set_aside| set_aside.lanes);

@@ -32,6 +32,7 @@ mod regressions;
 mod resources;
 mod retry;
 mod roll_ups;
+mod shares;
 mod steering;
 
 /// A run without a runner: calls are answered by a function, in an order that a seed decides.
@@ -179,6 +180,7 @@ impl Sim {
                 node,
                 memory: "nothing yet".to_owned(),
                 book: self.book.clone().map(Box::new),
+                limits: self.run.share_of(node),
             }),
             Action::Compact(compact) => match compact.compacting() {
                 Some(event) => {
@@ -614,6 +616,7 @@ fn an_event_that_the_table_does_not_allow_changes_nothing_e9_19() {
         attempt: 1,
         call: String::new(),
         writes: Vec::new(),
+        limits: None,
     };
     assert_eq!(run.apply(again.0, &event), Err(JournalError::UnknownNode(unknown)));
 }

@@ -12,7 +12,7 @@ use crate::event::SetAside;
 use crate::node::{NodeId, NodeState};
 use crate::plan::{Graph, Join, OnHard, Slug, Step, Work};
 use crate::result::{NodeResult, StopReason};
-use crate::spend::{Purse, Spend};
+use crate::spend::{Allowance, Purse, Spend};
 
 /// Why a node is being stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,6 +173,8 @@ pub(super) struct Node {
     pub(super) spent: Spend,
     /// What it and everything below may use up, if that is counted here.
     pub(super) purse: Option<Box<Purse>>,
+    /// What its share of the limits around it came to when it began, if it has one.
+    pub(super) shared: Option<Box<Allowance>>,
     /// What it was set aside as a member of a group, until it has ended.
     pub(super) held: Option<Box<Held>>,
     /// What it sets aside for its members, if it is a group.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use folio_engine::plan::{
     Budget, Call, Check, Criterion, ForEach, Group, InputKind, InputSpec, Join, Observe, OnHard, PLAN_VERSION, Plan,
-    Report, Retry, Sequence, Slug, Step, SubPlan, Task, Work,
+    Report, Retry, Sequence, Share, Slug, Step, SubPlan, Task, Work,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -268,6 +268,9 @@ impl Builder {
             },
             timeout: has(11).then(|| Duration::from_millis(1 + u64::from(detail.number) * 37)),
             budget: budget(detail),
+            share: has(10)
+                .then(|| Share::of(f64::from(detail.number % 1_000 + 1) / 1_000.0))
+                .flatten(),
         }
     }
 }

@@ -38,6 +38,7 @@ impl Drive {
                 node: *node,
                 memory,
                 book,
+                limits: self.run.share_of(*node),
             });
         }
         for event in briefed {

@@ -134,6 +134,7 @@ impl EventShape {
                 attempt,
                 call,
                 writes,
+                ..
             } => Self::Started {
                 at,
                 node: node.to_string(),

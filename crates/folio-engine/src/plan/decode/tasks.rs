@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::plan::cursor::At;
 use crate::plan::errors::code;
 use crate::plan::spanned::Tree;
-use crate::plan::{Budget, Call, Observe, Retry, Slug, Step, SubPlan, Task, Work, keys};
+use crate::plan::{Budget, Call, Observe, Retry, Share, Slug, Step, SubPlan, Task, Work, keys};
 use crate::template::is_template;
 
 use super::Decoder;
@@ -107,6 +107,7 @@ impl<'a> Decoder<'a> {
             self.faults.bad_value(&timeout, "a timeout must be longer than zero");
         }
         task.budget = self.budget(at);
+        task.share = self.field(at, "budget_share").and_then(|share| self.share(&share));
         self.noted(at, Step::Task(Arc::new(task)))
     }
 
@@ -306,6 +307,16 @@ impl<'a> Decoder<'a> {
             reason = "the range is checked"
         )]
         Some((dollars * 1e6).round() as u64)
+    }
+
+    fn share(&mut self, at: &At<'a>) -> Option<Share> {
+        let share = self.number(at)?;
+        let known = Share::of(share);
+        if known.is_none() {
+            self.faults
+                .bad_value(at, format!("{share} is not a share: more than 0, and at most 1"));
+        }
+        known
     }
 
     pub(super) fn budget(&mut self, at: &At<'a>) -> Budget {

@@ -337,11 +337,16 @@ impl Run {
     /// Folds in one of the events of tasks that models do.
     pub(super) fn apply_to_agent(&mut self, at: Timestamp, event: &Event) -> Result<(), JournalError> {
         match event {
-            Event::Briefed { node, memory, book } => {
+            Event::Briefed {
+                node,
+                memory,
+                book,
+                limits,
+            } => {
                 let index = self.step_to(*node, Move::Decide)?;
+                self.take_share(index, limits.as_deref());
                 let agent = Agent::new(self.task_of_model(index), memory, book.clone());
-                self.nodes[index].agent = Some(Box::new(agent));
-                self.nodes[index].started_at = Some(at);
+                (self.nodes[index].agent, self.nodes[index].started_at) = (Some(Box::new(agent)), Some(at));
                 Ok(())
             }
             Event::Compacting { node, reserved } => self.compacting(*node, reserved),

@@ -96,7 +96,7 @@ to be called, the tool is finish and its args are the result.\n\
 time. A step is {\"id\", \"title\", \"description\", \"criteria\": [\"…\"], \"satisfies\": [\"c1\"]}: id is a short slug, criteria say \
 when it is done, satisfies names the criteria of this task that it is there to meet; each of them has to be met by some step. \
 \"needs\": [ids] if it uses only some of the earlier steps, \"optional\": true if the task can do without it, \"atomic\": true if \
-it must not be taken apart. For every item of a list that an earlier step gives: {\"id\", \"title\", \"for_each\": \
+it must not be taken apart, \"budget_share\": 0.5 if it may use up at most half of what this task may. For every item of a list that an earlier step gives: {\"id\", \"title\", \"for_each\": \
 \"results.STEP.output.LIST\", \"as\": \"item\", \"step\": {…}} with {{ item }} in the texts of the step. Results of earlier steps \
 are given to later ones. Steps that do not depend on one another belong into one inner list.\n\
 If assigning executor tasks, ensure each has a linked executor scratchpad: the engine makes one for every step. Do not repeat \
@@ -311,9 +311,11 @@ impl Run {
                 line_of(&mut text, &format!("{}: {words}{optional}{how}", criterion.id));
             }
         }
-        if task.budget != Budget::default() && matches!(purpose, Purpose::Decide | Purpose::Work | Purpose::Replan) {
-            // As they were planned: what is left of them depends on who was quicker.
-            let limits = canonical(serde_json::to_value(&task.budget).unwrap_or_default());
+        // As they were planned, and as its share came to when it began: what is left of them depends on who was quicker.
+        let shared = self.nodes[of].shared.as_deref().copied().unwrap_or_default();
+        let budget = task.budget.within(&shared);
+        if budget != Budget::default() && matches!(purpose, Purpose::Decide | Purpose::Work | Purpose::Replan) {
+            let limits = canonical(serde_json::to_value(&budget).unwrap_or_default());
             let _ = writeln!(text, "Limits, with everything below it: {limits}");
         }
         if matches!(purpose, Purpose::Replan | Purpose::Work) && !agent.rejected_plans.is_empty() {

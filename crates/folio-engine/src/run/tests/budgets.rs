@@ -124,6 +124,7 @@ fn steps_of(roll: u64) -> Value {
             0 => task["budget"] = json!({"tokens": 9_000}),
             1 => task["budget"] = json!({"model_calls": 3, "tool_calls": 1}),
             2 => task["optional"] = json!(true),
+            3 => task["budget_share"] = json!(0.5),
             _ => {}
         }
         task
@@ -343,7 +344,7 @@ proptest! {
         if let Some(plan) = plan {
             extra["steps"] = plan["steps"].clone();
             extra["steps"].as_array_mut().unwrap().push(json!({"parallel": [
-                {"id": "last-one", "title": "weigh old stones"},
+                {"id": "last-one", "title": "weigh old stones", "budget_share": 0.3},
                 {"id": "last-two", "title": "count swallows", "budget": {"model_calls": 2}},
             ]}));
         }
