@@ -184,7 +184,7 @@ impl Drive {
             // From here on nothing is missed that others give back.
             let mut given_back = std::pin::pin!(locks.given_back());
             given_back.as_mut().enable();
-            self.go_on(std::mem::take(&mut done)).await?;
+            self.step(std::mem::take(&mut done)).await?;
             let waits = self.locks.has_waited();
             let is_durable = self.ahead.is_durable();
             if let Some(result) = self.run.result().filter(|_| is_durable) {
@@ -217,6 +217,13 @@ impl Drive {
                 done.push(more);
             }
         }
+    }
+
+    /// Goes on as soon as no more than [`STEPPING_MAX`] runs do.
+    async fn step(&mut self, done: Vec<Done>) -> Result<(), RunnerError> {
+        let shared = Arc::clone(&self.shared);
+        let _place = shared.stepping.acquire().await;
+        self.go_on(done).await
     }
 
     /// Applies what was done and all that follows, has it written, and begins what may begin.

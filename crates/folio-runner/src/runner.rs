@@ -18,6 +18,7 @@ use folio_store::workspace::{Compactor, TurnInput, Workspace, WorkspaceError};
 use folio_store::{Commit, Committed, Expected, Journal, OwnerId, Record, RunAppend, RunRow, StoreError};
 use folio_tools::Registry;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
@@ -32,7 +33,7 @@ use crate::models::RunnerModels;
 use crate::new_run::NewRun;
 use crate::others::Others;
 use crate::places::Places;
-use crate::steps::model_tasks;
+use crate::steps::{STEPPING_MAX, model_tasks};
 use crate::submitted;
 use crate::watch::{Observer, Watch};
 
@@ -106,6 +107,8 @@ pub(crate) struct Shared {
     /// What is driven here.
     pub(crate) held: Held,
     pub(crate) others: Arc<Others>,
+    /// Places of runs that take a step.
+    pub(crate) stepping: Semaphore,
     /// What models of runs may be asked for.
     pub(crate) equipped: Equipped,
     /// What calls of its runs write.
@@ -165,6 +168,7 @@ impl Runner {
                 owner,
                 held: Held::default(),
                 others: Arc::default(),
+                stepping: Semaphore::new(STEPPING_MAX),
                 equipped: Equipped::default(),
                 locks: Arc::default(),
                 model_places,

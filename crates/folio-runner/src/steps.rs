@@ -15,6 +15,10 @@ use crate::lost::{LostCall, LostCalls};
 use crate::outputs::move_large_output;
 use crate::prefer::Preferences;
 
+/// Runs of one process that may work out what follows and have it written at one moment; the others wait, with what ended for them. What a step
+/// gathers and what is written of it are in memory so many times at most, and the log still takes all of them with one sync.
+pub(crate) const STEPPING_MAX: usize = 128;
+
 /// What one commit of a run will hold.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {

@@ -39,8 +39,8 @@ impl Tool for Writes {
     }
 }
 
-/// The most that wrote at one time, of several runs that each write twice: on the desks that `desk` gives them.
-async fn most_at_one_time(desk: fn(usize) -> String) -> usize {
+/// The most that wrote at one time, of `runs` that each write twice: on the desks that `desk` gives them.
+async fn most_at_one_time(runs: usize, desk: fn(usize) -> String) -> usize {
     let most = Arc::new(AtomicUsize::new(0));
     let mut registry = Registry::with_builtins();
     registry.register(Arc::new(Writes {
@@ -59,7 +59,7 @@ async fn most_at_one_time(desk: fn(usize) -> String) -> usize {
     );
     let runner = Runner::new(workspace, registry, RunnerOptions::default());
     let mut driving = Vec::new();
-    for number in 0..6 {
+    for number in 0..runs {
         let call = json!({"tool": "write_on", "args": {"desk": desk(number)}});
         let steps = json!({"version": 1, "title": "t", "steps": [{"id": "a", "do": call}, {"id": "b", "do": call}]});
         let plan = plan::from_value(&steps, &runner.known()).unwrap();
@@ -77,7 +77,7 @@ async fn most_at_one_time(desk: fn(usize) -> String) -> usize {
 
 #[tokio::test]
 async fn runs_that_write_the_same_do_so_one_after_the_other_e9_15() {
-    assert_eq!(most_at_one_time(|_| "one".to_owned()).await, 1);
+    assert_eq!(most_at_one_time(6, |_| "one".to_owned()).await, 1);
     // Of several parts of it, too, if somebody has all of it.
     let nested = |number: usize| {
         if number == 0 {
@@ -86,7 +86,12 @@ async fn runs_that_write_the_same_do_so_one_after_the_other_e9_15() {
             "one/part".to_owned()
         }
     };
-    assert_eq!(most_at_one_time(nested).await, 1);
-    let apart = most_at_one_time(|number| format!("desk {number}")).await;
+    assert_eq!(most_at_one_time(6, nested).await, 1);
+    let apart = most_at_one_time(6, |number| format!("desk {number}")).await;
     assert!(apart > 1, "nobody waits for what others write elsewhere");
+}
+
+#[tokio::test]
+async fn of_more_runs_than_may_take_a_step_at_one_time_none_is_kept_from_its_end_by_those_that_wait_e9_15() {
+    assert_eq!(most_at_one_time(160, |_| "one".to_owned()).await, 1);
 }
