@@ -31,6 +31,8 @@ pub(crate) struct Writing<O> {
     pub(crate) notes: Vec<TraceNote>,
     /// What it records, to be applied again if it cannot be written.
     pub(crate) outcomes: Vec<O>,
+    /// What calls of the run write from then on, if that changes (E9.15).
+    pub(crate) writes: Option<Vec<String>>,
 }
 
 /// What was applied to a run and is not durable yet.
@@ -114,6 +116,7 @@ impl<O> Ahead<O> {
             compactions: std::mem::take(&mut batch.compactions),
             notes: std::mem::take(&mut batch.notes),
             outcomes: std::mem::take(&mut self.outcomes),
+            writes: None,
         };
         self.number += 1;
         self.has_calls = false;

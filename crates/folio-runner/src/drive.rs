@@ -1,5 +1,6 @@
 //! The loop of one run: ask what is due, record it, and when that is durable, do it.
 
+mod beginning;
 mod bodies;
 mod judged;
 mod telling;
@@ -9,35 +10,32 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use folio_engine::run::{AskAction, CheckFinding, CompactAction};
-use folio_engine::{CallAction, CallOutcome, Event, NodeId, Run};
+use folio_engine::run::CheckFinding;
+use folio_engine::{CallOutcome, Event, NodeId, Run};
 use folio_memory::id::Ref;
 use folio_memory::{Actor, Role, RunId, ThreadKey};
 use folio_store::commit::RECORD_FORMAT;
 use folio_store::workspace::{PolicyInForce, Workspace, WorkspaceError};
 use folio_store::{Commit, Committed, Expected, Record, RunAppend, StoreError};
-use folio_tools::{Effect, PageTarget, ShellPolicy, ToolContext};
+use folio_tools::{PageTarget, ToolContext};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 use crate::ahead::{Ahead, Writing};
 use crate::book::RunBook;
-use crate::brief::Reader;
-use crate::compact::{PutAway, PuttingAway};
+use crate::compact::PutAway;
 use crate::dispatch::Driven;
 use crate::error::RunnerError;
 use crate::grants;
 use crate::locks::RunLocks;
 use crate::memory::{MemoryWriter, ruled, turn_of};
-use crate::models::{self, AskEnded};
+use crate::models::AskEnded;
 use crate::others::Followed;
 use crate::outputs::JournalResults;
 use crate::pages::RunPages;
 use crate::perform::{self, Performed, Writes};
 use crate::prefer::Preferences;
 use crate::runner::Shared;
-use crate::sessions::{self, First, SessionBegun};
+use crate::sessions::SessionBegun;
 use crate::steps::{Outside, UnderWay, derive, needed_model, status_of};
 
 /// How often in a row a commit is put together anew because somebody else wrote to the journal in between.
@@ -165,9 +163,10 @@ impl Drive {
             if in_flight.is_empty() {
                 return Ok(drive);
             }
+            let batch = drive.ahead.number();
             drive.record(Event::Resumed { in_flight })?;
             drive.write_here().await?;
-            if drive.conflicts == 0 {
+            if drive.ahead.has_written(batch) {
                 return Ok(drive);
             }
         }
@@ -465,7 +464,7 @@ impl Drive {
 
     /// What the gathered batch is written as.
     fn next_commit(&mut self) -> (Commit, Writing<Outcome>) {
-        let (batch, writing) = self.ahead.take();
+        let (batch, mut writing) = self.ahead.take();
         let workspace = &self.shared.workspace;
         let (id, head) = (self.run.id(), self.followed.head());
         let append = RunAppend {
@@ -474,19 +473,24 @@ impl Drive {
             status: status_of(&self.run),
             title: None,
         };
+        let mut expected = vec![
+            Expected::RunHead {
+                run: id,
+                head,
+                fence: Some(self.fence),
+            },
+            Expected::Policy(self.memory.policy.version()),
+        ];
+        writing.writes = self.locks.to_store(&self.run);
+        if let Some(names) = writing.writes.clone() {
+            expected.push(Expected::Writes { run: id, names });
+        }
         let commit = Commit {
             space: workspace.space().clone(),
             at: workspace.clock().now(),
             actor: self.actor(),
             idempotency_key: None,
-            expected: vec![
-                Expected::RunHead {
-                    run: id,
-                    head,
-                    fence: Some(self.fence),
-                },
-                Expected::Policy(self.memory.policy.version()),
-            ],
+            expected,
             record: Record {
                 format: RECORD_FORMAT,
                 changes: batch.changes,
@@ -512,6 +516,9 @@ impl Drive {
             Ok(committed) => {
                 self.conflicts = 0;
                 self.followed.knows(committed.seq);
+                if let Some(names) = writing.writes {
+                    self.locks.has_stored(names, &self.run);
+                }
                 if let Some(pages) = &mut self.pages {
                     pages.name(&committed.pages);
                 }
@@ -536,8 +543,17 @@ impl Drive {
                 }
                 Ok(())
             }
-            Err(RunnerError::Store(error @ (StoreError::StaleRun { .. } | StoreError::OtherPolicy { .. }))) => {
-                self.conflicts += 1;
+            Err(RunnerError::Store(
+                error @ (StoreError::StaleRun { .. }
+                | StoreError::OtherPolicy { .. }
+                | StoreError::WrittenElsewhere { .. }),
+            )) => {
+                // Whoever waits for what others write waits as long as they do.
+                if let StoreError::WrittenElsewhere { name, run, head } = &error {
+                    self.locks.is_refused(&self.shared.workspace, name, *run, *head);
+                } else {
+                    self.conflicts += 1;
+                }
                 if self.conflicts > CONFLICTS_MAX {
                     return Err(self.too_many_conflicts());
                 }
@@ -594,100 +610,6 @@ impl Drive {
             turn: self.memory.turn,
             ..Actor::new(Role::Planner, "runner").in_run(self.run.id())
         }
-    }
-
-    /// Begins those of the gathered calls that only compute: whether they were begun is of no consequence to anybody.
-    fn begin_ahead(&mut self) {
-        let registry = self.shared.registry.clone();
-        let computes = |call: &CallAction| {
-            // One that is told of memory does more than compute.
-            let spec = registry.get(&call.tool).map(|tool| tool.spec());
-            spec.is_some_and(|spec| spec.effect == Effect::Pure && spec.scratch_page_query.is_none())
-        };
-        let batch = self.ahead.number();
-        let calls: Vec<_> = self.ahead.batch.calls.extract_if(.., |call| computes(call)).collect();
-        for call in calls {
-            self.ahead.begins_call();
-            self.begin(call, batch);
-        }
-    }
-
-    /// Begins `call`, whose beginning is recorded in `batch`.
-    fn begin(&mut self, call: CallAction, batch: u64) {
-        let cancel = self.under_way.begin(call.node, batch);
-        let mut context = ToolContext {
-            cancel,
-            ..self.context.clone()
-        };
-        if call.allowed {
-            context.shell = Arc::new(ShellPolicy::AllowAll);
-        }
-        context.allowed = call.allowed || grants::allows_tool(&self.allowed_tools, &call.tool);
-        let (registry, memory) = (self.shared.registry.clone(), self.shared.workspace.clone());
-        let caller = self.actor();
-        self.pending.push(Box::pin(async move {
-            let performed = perform::call(registry, context, memory, caller, call).await;
-            Done::Call(Box::new(performed), batch)
-        }));
-    }
-
-    /// Asks a model, which is recorded in `batch`.
-    fn begin_asking(&mut self, ask: AskAction, batch: u64) {
-        let Some(models) = &self.shared.options.models else {
-            return;
-        };
-        let model = models.asked_by(&ask).clone();
-        let all = self.shared.model_places.clone();
-        let cancel = self.under_way.begin(ask.node, batch);
-        let context = ToolContext {
-            cancel,
-            ..self.context.clone()
-        };
-        self.pending.push(Box::pin(async move {
-            let (tells, sessions) = mpsc::channel(1);
-            let id = (ask.node, ask.call);
-            let asking = Box::pin(models::ask(model, all, ask, context, tells));
-            match sessions::first(id, asking, sessions).await {
-                First::Ended(ended) => Done::Asked(ended, batch),
-                First::Session(begun) => Done::Session(begun, batch),
-            }
-        }));
-    }
-
-    /// Has a compactor put away what was said of a task, which is recorded in `batch`.
-    fn begin_compacting(&mut self, action: CompactAction, batch: u64) {
-        let node = action.node;
-        let Some(putting) = self.putting_away(action) else {
-            return;
-        };
-        let cancel = self.under_way.begin(node, batch);
-        self.pending.push(Box::pin(async move {
-            Done::PutAway(Box::new(putting.unless(cancel).await), batch)
-        }));
-    }
-
-    /// Puts away what was said of a task, without asking anybody, and says what stands for it.
-    async fn compact(&mut self, action: CompactAction) -> Result<(), RunnerError> {
-        let Some(putting) = self.putting_away(action) else {
-            return Ok(());
-        };
-        let done = Box::pin(putting.unless(CancellationToken::new())).await?;
-        let event = done.event(&self.run);
-        event.map_or(Ok(()), |event| self.record(event))
-    }
-
-    fn putting_away(&self, action: CompactAction) -> Option<PuttingAway> {
-        let models = self.shared.options.models.as_ref()?;
-        let reader = Reader::of(models, &self.memory);
-        let workspace = &self.shared.workspace;
-        Some(PuttingAway::of(
-            workspace,
-            self.actor(),
-            &self.run,
-            reader,
-            models,
-            action,
-        ))
     }
 
     fn concurrency(&self) -> usize {

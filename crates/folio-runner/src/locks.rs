@@ -7,15 +7,25 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use std::time::Duration;
+
 use folio_engine::Run;
 use folio_engine::run::WrittenElsewhere;
-use folio_memory::RunId;
+use folio_memory::{RunId, Seq};
+use folio_store::workspace::Workspace;
 use tokio::sync::Notify;
+
+/// For how long a name that the store refused is taken for written elsewhere, if nothing is heard of the run that has it.
+const ELSEWHERE_FOR: Duration = Duration::from_secs(2);
+/// How often, at most, it is looked whether that run has committed something.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// The names that runs have. One may be had by several: what had begun before its driver died is not taken away.
 #[derive(Debug, Default)]
 pub(crate) struct Locks {
     taken: Mutex<BTreeMap<String, Vec<RunId>>>,
+    /// What runs that other processes drive have, as the store said when it refused them to a run of this one.
+    elsewhere: Mutex<BTreeMap<String, Vec<RunId>>>,
     given_back: Notify,
 }
 
@@ -26,6 +36,8 @@ pub(crate) struct RunLocks {
     run: RunId,
     /// The names that it has here.
     names: Mutex<Vec<String>>,
+    /// Those that it has in the store, sorted; nothing if nobody knows.
+    stored: Mutex<Option<Vec<String>>>,
     /// Whether a call was kept waiting because of another run.
     waits: Arc<AtomicBool>,
 }
@@ -33,6 +45,57 @@ pub(crate) struct RunLocks {
 impl Locks {
     fn taken(&self) -> MutexGuard<'_, BTreeMap<String, Vec<RunId>>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn elsewhere(&self) -> MutexGuard<'_, BTreeMap<String, Vec<RunId>>> {
+        self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a run other than `run` has something that meets one of `names`, here or, as far as the store said, elsewhere.
+    fn is_met(&self, taken: &BTreeMap<String, Vec<RunId>>, run: RunId, names: &[String]) -> bool {
+        let elsewhere = self.elsewhere();
+        let is_met = |name: &String| meets(taken, run, name) || meets(&elsewhere, run, name);
+        names.iter().any(is_met)
+    }
+
+    /// Notes that `run`, which another process drives, has `name`, until it commits something behind `head`, or for two seconds.
+    fn know(self: &Arc<Self>, workspace: &Workspace, name: String, run: RunId, head: Seq) {
+        {
+            let mut elsewhere = self.elsewhere();
+            let runs = elsewhere.entry(name.clone()).or_default();
+            if runs.contains(&run) {
+                return;
+            }
+            runs.push(run);
+        }
+        let (locks, workspace) = (Arc::clone(self), workspace.clone());
+        tokio::spawn(async move {
+            // What is wrong with the store is said by the next commit of a driver.
+            let told = tokio::time::timeout(ELSEWHERE_FOR, commits(&workspace, run, head));
+            told.await.unwrap_or_default();
+            let mut elsewhere = locks.elsewhere();
+            if let Some(runs) = elsewhere.get_mut(&name) {
+                runs.retain(|had| *had != run);
+            }
+            elsewhere.retain(|_, runs| !runs.is_empty());
+            drop(elsewhere);
+            locks.given_back.notify_waiters();
+        });
+    }
+}
+
+/// Waits until `run` commits something behind `head`.
+async fn commits(workspace: &Workspace, run: RunId, head: Seq) {
+    let (store, space) = (workspace.store(), workspace.space());
+    let mut seen = head;
+    loop {
+        match store.run_heads(space, vec![run]).await {
+            Ok(heads) if heads.iter().any(|(_, found)| *found > head) => return,
+            _ => tokio::time::sleep(LOOK_AGAIN).await,
+        }
+        if let Ok(found) = store.wait(space, seen).await {
+            seen = found;
+        }
     }
 }
 
@@ -51,15 +114,21 @@ fn meets(taken: &BTreeMap<String, Vec<RunId>>, run: RunId, name: &str) -> bool {
 }
 
 impl RunLocks {
-    /// Of `run`, which has what its journal says that it has.
+    /// Of `run`, which has for its calls in flight what is free of that which their beginnings say.
     pub(crate) fn of(locks: &Arc<Locks>, run: &Run) -> Self {
+        let written: Vec<String> = run.written().into_iter().map(|(name, _)| name.to_owned()).collect();
         let own = Self {
             locks: Arc::clone(locks),
             run: run.id(),
             names: Mutex::default(),
+            // What another driver of it left there goes with the first commit that says what it has.
+            stored: Mutex::new(written.is_empty().then(Vec::new)),
             waits: Arc::default(),
         };
-        own.follow(run);
+        for name in written {
+            own.take(&[name]);
+        }
+        own.has_waited();
         own
     }
 
@@ -67,8 +136,7 @@ impl RunLocks {
     pub(crate) fn elsewhere(&self) -> WrittenElsewhere {
         let (locks, run, waits) = (Arc::clone(&self.locks), self.run, Arc::clone(&self.waits));
         Arc::new(move |names| {
-            let taken = locks.taken();
-            let is_met = names.iter().any(|name| meets(&taken, run, name));
+            let is_met = locks.is_met(&locks.taken(), run, names);
             waits.fetch_or(is_met, Ordering::Relaxed);
             is_met
         })
@@ -79,30 +147,71 @@ impl RunLocks {
         if names.is_empty() {
             return true;
         }
+        let mut own = self.names();
         let mut taken = self.locks.taken();
-        if names.iter().any(|name| meets(&taken, self.run, name)) {
+        if self.locks.is_met(&taken, self.run, names) {
             self.waits.store(true, Ordering::Relaxed);
             return false;
         }
         for name in names {
-            taken.entry(name.clone()).or_default().push(self.run);
+            if !own.contains(name) {
+                taken.entry(name.clone()).or_default().push(self.run);
+                own.push(name.clone());
+            }
         }
-        self.names().extend_from_slice(names);
         true
     }
 
-    /// Gives back what `run` does not write any more, and has what it writes.
+    /// Gives back what `run` does not write any more, once the store knows.
     pub(crate) fn follow(&self, run: &Run) {
         let mut names = self.names();
-        let written = run.written();
-        if names.is_empty() && written.is_empty() {
+        if names.is_empty() {
             return;
         }
-        let written: Vec<String> = written.into_iter().map(|(name, _)| name.to_owned()).collect();
-        names.sort_unstable();
-        if *names != written {
-            self.replace(&mut names, written);
+        let written = run.written();
+        let stored = self.stored();
+        let is_had = |name: &String| {
+            written.iter().any(|(had, _)| had == name) || stored.as_ref().is_some_and(|stored| stored.contains(name))
+        };
+        let had: Vec<String> = names.iter().filter(|name| is_had(name)).cloned().collect();
+        drop(stored);
+        if had.len() != names.len() {
+            self.replace(&mut names, had);
         }
+    }
+
+    /// What `run` has of that which its calls write, sorted, if the store does not know yet: for the commit that makes it so.
+    pub(crate) fn to_store(&self, run: &Run) -> Option<Vec<String>> {
+        let names = self.names();
+        let stored = self.stored();
+        if names.is_empty() && stored.as_ref().is_some_and(Vec::is_empty) {
+            return None;
+        }
+        let written = run.written();
+        let had = names.iter().filter(|name| written.iter().any(|(had, _)| had == name));
+        let mut had: Vec<String> = had.cloned().collect();
+        had.sort_unstable();
+        (stored.as_ref() != Some(&had)).then_some(had)
+    }
+
+    /// Takes in that the store knows that `run` has `names`, and gives back what is not written any more.
+    pub(crate) fn has_stored(&self, names: Vec<String>, run: &Run) {
+        *self.stored() = Some(names);
+        self.follow(run);
+    }
+
+    /// Takes in that the store refused what meets `name`: a call of `other`, which another process drives, writes it. Then `head` was the
+    /// last commit of the space.
+    pub(crate) fn is_refused(&self, workspace: &Workspace, name: &str, other: RunId, head: Seq) {
+        let mut names = self.names();
+        let met = BTreeMap::from([(name.to_owned(), vec![other])]);
+        let had = names
+            .iter()
+            .filter(|had| !meets(&met, self.run, had))
+            .cloned()
+            .collect();
+        self.locks.know(workspace, name.to_owned(), other, head);
+        self.replace(&mut names, had);
     }
 
     fn replace(&self, names: &mut Vec<String>, by: Vec<String>) {
@@ -118,6 +227,10 @@ impl RunLocks {
         }
         drop(taken);
         self.locks.given_back.notify_waiters();
+    }
+
+    fn stored(&self) -> MutexGuard<'_, Option<Vec<String>>> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a call was kept waiting since somebody last asked.

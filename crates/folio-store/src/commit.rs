@@ -48,6 +48,18 @@ pub enum Expected {
     SpaceHead(Seq),
     /// The policy of the space is at this version: what the writer went by still holds. A replay is not asked.
     Policy(u32),
+    /// What calls of a run write from this commit on, all of it, meets nothing that calls of another run write whose driver may write (E9.15).
+    /// The run has these names until a commit says otherwise, or its driver may not write any more. Comes behind the run's
+    /// [`RunHead`](Self::RunHead).
+    ///
+    /// A run that has a name which is met, and whose driver is silent for longer than its lease or is gone, is given up in its name: what it
+    /// writes later is refused by its fence.
+    Writes {
+        /// The run.
+        run: RunId,
+        /// Paths, whose parts stand between `/`. Two meet if they are the same, or one is inside of the other.
+        names: Vec<String>,
+    },
 }
 
 /// What a commit does: the part that the log keeps for ever.

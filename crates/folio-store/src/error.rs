@@ -65,6 +65,16 @@ pub enum StoreError {
         /// Where the writer thinks that it ends.
         expected: Seq,
     },
+    /// A call of another run writes what a call of this one is about to write (E9.15).
+    #[error("cannot begin: {name} is being written by run {run}")]
+    WrittenElsewhere {
+        /// What the other run has.
+        name: String,
+        /// The other run.
+        run: RunId,
+        /// The last commit of the space when it was looked at.
+        head: Seq,
+    },
     /// A space has grown since the writer last read it.
     #[error("cannot write: the space has grown to commit {found}, beyond {expected}")]
     StaleSpace {
@@ -144,6 +154,7 @@ impl StoreError {
             | Self::StalePolicy { .. }
             | Self::OtherPolicy { .. }
             | Self::StaleRun { .. }
+            | Self::WrittenElsewhere { .. }
             | Self::StaleSpace { .. }
             | Self::RunTaken { .. }
             | Self::TurnEnded { .. } => ErrorKind::Conflict,

@@ -154,7 +154,9 @@ impl From<StoreError> for Problem {
                 "policy_changed",
                 Some("somebody changes the policy of the space over and over; try again"),
             ),
-            StoreError::StaleRun { .. } => ("stale_run", Some("look at the run as it is now, then decide anew")),
+            StoreError::StaleRun { .. } | StoreError::WrittenElsewhere { .. } => {
+                ("stale_run", Some("look at the run as it is now, then decide anew"))
+            }
             StoreError::TurnEnded { .. } => ("turn_ended", Some("begin another one")),
             StoreError::StaleSpace { .. } => ("stale_space", Some("look at it as it is now, then decide anew")),
             StoreError::RunTaken { .. } => ("run_taken", Some("its events show what the other process does")),

@@ -6,6 +6,7 @@ mod erasing;
 mod planned;
 mod telling;
 mod turns;
+mod written;
 
 use std::collections::HashMap;
 
@@ -21,6 +22,7 @@ use folio_memory::{
 
 pub(crate) use self::bodies::{brings_only, named};
 pub(crate) use self::planned::{Gone, Planned, PlannedEntry, PlannedPage, PlannedRun, PlannedTurn};
+pub(crate) use self::written::{Met, PlannedWrites, around, meet};
 use crate::commit::{Committed, CommittedEntry, Expected, RunAppend};
 use crate::error::{StoreError, not_found};
 use crate::place::{Place, SpaceId};
@@ -48,6 +50,8 @@ pub(crate) trait Facts {
     fn run_head(&mut self, place: Place) -> Result<Seq, Self::Failure>;
     /// Who drives the run at `place`, and under which fence it was last claimed.
     fn driver(&mut self, place: Place) -> Result<(Option<OwnerId>, u64), Self::Failure>;
+    /// What runs other than the one at `own` have that meets one of `names`, as long as it is theirs.
+    fn met(&mut self, own: Place, names: &[String]) -> Result<Vec<Met>, Self::Failure>;
     /// The version of the policy.
     fn policy_version(&mut self) -> Result<u32, Self::Failure>;
     /// The policy.
@@ -100,6 +104,7 @@ pub(crate) fn decide<'c, F: Facts>(
         run: None,
         policy: None,
         turns: Vec::new(),
+        writes: None,
     };
     plan.expect(&commit.expected, space_is_known)?;
     for (change, fields_json) in commit.record.changes.iter().zip(&commit.fields_json) {
@@ -124,6 +129,7 @@ pub(crate) fn decide<'c, F: Facts>(
         run: plan.run,
         policy: plan.policy.and_then(|(kept, is_changed)| is_changed.then_some(kept)),
         turns: plan.turns,
+        writes: plan.writes,
     })
 }
 
@@ -145,6 +151,8 @@ pub(crate) struct Decided<'c> {
     /// The policy, if it changes.
     pub(crate) policy: Option<KeptPolicy>,
     pub(crate) turns: Vec<PlannedTurn>,
+    /// What calls of a run write from then on, if that changes.
+    pub(crate) writes: Option<PlannedWrites<'c>>,
 }
 
 impl Decided<'_> {
@@ -230,10 +238,11 @@ struct Plan<'p, 'c, F> {
     /// The policy, once somebody had to look, and whether it changes.
     policy: Option<(KeptPolicy, bool)>,
     turns: Vec<PlannedTurn>,
+    writes: Option<PlannedWrites<'c>>,
 }
 
 impl<'c, F: Facts> Plan<'_, 'c, F> {
-    fn expect(&mut self, expected: &[Expected], space_is_known: bool) -> Result<(), F::Failure> {
+    fn expect(&mut self, expected: &'c [Expected], space_is_known: bool) -> Result<(), F::Failure> {
         for expected in expected {
             match expected {
                 Expected::RunHead { run, .. } if !space_is_known => return Err(not_found("run", run).into()),
@@ -248,6 +257,7 @@ impl<'c, F: Facts> Plan<'_, 'c, F> {
                     .into());
                 }
                 Expected::SpaceHead(_) => {}
+                Expected::Writes { run, names } => self.expect_to_write(*run, names)?,
                 Expected::Policy(expected) => {
                     let (found, expected) = (self.facts.policy_version()?, *expected);
                     if found != expected {
@@ -289,6 +299,41 @@ impl<'c, F: Facts> Plan<'_, 'c, F> {
             }
             .into())
         }
+    }
+
+    /// That nobody else writes what calls of `run` write.
+    fn expect_to_write(&mut self, run: RunId, names: &'c [String]) -> Result<(), F::Failure> {
+        let place = self.facts.run_place(run)?.ok_or_else(|| not_found("run", run))?;
+        let (_, fence) = self.facts.driver(place)?;
+        let mut overtaken = Vec::new();
+        let met = if names.is_empty() {
+            Vec::new()
+        } else {
+            self.facts.met(place, names)?
+        };
+        for Met {
+            name,
+            run,
+            place,
+            is_driven,
+        } in met
+        {
+            if is_driven {
+                let head = self.ends.head;
+                return Err(StoreError::WrittenElsewhere { name, run, head }.into());
+            }
+            overtaken.push(place);
+        }
+        overtaken.sort_unstable();
+        overtaken.dedup();
+        self.writes = Some(PlannedWrites {
+            run,
+            place,
+            fence,
+            names,
+            overtaken,
+        });
+        Ok(())
     }
 
     fn change(&mut self, change: &'c Change, fields_json: &'c str) -> Result<(), F::Failure> {

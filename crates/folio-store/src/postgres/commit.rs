@@ -6,10 +6,12 @@ use folio_memory::Seq;
 
 use super::column;
 use super::error::{Failure, damaged};
+use super::lease::Owners;
 use super::loaded::Loaded;
 use super::rows::Rows;
 use super::session::{Session, Unwritten, Write, values};
 use super::wake::CHANNEL;
+use super::written::Written;
 use super::{blob, entry, erase, journal, page, policy, replay, run, turn, unclaimed};
 use crate::commit::Committed;
 use crate::place::{SpaceId, to_column};
@@ -59,7 +61,7 @@ const LOOKED_UP: [&str; 8] = [
 type Applied = (Vec<Result<Committed, Failure>>, Option<Seq>);
 
 /// Writes `commits`, all of one space, but for those that are refused or were written before.
-pub(super) async fn apply(session: &Session, commits: &[Prepared]) -> Result<Applied, Unwritten> {
+pub(super) async fn apply(session: &Session, commits: &[Prepared], owners: &Owners) -> Result<Applied, Unwritten> {
     session.prepare(&LOOKED_UP).await?;
     let keys: Vec<_> = commits.iter().filter_map(|commit| commit.key.as_deref()).collect();
     // Sent one behind the other, without waiting in between. What is looked up stands behind the lock.
@@ -69,6 +71,7 @@ pub(super) async fn apply(session: &Session, commits: &[Prepared]) -> Result<App
     let (ends, known, loaded) = futures_util::future::join3(locking, finding, loading).await;
     let (mut ends, known, mut loaded) = (ends?, known?, loaded?);
     loaded.look_back(session, commits).await?;
+    loaded.written = Written::of(session, commits, owners).await?;
     let mut rows = Rows::new(session.space);
     let mut done = Vec::with_capacity(commits.len());
     let (mut gone, mut bodies) = (Vec::new(), Vec::new());

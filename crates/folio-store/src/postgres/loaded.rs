@@ -12,12 +12,13 @@ use super::commit::each_once;
 use super::error::Failure;
 use super::rows::Rows;
 use super::session::Session;
+use super::written::Written;
 use super::{blob, entry, journal, page, policy, run, turn};
 use crate::body::parse_hash;
 use crate::commit::Expected;
 use crate::error::StoreError;
 use crate::place::{Place, SpaceId};
-use crate::plan::{Decided, Facts, named};
+use crate::plan::{Decided, Facts, Met, named};
 use crate::prepare::Prepared;
 use crate::store::OwnerId;
 
@@ -33,6 +34,8 @@ pub(super) struct Loaded {
     pub(super) policy: (KeptPolicy, bool),
     kept: HashSet<[u8; 32]>,
     changed: HashMap<(EntryId, u32), HashMap<&'static str, u32>>,
+    /// What calls of runs write.
+    pub(super) written: Written,
 }
 
 /// An entry.
@@ -94,6 +97,7 @@ impl Names {
                 match expected {
                     Expected::RunHead { run, .. } => names.runs.push(*run),
                     Expected::Policy(_) => names.policy = true,
+                    Expected::Writes { run, .. } => names.runs.push(*run),
                     Expected::SpaceHead(_) => {}
                 }
             }
@@ -204,6 +208,7 @@ impl Loaded {
             policy: (policy?, false),
             kept: kept?,
             changed: HashMap::new(),
+            written: Written::default(),
         })
     }
 
@@ -301,6 +306,13 @@ impl Loaded {
                 }
             }
         }
+        if let Some(planned) = &decided.writes {
+            self.written.absorb(planned);
+            for place in &planned.overtaken {
+                let overtaken = self.runs.values_mut().find(|run| run.number == place.number());
+                overtaken.into_iter().for_each(|run| run.owner = None);
+            }
+        }
         for planned in &decided.turns {
             let id = planned.turn.begun.id;
             let is_new = planned.is_new || self.turns.get(&id).is_some_and(|known| known.is_new);
@@ -361,6 +373,10 @@ impl Facts for Loaded {
         Ok(self
             .run_at(place)
             .map_or((None, 0), |run| (run.owner.clone(), run.fence)))
+    }
+
+    fn met(&mut self, own: Place, names: &[String]) -> Result<Vec<Met>, StoreError> {
+        Ok(self.written.met(own, names))
     }
 
     fn policy_version(&mut self) -> Result<u32, StoreError> {

@@ -6,9 +6,10 @@ use super::error::{Failure, damaged};
 use crate::error::StoreError;
 
 /// Every step, in order. Tables are at format n when the first n have been taken; a step that was published never changes.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     include_str!("migrations/0001_start.sql"),
     include_str!("migrations/0002_pages.sql"),
+    include_str!("migrations/0003_written.sql"),
 ];
 
 /// Names the lock under which steps are taken: "folio" in five bytes.

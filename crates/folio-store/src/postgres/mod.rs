@@ -53,6 +53,7 @@ mod unclaimed;
 mod wake;
 mod watch;
 mod writer;
+mod written;
 
 use std::collections::HashMap;
 use std::fmt;

@@ -270,6 +270,7 @@ impl Rows {
             for (id, run) in &loaded.runs {
                 writes.extend(run::write(space, *id, run));
             }
+            writes.extend(loaded.written.writes(space));
             for turn in loaded.turns.values().filter(|turn| turn.is_changed) {
                 writes.push(turn::write(space, turn)?);
             }

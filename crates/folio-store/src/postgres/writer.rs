@@ -228,7 +228,7 @@ impl Inner {
         let written = patiently!({
             let session = self.writing(space, true, Purpose::Write).await?;
             let Some(session) = session else { return Ok(None) };
-            match Box::pin(commit::apply(&session, commits)).await {
+            match Box::pin(commit::apply(&session, commits, &self.owners)).await {
                 Ok((done, head)) => Ok(Some((done, session.space, head))),
                 // Unknown is not the same as failed: it must not be tried again.
                 Err(Unwritten::Perhaps(failure)) => {

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use folio_memory::{Entry, EntryId, KeptPolicy, Page, PageId, RunId, Seq, Turn, TurnId};
 
 use super::error::Failure;
+use super::lease::Owners;
 use super::place::{Place, SpaceId};
 use super::planned::{write_entry, write_page, write_run};
 use super::scope::Scope;
-use super::{blob, entry, erase, journal, link, page, policy, replay, turn, unclaimed};
+use super::{blob, entry, erase, journal, link, page, policy, replay, turn, unclaimed, written};
 use crate::commit::Committed;
-use crate::plan::{Decided, Facts, decide};
+use crate::plan::{Decided, Facts, Met, decide};
 use crate::prepare::Prepared;
 use crate::store::OwnerId;
 
@@ -19,7 +20,7 @@ use crate::store::OwnerId;
 /// # Errors
 ///
 /// `Refused` with nothing written, or whatever the database says; then the transaction must be rolled back.
-pub(super) fn apply(scope: &mut Scope<'_>, commit: &Prepared) -> Result<Committed, Failure> {
+pub(super) fn apply(scope: &mut Scope<'_>, commit: &Prepared, owners: &Owners) -> Result<Committed, Failure> {
     let known = scope.space(&commit.space)?;
     if let (Some(space), Some(key)) = (known, &commit.key)
         && let Some(row) = journal::with_key(scope.conn, space, key)?
@@ -29,7 +30,13 @@ pub(super) fn apply(scope: &mut Scope<'_>, commit: &Prepared) -> Result<Committe
     // A space without commits has no row. It gets one when it is certain that this commit will be its first.
     let space = known.map_or_else(|| scope.next_space(), Ok)?;
     let ends = scope.ends(space)?;
-    let decided = decide(&mut InScope { scope, space }, space, known.is_some(), ends, commit)?;
+    let decided = decide(
+        &mut InScope { scope, space, owners },
+        space,
+        known.is_some(),
+        ends,
+        commit,
+    )?;
     write(scope, space, known.is_none(), commit, decided)
 }
 
@@ -38,10 +45,10 @@ pub(super) fn apply(scope: &mut Scope<'_>, commit: &Prepared) -> Result<Committe
 /// # Errors
 ///
 /// `Refused` if they do not, with nothing written, or whatever is wrong; then the transaction must be rolled back.
-pub(super) fn take_over(scope: &mut Scope<'_>, commits: &[Prepared]) -> Result<Seq, Failure> {
+pub(super) fn take_over(scope: &mut Scope<'_>, commits: &[Prepared], owners: &Owners) -> Result<Seq, Failure> {
     let mut last = Seq(0);
     for (index, commit) in commits.iter().enumerate() {
-        last = match apply(scope, commit) {
+        last = match apply(scope, commit, owners) {
             Ok(committed) => committed.seq,
             Err(Failure::Refused(error)) if index > 0 => return Err(Failure::Undone(error)),
             Err(failure) => return Err(failure),
@@ -54,6 +61,7 @@ pub(super) fn take_over(scope: &mut Scope<'_>, commits: &[Prepared]) -> Result<S
 struct InScope<'s, 'w> {
     scope: &'s mut Scope<'w>,
     space: SpaceId,
+    owners: &'s Owners,
 }
 
 impl Facts for InScope<'_, '_> {
@@ -89,6 +97,10 @@ impl Facts for InScope<'_, '_> {
 
     fn driver(&mut self, place: Place) -> Result<(Option<OwnerId>, u64), Failure> {
         self.scope.driver(place)
+    }
+
+    fn met(&mut self, own: Place, names: &[String]) -> Result<Vec<Met>, Failure> {
+        written::met(self.scope.conn, self.space, own, names, self.owners)
     }
 
     fn policy_version(&mut self) -> Result<u32, Failure> {
@@ -143,6 +155,10 @@ fn write(
     }
     for planned in &decided.turns {
         turn::write(conn, planned)?;
+    }
+    if let Some(planned) = &decided.writes {
+        written::write(conn, space, planned)?;
+        scope.gave_up(&planned.overtaken);
     }
     if let Some(kept) = &decided.policy {
         policy::write(conn, space, kept)?;

@@ -108,8 +108,8 @@ impl Job {
     /// Does it within a transaction. Nothing is written by a job that is refused.
     pub(super) fn apply(&self, scope: &mut Scope<'_>, owners: &Owners) -> Result<Done, Failure> {
         Ok(match self {
-            Self::Commit(prepared, _) => Done::Committed(Box::new(commit::apply(scope, prepared)?)),
-            Self::TakeOver(commits, _) => Done::TakenOver(commit::take_over(scope, commits)?),
+            Self::Commit(prepared, _) => Done::Committed(Box::new(commit::apply(scope, prepared, owners)?)),
+            Self::TakeOver(commits, _) => Done::TakenOver(commit::take_over(scope, commits, owners)?),
             Self::Claim(RunClaim { space, run, owner }, _) => {
                 let space = scope.space(space)?;
                 scope.changes_driver(space, *run);

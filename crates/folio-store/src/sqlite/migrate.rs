@@ -93,6 +93,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         then: None,
         changes_data: false,
     },
+    Migration {
+        sql: include_str!("migrations/0014_written.sql"),
+        then: None,
+        changes_data: false,
+    },
 ];
 
 /// The format of the file, zero for an empty one.

@@ -59,6 +59,7 @@ mod unclaimed;
 mod wake;
 mod watch;
 mod writer;
+mod written;
 pub mod yardstick;
 
 use std::fmt;

@@ -171,6 +171,13 @@ impl<'w> Scope<'w> {
         }
     }
 
+    /// Notes that nobody drives `runs` any more.
+    pub(super) fn gave_up(&mut self, runs: &[Place]) {
+        for run in runs {
+            self.known_run(*run).driver = None;
+        }
+    }
+
     /// The version of the policy of `space`.
     pub(super) fn policy_version(&mut self, space: SpaceId) -> Result<u32, Failure> {
         if let Some(version) = self.known.policies.get(&space) {

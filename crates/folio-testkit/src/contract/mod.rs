@@ -23,6 +23,7 @@ pub mod trace;
 pub mod turns;
 pub mod upkeep;
 pub mod waiting;
+pub mod written;
 
 use std::sync::Arc;
 
@@ -167,6 +168,11 @@ macro_rules! store_contract {
             a_dead_driver_is_replaced_at_once,
             a_driver_that_was_replaced_is_told_so,
             anybody_may_ask_something_of_a_run,
+        ]);
+        $crate::store_contract!(@cases $home, written: [
+            what_a_run_writes_no_other_run_takes_e9_15,
+            names_count_as_long_as_their_runs_driver_may_write_e9_15,
+            who_takes_a_name_of_a_dead_driver_gives_its_run_up_e9_15,
         ]);
         $crate::store_contract!(@cases $home, blobs: [
             a_body_reads_back,

@@ -1,0 +1,112 @@
+//! What is begun once its beginning is durable: calls of tools, of models and of compactors; and, of what only computes, before.
+
+use std::sync::Arc;
+
+use folio_engine::CallAction;
+use folio_engine::run::{AskAction, CompactAction};
+use folio_tools::{Effect, ShellPolicy, ToolContext};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{Done, Drive};
+use crate::brief::Reader;
+use crate::compact::PuttingAway;
+use crate::error::RunnerError;
+use crate::sessions::{self, First};
+use crate::{grants, models, perform};
+
+impl Drive {
+    /// Begins those of the gathered calls that only compute: whether they were begun is of no consequence to anybody.
+    pub(super) fn begin_ahead(&mut self) {
+        let registry = self.shared.registry.clone();
+        let computes = |call: &CallAction| {
+            // One that is told of memory does more than compute.
+            let spec = registry.get(&call.tool).map(|tool| tool.spec());
+            spec.is_some_and(|spec| spec.effect == Effect::Pure && spec.scratch_page_query.is_none())
+        };
+        let batch = self.ahead.number();
+        let calls: Vec<_> = self.ahead.batch.calls.extract_if(.., |call| computes(call)).collect();
+        for call in calls {
+            self.ahead.begins_call();
+            self.begin(call, batch);
+        }
+    }
+
+    /// Begins `call`, whose beginning is recorded in `batch`.
+    pub(super) fn begin(&mut self, call: CallAction, batch: u64) {
+        let cancel = self.under_way.begin(call.node, batch);
+        let mut context = ToolContext {
+            cancel,
+            ..self.context.clone()
+        };
+        if call.allowed {
+            context.shell = Arc::new(ShellPolicy::AllowAll);
+        }
+        context.allowed = call.allowed || grants::allows_tool(&self.allowed_tools, &call.tool);
+        let (registry, memory) = (self.shared.registry.clone(), self.shared.workspace.clone());
+        let caller = self.actor();
+        self.pending.push(Box::pin(async move {
+            let performed = perform::call(registry, context, memory, caller, call).await;
+            Done::Call(Box::new(performed), batch)
+        }));
+    }
+
+    /// Asks a model, which is recorded in `batch`.
+    pub(super) fn begin_asking(&mut self, ask: AskAction, batch: u64) {
+        let Some(models) = &self.shared.options.models else {
+            return;
+        };
+        let model = models.asked_by(&ask).clone();
+        let all = self.shared.model_places.clone();
+        let cancel = self.under_way.begin(ask.node, batch);
+        let context = ToolContext {
+            cancel,
+            ..self.context.clone()
+        };
+        self.pending.push(Box::pin(async move {
+            let (tells, sessions) = mpsc::channel(1);
+            let id = (ask.node, ask.call);
+            let asking = Box::pin(models::ask(model, all, ask, context, tells));
+            match sessions::first(id, asking, sessions).await {
+                First::Ended(ended) => Done::Asked(ended, batch),
+                First::Session(begun) => Done::Session(begun, batch),
+            }
+        }));
+    }
+
+    /// Has a compactor put away what was said of a task, which is recorded in `batch`.
+    pub(super) fn begin_compacting(&mut self, action: CompactAction, batch: u64) {
+        let node = action.node;
+        let Some(putting) = self.putting_away(action) else {
+            return;
+        };
+        let cancel = self.under_way.begin(node, batch);
+        self.pending.push(Box::pin(async move {
+            Done::PutAway(Box::new(putting.unless(cancel).await), batch)
+        }));
+    }
+
+    /// Puts away what was said of a task, without asking anybody, and says what stands for it.
+    pub(super) async fn compact(&mut self, action: CompactAction) -> Result<(), RunnerError> {
+        let Some(putting) = self.putting_away(action) else {
+            return Ok(());
+        };
+        let done = Box::pin(putting.unless(CancellationToken::new())).await?;
+        let event = done.event(&self.run);
+        event.map_or(Ok(()), |event| self.record(event))
+    }
+
+    fn putting_away(&self, action: CompactAction) -> Option<PuttingAway> {
+        let models = self.shared.options.models.as_ref()?;
+        let reader = Reader::of(models, &self.memory);
+        let workspace = &self.shared.workspace;
+        Some(PuttingAway::of(
+            workspace,
+            self.actor(),
+            &self.run,
+            reader,
+            models,
+            action,
+        ))
+    }
+}

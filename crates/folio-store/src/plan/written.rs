@@ -1,0 +1,57 @@
+//! What calls of runs write: what a run takes, and whom it meets there (E9.15).
+
+use folio_memory::RunId;
+
+use crate::place::Place;
+
+/// A name of another run that meets what a commit takes. Its fence is the run's.
+#[derive(Debug, Clone)]
+pub(crate) struct Met {
+    pub(crate) name: String,
+    pub(crate) run: RunId,
+    pub(crate) place: Place,
+    /// Whether the driver of that run may write.
+    pub(crate) is_driven: bool,
+}
+
+/// What calls of a run write from a commit on.
+#[derive(Debug, Clone)]
+pub(crate) struct PlannedWrites<'c> {
+    pub(crate) run: RunId,
+    pub(crate) place: Place,
+    pub(crate) fence: u64,
+    pub(crate) names: &'c [String],
+    /// Runs whose drivers may not write any more, and that had what this one takes: they are given up.
+    pub(crate) overtaken: Vec<Place>,
+}
+
+/// `name` and what is around it, from the inside out.
+pub(crate) fn around(name: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(name), |at| Some(at.rsplit_once('/')?.0))
+}
+
+/// Whether two names are the same, or one is inside of the other.
+pub(crate) fn meet(one: &str, other: &str) -> bool {
+    let is_in = |inner: &str, outer: &str| {
+        inner
+            .strip_prefix(outer)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    is_in(one, other) || is_in(other, one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_meet_by_their_paths_e9_15() {
+        for (one, other) in [("/a", "/a"), ("/a/b", "/a"), ("", "/a"), ("desk", "desk/x/y")] {
+            assert!(meet(one, other) && meet(other, one), "{one} {other}");
+        }
+        for (one, other) in [("/a", "/b"), ("/a/b", "/a/c"), ("/ab", "/a"), ("desk", "/desk")] {
+            assert!(!meet(one, other) && !meet(other, one), "{one} {other}");
+        }
+        assert_eq!(around("/a/b").collect::<Vec<_>>(), ["/a/b", "/a", ""]);
+    }
+}

@@ -1,0 +1,127 @@
+//! What calls of runs write, for runs that other processes drive (E9.15).
+
+use std::collections::{BTreeMap, HashMap};
+
+use folio_memory::RunId;
+
+use super::column::{count, get, given, id, kept};
+use super::error::Failure;
+use super::lease::Owners;
+use super::session::{Session, Write, values};
+use crate::commit::Expected;
+use crate::place::{Place, SpaceId, to_column};
+use crate::plan::{Met, PlannedWrites, meet};
+use crate::prepare::Prepared;
+use crate::store::OwnerId;
+
+/// What runs have that meets what some commits take, as the last of them leaves it.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    had: Vec<Met>,
+    /// What runs have by now, and under which fence; by their numbers.
+    taken: BTreeMap<u64, (u64, Vec<String>)>,
+    overtaken: Vec<u64>,
+}
+
+impl Written {
+    /// What meets what `commits` take; nothing is asked if they take nothing. Stands behind the lock of the space.
+    pub(super) async fn of(session: &Session, commits: &[Prepared], owners: &Owners) -> Result<Self, Failure> {
+        let mut written = Self::default();
+        let expected = commits.iter().flat_map(|commit| &commit.expected);
+        let taken: Vec<&str> = expected
+            .filter_map(|expected| match expected {
+                Expected::Writes { names, .. } => Some(names.iter().map(String::as_str)),
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        if taken.is_empty() {
+            return Ok(written);
+        }
+        let sql = "SELECT name, run.id, run.number, run.owner FROM written JOIN run ON run.space = written.space
+                       AND run.number = written.run
+                   WHERE written.space = $1 AND written.fence = run.fence AND run.owner IS NOT NULL";
+        let mut drivers: HashMap<String, bool> = HashMap::new();
+        for row in session.query(sql, &[&session.space.0]).await? {
+            let name = given(get(&row, 0)?);
+            if !taken.iter().any(|taken| meet(taken, &name)) {
+                continue;
+            }
+            let owner = given(get(&row, 3)?);
+            let is_driven = match drivers.get(&owner) {
+                Some(is_driven) => *is_driven,
+                None => {
+                    let is_driven = owners.is_alive(session, &OwnerId(owner.clone())).await?;
+                    drivers.insert(owner, is_driven);
+                    is_driven
+                }
+            };
+            written.had.push(Met {
+                name,
+                run: RunId::from_bytes(id(&row, 1, "a run")?),
+                place: Place::of(session.space, count(&row, 2)?),
+                is_driven,
+            });
+        }
+        Ok(written)
+    }
+
+    /// What runs other than the one at `own` have that meets one of `names`.
+    pub(super) fn met(&self, own: Place, names: &[String]) -> Vec<Met> {
+        let is_met = |had: &&Met| had.place != own && names.iter().any(|name| meet(name, &had.name));
+        self.had.iter().filter(is_met).cloned().collect()
+    }
+
+    /// Takes in what a commit comes to.
+    pub(super) fn absorb(&mut self, planned: &PlannedWrites<'_>) {
+        let PlannedWrites { run, place, .. } = *planned;
+        self.had
+            .retain(|had| had.place != place && !planned.overtaken.contains(&had.place));
+        self.had.extend(planned.names.iter().map(|name| Met {
+            name: name.clone(),
+            run,
+            place,
+            is_driven: true,
+        }));
+        self.taken
+            .insert(place.number(), (planned.fence, planned.names.to_vec()));
+        for place in &planned.overtaken {
+            self.taken.remove(&place.number());
+            self.overtaken.push(place.number());
+        }
+    }
+
+    /// What writes it.
+    pub(super) fn writes(&self, space: SpaceId) -> Vec<Write> {
+        if self.taken.is_empty() {
+            return Vec::new();
+        }
+        let overtaken: Vec<i64> = self.overtaken.iter().map(|number| to_column(*number)).collect();
+        let changed = self.taken.keys().map(|number| to_column(*number));
+        let changed: Vec<i64> = changed.chain(overtaken.iter().copied()).collect();
+        let mut writes = vec![Write::new(
+            "DELETE FROM written WHERE space = $1 AND run = ANY($2)",
+            values![space.0, changed],
+        )];
+        if !overtaken.is_empty() {
+            writes.push(Write::new(
+                "UPDATE run SET owner = NULL WHERE space = $1 AND number = ANY($2)",
+                values![space.0, overtaken],
+            ));
+        }
+        let (mut runs, mut fences, mut all) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, (fence, names)) in &self.taken {
+            for name in names {
+                runs.push(to_column(*number));
+                fences.push(to_column(*fence));
+                all.push(kept(name).into_owned());
+            }
+        }
+        if !all.is_empty() {
+            let sql = "INSERT INTO written (space, run, fence, name)
+                       SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::text[])";
+            writes.push(Write::new(sql, values![space.0, runs, fences, all]));
+        }
+        writes
+    }
+}

@@ -1,0 +1,77 @@
+//! What calls of runs write, for runs that other processes drive (E9.15).
+
+use folio_memory::RunId;
+use rusqlite::{Connection, Params, params};
+
+use super::error::Failure;
+use super::lease::Owners;
+use super::place::{Place, SpaceId, to_column};
+use crate::plan::{Met, PlannedWrites, around};
+use crate::store::OwnerId;
+
+/// What runs other than the one at `own` have that meets one of `names`.
+pub(super) fn met(
+    conn: &Connection,
+    space: SpaceId,
+    own: Place,
+    names: &[String],
+    owners: &Owners,
+) -> Result<Vec<Met>, Failure> {
+    let mut found = Vec::new();
+    for name in names {
+        for at in around(name) {
+            look(conn, "name = ?3", params![space, own, at], owners, &mut found)?;
+        }
+        // Behind `/` comes `0`.
+        let (from, to) = (format!("{name}/"), format!("{name}0"));
+        look(
+            conn,
+            "name >= ?3 AND name < ?4",
+            params![space, own, from, to],
+            owners,
+            &mut found,
+        )?;
+    }
+    Ok(found)
+}
+
+fn look(
+    conn: &Connection,
+    which: &str,
+    values: impl Params,
+    owners: &Owners,
+    found: &mut Vec<Met>,
+) -> Result<(), Failure> {
+    let sql = format!(
+        "SELECT name, run.id, run.place, run.owner FROM written JOIN run ON run.place = written.run
+         WHERE written.space = ?1 AND written.run <> ?2 AND {which} AND written.fence = run.fence AND run.owner IS NOT NULL"
+    );
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query(values)?;
+    while let Some(row) = rows.next()? {
+        found.push(Met {
+            name: row.get(0)?,
+            run: RunId::from_bytes(row.get(1)?),
+            place: row.get(2)?,
+            is_driven: owners.is_alive(conn, &OwnerId(row.get(3)?))?,
+        });
+    }
+    Ok(())
+}
+
+/// Writes what calls of a run write from now on, and gives up the runs that were overtaken.
+pub(super) fn write(conn: &Connection, space: SpaceId, planned: &PlannedWrites<'_>) -> Result<(), Failure> {
+    let mut clear = conn.prepare_cached("DELETE FROM written WHERE run = ?1")?;
+    clear.execute([planned.place])?;
+    for run in &planned.overtaken {
+        clear.execute([run])?;
+        conn.prepare_cached("UPDATE run SET owner = NULL WHERE place = ?1")?
+            .execute([run])?;
+    }
+    let mut insert =
+        conn.prepare_cached("INSERT OR IGNORE INTO written (space, name, run, fence) VALUES (?1, ?2, ?3, ?4)")?;
+    for name in planned.names {
+        insert.execute(params![space, name, planned.place, to_column(planned.fence)])?;
+    }
+    Ok(())
+}

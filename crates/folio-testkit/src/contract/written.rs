@@ -1,0 +1,131 @@
+//! What calls of runs write is kept apart (E9.15).
+
+use folio_memory::{RunId, Seq};
+use folio_store::{Committed, ErrorKind, Expected, OwnerId, StoreError};
+
+use super::Home;
+use super::scene::{Scene, asked_by};
+
+/// A run that somebody drives.
+struct Driven<'s> {
+    scene: &'s Scene,
+    run: RunId,
+    fence: u64,
+    head: Seq,
+}
+
+impl<'s> Driven<'s> {
+    async fn begin(scene: &'s Scene, title: &str, owner: &str) -> Self {
+        let run = scene.a_run(title).await;
+        let head = scene.head().await;
+        let owner = OwnerId(owner.to_owned());
+        let fence = scene.store.claim_run(&scene.space, run, &owner).await.expect("a claim");
+        Self {
+            scene,
+            run,
+            fence,
+            head,
+        }
+    }
+
+    /// Says in a commit what its calls write.
+    async fn writes(&mut self, names: &[&str]) -> Result<Committed, StoreError> {
+        let (run, head, fence) = (self.run, self.head, Some(self.fence));
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        let expected = vec![Expected::RunHead { run, head, fence }, Expected::Writes { run, names }];
+        let written = self.scene.append(run, vec![asked_by("driver")], None, expected).await;
+        if let Ok(committed) = &written {
+            self.head = committed.seq;
+        }
+        written
+    }
+
+    async fn is_refused(&mut self, names: &[&str], by: RunId) {
+        let before = self.scene.head().await;
+        let error = self.writes(names).await.expect_err("written elsewhere");
+        assert_eq!(error.kind(), ErrorKind::Conflict);
+        match error {
+            StoreError::WrittenElsewhere { run, head, .. } => assert_eq!((run, head), (by, before), "{names:?}"),
+            error => panic!("{names:?}: {error}"),
+        }
+        assert_eq!(self.scene.head().await, before, "nothing is written");
+    }
+}
+
+/// The same, something around it, or something inside of it.
+pub async fn what_a_run_writes_no_other_run_takes_e9_15(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let mut one = Driven::begin(&scene, "one", "driver").await;
+    let mut other = Driven::begin(&scene, "other", "driver").await;
+    one.writes(&["/repo/src", "desk"]).await.expect("names");
+    for names in [
+        &["/repo/src"][..],
+        &["/repo"],
+        &[""],
+        &["/repo/src/a/b"],
+        &["x", "desk/1"],
+    ] {
+        other.is_refused(names, one.run).await;
+    }
+    other.writes(&["/repo/src2", "/repo/sr", "x"]).await.expect("others");
+    // Its own keep nobody waiting; what it does not name any more it gives back.
+    one.writes(&["/repo/src/a", "desk"]).await.expect("its own");
+    other.is_refused(&["/repo/src2", "/repo/src"], one.run).await;
+    one.is_refused(&["x"], other.run).await;
+    other.writes(&["/repo/src/b"]).await.expect("what was given back");
+    one.writes(&[]).await.expect("nothing");
+    other.writes(&["/repo", "desk"]).await.expect("all of it");
+    // Another space has other names.
+    let elsewhere = scene.other_space("elsewhere");
+    let mut third = Driven::begin(&elsewhere, "third", "driver").await;
+    third.writes(&["/repo"]).await.expect("a name of its own");
+}
+
+/// Whoever takes the run up has another fence, and takes for its calls what is free.
+pub async fn names_count_as_long_as_their_runs_driver_may_write_e9_15(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let mut one = Driven::begin(&scene, "one", "first").await;
+    let mut other = Driven::begin(&scene, "other", "driver").await;
+    one.writes(&["desk"]).await.expect("a name");
+    scene
+        .store
+        .release_run(&scene.space, one.run, one.fence)
+        .await
+        .expect("a release");
+    other.writes(&["desk"]).await.expect("a name that nobody has");
+    let second = OwnerId("second".to_owned());
+    one.fence = scene
+        .store
+        .claim_run(&scene.space, one.run, &second)
+        .await
+        .expect("a claim");
+    one.is_refused(&["desk"], other.run).await;
+    other.writes(&[]).await.expect("an end");
+    one.writes(&["desk"]).await.expect("its name again");
+    other.is_refused(&["desk"], one.run).await;
+}
+
+/// So that what the dead one writes when it comes back is refused.
+pub async fn who_takes_a_name_of_a_dead_driver_gives_its_run_up_e9_15(home: &dyn Home) {
+    if !home.is_shared() {
+        return;
+    }
+    let dying = Scene::of(home);
+    let mut living = Scene::of(home);
+    living.ids = crate::SeededIds::new(7);
+    let mut one = Driven::begin(&dying, "one", "dying").await;
+    one.writes(&["desk"]).await.expect("a name");
+    let mut other = Driven::begin(&living, "other", "living").await;
+    other.is_refused(&["desk/1"], one.run).await;
+    let (run, fence, head) = (one.run, one.fence, one.head);
+    drop(dying);
+    other.writes(&["desk/1"]).await.expect("what a dead driver had");
+    let mut back = Driven {
+        scene: &living,
+        run,
+        fence,
+        head,
+    };
+    let error = back.writes(&[]).await.expect_err("given up");
+    assert!(matches!(error, StoreError::RunTaken { .. }), "{error}");
+}
