@@ -236,6 +236,44 @@ async fn a_command_is_refused_unless_it_is_allowed() {
     assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
 }
 
+/// How a run ends whose criterion is checked by a command, after a person said `answer`; and how often the command ran.
+async fn checked_by_a_command(answer: &str) -> (NodeResult, usize) {
+    let house = House::with(RunnerOptions {
+        environment: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
+        has_person: true,
+        ..RunnerOptions::default()
+    });
+    let run = house
+        .submit("steps: [{id: say, do: {tool: text, args: {op: echo, value: hi}}, criteria: [{id: c1, text: it ran, check: {command: [sh, -c, 'echo ran >> ran']}}]}]")
+        .await
+        .unwrap();
+    let mut watch = Watch::new(house.runner.workspace().store().clone(), SpaceName::main(), run);
+    let driver = house.runner.clone();
+    let driving = tokio::spawn(async move { driver.drive(run).await });
+    let node = loop {
+        let news = watch.next().await.unwrap().expect("it waits for somebody");
+        let asked = news.into_iter().find_map(|(_, event)| match event {
+            Event::Questioned { node, .. } => Some(node),
+            _ => None,
+        });
+        if let Some(node) = asked {
+            break node;
+        }
+    };
+    let ran = || std::fs::read_to_string(house.folder.path().join("ran")).map_or(0, |ran| ran.lines().count());
+    assert_eq!(ran(), 0, "before anybody said yes");
+    house.runner.answer(run, node, answer, "ada").await.unwrap();
+    (driving.await.unwrap().unwrap(), ran())
+}
+
+#[tokio::test]
+async fn the_command_of_a_criterion_that_the_run_does_not_allow_runs_if_a_person_says_yes_e9_6() {
+    let (result, ran) = checked_by_a_command("yes").await;
+    assert_eq!((result.status, ran), (Outcome::Ok, 1), "{}", result.notes);
+    let (result, ran) = checked_by_a_command("no").await;
+    assert_eq!((result.status, ran), (Outcome::Partial, 0), "{}", result.notes);
+}
+
 /// How often a call begins while another one, whose beginning says that it writes the same, is under way.
 async fn overlaps(house: &House, run: RunId) -> usize {
     let workspace = house.runner.workspace();

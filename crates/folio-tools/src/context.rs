@@ -212,6 +212,12 @@ impl ToolContext {
         }
     }
 
+    /// Lets the call be made to which a person said yes, whatever it runs.
+    pub fn allow(&mut self) {
+        self.allowed = true;
+        self.shell = Arc::new(ShellPolicy::AllowAll);
+    }
+
     /// A context with the default limits that grants `roots` and `run_folder` and nothing else: no
     /// commands, no environment, no earlier results.
     pub fn new(roots: Roots, run_folder: RunFolder) -> Self {

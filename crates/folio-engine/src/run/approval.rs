@@ -122,7 +122,7 @@ pub enum Waiting<'r> {
 }
 
 /// The call as it is asked about.
-fn approval_of(tool: &str, args: &Value) -> Approval {
+pub(super) fn approval_of(tool: &str, args: &Value) -> Approval {
     let args = canonical(args.clone());
     let mut first = [0; 8];
     first.copy_from_slice(&Sha256::digest(format!("{tool} {args}").as_bytes())[..8]);
@@ -192,7 +192,7 @@ impl Run {
             Some(Said::No(by, reason)) => return Err(Box::new(self.said_no(index, by, reason))),
             None => {}
         }
-        let asks = self.asks_first.as_ref().is_some_and(|AskFirst(asks)| asks(tool, args));
+        let asks = self.asks_before(tool, args);
         if !asks && self.rules.is_empty() {
             return Ok(false);
         }
@@ -207,6 +207,17 @@ impl Run {
             node: self.nodes[index].id,
             approval: Box::new(approval),
         }))
+    }
+
+    /// Whether a person is asked before a call that no plan names is made: the command of a criterion (E9.6).
+    pub(super) fn asks_before(&self, tool: &str, args: &Value) -> bool {
+        self.asks_first.as_ref().is_some_and(|AskFirst(asks)| asks(tool, args))
+    }
+
+    /// Whether a person allowed all such calls of the run.
+    pub(super) fn is_always_allowed(&self, tool: &str, args: &Value) -> bool {
+        let is_covered = |approval| self.rules.iter().any(|rule| rule.covers(&approval));
+        !self.rules.is_empty() && is_covered(approval_of(tool, args))
     }
 
     /// What becomes of `call`, which had begun when its driver died, and of which nobody knows what a second one would do: a person is

@@ -11,6 +11,9 @@ use crate::plan::{Check, Criterion};
 use crate::result::{Finding, NodeResult, Verdict};
 use crate::template::{self, References, Scope};
 
+/// The tool that runs commands.
+pub(super) const SHELL: &str = "shell";
+
 /// A check that the runner makes by calling a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckCall {
@@ -22,6 +25,8 @@ pub struct CheckCall {
     pub args: Value,
     /// The exit code that a command must end with.
     pub exit: i32,
+    /// Whether a person said yes to it.
+    pub allowed: bool,
 }
 
 /// What a check by the runner found.
@@ -42,6 +47,7 @@ impl Run {
             .filter_map(|criterion| {
                 let call = |tool, args, exit| CheckCall {
                     criterion: criterion.id.clone(),
+                    allowed: self.is_always_allowed(tool, &args),
                     tool,
                     args,
                     exit,
@@ -54,7 +60,7 @@ impl Run {
                     Check::Command { argv, exit } => {
                         let argv: Result<Vec<_>, _> =
                             argv.iter().map(|a| self.templates.render_text(a, scope)).collect();
-                        Some(call("shell", json!({"argv": argv.ok()?}), *exit))
+                        Some(call(SHELL, json!({"argv": argv.ok()?}), *exit))
                     }
                     Check::Judge
                     | Check::Human

@@ -1,10 +1,8 @@
 //! What is begun once its beginning is durable: calls of tools, of models and of compactors; and, of what only computes, before.
 
-use std::sync::Arc;
-
 use folio_engine::CallAction;
 use folio_engine::run::{AskAction, CompactAction};
-use folio_tools::{Effect, ShellPolicy, ToolContext};
+use folio_tools::{Effect, ToolContext};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -40,9 +38,9 @@ impl Drive {
             ..self.context.clone()
         };
         if call.allowed {
-            context.shell = Arc::new(ShellPolicy::AllowAll);
+            context.allow();
         }
-        context.allowed = call.allowed || grants::allows_tool(&self.allowed_tools, &call.tool);
+        context.allowed |= grants::allows_tool(&self.allowed_tools, &call.tool);
         let (registry, memory) = (self.shared.registry.clone(), self.shared.workspace.clone());
         let caller = self.actor();
         self.pending.push(Box::pin(async move {

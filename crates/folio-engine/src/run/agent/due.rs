@@ -494,7 +494,10 @@ impl Run {
             Ok(scope) => scope,
             Err(BodyNeeded(hash)) => return Action::Load(hash),
         };
-        let calls = self.check_calls(machine, &scope);
+        let mut calls = self.check_calls(machine, &scope);
+        if let Some(asking) = calls.iter_mut().find_map(|check| self.asking_to_run(index, check)) {
+            return Action::Record(asking);
+        }
         if calls.is_empty() {
             let verdicts = self.verdicts(machine, &scope, &result, &output, &[]);
             return Action::Record(Event::Checked { node, verdicts });

@@ -144,6 +144,8 @@ pub(super) struct Agent {
     pub(super) versions: Vec<Version>,
     pub(super) proposal: Option<Box<Proposal>>,
     pub(super) verdicts: Vec<Verdict>,
+    /// The commands of its criteria that a person allowed, as the questions name them.
+    pub(super) allowed_commands: Vec<String>,
     /// The limit that was reached, and what it did until then.
     pub(super) spent: Option<StopReason>,
     pub(super) was_at: Stage,
@@ -187,6 +189,7 @@ impl Agent {
             versions: Vec::new(),
             proposal: None,
             verdicts: Vec::new(),
+            allowed_commands: Vec::new(),
             spent: None,
             was_at: Stage::Deciding,
             rejected_plans: Vec::new(),
@@ -685,26 +688,6 @@ impl Run {
         self.actions += 1;
         self.ready.insert(node);
         node
-    }
-
-    fn answered_by(&mut self, node: NodeId, answer: &str, by: &str) -> Result<(), JournalError> {
-        let agent = self.agent(self.index(node)?);
-        let question = agent.and_then(|agent| agent.question.as_deref());
-        if let Some(criterion) = question.and_then(|question| question.criterion()).map(str::to_owned) {
-            return self.criterion_answered(node, &criterion, answer, by);
-        }
-        let index = self.step_to(node, Move::Start)?;
-        self.asking.remove(&index);
-        self.ready.insert(index);
-        let (_, agent) = self.agent_at(node, "answered")?;
-        let question = agent.question.take();
-        let text = question
-            .as_ref()
-            .map_or_else(String::new, |question| normalised(&question.text));
-        let said = format!("{answer}\n(answered by {by})");
-        agent.answer_calls(&said);
-        self.answers.insert(text, said);
-        Ok(())
     }
 
     /// What a person is to answer, in the order of the tree: the node and its question.

@@ -1,4 +1,7 @@
-//! Criteria that a person is to check (E9.6): the task waits as for any question, and what is answered is the verdict.
+//! What people answer: questions of models (E9.14), whether a criterion is met, and whether the command of one may run (E9.6). The task waits
+//! for all of them in the same way.
+
+use serde_json::json;
 
 use super::read::cut;
 use super::{Agent, normalised};
@@ -6,11 +9,16 @@ use crate::event::{Event, Proposal, Question};
 use crate::node::{Move, NodeId};
 use crate::plan::{Check, Criterion};
 use crate::result::{Finding, Verdict};
+use crate::run::approval::approval_of;
+use crate::run::call_in_words;
+use crate::run::criteria::{CheckCall, SHELL};
 use crate::run::state::{JournalError, Run};
 use crate::run::tree::NodeKind;
 
 /// What a question about a criterion says in the place of the call of a model.
 const OF_CRITERION: &str = "criterion:";
+/// And a question about the command of one, before its hash and the criterion.
+const OF_COMMAND: &str = "command:";
 /// Characters of a question.
 const QUESTION_CHARS: usize = 2_000;
 /// Who answers where nobody is there.
@@ -19,7 +27,8 @@ const NOBODY: &str = "nobody";
 impl Question {
     /// The criterion that it is about, if it is about one.
     pub(crate) fn criterion(&self) -> Option<&str> {
-        self.call.strip_prefix(OF_CRITERION)
+        let of_command = || Some(self.call.strip_prefix(OF_COMMAND)?.split_once(':')?.1);
+        self.call.strip_prefix(OF_CRITERION).or_else(of_command)
     }
 }
 
@@ -48,6 +57,8 @@ impl Run {
         let can_be_asked = |criterion: &Criterion| match criterion.check {
             Check::Judge => self.equipment.is_some(),
             Check::Human => self.has_person(),
+            // What stands for its templates is not known yet.
+            Check::Command { ref argv, .. } => self.asks_before(SHELL, &json!({"argv": argv})),
             _ => false,
         };
         criteria.iter().any(can_be_asked)
@@ -81,6 +92,36 @@ impl Run {
         }
     }
 
+    /// The event that asks whether the command of `check` of node `index` may run; nothing if it needs no yes, or has it.
+    pub(super) fn asking_to_run(&self, index: usize, check: &mut CheckCall) -> Option<Event> {
+        if check.tool != SHELL || check.allowed || !self.asks_before(SHELL, &check.args) {
+            return None;
+        }
+        let agent = self.agent(index)?;
+        let approval = approval_of(SHELL, &check.args);
+        let call = format!("{OF_COMMAND}{}:{}", approval.hash, check.criterion);
+        if agent.allowed_commands.contains(&call) {
+            check.allowed = true;
+            return None;
+        }
+        let criterion = agent.task.criteria.iter().find(|c| c.id == check.criterion)?;
+        let command = call_in_words(SHELL, &check.args);
+        let text = format!(
+            "May this be run to check whether this is met: {}? {command}",
+            criterion.text
+        );
+        Some(Event::Questioned {
+            node: self.nodes[index].id,
+            question: Box::new(Question {
+                call,
+                text: cut(&text, QUESTION_CHARS),
+                options: vec!["yes".to_owned(), "no".to_owned()],
+                default: None,
+                deadline: None,
+            }),
+        })
+    }
+
     /// The event for a question about a criterion that nobody is there to answer: that is no failure of the task.
     pub(in crate::run) fn nobody_checks(&self, index: usize) -> Event {
         Event::Answered {
@@ -96,28 +137,56 @@ impl Run {
         agent.map_or(0, |agent| agent.verdicts.len())
     }
 
-    /// Takes in what somebody said of the criterion `id`.
-    pub(super) fn criterion_answered(
-        &mut self,
-        node: NodeId,
-        id: &str,
-        answer: &str,
-        by: &str,
-    ) -> Result<(), JournalError> {
+    /// Takes in what somebody answered.
+    pub(super) fn answered_by(&mut self, node: NodeId, answer: &str, by: &str) -> Result<(), JournalError> {
+        let agent = self.agent(self.index(node)?);
+        let question = agent.and_then(|agent| agent.question.as_deref());
+        if question.is_some_and(|question| question.criterion().is_some()) {
+            return self.criterion_answered(node, answer, by);
+        }
+        let index = self.step_to(node, Move::Start)?;
+        self.asking.remove(&index);
+        self.ready.insert(index);
+        let (_, agent) = self.agent_at(node, "answered")?;
+        let question = agent.question.take();
+        let text = question
+            .as_ref()
+            .map_or_else(String::new, |question| normalised(&question.text));
+        let said = format!("{answer}\n(answered by {by})");
+        agent.answer_calls(&said);
+        self.answers.insert(text, said);
+        Ok(())
+    }
+
+    /// Takes in what somebody said of a criterion, or of its command, which it was asked about.
+    fn criterion_answered(&mut self, node: NodeId, answer: &str, by: &str) -> Result<(), JournalError> {
         let index = self.step_to(node, Move::Verify)?;
         self.asking.remove(&index);
         self.ready.insert(index);
         let (_, agent) = self.agent_at(node, "answered")?;
-        agent.question = None;
+        let Some(question) = agent.question.take() else {
+            return Ok(());
+        };
+        let id = question.criterion().unwrap_or_default().to_owned();
+        let mut finding = finding_of(answer, by);
+        if question.call.starts_with(OF_COMMAND) {
+            if finding == Finding::Met {
+                agent.allowed_commands.push(question.call);
+                return Ok(());
+            }
+            if by != NOBODY {
+                finding = Finding::Unverifiable(format!("{by} did not allow its command"));
+            }
+        }
         let required = agent
             .task
             .criteria
             .iter()
             .any(|criterion| criterion.id == id && criterion.required);
         agent.verdicts.push(Verdict {
-            criterion: id.to_owned(),
+            criterion: id,
             required,
-            finding: finding_of(answer, by),
+            finding,
         });
         Ok(())
     }

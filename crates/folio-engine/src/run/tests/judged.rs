@@ -172,3 +172,51 @@ fn a_call_that_is_being_judged_can_be_stopped_e9_11() {
     assert_eq!(goes_on(&mut sim), None);
     assert_eq!(sim.status("wall"), Outcome::Cancelled);
 }
+
+/// A call whose criterion is checked by a command that a person has to allow.
+fn checked_by_a_command() -> Sim {
+    let mut sim = Sim::new(COMMAND);
+    sim.run.ask_first(Some(Arc::new(|tool, _| tool == "shell")));
+    sim
+}
+
+const COMMAND: &str = "steps: [{id: wall, do: {tool: echo, args: {}}, criteria: [{id: w1, text: it stands, check: {command: [make, check]}}]}]";
+
+#[test]
+fn the_command_of_a_criterion_runs_when_a_person_allowed_it_e9_6() {
+    let mut sim = checked_by_a_command();
+    let (wall, asked) = goes_on(&mut sim).unwrap();
+    let question = r#"May this be run to check whether this is met: it stands? shell argv=["make","check"]"#;
+    assert_eq!(asked, question);
+    says(&mut sim, wall, "yes");
+    assert_eq!(goes_on(&mut sim), None);
+    assert_eq!(findings(&sim, "wall"), [("w1", &Finding::Met)]);
+    // Whoever takes it up asks nobody twice, and does not ask again for what was allowed.
+    for cut in 1..sim.journal.len() {
+        let mut resumed = Sim::resumed(&sim.journal[..cut]);
+        resumed.run.ask_first(Some(Arc::new(|tool, _| tool == "shell")));
+        while let Some((node, _)) = goes_on(&mut resumed) {
+            says(&mut resumed, node, "yes");
+        }
+        assert_eq!(findings(&resumed, "wall"), [("w1", &Finding::Met)], "{cut}");
+        let asked = resumed.journal.iter().filter(|(_, event)| event.name() == "questioned");
+        assert_eq!(asked.count(), 1, "{cut}");
+    }
+}
+
+#[test]
+fn a_command_that_nobody_allowed_does_not_run_and_nothing_is_met_by_it_e9_6() {
+    let mut sim = checked_by_a_command();
+    let (wall, _) = goes_on(&mut sim).unwrap();
+    let asked = sim.journal.len();
+    says(&mut sim, wall, "no");
+    assert_eq!(goes_on(&mut sim), None);
+    let refused = Finding::Unverifiable("ada did not allow its command".to_owned());
+    assert_eq!(findings(&sim, "wall"), [("w1", &refused)]);
+    assert_eq!(sim.status("wall"), Outcome::Partial);
+    // Somebody goes on with it where nobody can be asked.
+    let mut sim = Sim::resumed(&sim.journal[..asked]);
+    assert_eq!(goes_on(&mut sim), None);
+    let nobody = Finding::Unverifiable("nobody was there who could say it".to_owned());
+    assert_eq!(findings(&sim, "wall"), [("w1", &nobody)]);
+}
