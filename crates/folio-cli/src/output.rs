@@ -153,6 +153,11 @@ impl Output {
         }
     }
 
+    /// Tells people what they are to do, however little they want to hear: without it nothing goes on.
+    pub(crate) fn ask(&self, text: impl fmt::Display) {
+        self.tell(&text.to_string());
+    }
+
     /// Tells people what is used, if they asked for it.
     pub(crate) fn detail(&self, text: impl fmt::Display) {
         if self.verbose {

@@ -19,13 +19,7 @@ const TOKEN_BYTES_MAX: u64 = 64 * 1024;
 pub(crate) async fn open(settings: &Settings, output: &Output) -> Result<Servers, Failure> {
     let mut all = Vec::new();
     for server in &settings.mcp {
-        if let Some(problem) = server.settings.problem(&server.name) {
-            let message = format!("the MCP server {} cannot be used: {problem}", server.name);
-            return Err(Failure::usage("mcp_invalid", message).hint(format!(
-                "put [mcp.{}] in the settings file right; docs/mcp-tools.md says how",
-                server.name
-            )));
-        }
+        checked(server)?;
         all.push(with_token(server.clone()));
     }
     let servers = Servers::open(all).await;
@@ -33,6 +27,22 @@ pub(crate) async fn open(settings: &Settings, output: &Output) -> Result<Servers
         output.note(format_args!("{problem} [{}]", problem.code()));
     }
     Ok(servers)
+}
+
+/// That the settings say of `server` only what can be.
+///
+/// # Errors
+///
+/// `mcp_invalid`.
+pub(crate) fn checked(server: &ToStart) -> Result<(), Failure> {
+    let Some(problem) = server.settings.problem(&server.name) else {
+        return Ok(());
+    };
+    let message = format!("the MCP server {} cannot be used: {problem}", server.name);
+    Err(Failure::usage("mcp_invalid", message).hint(format!(
+        "put [mcp.{}] in the settings file right; docs/mcp-tools.md says how",
+        server.name
+    )))
 }
 
 /// The tools that come with Folio, and those of `servers`.

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
-use folio::mcp::{McpSection, McpSettings, ToStart};
+use folio::mcp::{LoginAt, McpSection, McpSettings, ToStart};
 use folio::memory::id::TurnRef;
 use folio::model::{AgentSettings, AgentsSection, ModelKeys, ModelsSection, Secret};
 use folio::runner::LostCalls;
@@ -290,12 +290,37 @@ impl Surroundings<'_> {
         let headers = headers
             .map(|(header, variable)| (header.clone(), secret(variable)))
             .collect();
+        let client_secret = settings.oauth.as_ref().and_then(|oauth| oauth.client_secret.as_ref());
+        let client_secret = client_secret.map(secret);
+        let login = match &settings.oauth {
+            None => None,
+            Some(oauth) => {
+                let named = oauth.tokens.as_ref().map(|path| beside.join(path));
+                let tokens = named.or_else(|| {
+                    Some(
+                        self.folders
+                            .as_ref()?
+                            .0
+                            .join("folio/logins")
+                            .join(format!("{name}.json")),
+                    )
+                });
+                if tokens.is_none() {
+                    unusable = Some(
+                        "the user has no home folder, so there is no place for its tokens; name one as `tokens`"
+                            .to_owned(),
+                    );
+                }
+                tokens.map(|tokens| LoginAt { tokens, client_secret })
+            }
+        };
         ToStart {
             name,
             environment,
             folder,
             headers,
             token,
+            login,
             unusable,
             settings,
         }

@@ -15,11 +15,13 @@ use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, NotificationContext, RunningService, serve_client_with_lifecycle,
 };
 use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::auth::AuthClient;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
 use rmcp::{ClientHandler, RoleClient, ServiceError};
 use tokio::sync::Mutex;
 
 use crate::listed::Definition;
+use crate::login;
 use crate::servers::ToStart;
 
 /// Pages of a list of tools that are asked for.
@@ -108,8 +110,15 @@ impl Connection {
             legacy_version: Some(ProtocolVersion::V_2025_11_25),
         };
         let service = if let Some(url) = &server.settings.url {
-            let transport = http_transport(server, url)?;
-            serve_client_with_lifecycle(client, transport, lifecycle).await
+            let (http, config) = http_transport(server, url)?;
+            if server.login.is_some() {
+                let http = AuthClient::new(http, login::logged_in(server).await?);
+                let transport = StreamableHttpClientTransport::with_client(http, config);
+                serve_client_with_lifecycle(client, transport, lifecycle).await
+            } else {
+                let transport = StreamableHttpClientTransport::with_client(http, config);
+                serve_client_with_lifecycle(client, transport, lifecycle).await
+            }
         } else {
             let (talking, stdin, stdout) =
                 folio_process::spawn(&program_of(server)).map_err(|error| error.to_string())?;
@@ -118,7 +127,7 @@ impl Connection {
                 AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(server.settings.answer_bytes());
             serve_client_with_lifecycle(client, transport, lifecycle).await
         };
-        let service = service.map_err(|error| not_begun(&error))?;
+        let service = service.map_err(|error| not_begun(&error, server))?;
         let listed = list(&service)
             .await
             .map_err(|error| format!("it does not list its tools: {}", in_words(&error)))?;
@@ -224,11 +233,18 @@ fn program_of(server: &ToStart) -> Program {
     }
 }
 
-fn http_transport(server: &ToStart, url: &str) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
-    // Who embeds this may have chosen another one already; that is fine.
+/// Chooses how TLS computes. Who embeds this may have chosen another one already; that is fine.
+pub(crate) fn ready_for_tls() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         let _taken_meanwhile = rustls::crypto::ring::default_provider().install_default();
     }
+}
+
+fn http_transport(
+    server: &ToStart,
+    url: &str,
+) -> Result<(reqwest::Client, StreamableHttpClientTransportConfig), String> {
+    ready_for_tls();
     let mut builder = reqwest::Client::builder()
         .user_agent(concat!("folio/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT)
@@ -256,16 +272,15 @@ fn http_transport(server: &ToStart, url: &str) -> Result<StreamableHttpClientTra
     if let Some(token) = &server.token {
         config = config.auth_header(token.reveal());
     }
-    Ok(StreamableHttpClientTransport::with_client(client, config))
+    Ok((client, config))
 }
 
 /// Why there is no conversation, without the names that the library has for its own parts.
-fn not_begun(error: &ClientInitializeError) -> String {
+fn not_begun(error: &ClientInitializeError, server: &ToStart) -> String {
     match error {
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => not_begun(fallback),
-        ClientInitializeError::TransportError { error, .. } => {
-            format!("there is no connection to it: {}", in_words(&*error.error))
-        }
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => not_begun(fallback, server),
+        ClientInitializeError::TransportError { error, .. } => login::not_let_in(&*error.error, server)
+            .unwrap_or_else(|| format!("there is no connection to it: {}", in_words(&*error.error))),
         error => format!("it does not begin as an MCP server does: {}", in_words(error)),
     }
 }

@@ -22,6 +22,14 @@ pub enum McpError {
         /// Which and why, in words.
         reason: String,
     },
+    /// Nobody was logged in to it.
+    #[error("there is no login to the MCP server {server}: {reason}")]
+    Login {
+        /// Its name in the settings.
+        server: String,
+        /// Why, in words.
+        reason: String,
+    },
     /// Its tools are others than when the run was begun.
     #[error("the MCP server {server} has changed: {reason}")]
     Changed {
@@ -39,6 +47,7 @@ impl McpError {
         match self {
             Self::Unavailable { .. } => "mcp_server_unavailable",
             Self::LeftOut { .. } => "mcp_tools_left_out",
+            Self::Login { .. } => "mcp_login_failed",
             Self::Changed { .. } => "mcp_tools_changed",
         }
     }
@@ -47,7 +56,7 @@ impl McpError {
     #[must_use]
     pub fn of_call(&self) -> ToolError {
         let (kind, hint) = match self {
-            Self::Unavailable { server, .. } => (
+            Self::Unavailable { server, .. } | Self::Login { server, .. } => (
                 FailureKind::Unavailable,
                 format!("look at [mcp.{server}] in the settings; `folio tool list` tries it"),
             ),

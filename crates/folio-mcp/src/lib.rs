@@ -7,6 +7,7 @@
 //! - [`settings`]: how servers are named, and what is granted to their tools
 //! - [`servers`]: all of them, for a registry
 //! - `server`: one of them: its connection is made when it is needed, and made again when it is gone
+//! - [`login`]: how somebody logs in to a server that wants it
 //! - `connection`: one connection, by a program's pipes or by HTTP
 //! - `listed`: from what a server lists to what a tool tells of itself
 //! - `tool`: one tool
@@ -16,11 +17,13 @@ mod answer;
 mod connection;
 pub mod error;
 mod listed;
+pub mod login;
 mod server;
 pub mod servers;
 pub mod settings;
 mod tool;
 
 pub use error::McpError;
-pub use servers::{Servers, ToStart};
-pub use settings::{McpSection, McpSettings};
+pub use login::Login;
+pub use servers::{LoginAt, Servers, ToStart};
+pub use settings::{LoginSettings, McpSection, McpSettings};

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use crate::connection::{Connection, in_words};
 use crate::error::McpError;
 use crate::listed::{Definition, Offered, offered};
+use crate::login;
 use crate::servers::ToStart;
 
 /// Connections that may be begun within [`WINDOW`]: a server that ends again and again is left alone for a while.
@@ -156,6 +157,9 @@ impl Server {
                 Lost::Never(self.failed(kind, &format!("it answers: {said}")))
             }
             ServiceError::TransportSend(error) => {
+                if let Some(words) = login::not_let_in(&*error.error, &self.start) {
+                    return Lost::Never(self.unavailable(words).of_call());
+                }
                 let words = format!("there is no connection to it: {}", in_words(&*error.error));
                 let sent = error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>();
                 match sent {

@@ -27,8 +27,19 @@ pub struct ToStart {
     pub headers: Vec<(String, Secret)>,
     /// The token of requests to it.
     pub token: Option<Secret>,
+    /// Where people are logged in to it, if they have to be ([`McpSettings::oauth`]).
+    pub login: Option<LoginAt>,
     /// Why it cannot be started at all, in words, as far as whoever put this together knows.
     pub unusable: Option<String>,
+}
+
+/// What a login to a server needs, besides its settings.
+#[derive(Debug, Clone)]
+pub struct LoginAt {
+    /// The file that its tokens are kept in.
+    pub tokens: PathBuf,
+    /// The secret of the name that Folio has there, if it has one.
+    pub client_secret: Option<Secret>,
 }
 
 /// The servers that were named. Cheap to clone; what is there is ended when the last clone and the last tool are gone.

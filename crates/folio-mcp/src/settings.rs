@@ -44,6 +44,9 @@ pub struct McpSettings {
     pub token: Option<String>,
     /// The file that holds it.
     pub token_file: Option<PathBuf>,
+    /// Whether people log in to a server that is reached by HTTP, in a browser (OAuth 2.1): `oauth = {}`, or with what is known
+    /// beforehand.
+    pub oauth: Option<LoginSettings>,
     /// Its tools that are offered, as it calls them; all of them if it is not given.
     pub tools: Option<Vec<String>>,
     /// What a call of a tool changes, by the name that the server has for it. This is believed; what the server says is a
@@ -63,6 +66,23 @@ pub struct McpSettings {
     pub start_s: Option<u64>,
     /// Bytes of one message of the server: 1 KiB to 64 MiB, 8 MiB by default.
     pub answer_bytes: Option<usize>,
+}
+
+/// How people log in to a server. Nothing of it has to be said.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoginSettings {
+    /// The name that Folio was given where tokens are given out. Without it Folio makes itself known there.
+    pub client_id: Option<String>,
+    /// The name of the variable that holds the secret of that name, if it has one.
+    pub client_secret: Option<String>,
+    /// What tokens are to be good for; what the server says that it takes by default.
+    #[serde(default)]
+    pub scopes: Vec<String>,
+    /// The port of this machine that the browser comes back to: any that is free by default.
+    pub port: Option<u16>,
+    /// The file that tokens are kept in; one in the user's data folder by default.
+    pub tokens: Option<PathBuf>,
 }
 
 impl McpSettings {
@@ -96,7 +116,13 @@ impl McpSettings {
             .url
             .as_deref()
             .is_some_and(|url| url.starts_with("http://") || url.starts_with("https://"));
-        let speaks_http = !self.headers.is_empty() || self.token.is_some() || self.token_file.is_some();
+        let has_token = self.token.is_some() || self.token_file.is_some();
+        let speaks_http = !self.headers.is_empty() || has_token || self.oauth.is_some();
+        let client = self
+            .oauth
+            .as_ref()
+            .map(|oauth| (&oauth.client_id, &oauth.client_secret));
+        let secret = client.and_then(|(_, secret)| secret.as_ref());
         let is_run = !self.environment.is_empty() || self.folder.is_some();
         if !is_name || name.contains("__") {
             Some("its name begins with a small letter and has small letters, digits, `-` and single `_`, at most 32")
@@ -107,19 +133,24 @@ impl McpSettings {
         } else if !is_program && !is_url {
             Some("`url` begins with https:// or http://")
         } else if is_program && speaks_http {
-            Some("`headers`, `token` and `token_file` are for a server with a `url`")
+            Some("`headers`, `token`, `token_file` and `oauth` are for a server with a `url`")
         } else if !is_program && is_run {
             Some("`environment` and `folder` are for a server with a `command`")
         } else if self.token.is_some() && self.token_file.is_some() {
             Some("it has either a `token` or a `token_file`")
+        } else if has_token && self.oauth.is_some() {
+            Some("it has either a token or `oauth`, by which it gets one")
+        } else if matches!(client, Some((None, Some(_)))) {
+            Some("`oauth.client_secret` is the secret of a `client_id`")
         } else if !self
             .environment
             .iter()
             .chain(self.headers.values())
             .chain(&self.token)
+            .chain(secret)
             .all(is_variable)
         {
-            Some("`environment`, `headers` and `token` have names of variables, never values")
+            Some("`environment`, `headers`, `token` and `client_secret` have names of variables, never values")
         } else if !(1..=TIME_S_MAX).contains(&self.time_s.unwrap_or(TIME_S)) {
             Some("`time_s` is 1 to 86400")
         } else if !(1..=START_S_MAX).contains(&self.start_s.unwrap_or(START_S)) {
@@ -200,6 +231,17 @@ mod tests {
                 "either a `token`",
             ),
             ("maps", "url = 'https://x'\nheaders = {a = 'A=1'}", "never values"),
+            ("maps", "command = ['x']\noauth = {}", "for a server with a `url`"),
+            (
+                "maps",
+                "url = 'https://x'\noauth = {}\ntoken = 'A'",
+                "either a token or `oauth`",
+            ),
+            (
+                "maps",
+                "url = 'https://x'\noauth = {client_secret = 'A'}",
+                "of a `client_id`",
+            ),
             ("maps", "command = ['x']\ntime_s = 0", "`time_s`"),
             ("maps", "command = ['x']\nstart_s = 601", "`start_s`"),
             ("maps", "command = ['x']\nanswer_bytes = 1", "`answer_bytes`"),

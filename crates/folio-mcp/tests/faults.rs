@@ -90,6 +90,7 @@ fn start(name: &str, settings: McpSettings, folder: PathBuf) -> ToStart {
         folder,
         headers: Vec::new(),
         token: None,
+        login: None,
         unusable: None,
     }
 }

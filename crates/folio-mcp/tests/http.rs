@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod support;
+
 use std::sync::{Arc, Mutex};
 
 use axum::extract::{Request, State};
@@ -9,64 +11,15 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use folio_mcp::{McpSettings, Servers, ToStart};
 use folio_model::Secret;
-use folio_tools::{FailureKind, Registry, Roots, RunFolder, ToolContext, ToolRequest, ToolResponse};
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ListToolsResult, PaginatedRequestParams,
-    ServerCapabilities, ServerConfig, Tool,
-};
-use rmcp::service::RequestContext;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::{Value, json};
-
-#[derive(Clone)]
-struct Adder;
-
-impl ServerHandler for Adder {
-    fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-    }
-
-    async fn list_tools(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        let number = json!({"type": "number"});
-        let schema = json!({"type": "object", "properties": {"a": number, "b": number}, "required": ["a", "b"]});
-        let Value::Object(schema) = schema else {
-            return Ok(ListToolsResult::default());
-        };
-        Ok(ListToolsResult::with_all_items(vec![Tool::new(
-            "add",
-            "Adds two numbers.",
-            schema,
-        )]))
-    }
-
-    async fn call_tool(
-        &self,
-        request: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let args = request.arguments.unwrap_or_default();
-        let sum = args["a"].as_f64().unwrap_or_default() + args["b"].as_f64().unwrap_or_default();
-        Ok(CallToolResponse::Complete(CallToolResult::success(vec![
-            ContentBlock::text(sum.to_string()),
-        ])))
-    }
-}
+use folio_tools::{FailureKind, Registry};
+use serde_json::json;
+use support::{add, adder};
 
 /// Starts it behind a guard that wants a token and a header; its address, and what stood in the heads of requests.
 async fn serve(is_legacy: bool) -> (String, Arc<Mutex<Vec<String>>>) {
     let heads = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&heads);
-    let config = StreamableHttpServerConfig::default().with_legacy_session_mode(is_legacy);
-    let service = StreamableHttpService::new(|| Ok(Adder), Arc::new(LocalSessionManager::default()), config);
-    let routes = axum::Router::new()
-        .route_service("/mcp", service)
-        .layer(from_fn_with_state(seen, guarded));
+    let routes = adder(is_legacy).layer(from_fn_with_state(seen, guarded));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     drop(tokio::spawn(async move { axum::serve(listener, routes).await }));
@@ -103,26 +56,13 @@ async fn opened(url: &str, token: &str) -> (Servers, Registry) {
         folder: "/".into(),
         headers: vec![("x-tenant".to_owned(), Secret::new("seven"))],
         token: Some(Secret::new(token)),
+        login: None,
         unusable: None,
     }])
     .await;
     let mut registry = Registry::empty();
     servers.register_in(&mut registry);
     (servers, registry)
-}
-
-async fn add(registry: &Registry, args: Value) -> ToolResponse {
-    let request = ToolRequest {
-        request_id: "r".to_owned(),
-        tool: "adder.add".to_owned(),
-        args,
-        run_id: String::new(),
-        node_id: String::new(),
-        attempt: 1,
-        scratch_page_context: Vec::new(),
-    };
-    let context = ToolContext::new(Roots::new(Vec::new()).unwrap(), RunFolder::none());
-    registry.call(&request, &context).await
 }
 
 #[tokio::test]

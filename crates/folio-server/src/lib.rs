@@ -8,6 +8,7 @@
 //! - [`mcp`]: the tools of a model's memory, over the Model Context Protocol
 //! - [`wire`]: the JSON that goes out, for every surface
 //! - `submit`, `driving`: what runs are asked for, and those that are driven here
+//! - [`callback`]: the page that a browser comes back to after a login elsewhere
 //! - `ui`: the page, embedded
 //!
 //! ```no_run
@@ -20,6 +21,7 @@
 //! # }
 //! ```
 
+pub mod callback;
 mod driving;
 mod http;
 pub mod mcp;
@@ -28,6 +30,7 @@ mod submit;
 mod ui;
 pub mod wire;
 
+pub use callback::Callback;
 pub use mcp::{Mcp, McpError, McpOptions, ToolSet};
 pub use server::{ServeError, ServeOptions, Server};
 

@@ -7,12 +7,14 @@
 //! - [`cluster`]: servers of PostgreSQL of a test's own, to be killed and replaced
 //! - [`restate`]: servers of Restate of a test's own
 //! - [`process`]: a second process, for whatever several of them do to one file
+//! - [`oauth`]: a server that gives out tokens for another one
 //! - [`contract`]: what every store promises, as cases that any store can be put through
 
 pub mod any_text;
 pub mod cluster;
 pub mod contract;
 pub mod faulty_store;
+pub mod oauth;
 pub mod postgres;
 pub mod process;
 pub mod restate;
@@ -20,5 +22,6 @@ pub mod seeded_ids;
 pub mod sim_clock;
 
 pub use faulty_store::{Fault, FaultyStore};
+pub use oauth::OAuthServer;
 pub use seeded_ids::SeededIds;
 pub use sim_clock::SimClock;

@@ -42,6 +42,7 @@ pub(crate) mod tidy;
 pub(crate) mod token;
 pub(crate) mod tokens;
 pub(crate) mod tool;
+mod tool_login;
 pub(crate) mod trace;
 pub(crate) mod tree;
 pub(crate) mod turn;

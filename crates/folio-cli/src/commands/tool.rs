@@ -8,6 +8,7 @@ use folio::memory::{TurnId, id::TurnRef};
 use folio::store::workspace::IngestContext;
 use folio::{Actor, Role, Workspace};
 
+use super::tool_login::{self, Login, Logout};
 use super::{Context, json_file};
 use crate::error::{Exit, Failure};
 use crate::report::tool::{Seen, TakenIn, ToolShape, ToolsShape};
@@ -17,6 +18,10 @@ use crate::report::tool::{Seen, TakenIn, ToolShape, ToolsShape};
 pub(crate) enum Tool {
     /// List the tools that tasks of runs can call: those of Folio, and those of the MCP servers in the settings
     List,
+    /// Log in to an MCP server of the settings, in a browser. What it gives out is kept, and renewed from then on
+    Login(Login),
+    /// Forget the login to an MCP server
+    Logout(Logout),
     /// Take in the answer of a tool: its observations, its writes to the scratch page and to memory. With --turn, the
     /// same answer to the same call is stored once
     Ingest(Ingest),
@@ -53,6 +58,8 @@ pub(crate) struct ContextOf {
 pub(crate) async fn run(context: &Context<'_>, tool: Tool) -> Result<Exit, Failure> {
     match tool {
         Tool::List => list(context).await,
+        Tool::Login(login) => tool_login::log_in(context, login).await,
+        Tool::Logout(logout) => tool_login::log_out(context, logout).await,
         Tool::Ingest(ingest) => take_in(context, ingest).await,
         Tool::Context(asked) => answer(context, asked).await,
     }

@@ -29,6 +29,40 @@ impl Report for Seen {
     }
 }
 
+/// That somebody is logged in to a server.
+#[derive(Debug, Serialize)]
+pub(crate) struct LoggedIn {
+    pub(crate) server: String,
+    /// What it is good for, as far as that was said.
+    pub(crate) scopes: Vec<String>,
+}
+
+impl Report for LoggedIn {
+    fn text(&self, out: &mut String, _: Style) -> fmt::Result {
+        let scopes = match self.scopes.as_slice() {
+            [] => String::new(),
+            scopes => format!(" ({})", scopes.join(" ")),
+        };
+        writeln!(out, "logged in to {}{scopes}", self.server)
+    }
+}
+
+/// That nobody is logged in to a server any more.
+#[derive(Debug, Serialize)]
+pub(crate) struct LoggedOut {
+    pub(crate) server: String,
+    pub(crate) was_logged_in: bool,
+}
+
+impl Report for LoggedOut {
+    fn text(&self, out: &mut String, _: Style) -> fmt::Result {
+        match self.was_logged_in {
+            true => writeln!(out, "logged out of {}", self.server),
+            false => writeln!(out, "nobody was logged in to {}", self.server),
+        }
+    }
+}
+
 /// The tools that a task can call.
 #[derive(Debug, Serialize)]
 pub(crate) struct ToolsShape {

@@ -38,7 +38,7 @@ const DOORS: [(&str, &[&str]); 22] = [
     ("rustls", &["folio-model", "folio-mcp", "folio-store"]),
     ("cap-std", &["folio-tools"]),
     ("ignore", &["folio-tools"]),
-    ("axum", &["folio-server"]),
+    ("axum", &["folio-server", TESTKIT]),
     ("opentelemetry-otlp", &["folio-telemetry"]),
     ("restate-sdk", &["folio-restate"]),
     ("hyper", &["folio-restate"]),

@@ -1,0 +1,145 @@
+//! `folio tool login`: somebody logs in to an MCP server in a browser, which comes back here.
+
+use std::io::BufRead as _;
+use std::time::Duration;
+
+use clap::Args;
+use folio::mcp::login::log_out as forget;
+use folio::mcp::{LoginSettings, McpError, ToStart};
+use folio_server::Callback;
+
+use super::Context;
+use crate::error::{Exit, Failure};
+use crate::report::tool::{LoggedIn, LoggedOut};
+use crate::servers::checked;
+
+/// Until somebody comes back from the browser.
+const TIME: Duration = Duration::from_secs(10 * 60);
+/// Bytes of the address that it comes back with.
+const ADDRESS_BYTES_MAX: usize = 64 * 1024;
+
+/// `folio tool login`.
+#[derive(Debug, Args)]
+pub(crate) struct Login {
+    /// The name of the server in the settings
+    #[arg(value_name = "SERVER")]
+    server: String,
+    /// Read the address that the browser comes back with from standard input: for a browser on another machine
+    #[arg(long)]
+    paste: bool,
+}
+
+/// `folio tool logout`.
+#[derive(Debug, Args)]
+pub(crate) struct Logout {
+    /// The name of the server in the settings
+    #[arg(value_name = "SERVER")]
+    server: String,
+}
+
+/// Logs in, and keeps what is given out.
+pub(super) async fn log_in(context: &Context<'_>, asked: Login) -> Result<Exit, Failure> {
+    let server = server_of(context, &asked.server)?;
+    let port = server
+        .settings
+        .oauth
+        .as_ref()
+        .and_then(|oauth: &LoginSettings| oauth.port);
+    let callback = Callback::open(port.unwrap_or(0)).await.map_err(|error| {
+        let what = format!(
+            "port {} of 127.0.0.1, which the browser comes back to,",
+            port.unwrap_or(0)
+        );
+        Failure::cannot("listen at", &what, error)
+    })?;
+    let redirect = callback.url();
+    let login = folio::mcp::Login::begin(server, &redirect)
+        .await
+        .map_err(|error| failed(&error))?;
+    context
+        .output
+        .ask(format_args!("open this address in a browser, and log in there:"));
+    context.output.ask(format_args!("{}", login.address()));
+    let came_back = if asked.paste {
+        drop(callback);
+        context.output.ask(format_args!(
+            "the browser ends at a page that is not there; paste its address here ({redirect}?code=…):"
+        ));
+        pasted().await?
+    } else {
+        come_back(callback).await?
+    };
+    let scopes = login.end(&came_back).await.map_err(|error| failed(&error))?;
+    context.output.report(&LoggedIn {
+        server: asked.server,
+        scopes,
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Forgets what was given out.
+pub(super) async fn log_out(context: &Context<'_>, asked: Logout) -> Result<Exit, Failure> {
+    let server = server_of(context, &asked.server)?;
+    let was_logged_in = forget(server).await.map_err(|error| failed(&error))?;
+    context.output.report(&LoggedOut {
+        server: asked.server,
+        was_logged_in,
+    })?;
+    Ok(Exit::Done)
+}
+
+fn server_of<'c>(context: &'c Context<'_>, name: &str) -> Result<&'c ToStart, Failure> {
+    let servers = &context.settings.mcp;
+    let found = servers.iter().find(|server| server.name == name);
+    let Some(server) = found else {
+        let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+        let there = if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
+        };
+        return Err(Failure::new(
+            Exit::NotFound,
+            "mcp_unknown",
+            format!("the settings name no MCP server {name:?}"),
+        )
+        .hint(format!("they name {there}; docs/mcp-tools.md says how")));
+    };
+    checked(server)?;
+    Ok(server)
+}
+
+/// Waits for the browser; the address that it comes back with.
+async fn come_back(callback: Callback) -> Result<String, Failure> {
+    callback.came_back(TIME).await.ok_or_else(|| {
+        let message = format!(
+            "nobody came back from the browser within {} minutes",
+            TIME.as_secs() / 60
+        );
+        Failure::new(Exit::Unavailable, "mcp_login_failed", message).hint("log in again")
+    })
+}
+
+async fn pasted() -> Result<String, Failure> {
+    let read = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        let limit = ADDRESS_BYTES_MAX as u64;
+        std::io::Read::take(std::io::stdin().lock(), limit).read_line(&mut line)?;
+        Ok::<_, std::io::Error>(line.trim().to_owned())
+    });
+    let line = read.await.map_err(std::io::Error::other).and_then(|read| read);
+    let line = line.map_err(|error| Failure::cannot("read", "standard input", error))?;
+    if line.starts_with("http://") {
+        Ok(line)
+    } else {
+        Err(
+            Failure::usage("mcp_login_failed", "that is no address that a browser comes back with")
+                .hint("log in again, and copy all of it: it begins with http://127.0.0.1"),
+        )
+    }
+}
+
+fn failed(error: &McpError) -> Failure {
+    let failure = Failure::new(Exit::Unavailable, error.code(), error.to_string());
+    failure.hint("docs/mcp-tools.md says how people log in")
+}

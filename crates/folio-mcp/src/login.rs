@@ -1,0 +1,223 @@
+//! How somebody logs in to a server that wants it (OAuth 2.1): in a browser, once; from then on tokens are renewed without anybody.
+//!
+//! Which server gives out tokens, and how Folio makes itself known there, the library finds out as the protocol says; here is
+//! what it is told, and what becomes of the tokens.
+
+mod tokens;
+
+use std::error::Error;
+use std::time::Duration;
+
+use rmcp::transport::auth::{
+    AuthError, AuthorizationManager, AuthorizationRequest, AuthorizationSession, CredentialStore as _,
+    OAuthClientConfig,
+};
+use rmcp::transport::streamable_http_client::StreamableHttpError;
+
+use crate::connection::{in_words, ready_for_tls};
+use crate::error::McpError;
+use crate::servers::ToStart;
+use tokens::TokenFile;
+
+/// Until it is known where to log in, or tokens are there.
+const TIME: Duration = Duration::from_secs(60);
+/// What nobody comes back to when tokens are renewed.
+const NOWHERE: &str = "http://127.0.0.1/callback";
+
+/// A login that has begun: somebody is to open [`address`](Self::address) in a browser.
+#[expect(missing_debug_implementations, reason = "it holds what nobody may read")]
+pub struct Login {
+    server: String,
+    session: AuthorizationSession,
+}
+
+impl Login {
+    /// Finds out where people log in to `server`, and makes Folio known there. `redirect` is where the browser comes back to.
+    ///
+    /// # Errors
+    ///
+    /// `Login`: the settings name nothing to log in to, or the server does not say where.
+    pub async fn begin(server: &ToStart, redirect: &str) -> Result<Self, McpError> {
+        let begun = tokio::time::timeout(TIME, Self::begin_in_time(server, redirect)).await;
+        let session = begun
+            .unwrap_or_else(|_| Err(too_long()))
+            .map_err(|reason| failed(&server.name, reason))?;
+        Ok(Self {
+            server: server.name.clone(),
+            session,
+        })
+    }
+
+    async fn begin_in_time(server: &ToStart, redirect: &str) -> Result<AuthorizationSession, String> {
+        let mut manager = manager_of(server).await?;
+        let found = manager.resolve_metadata().await.map_err(|error| in_words(&error))?;
+        manager.set_metadata(found.metadata);
+        let mut request = AuthorizationRequest::new(redirect)
+            .with_client_name("Folio")
+            .with_initial_scope_selection();
+        if let Some(settings) = &server.settings.oauth {
+            request = request.with_scopes(settings.scopes.iter().cloned());
+            if let Some(id) = &settings.client_id {
+                request = request.with_preregistered_client(id);
+            }
+        }
+        if let Some(secret) = server.login.as_ref().and_then(|login| login.client_secret.as_ref()) {
+            request = request.with_client_secret(secret.reveal());
+        }
+        let session = AuthorizationSession::new(manager, request).await;
+        session.map_err(|(_, error)| in_words(&error))
+    }
+
+    /// What is to be opened in a browser.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        self.session.get_authorization_url()
+    }
+
+    /// Takes the address that the browser came back with, and keeps the tokens; what they are good for, as far as that was said.
+    ///
+    /// # Errors
+    ///
+    /// `Login`: somebody said no, or it is another login's address, or there were no tokens, or they cannot be kept.
+    pub async fn end(self, came_back: &str) -> Result<Vec<String>, McpError> {
+        let done = async {
+            if let Some(refusal) = refusal(came_back) {
+                return Err(refusal);
+            }
+            let ended = self.session.handle_callback_url(came_back).await;
+            ended.map_err(|error| in_words(&error))?;
+            Ok(self.session.auth_manager.get_current_scopes().await)
+        };
+        let done = tokio::time::timeout(TIME, done).await;
+        done.unwrap_or_else(|_| Err(too_long()))
+            .map_err(|reason| failed(&self.server, reason))
+    }
+}
+
+/// Forgets the tokens of `server`; whether there were some.
+///
+/// # Errors
+///
+/// `Login` if they cannot be taken away, or the settings name nothing to log in to.
+pub async fn log_out(server: &ToStart) -> Result<bool, McpError> {
+    let away = async {
+        let tokens = tokens_of(server)?;
+        let had_some = tokens.load().await.map_err(|error| in_words(&error))?.is_some();
+        tokens.clear().await.map_err(|error| in_words(&error))?;
+        Ok(had_some)
+    };
+    away.await.map_err(|reason| failed(&server.name, reason))
+}
+
+/// What gives requests to `server` their tokens.
+///
+/// # Errors
+///
+/// Why there are none, in words.
+pub(crate) async fn logged_in(server: &ToStart) -> Result<AuthorizationManager, String> {
+    let mut manager = manager_of(server).await?;
+    if !manager
+        .initialize_from_store()
+        .await
+        .map_err(|error| in_words(&error))?
+    {
+        return Err(format!("nobody is logged in to it: {}", how(&server.name)));
+    }
+    let secret = server.login.as_ref().and_then(|login| login.client_secret.as_ref());
+    let id = server
+        .settings
+        .oauth
+        .as_ref()
+        .and_then(|oauth| oauth.client_id.as_ref());
+    if let (Some(id), Some(secret)) = (id, secret) {
+        let config = OAuthClientConfig::new(id, NOWHERE).with_client_secret(secret.reveal());
+        manager.configure_client(config).map_err(|error| in_words(&error))?;
+    }
+    Ok(manager)
+}
+
+/// What somebody has to do to be let in by the server `name`.
+fn how(name: &str) -> String {
+    format!("`folio tool login {name}`")
+}
+
+/// That a server does not let us in, and what helps, if that is what `error` comes from.
+pub(crate) fn not_let_in(error: &(dyn Error + 'static), server: &ToStart) -> Option<String> {
+    let name = &server.name;
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+            Some(StreamableHttpError::AuthRequired(_)) if server.login.is_some() => {
+                return Some(format!("it does not take the login any more (401): {}", how(name)));
+            }
+            Some(StreamableHttpError::AuthRequired(_)) => {
+                return Some(format!(
+                    "it does not let us in (401): it wants another token, or `oauth = {{}}` in [mcp.{name}] and {}",
+                    how(name)
+                ));
+            }
+            Some(StreamableHttpError::InsufficientScope(_)) => {
+                return Some(format!(
+                    "what was allowed at the login is not enough (403): `scopes` in [mcp.{name}.oauth], and {}",
+                    how(name)
+                ));
+            }
+            _ => cause = error.source(),
+        }
+    }
+    None
+}
+
+async fn manager_of(server: &ToStart) -> Result<AuthorizationManager, String> {
+    if let Some(reason) = &server.unusable {
+        return Err(reason.clone());
+    }
+    let tokens = tokens_of(server)?;
+    ready_for_tls();
+    let url = server.settings.url.as_deref().unwrap_or_default();
+    let manager = AuthorizationManager::new(url).await;
+    let mut manager = manager.map_err(|error: AuthError| in_words(&error))?;
+    manager.set_credential_store(tokens);
+    Ok(manager)
+}
+
+fn tokens_of(server: &ToStart) -> Result<TokenFile, String> {
+    match (&server.login, &server.settings.url) {
+        (Some(login), Some(url)) => Ok(TokenFile::new(login.tokens.clone(), url.clone())),
+        _ => Err(format!(
+            "the settings do not say that people log in to it; put `oauth = {{}}` in [mcp.{}]",
+            server.name
+        )),
+    }
+}
+
+/// What an address says if somebody said no.
+fn refusal(came_back: &str) -> Option<String> {
+    let url = reqwest::Url::parse(came_back).ok()?;
+    let value = |wanted: &str| {
+        let mut pairs = url.query_pairs();
+        let found = pairs.find(|(name, _)| name == wanted)?;
+        Some(
+            found
+                .1
+                .chars()
+                .filter(|c| !c.is_control())
+                .take(200)
+                .collect::<String>(),
+        )
+    };
+    let error = value("error")?;
+    let said = value("error_description").map_or_else(String::new, |said| format!(" ({said})"));
+    Some(format!("whoever gives out tokens says no: {error}{said}"))
+}
+
+fn too_long() -> String {
+    format!("there was no answer within {} s", TIME.as_secs())
+}
+
+fn failed(server: &str, reason: String) -> McpError {
+    McpError::Login {
+        server: server.to_owned(),
+        reason,
+    }
+}

@@ -1,0 +1,126 @@
+//! Where the tokens of a server are kept: in a file that only its owner can read.
+
+use std::fs::{File, TryLockError};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rmcp::transport::auth::{AuthError, CredentialRefreshGuard, CredentialStore, StoredCredentials};
+use serde::{Deserialize, Serialize};
+
+/// Bytes that are read of it.
+const BYTES_MAX: u64 = 256 * 1024;
+/// How often another process is asked whether it is done with renewing, and how long it is waited for between.
+const TRIES: u32 = 1_000;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The file of one server.
+#[derive(Debug, Clone)]
+pub(super) struct TokenFile {
+    file: PathBuf,
+    /// The server that they are of: those of another one are never sent to it.
+    url: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    url: String,
+    credentials: StoredCredentials,
+}
+
+impl TokenFile {
+    pub(super) fn new(file: PathBuf, url: String) -> Self {
+        Self { file, url }
+    }
+
+    fn read(&self) -> Result<Option<StoredCredentials>, AuthError> {
+        let about = match std::fs::metadata(&self.file) {
+            Ok(about) => about,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.cannot("be read", error)),
+        };
+        if about.len() > BYTES_MAX {
+            return Err(self.cannot("be read", format!("it has {} bytes", about.len())));
+        }
+        let text = std::fs::read(&self.file).map_err(|error| self.cannot("be read", error))?;
+        // What is in it is told to nobody, not even in part.
+        let kept: Kept = serde_json::from_slice(&text).map_err(|_| self.cannot("be read", "it holds no tokens"))?;
+        Ok((kept.url == self.url).then_some(kept.credentials))
+    }
+
+    fn write(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
+        let kept = Kept {
+            url: self.url.clone(),
+            credentials,
+        };
+        let text = serde_json::to_vec(&kept).map_err(|error| self.cannot("be written", error))?;
+        self.replace(&text).map_err(|error| self.cannot("be written", error))
+    }
+
+    /// All of it or nothing: tokens that are renewed are lost with the ones that were there before.
+    fn replace(&self, text: &[u8]) -> std::io::Result<()> {
+        let folder = self.file.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(folder)?;
+        let mut new = tempfile::NamedTempFile::new_in(folder)?;
+        new.write_all(text)?;
+        new.as_file().sync_all()?;
+        new.persist(&self.file)?;
+        Ok(())
+    }
+
+    fn remove(&self) -> Result<(), AuthError> {
+        match std::fs::remove_file(&self.file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(self.cannot("be taken away", error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn lock_file(&self) -> std::io::Result<File> {
+        let mut name = self.file.clone().into_os_string();
+        name.push(".lock");
+        File::options().create(true).append(true).open(name)
+    }
+
+    fn cannot(&self, verb: &str, reason: impl std::fmt::Display) -> AuthError {
+        AuthError::CredentialStoreError(format!("the tokens in {} cannot {verb}: {reason}", self.file.display()))
+    }
+}
+
+#[async_trait]
+impl CredentialStore for TokenFile {
+    async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
+        let this = self.clone();
+        beside(move || this.read()).await
+    }
+
+    async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
+        let this = self.clone();
+        beside(move || this.write(credentials)).await
+    }
+
+    async fn clear(&self) -> Result<(), AuthError> {
+        let this = self.clone();
+        beside(move || this.remove()).await
+    }
+
+    /// Tokens that were used for new ones are good for nothing any more, so of several processes one renews them.
+    async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
+        let lock = self.lock_file().map_err(|error| self.cannot("be locked", error))?;
+        for _ in 0..TRIES {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Some(CredentialRefreshGuard::new(lock))),
+                Err(TryLockError::WouldBlock) => tokio::time::sleep(PAUSE).await,
+                Err(TryLockError::Error(error)) => return Err(self.cannot("be locked", error)),
+            }
+        }
+        Err(self.cannot("be locked", "another process renews them and does not end"))
+    }
+}
+
+async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, AuthError> + Send + 'static,
+) -> Result<T, AuthError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(AuthError::CredentialStoreError(error.to_string())))
+}

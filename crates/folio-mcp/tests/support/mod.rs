@@ -1,0 +1,73 @@
+//! A server that adds two numbers, made with the official library, and who calls it.
+
+use std::sync::Arc;
+
+use folio_tools::{Registry, Roots, RunFolder, ToolContext, ToolRequest, ToolResponse};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::{Value, json};
+
+#[derive(Clone)]
+struct Adder;
+
+impl ServerHandler for Adder {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let number = json!({"type": "number"});
+        let schema = json!({"type": "object", "properties": {"a": number, "b": number}, "required": ["a", "b"]});
+        let Value::Object(schema) = schema else {
+            return Ok(ListToolsResult::default());
+        };
+        Ok(ListToolsResult::with_all_items(vec![Tool::new(
+            "add",
+            "Adds two numbers.",
+            schema,
+        )]))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let args = request.arguments.unwrap_or_default();
+        let sum = args["a"].as_f64().unwrap_or_default() + args["b"].as_f64().unwrap_or_default();
+        Ok(CallToolResponse::Complete(CallToolResult::success(vec![
+            ContentBlock::text(sum.to_string()),
+        ])))
+    }
+}
+
+/// It, at `/mcp`.
+pub(crate) fn adder(is_legacy: bool) -> axum::Router {
+    let config = StreamableHttpServerConfig::default().with_legacy_session_mode(is_legacy);
+    let service = StreamableHttpService::new(|| Ok(Adder), Arc::new(LocalSessionManager::default()), config);
+    axum::Router::new().route_service("/mcp", service)
+}
+
+pub(crate) async fn add(registry: &Registry, args: Value) -> ToolResponse {
+    let request = ToolRequest {
+        request_id: "r".to_owned(),
+        tool: "adder.add".to_owned(),
+        args,
+        run_id: String::new(),
+        node_id: String::new(),
+        attempt: 1,
+        scratch_page_context: Vec::new(),
+    };
+    let context = ToolContext::new(Roots::new(Vec::new()).unwrap(), RunFolder::none());
+    registry.call(&request, &context).await
+}
