@@ -9,12 +9,12 @@ fn tools() -> Known {
     let tool = |required: &[&str], optional: &[&str], writes| KnownTool {
         required: required.iter().map(ToString::to_string).collect(),
         optional: optional.iter().map(ToString::to_string).collect(),
-        schema: None,
         writes,
+        ..KnownTool::default()
     };
     let tools = BTreeMap::from([
         ("grep".to_owned(), tool(&["pattern"], &["path", "limit"], false)),
-        ("list".to_owned(), tool(&[], &["path"], false)),
+        ("list".to_owned(), listing(tool(&[], &["path"], false))),
         ("write".to_owned(), tool(&["path", "text"], &[], true)),
         ("shell".to_owned(), tool(&["argv"], &[], true)),
         ("maps.route".to_owned(), of_schema()),
@@ -22,6 +22,16 @@ fn tools() -> Known {
     Known {
         tools: Some(tools),
         ..Known::default()
+    }
+}
+
+/// `tool`, which says what it gives.
+fn listing(tool: KnownTool) -> KnownTool {
+    let output = json!({"type": "object", "properties": {"files": {"type": "array", "items": {"type": "object",
+        "properties": {"path": {"type": "string"}, "tags": {"type": ["array", "null"]}}}}, "count": {"type": "integer"}}});
+    KnownTool {
+        output: Some(output),
+        ..tool
     }
 }
 
@@ -327,6 +337,74 @@ fn items_are_known_in_the_body_and_nowhere_else() {
         ["P019 1:62 [0].step.description", "P019 1:166 [1].description"]
     );
     assert!(parse("[{id: a, title: 'Look at {{ item }}', for_each: [1], do: {tool: list, args: {path: '{{ item }}'}}, observe: {type: t, content: '{{ result.output }} {{ item }}'}}]", &tools()).is_ok());
+}
+
+/// What is said of a `for_each` over `over`, behind steps that declare what they give.
+fn of_list(over: &str) -> String {
+    let plan = format!(
+        "steps:\n  - {{id: l, do: {{tool: list}}}}\n  - id: m\n    criteria:\n      - {{id: shape, check: {{json_schema: {{schema: {{type: object, properties: {{names: {{type: array}}, who: {{type: [string, 'null']}}, any: {{}}}}, additionalProperties: false}}}}}}}}\n  - {{id: maybe, criteria: [{{check: {{json_schema: {{schema: {{type: string}}}}}}, required: false}}]}}\n  - {{id: g, parallel: [x, y]}}\n  - {{id: each, for_each: results.l.output.files, step: z}}\n  - {{id: last, for_each: \"{over}\", step: w}}\n"
+    );
+    let error = parse(&plan, &tools()).err().map(|errors| errors.to_string());
+    let error = error.unwrap_or_default();
+    error
+        .split_once("P021 ")
+        .map_or(error.clone(), |(_, said)| said.trim().to_owned())
+}
+
+#[test]
+fn a_for_each_goes_over_nothing_that_is_declared_to_be_no_list_e9_1() {
+    for fine in [
+        "results.l.output.files",
+        "{{ results.l.output.files[0].tags }}",
+        "results.l.output.more",
+        "results.l.output.files[0].more",
+        "results.m.output.names",
+        "results.m.output.any",
+        "results.m.output.any.thing",
+        "results.maybe.output",
+        "results.each.output",
+        "results.g.output.x",
+        "{{ results.m.output.who | default([]) }}",
+    ] {
+        assert_eq!(of_list(fine), "", "{fine}");
+    }
+    for (wrong, said) in [
+        (
+            "results.l",
+            "`results.l` is a result, not a list (its output is `results.l.output`)",
+        ),
+        ("results.l.notes", "`results.l.notes` is a text, not a list"),
+        (
+            "results.l.output",
+            "the tool `list` says that this is an object, not a list (`results.l.output.files` is one)",
+        ),
+        (
+            "{{ results.l.output.count }}",
+            "the tool `list` says that this is a number, not a list",
+        ),
+        (
+            "results.l.output.files[0].path",
+            "the tool `list` says that this is a text, not a list",
+        ),
+        (
+            "results.l.output.count.of",
+            "the tool `list` says that this would be inside of a number",
+        ),
+        (
+            "results.m.output.who",
+            "the criterion `shape` says that this is a text or nothing, not a list",
+        ),
+        (
+            "results.m.output.nams",
+            "the criterion `shape` says that there is no `nams` (`results.m.output.names` is one)",
+        ),
+        (
+            "results.g.output",
+            "`results.g.output` has the outputs of its steps by their names; it is not a list",
+        ),
+    ] {
+        assert_eq!(of_list(wrong), said, "{wrong}");
+    }
 }
 
 #[test]

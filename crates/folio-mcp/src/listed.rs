@@ -101,6 +101,7 @@ fn spec_of(server: &str, settings: &McpSettings, tool: &Listed) -> Result<ToolSp
         description.chars().take(DESCRIPTION_CHARS).collect::<String>(),
     );
     spec.schema = Some(schema);
+    spec.output = Some(output_of(tool));
     // What only looks waits for nobody, unless it is named.
     let may_write = spec.writes || settings.writes.contains_key(name);
     spec.resources = settings
@@ -115,6 +116,15 @@ fn spec_of(server: &str, settings: &McpSettings, tool: &Listed) -> Result<ToolSp
         Approval::UnlessAllowed
     };
     Ok(spec)
+}
+
+/// What its answers have, and what it says of what is in them.
+fn output_of(tool: &Listed) -> Value {
+    let mut parts = json!({"text": {"type": "string"}, "parts": {"type": "array"}});
+    if let Some(schema) = &tool.output_schema {
+        parts["structured"] = Value::Object((**schema).clone());
+    }
+    json!({"type": "object", "properties": parts})
 }
 
 /// What a call changes, as far as the server says so. It is a hint: it decides what becomes of a call whose answer was lost, and
@@ -141,6 +151,16 @@ mod tests {
 
     fn tool(name: &str, annotations: &Value) -> Value {
         json!({"name": name, "inputSchema": {"type": "object"}, "annotations": annotations})
+    }
+
+    #[test]
+    fn what_a_tool_declares_of_its_answers_is_known_e9_1() {
+        let answers = json!({"type": "object", "properties": {"rows": {"type": "array"}}});
+        let tools = listed(json!([{"name": "look", "inputSchema": {"type": "object"}, "outputSchema": answers}]));
+        let (offered, _) = offered("desk", &McpSettings::of_command(vec!["x".to_owned()]), &tools);
+        let output = offered[0].spec.output.as_ref().unwrap_or(&Value::Null);
+        assert_eq!(output["properties"]["structured"], answers);
+        assert_eq!(output["properties"]["text"]["type"], "string");
     }
 
     #[test]

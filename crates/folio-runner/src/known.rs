@@ -20,6 +20,7 @@ pub fn known_tools(registry: &Registry) -> plan::Known {
                 required: of(true),
                 optional: of(false),
                 schema: spec.schema.clone(),
+                output: spec.output.clone(),
                 writes: spec.writes,
             },
         )

@@ -116,6 +116,9 @@ pub struct ToolSpec {
     ///
     /// Plans and calls are checked against it.
     pub schema: Option<Value>,
+    /// A JSON Schema of what a call gives, as far as that is known: a plan that goes over what is no list in it is refused before it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
     /// Whether a call waits for a yes.
     pub approval: Approval,
     /// What the tool wants to know of the scratch page before it works: `{"filters": {…}, "limit": 10}`. The answer is in
@@ -141,6 +144,7 @@ impl ToolSpec {
             effect,
             args: Vec::new(),
             schema: None,
+            output: None,
             approval: Approval::Never,
             scratch_page_query: None,
             writes: !matches!(effect, Effect::Pure | Effect::Read),
@@ -169,6 +173,16 @@ impl ToolSpec {
             required: false,
             description: description.to_owned(),
         });
+        self
+    }
+
+    /// Says what a call gives, by name and the type that JSON Schema has for it. There may be more.
+    #[must_use]
+    pub fn gives(mut self, parts: &[(&str, &str)]) -> Self {
+        let parts = parts
+            .iter()
+            .map(|(name, kind)| ((*name).to_owned(), json!({"type": kind})));
+        self.output = Some(json!({"type": "object", "properties": parts.collect::<Map<_, _>>()}));
         self
     }
 

@@ -33,6 +33,8 @@ pub struct KnownTool {
     pub optional: Vec<String>,
     /// The JSON Schema of the arguments, for a tool that comes with one: then `required` and `optional` do not count.
     pub schema: Option<Value>,
+    /// The JSON Schema of what a call gives, as far as that is known.
+    pub output: Option<Value>,
     /// Whether a call may change something outside.
     pub writes: bool,
 }

@@ -1,5 +1,6 @@
 //! What a plan must be besides well written: no names of nothing, no circles, nothing empty or too large.
 
+mod lists;
 mod names;
 mod schema;
 mod steps;

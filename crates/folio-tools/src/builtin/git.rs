@@ -44,6 +44,7 @@ impl Default for Git {
                  deleted}]. The other commands are git's own with the flags that only look; they \
                  return `text`.",
             )
+            .gives(&[("files", "array"), ("commits_total", "integer"), ("text", "string")])
             .required("command", ArgKind::one_of(&commands), "What to look at.")
             .optional("args", ArgKind::Texts, "Arguments of one of git's own commands.")
             .optional(

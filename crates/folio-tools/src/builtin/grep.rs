@@ -40,6 +40,7 @@ impl Default for Grep {
                  `files` with at least one and `truncated` (`matches` holds only the first `max`). A line \
                  counts once per pattern. Binary files and those over the size limit are skipped and counted.",
             )
+            .gives(&[("matches", "array"), ("count", "integer"), ("truncated", "boolean")])
             .optional(
                 "pattern",
                 ArgKind::Text,

@@ -46,6 +46,16 @@ impl Default for List {
                  (the folders directly below). Links are named in `links` and not followed. \
                  `truncated` says that `files` holds only the first `max`.",
             )
+            .gives(&[
+                ("files", "array"),
+                ("count", "integer"),
+                ("total_bytes", "integer"),
+                ("languages", "array"),
+                ("by_extension", "array"),
+                ("folders", "array"),
+                ("links", "array"),
+                ("truncated", "boolean"),
+            ])
             .optional("path", ArgKind::Text, "The folder; the granted one by default.")
             .optional(
                 "glob",

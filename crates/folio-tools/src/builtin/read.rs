@@ -34,6 +34,13 @@ impl Default for Read {
                  `truncated`; then `next` holds the arguments that read on. Of a binary file only \
                  `bytes` and `binary` are told.",
             )
+            .gives(&[
+                ("text", "string"),
+                ("from_line", "integer"),
+                ("to_line", "integer"),
+                ("total_lines", "integer"),
+                ("bytes", "integer"),
+            ])
             .required("path", ArgKind::Text, "The file.")
             .optional("from_line", ArgKind::Count, "The first line, counted from 1.")
             .optional("to_line", ArgKind::Count, "The last line, included.")

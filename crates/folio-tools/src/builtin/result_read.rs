@@ -27,6 +27,12 @@ impl Default for ResultRead {
                  `total_bytes`, `total_lines` and, if there is more, `truncated` and the arguments that read \
                  on in `next`; a search returns `matches` [{line, text}] and `count`, and goes on at `from`.",
             )
+            .gives(&[
+                ("text", "string"),
+                ("matches", "array"),
+                ("count", "integer"),
+                ("truncated", "boolean"),
+            ])
             .required(
                 "node",
                 ArgKind::Text,

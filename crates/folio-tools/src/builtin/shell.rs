@@ -35,6 +35,13 @@ impl Default for Shell {
                  `stdout`, `stderr`, `stdout_bytes`, `stderr_bytes` and `timed_out`; of a long output the \
                  beginning and the end. Another exit code than 0 is a failure that keeps these outputs.",
             )
+            .gives(&[
+                ("stdout", "string"),
+                ("stderr", "string"),
+                ("stdout_bytes", "integer"),
+                ("stderr_bytes", "integer"),
+                ("timed_out", "boolean"),
+            ])
             .optional("argv", ArgKind::List, "The program and its arguments.")
             .optional("command", ArgKind::Text, "A line for sh, instead of `argv`.")
             .optional(

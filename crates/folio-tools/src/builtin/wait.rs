@@ -25,6 +25,7 @@ impl Default for Wait {
                 Effect::Read,
                 "Waits, for at most a minute. Returns `waited_ms`.",
             )
+            .gives(&[("waited_ms", "integer")])
             .required("ms", ArgKind::Count, "Milliseconds, up to 60000."),
         }
     }

@@ -39,6 +39,7 @@ impl Default for Write {
                  whole or not at all. Returns the `path` to read it by, its `bytes` and its `sha256`. \
                  The same call again changes nothing more.",
             )
+            .gives(&[("path", "string"), ("bytes", "integer"), ("sha256", "string")])
             .required("path", ArgKind::Text, "The file, relative to the folder of the run.")
             .required("content", ArgKind::Text, "The text.")
             .optional(

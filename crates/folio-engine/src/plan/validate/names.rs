@@ -177,6 +177,12 @@ impl<'a> Validator<'a> {
     }
 }
 
+/// The step that `name` means from `frame`.
+pub(super) fn step_named<'f>(frame: &'f Frame<'_>, name: &str) -> Option<&'f Step> {
+    let mut frames = frame.and_outer();
+    frames.find_map(|frame| index_of(frame.graph, name).map(|at| &frame.graph.nodes[at].step))
+}
+
 /// The step that the author called `name`; the names given to unnamed groups cannot be relied on.
 fn index_of(graph: &Graph, name: &str) -> Option<usize> {
     graph

@@ -7,7 +7,7 @@ use crate::plan::errors::code;
 use crate::plan::nearest::did_you_mean;
 use crate::plan::reads::{self, Segment};
 use crate::plan::spanned::Tree;
-use crate::plan::{Call, Check, Criterion, ForEach, Group, InputKind, Join, Step, Work};
+use crate::plan::{Call, Check, Criterion, ForEach, Group, Join, Step, Work};
 use crate::template::{is_reference, is_template, single_expression};
 
 use super::names::{Frame, Reader};
@@ -121,7 +121,7 @@ impl<'a> Validator<'a> {
 
     fn for_each(&mut self, for_each: &ForEach, origin: &At<'a>, frame: &Frame<'_>, depth: u32) {
         let over_at = origin.follow_near(&[Segment::Key("for_each")]);
-        self.over(&for_each.over, for_each.max_items, &over_at);
+        self.over(&for_each.over, for_each.max_items, &over_at, frame);
         let limit = self.known.limits.items;
         if for_each.max_items > limit {
             let at = origin.follow_near(&[Segment::Key("max_items")]);
@@ -133,7 +133,7 @@ impl<'a> Validator<'a> {
         self.inner_scope(std::slice::from_ref(&for_each.body), frame, &variables, depth, &body_at);
     }
 
-    fn over(&mut self, over: &Value, max_items: u32, at: &At<'a>) {
+    fn over(&mut self, over: &Value, max_items: u32, at: &At<'a>, frame: &Frame<'_>) {
         const HINT: &str = "write a list, a reference such as `results.scan.output.files`, or one `{{ expression }}`";
         match over {
             Value::Array(items) => {
@@ -150,7 +150,7 @@ impl<'a> Validator<'a> {
                 };
                 match reference.map(str::trim) {
                     Some(reference) if is_template(text) || is_reference(reference) => {
-                        self.input_is_list(reference, at);
+                        self.is_list(reference, at, frame);
                     }
                     _ => {
                         let message = format!("{text:?} is a text, not a list");
@@ -162,20 +162,6 @@ impl<'a> Validator<'a> {
                 let message = format!("expected a list, found {}", at.node.kind());
                 self.faults.add(at, code::NOT_A_LIST, message).with_hint(HINT);
             }
-        }
-    }
-
-    fn input_is_list(&mut self, reference: &str, at: &At<'a>) {
-        let input = reference
-            .strip_prefix("inputs.")
-            .and_then(|name| self.plan.inputs.get_key_value(name));
-        if let Some((name, spec)) = input
-            && spec.kind != InputKind::List
-        {
-            let message = format!("the input `{name}` is {}, not a list", spec.kind.described());
-            self.faults
-                .add(at, code::NOT_A_LIST, message)
-                .with_hint("give the input `type: list`");
         }
     }
 

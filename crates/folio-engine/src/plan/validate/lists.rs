@@ -1,0 +1,204 @@
+//! Whether what a `for_each` goes over is a list, as far as that is known before the run: what kind an input has, what a result has
+//! besides its output, and what its step declares of that, by its tool or by its criteria (E9.1).
+
+use serde_json::Value;
+
+use super::Validator;
+use super::names::{Frame, step_named};
+use crate::plan::cursor::At;
+use crate::plan::errors::code;
+use crate::plan::{Check, InputKind, Step, Task, Work};
+
+/// What a result has besides its output, all of it texts.
+const TEXTS: [&str; 5] = ["task_id", "status", "notes", "severity", "stop_reason"];
+/// Words of a schema by which it says more than can be followed here.
+const BRANCHES: [&str; 9] = [
+    "$ref",
+    "$dynamicRef",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "patternProperties",
+    "dependentSchemas",
+];
+
+/// One part of a path behind a name.
+#[derive(Debug, PartialEq)]
+enum Part<'r> {
+    Key(&'r str),
+    Index,
+}
+
+impl<'a> Validator<'a> {
+    /// Says so if what `reference` names is certainly no list.
+    pub(super) fn is_list(&mut self, reference: &str, at: &At<'a>, frame: &Frame<'_>) {
+        let path = parts(reference);
+        let (why, hint) = match path.as_slice() {
+            [Part::Key("inputs"), Part::Key(name)] => match self.plan.inputs.get(*name) {
+                Some(spec) if spec.kind != InputKind::List => (
+                    format!("the input `{name}` is {}, not a list", spec.kind.described()),
+                    Some("give the input `type: list`".to_owned()),
+                ),
+                _ => return,
+            },
+            [Part::Key("results"), Part::Key(name), rest @ ..] => {
+                let Some(step) = step_named(frame, name) else { return };
+                match self.no_list(step, name, rest) {
+                    Some(found) => found,
+                    None => return,
+                }
+            }
+            _ => return,
+        };
+        self.faults.add(at, code::NOT_A_LIST, why).hint = hint;
+    }
+
+    /// Why what stands at `path` in the result of `step` is no list, and where there is one, if that is certain.
+    fn no_list(&self, step: &Step, name: &str, path: &[Part<'_>]) -> Option<(String, Option<String>)> {
+        let output = match path {
+            [] => {
+                let hint = format!("its output is `results.{name}.output`");
+                return Some((format!("`results.{name}` is a result, not a list"), Some(hint)));
+            }
+            [Part::Key("output"), rest @ ..] => rest,
+            [Part::Key(text)] if TEXTS.contains(text) => {
+                return Some((format!("`results.{name}.{text}` is a text, not a list"), None));
+            }
+            _ => return None,
+        };
+        match step {
+            Step::Task(task) => self
+                .declared(task)
+                .find_map(|(who, schema)| wrong(schema, output).map(|(why, hint)| (who, why, hint)))
+                .map(|(who, why, hint)| {
+                    let hint = hint.map(|key| format!("`results.{name}.output.{key}` is one"));
+                    (format!("{who} says that {why}"), hint)
+                }),
+            Step::Parallel(_) | Step::Sequence(_) if output.is_empty() => {
+                let why =
+                    format!("`results.{name}.output` has the outputs of its steps by their names; it is not a list");
+                Some((why, None))
+            }
+            Step::Parallel(_) | Step::Sequence(_) | Step::ForEach(_) => None,
+        }
+    }
+
+    /// What is declared of the output of `task`, each with who says so.
+    fn declared<'t>(&'t self, task: &'t Task) -> impl Iterator<Item = (String, &'t Value)> {
+        let tool = match &task.work {
+            Work::Do(call) => self.known.tools.as_ref().and_then(|tools| {
+                let schema = tools.get(&call.tool)?.output.as_ref()?;
+                Some((format!("the tool `{}`", call.tool), schema))
+            }),
+            Work::Plan(_) | Work::Model => None,
+        };
+        let criteria = task.criteria.iter().filter(|criterion| criterion.required);
+        let criteria = criteria.filter_map(|criterion| match &criterion.check {
+            Check::JsonSchema { schema, of: None } => Some((format!("the criterion `{}`", criterion.id), schema)),
+            _ => None,
+        });
+        tool.into_iter().chain(criteria)
+    }
+}
+
+/// The parts of a reference; none if it is more than a path.
+fn parts(reference: &str) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
+    for step in reference.trim().split('.') {
+        let (key, indexes) = step.split_once('[').map_or((step, ""), |(key, rest)| (key, rest));
+        let is_key = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if key.is_empty() || !key.chars().all(is_key) {
+            return Vec::new();
+        }
+        parts.push(Part::Key(key));
+        if indexes.is_empty() {
+            continue;
+        }
+        for index in indexes.split('[') {
+            let Some(index) = index.strip_suffix(']') else {
+                return Vec::new();
+            };
+            let quoted = index
+                .strip_prefix(['"', '\''])
+                .and_then(|index| index.strip_suffix(['"', '\'']));
+            parts.push(quoted.map_or(Part::Index, Part::Key));
+        }
+    }
+    parts
+}
+
+/// What `schema` says that stands at `path`, if that is certainly no list; and a key that it has instead, at that place, for one.
+fn wrong<'s>(schema: &'s Value, path: &[Part<'_>]) -> Option<(String, Option<&'s str>)> {
+    let mut at = schema;
+    for part in path {
+        if is_open(at) {
+            return None;
+        }
+        at = match part {
+            Part::Index if may_be(at, "array") => at.get("items")?,
+            Part::Key(key) if may_be(at, "object") => match at.get("properties").and_then(|known| known.get(key)) {
+                Some(inner) => inner,
+                None if at.get("additionalProperties") == Some(&Value::Bool(false)) => {
+                    return Some((format!("there is no `{key}`"), list_in(at)));
+                }
+                None => return None,
+            },
+            Part::Index | Part::Key(_) => return Some((format!("this would be inside of {}", kind(at)?), None)),
+        };
+    }
+    if is_open(at) || may_be(at, "array") {
+        return None;
+    }
+    let inside = if path.is_empty() { list_in(at) } else { None };
+    Some((format!("this is {}, not a list", kind(at)?), inside))
+}
+
+/// Whether it says what cannot be followed here.
+fn is_open(schema: &Value) -> bool {
+    schema
+        .as_object()
+        .is_none_or(|schema| BRANCHES.iter().any(|word| schema.contains_key(*word)))
+}
+
+/// Whether a value of the type `name` may stand where `schema` does, as far as its `type` says.
+fn may_be(schema: &Value, name: &str) -> bool {
+    match schema.get("type") {
+        Some(Value::String(one)) => one == name,
+        Some(Value::Array(several)) => several.iter().any(|one| one == name),
+        _ => true,
+    }
+}
+
+/// The types of `schema` in words.
+fn kind(schema: &Value) -> Option<String> {
+    let word = |name: &str| {
+        Some(match name {
+            "object" => "an object",
+            "string" => "a text",
+            "integer" | "number" => "a number",
+            "boolean" => "yes or no",
+            "null" => "nothing",
+            "array" => "a list",
+            _ => return None,
+        })
+    };
+    match schema.get("type")? {
+        Value::String(one) => word(one).map(str::to_owned),
+        Value::Array(several) => {
+            let words: Option<Vec<&str>> = several.iter().map(|one| word(one.as_str()?)).collect();
+            Some(words?.join(" or "))
+        }
+        _ => None,
+    }
+}
+
+/// A property that is a list.
+fn list_in(schema: &Value) -> Option<&str> {
+    let known = schema.get("properties")?.as_object()?;
+    let is_list = |schema: &Value| schema.get("type").is_some() && may_be(schema, "array");
+    known
+        .iter()
+        .find_map(|(name, schema)| is_list(schema).then_some(name.as_str()))
+}
