@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use folio::engine::plan::HUMAN;
 use folio::engine::run::Price;
 use folio::model::{
     self, AddressError, ModelAddress, ModelKeys, ModelOptions, ModelSettings, ModelsSection, OpenError, Prices, Role,
@@ -27,6 +28,7 @@ pub(crate) fn open(flag: Option<&str>, settings: &Settings) -> Result<Option<Run
             prices: settings.models.prices.clone(),
             proxy: settings.models.proxy.clone(),
             executors: settings.models.executors.clone(),
+            human: settings.models.human.clone(),
             ..ModelsSection::default()
         },
         None => {
@@ -54,7 +56,12 @@ pub(crate) fn open(flag: Option<&str>, settings: &Settings) -> Result<Option<Run
     if let Some(compactor) = &section.compactor {
         models.compactor = Some(open(compactor)?);
     }
+    models.human.clone_from(&section.human);
     for (name, chosen) in &section.executors {
+        if name == HUMAN {
+            return Err(Failure::usage("model_unknown", "nobody but people can be the executor `human`")
+                .hint("give [models.executors.human] another name; `human = \"…\"` in [models] says what people may be asked to do"));
+        }
         let executor = RunnerExecutor {
             model: open(chosen)?,
             about: chosen.about.clone().unwrap_or_default(),

@@ -86,6 +86,8 @@ pub struct ModelsSection {
     /// Who else does tasks, by the name that a task says (`executor`).
     #[serde(default)]
     pub executors: BTreeMap<String, ModelSettings>,
+    /// What people may be asked to do by whoever plans or decides (executor `human`), in a line; nobody chooses them without it.
+    pub human: Option<String>,
     /// Calls of all models together that are under way at one moment.
     pub at_a_time: Option<u32>,
     /// A file with prices of one's own.

@@ -177,6 +177,8 @@ pub struct RunnerModels {
     pub compactor: Option<RunnerModel>,
     /// Who else works on tasks, by the name that a task says (`executor`).
     pub executors: BTreeMap<String, RunnerExecutor>,
+    /// What people may be asked to do by whoever plans or decides, in a line; without it only by plans that name them.
+    pub human: Option<String>,
 }
 
 impl RunnerModels {
@@ -189,6 +191,7 @@ impl RunnerModels {
             judge: model,
             compactor: None,
             executors: BTreeMap::new(),
+            human: None,
         }
     }
 
@@ -265,6 +268,7 @@ impl RunnerModels {
             judge: self.judge.spec(),
             compactor: self.compactor.as_ref().map(RunnerModel::spec),
             executors: self.executors.iter().map(named_executor).collect(),
+            human: self.human.clone().filter(|_| has_person),
             tools: offers.collect(),
             offered: OfferedTools::default(),
             known: Known {

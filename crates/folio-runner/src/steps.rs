@@ -253,7 +253,8 @@ pub(crate) fn model_tasks(steps: &[folio_engine::plan::Step]) -> Vec<String> {
             Step::Task(task) => match &task.work {
                 Work::Do(_) => {}
                 Work::Plan(plan) => stack.extend(&plan.steps),
-                Work::Model => drop(found.insert(task.id.to_string(), ())),
+                Work::Model if task.needs_model() => drop(found.insert(task.id.to_string(), ())),
+                Work::Model => {}
             },
             Step::Parallel(group) => stack.extend(&group.steps),
             Step::Sequence(sequence) => stack.extend(&sequence.steps),

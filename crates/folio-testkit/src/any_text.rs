@@ -156,6 +156,7 @@ fn equipment() -> Equipment {
         executor: spec(),
         judge: spec(),
         compactor: None,
+        human: None,
         executors: BTreeMap::new(),
         tools: Vec::new(),
         offered: OfferedTools::default(),

@@ -145,7 +145,7 @@ fn count(steps: &[plan::Step]) -> (usize, bool) {
             plan::Step::Task(task) => match &task.work {
                 plan::Work::Do(_) => (0, false),
                 plan::Work::Plan(plan) => count(&plan.steps),
-                plan::Work::Model => (0, true),
+                plan::Work::Model => (0, task.needs_model()),
             },
             plan::Step::ForEach(for_each) => count(std::slice::from_ref(&for_each.body)),
             plan::Step::Parallel(_) | plan::Step::Sequence(_) => count(step.members()),

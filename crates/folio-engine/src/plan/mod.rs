@@ -43,7 +43,9 @@ pub use inputs::{InputError, check_inputs};
 pub use markdown::{ShownStep, to_markdown, to_yaml_steps};
 pub use parse::{Known, KnownTool, Limits, from_value, parse};
 pub use slug::{SLUG_CHARS_MAX, Slug, SlugError};
-pub use step::{Call, ForEach, Group, Join, MAX_ITEMS_DEFAULT, Observe, OnHard, Sequence, Step, SubPlan, Task, Work};
+pub use step::{
+    Call, ForEach, Group, HUMAN, Join, MAX_ITEMS_DEFAULT, Observe, OnHard, Sequence, Step, SubPlan, Task, Work,
+};
 
 /// The JSON schema of plan files (draft 2020-12).
 pub fn schema() -> &'static str {

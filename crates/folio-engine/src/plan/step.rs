@@ -176,6 +176,9 @@ pub struct ForEach {
     pub needs: Option<Vec<Slug>>,
 }
 
+/// The executor that is a person (E9.17). Nobody else has the name.
+pub const HUMAN: &str = "human";
+
 /// A task: the step that does something.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
@@ -214,6 +217,12 @@ pub struct Task {
 }
 
 impl Task {
+    /// Whether only a model can do it: it is neither a call nor a plan, and for no person.
+    #[must_use]
+    pub fn needs_model(&self) -> bool {
+        matches!(self.work, Work::Model) && self.executor.as_deref() != Some(HUMAN)
+    }
+
     /// A task of which nothing is said but its name: a model does it.
     pub fn new(id: Slug) -> Self {
         Self {

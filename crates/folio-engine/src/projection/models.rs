@@ -160,8 +160,9 @@ impl Projection<'_> {
         }
     }
 
+    /// How often somebody was asked to do something for `node`: a model, or a person.
     fn calls(&self, node: NodeId) -> u32 {
-        self.run.node(node).map_or(0, |view| view.model_calls)
+        self.run.node(node).map_or(0, |view| view.model_calls) + self.run.times_handed(node)
     }
 
     /// A block on the branch of `node`.

@@ -212,7 +212,7 @@ impl Run {
                     }
                 }
                 NodeKind::Call | NodeKind::Action => {}
-                NodeKind::Model | NodeKind::RollUp if self.equipment.is_some() => {
+                NodeKind::Model | NodeKind::RollUp if self.equipment.is_some() || self.is_for_person_at(*index) => {
                     if let Some(action) = self.due_of_agent(*index, now, free > 0) {
                         free -= usize::from(action.takes_place());
                         actions.push(action);

@@ -22,6 +22,7 @@ mod compact;
 mod edits;
 mod fallback;
 mod groups;
+mod human;
 mod judged;
 mod lost;
 pub(super) mod models;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use folio_engine::{Event, NodeId};
+use folio_engine::{Event, NodeId, Run};
 use folio_store::workspace::Moment;
 
 use super::Drive;
@@ -14,8 +14,22 @@ impl Drive {
     /// Tells tasks what memory holds for them. False if that is not known before what was gathered is durable; then none is told anything.
     pub(super) async fn brief_all(&mut self, nodes: &[NodeId]) -> Result<bool, RunnerError> {
         let shared = Arc::clone(&self.shared);
-        let Some(models) = &shared.options.models else {
-            return Ok(false);
+        // People are handed their task, and read memory themselves.
+        let (handed, nodes): (Vec<_>, Vec<_>) = nodes.iter().copied().partition(|node| self.run.is_for_person(*node));
+        let told = |run: &Run, node, memory, book| Event::Briefed {
+            node,
+            memory,
+            book,
+            limits: run.share_of(node),
+        };
+        let mut briefed: Vec<Event> = handed
+            .into_iter()
+            .map(|node| told(&self.run, node, String::new(), None))
+            .collect();
+        let Some(models) = shared.options.models.as_ref().filter(|_| !nodes.is_empty()) else {
+            let is_all = nodes.is_empty();
+            briefed.into_iter().try_for_each(|event| self.record(event))?;
+            return Ok(is_all);
         };
         let workspace = &shared.workspace;
         let reader = Reader::of(models, &self.memory);
@@ -27,19 +41,13 @@ impl Drive {
         if is_near && !self.has_pages(moment).await? {
             return Ok(false);
         }
-        let mut briefed = Vec::new();
         for node in nodes {
-            let Ok(pages) = reader.pages(self.pages.as_ref(), &self.run, *node) else {
+            let Ok(pages) = reader.pages(self.pages.as_ref(), &self.run, node) else {
                 return Ok(false);
             };
-            let memory = reader.memory(workspace, moment, &self.run, *node, &pages).await?;
+            let memory = reader.memory(workspace, moment, &self.run, node, &pages).await?;
             let book = reader.book(workspace, moment).await?;
-            briefed.push(Event::Briefed {
-                node: *node,
-                memory,
-                book,
-                limits: self.run.share_of(*node),
-            });
+            briefed.push(told(&self.run, node, memory, book));
         }
         for event in briefed {
             self.record(event)?;

@@ -7,7 +7,7 @@ use crate::plan::errors::code;
 use crate::plan::nearest::did_you_mean;
 use crate::plan::reads::{self, Segment};
 use crate::plan::spanned::Tree;
-use crate::plan::{Call, Check, Criterion, ForEach, Group, Join, Step, Work};
+use crate::plan::{Call, Check, Criterion, ForEach, Group, HUMAN, Join, Step, Work};
 use crate::template::{is_reference, is_template, single_expression};
 
 use super::names::{Frame, Reader};
@@ -166,14 +166,18 @@ impl<'a> Validator<'a> {
     }
 
     fn executor(&mut self, name: &str, origin: &At<'a>) {
-        let Some(known) = self.known.executors.as_ref().filter(|known| !known.contains(name)) else {
+        let others = self.known.executors.as_ref().filter(|known| !known.contains(name));
+        let Some(known) = others.filter(|_| name != HUMAN) else {
             return;
         };
         let at = origin.follow_near(&[Segment::Key("executor")]);
         let names = || known.iter().map(String::as_str);
         let hint = did_you_mean(name, names()).unwrap_or_else(|| match known.len() {
-            0 => "leave it out: there is only the usual one".to_owned(),
-            _ => format!("there is {}", names().collect::<Vec<_>>().join(", ")),
+            0 => format!("leave it out: there is only the usual one, and `{HUMAN}` for a person"),
+            _ => format!(
+                "there is {}, and `{HUMAN}` for a person",
+                names().collect::<Vec<_>>().join(", ")
+            ),
         });
         let message = format!("unknown executor {name:?}");
         self.faults.add(&at, code::UNKNOWN_EXECUTOR, message).with_hint(hint);

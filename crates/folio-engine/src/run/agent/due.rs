@@ -7,7 +7,7 @@ use folio_memory::Timestamp;
 use serde_json::Value;
 
 use super::compact::{CompactAction, Compaction};
-use super::{Agent, ModelSpec, NamedExecutor, REJECTIONS_MAX, SENT_BACK_MAX, Stage, answer, prompt, schema};
+use super::{Agent, Equipment, ModelSpec, NamedExecutor, REJECTIONS_MAX, SENT_BACK_MAX, Stage, answer, prompt, schema};
 use crate::event::{Event, Proposal};
 use crate::node::NodeId;
 use crate::plan::{Check, Criterion};
@@ -112,6 +112,7 @@ impl Run {
                 Some((rule, reason)) => Some(Action::Record(decided(id, rule, reason))),
                 None => self.ask(index, Purpose::Decide, has_room),
             },
+            Stage::Working if self.is_for_person_at(index) => Some(self.handing_over(index, now)),
             Stage::Working => self.ask(index, Purpose::Work, has_room),
             Stage::Children | Stage::Aggregating => {
                 if self.members(index).next().is_none() {
@@ -179,18 +180,23 @@ impl Run {
         // Plans are made all the same if somebody wants them and there is a model that makes them.
         let may_plan = mode == PlanMode::Always && !self.works_alone(index, ModelRole::Planner);
         if self.works_alone(index, ModelRole::Executor) && !may_plan {
-            return Some((
-                "opaque",
-                "a program does it, which takes work apart by itself".to_owned(),
-            ));
+            let whose = if self.is_for_person_at(index) {
+                "a person does it"
+            } else {
+                "a program does it, which takes work apart by itself"
+            };
+            return Some(("opaque", whose.to_owned()));
         }
         None
     }
 
-    /// Whether a program that works by itself stands behind `role` for node `index`.
+    /// Whether a program that works by itself stands behind `role` for node `index`, or a person.
     pub(super) fn works_alone(&self, index: usize, role: ModelRole) -> bool {
-        self.model_for(index, role)
-            .is_some_and(|(model, _)| model.program.is_some())
+        let is_program = || {
+            let model = self.model_for(index, role);
+            model.is_some_and(|(model, _)| model.program.is_some())
+        };
+        (role == ModelRole::Executor && self.is_for_person_at(index)) || is_program()
     }
 
     /// The model that is asked in `role` for node `index`: the usual one, the executor that its task names, or whoever stands in for it
@@ -215,10 +221,10 @@ impl Run {
     }
 
     /// The names of whoever may be chosen for node `index` by whoever decides on it: nobody, if its task says who does it.
-    pub(super) fn executors_to_choose(&self, index: usize) -> impl Iterator<Item = &String> {
+    pub(super) fn executors_to_choose(&self, index: usize) -> impl Iterator<Item = &str> {
         let is_open = self.agent(index).is_some_and(|agent| agent.task.executor.is_none());
         let equipment = self.equipment.as_deref().filter(|_| is_open);
-        equipment.into_iter().flat_map(|equipment| equipment.executors.keys())
+        equipment.into_iter().flat_map(Equipment::others)
     }
 
     /// Why whoever was asked last for node `index` was of no help, if somebody else can be asked (E9.13).

@@ -10,7 +10,7 @@ use folio_memory::tokens::Tokens;
 use serde::{Deserialize, Serialize};
 
 use super::offer::OfferedTools;
-use crate::plan::Known;
+use crate::plan::{HUMAN, Known};
 use crate::spend::Spend;
 use crate::talk::{ModelRole, ToolOffer};
 
@@ -135,6 +135,9 @@ pub struct Equipment {
     pub compactor: Option<ModelSpec>,
     /// Who else may work on tasks, by the name that a task says (`executor`); what it says of itself stands there for whoever plans.
     pub executors: BTreeMap<String, NamedExecutor>,
+    /// What people may be asked to do by whoever plans or decides, in a line; nobody chooses them without it. A plan that names them
+    /// ([`HUMAN`](crate::plan::HUMAN)) needs nobody's leave.
+    pub human: Option<String>,
     /// The tools that executors may call.
     pub tools: Vec<ToolOffer>,
     /// What an executor is told of them; by default found out when a run first needs it.
@@ -160,6 +163,12 @@ impl Equipment {
             ModelRole::Executor => &self.executor,
             ModelRole::Judge => &self.judge,
         }
+    }
+
+    /// Who may be chosen for a task besides the usual executor.
+    pub(super) fn others(&self) -> impl Iterator<Item = &str> {
+        let human = self.human.as_ref().map(|_| HUMAN);
+        self.executors.keys().map(String::as_str).chain(human)
     }
 
     pub(super) fn tool(&self, name: &str) -> Option<&ToolOffer> {

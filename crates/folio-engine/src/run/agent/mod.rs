@@ -17,6 +17,7 @@ mod compact;
 mod due;
 mod equipment;
 mod evidence;
+mod human;
 mod offer;
 mod people;
 mod plan;
@@ -153,6 +154,8 @@ pub(super) struct Agent {
     pub(super) rejected_plans: Vec<String>,
     pub(super) is_rejected: bool,
     pub(super) question: Option<Box<Question>>,
+    /// Times that it was handed to a person.
+    pub(super) handed: u32,
     /// Who works on it, if whoever decided said so.
     pub(super) executor: Option<String>,
     /// The per cent of its budget that the model is told of.
@@ -195,6 +198,7 @@ impl Agent {
             rejected_plans: Vec::new(),
             is_rejected: false,
             question: None,
+            handed: 0,
             executor: None,
             warned: None,
             is_repeating: false,
@@ -473,6 +477,7 @@ impl Run {
                 let index = self.step_to(*node, Move::Wait)?;
                 let (_, agent) = self.agent_at(*node, "questioned")?;
                 agent.take_reply();
+                agent.handed += u32::from(question.is_task());
                 agent.question = Some(question.clone());
                 self.ready.remove(&index);
                 self.asking.insert(index);

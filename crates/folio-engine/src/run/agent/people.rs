@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::read::cut;
-use super::{Agent, normalised};
+use super::{Agent, human, normalised};
 use crate::event::{Event, Proposal, Question};
 use crate::node::{Move, NodeId};
 use crate::plan::{Check, Criterion};
@@ -14,6 +14,7 @@ use crate::run::call_in_words;
 use crate::run::criteria::{CheckCall, SHELL};
 use crate::run::state::{JournalError, Run};
 use crate::run::tree::NodeKind;
+use crate::talk::Purpose;
 
 /// What a question about a criterion says in the place of the call of a model.
 const OF_CRITERION: &str = "criterion:";
@@ -147,8 +148,13 @@ impl Run {
         let index = self.step_to(node, Move::Start)?;
         self.asking.remove(&index);
         self.ready.insert(index);
+        let is_for_person = self.is_for_person_at(index);
         let (_, agent) = self.agent_at(node, "answered")?;
         let question = agent.question.take();
+        if is_for_person {
+            agent.unread = Some((Purpose::Work, Box::new(human::handed_back(answer))));
+            return Ok(());
+        }
         let text = question
             .as_ref()
             .map_or_else(String::new, |question| normalised(&question.text));

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::offer::Offered;
 use super::{Equipment, Said, Stage};
 use crate::event::BookView;
-use crate::plan::{Budget, Check, Step};
+use crate::plan::{Budget, Check, HUMAN, Step};
 use crate::result::{NodeResult, Outcome, Output};
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
@@ -411,7 +411,7 @@ impl Run {
     }
 
     /// A template of node `index`, filled in; as it stands if that cannot be done.
-    fn filled(&self, index: usize, text: &str) -> Result<String, BodyNeeded> {
+    pub(super) fn filled(&self, index: usize, text: &str) -> Result<String, BodyNeeded> {
         if !template::is_template(text) {
             return Ok(text.to_owned());
         }
@@ -424,7 +424,7 @@ impl Run {
     }
 
     /// A line for each result that node `index` may build on: those that it waits for, in plan order, nearest plan last.
-    fn results_before(&self, index: usize, sizes: Sizes) -> Result<Vec<String>, BodyNeeded> {
+    pub(super) fn results_before(&self, index: usize, sizes: Sizes) -> Result<Vec<String>, BodyNeeded> {
         let mut before = Vec::new();
         let mut at = index;
         while let Some(frame) = self.nodes[at].frame {
@@ -650,10 +650,14 @@ impl Run {
         let Some(equipment) = &self.equipment else { return };
         let named = self.executor_of(index).map(|(_, named)| named);
         list_tools(text, equipment.offered(named));
-        if !equipment.executors.is_empty() {
+        if equipment.others().next().is_some() {
             text.push_str("# Who can do a task besides the usual executor, if that is said with `executor`\n");
-            for (name, executor) in &equipment.executors {
-                line_of(text, &format!("{name}: {}", one_line(&executor.about, 200)));
+            let named = equipment
+                .executors
+                .iter()
+                .map(|(name, named)| (name.as_str(), &named.about));
+            for (name, about) in named.chain(equipment.human.iter().map(|about| (HUMAN, about))) {
+                line_of(text, &format!("{name}: {}", one_line(about, 200)));
             }
         }
     }

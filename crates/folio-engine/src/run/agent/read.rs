@@ -13,7 +13,7 @@ use super::schema::{ASK_PERSON, FINISH};
 use super::{Said, normalised, repair};
 use crate::event::{Event, LeafTests, Proposal, Question};
 use crate::node::NodeId;
-use crate::plan::{Check, Criterion};
+use crate::plan::{Check, Criterion, HUMAN};
 use crate::result::{Finding, Outcome, Output, Severity, StopReason, Verdict};
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
@@ -178,11 +178,14 @@ impl Run {
     /// Whom a decision says to do it, and whether that is a program; or what is wrong with that. Of a task that names somebody nothing is chosen.
     fn chosen(&self, index: usize, answer: &Value) -> Result<Option<(String, bool)>, String> {
         let name = text_of(answer, "executor");
-        let names: Vec<&str> = self.executors_to_choose(index).map(String::as_str).collect();
+        let names: Vec<&str> = self.executors_to_choose(index).collect();
         if name.is_empty() || names.is_empty() {
             return Ok(None);
         }
         let executors = self.equipment.as_deref().map(|equipment| &equipment.executors);
+        if name == HUMAN && names.contains(&HUMAN) {
+            return Ok(Some((name, true)));
+        }
         match executors.and_then(|executors| executors.get(&name)) {
             Some(named) => Ok(Some((name, named.model.program.is_some()))),
             None => Err(format!(

@@ -67,8 +67,8 @@ pub(super) fn of(purpose: Purpose, works_alone: bool) -> Option<Value> {
 }
 
 /// Lets the answer of whoever decides say which of `names` does the task.
-pub(super) fn with_executors<'n>(schema: &mut Value, names: impl Iterator<Item = &'n String>) {
-    let names: Vec<&String> = names.collect();
+pub(super) fn with_executors<'n>(schema: &mut Value, names: impl Iterator<Item = &'n str>) {
+    let names: Vec<&str> = names.collect();
     if !names.is_empty() {
         schema["properties"]["executor"] = json!({
             "type": "string", "enum": names,

@@ -27,7 +27,7 @@ fn painted(has_person: bool, finding: &'static str) -> Sim {
 }
 
 /// Goes on until something is asked or all is over; what is asked.
-fn goes_on(sim: &mut Sim) -> Option<(NodeId, String)> {
+pub(super) fn goes_on(sim: &mut Sim) -> Option<(NodeId, String)> {
     for _ in 0..100 {
         sim.derive();
         if let Some((node, question)) = sim.run.questions().first() {
@@ -43,7 +43,7 @@ fn goes_on(sim: &mut Sim) -> Option<(NodeId, String)> {
     panic!("it does not end");
 }
 
-fn says(sim: &mut Sim, node: NodeId, answer: &str) {
+pub(super) fn says(sim: &mut Sim, node: NodeId, answer: &str) {
     sim.record(Event::Answered {
         node,
         answer: answer.to_owned(),

@@ -98,6 +98,7 @@ pub(in crate::run) fn equipment() -> Equipment {
         judge: spec(),
         compactor: None,
         executors: BTreeMap::new(),
+        human: None,
         tools: vec![
             offer("echo", false),
             offer("write", true),

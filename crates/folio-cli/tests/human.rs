@@ -1,0 +1,79 @@
+//! Tasks that people do, from outside, with a kill in between (E9.17).
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod support;
+
+use support::Folio;
+
+const PLAN: &str = "
+title: Look at the cellar
+steps:
+  - id: visit
+    executor: human
+    title: Go down and look
+    criteria: [{check: {regex: 'dry|wet'}}]
+  - {id: report, do: {tool: text, args: {op: echo, value: 'it is {{ results.visit.output }}'}}}
+output: '{{ results.report.output }}'
+";
+
+fn house() -> Folio {
+    let folio = Folio::new();
+    folio.file("plan.yaml", PLAN);
+    folio
+}
+
+#[test]
+fn a_task_waits_for_a_person_through_a_kill_and_needs_no_model_e9_17() {
+    let folio = house();
+    let running = folio.spawn(&["run", "--plan", "plan.yaml", "--attended", "--quiet"]);
+    let asked = folio.until(&["questions"], |asked| asked["items"][0]["path"] == "visit");
+    assert_eq!(asked["items"][0]["kind"], "question", "{asked}");
+    assert!(
+        asked.to_string().contains("For a person to do: Go down and look\\n"),
+        "{asked}"
+    );
+    running.kill();
+
+    // What does not say whether it is dry is not what was wanted, and whoever goes on asks again.
+    folio.ok(&["answer", "r1", "I was there"]);
+    let running = folio.spawn(&["resume", "r1", "--attended", "--quiet"]);
+    let asked = folio.until(&["questions"], |asked| asked.to_string().contains("not accepted yet"));
+    assert_eq!(asked["items"].as_array().unwrap().len(), 1, "{asked}");
+    running.kill();
+    folio.ok(&["answer", "r1", "wet"]);
+    folio.ok(&["resume", "r1", "--quiet"]);
+    let run = folio.json(&["show", "r1"]);
+    assert_eq!(
+        (&run["status"], &run["output"]),
+        (&"ok".into(), &serde_json::json!({"value": "it is wet"})),
+        "{run}"
+    );
+    let page = folio.ok(&["page", "show", "p4"]);
+    assert!(page.contains("I was there") && page.contains("wet"), "{page}");
+}
+
+#[test]
+fn where_nobody_is_there_it_fails_at_once_and_says_so_e9_14() {
+    let folio = house();
+    assert!(!folio.ok(&["plan", "check", "plan.yaml"]).contains("model"));
+    let ended = folio.call(&["run", "--plan", "plan.yaml", "--non-interactive"]);
+    assert_eq!(ended.code, 1, "{ended}");
+    let run = folio.json(&["show", "r1"]);
+    assert_eq!(run["nodes"][1]["stop_reason"], "needs_input", "{run}");
+}
+
+#[test]
+fn nobody_else_has_the_name_e9_17() {
+    let folio = house();
+    folio.file("script.json", "{\"version\": 1, \"cues\": []}");
+    folio.file(
+        "folio.toml",
+        "[models]\ndefault = \"scripted:script.json\"\n[models.executors.human]\nmodel = \"scripted:script.json\"\n",
+    );
+    let refused = folio.call(&["run", "Look"]);
+    assert!(
+        refused.code == 2 && refused.stderr.contains("nobody but people"),
+        "{refused}"
+    );
+}

@@ -1,0 +1,143 @@
+//! Tasks that a person does (E9.17): one is handed over as a question, nobody else waits for it, and what is answered is what came of it.
+
+use std::fmt::Write as _;
+
+use folio_memory::Timestamp;
+use serde_json::{Value, json};
+
+use super::Said;
+use super::read::cut;
+use crate::event::{Event, Question};
+use crate::node::NodeId;
+use crate::plan::{HUMAN, Step};
+use crate::run::due::Action;
+use crate::run::scope::BodyNeeded;
+use crate::run::state::Run;
+use crate::run::tree::NodeKind;
+use crate::talk::{Purpose, Reply, Speaker, Stop};
+
+/// What such a question says in the place of the call of a model, before how often the task was handed over.
+const OF_TASK: &str = "task:";
+/// Characters of a task as a person reads it.
+const TASK_CHARS: usize = 20_000;
+/// How an answer begins that is no success.
+const OUTCOMES: [&str; 2] = ["failed", "partial"];
+
+impl Question {
+    /// Whether a task is handed over with it, instead of something being asked about one.
+    #[must_use]
+    pub fn is_task(&self) -> bool {
+        self.call.starts_with(OF_TASK)
+    }
+}
+
+impl Run {
+    /// Whether `node` is a task that a person does, because its plan or whoever decided on it says so.
+    #[must_use]
+    pub fn is_for_person(&self, node: NodeId) -> bool {
+        self.index(node).is_ok_and(|index| self.is_for_person_at(index))
+    }
+
+    pub(in crate::run) fn is_for_person_at(&self, index: usize) -> bool {
+        let node = &self.nodes[index];
+        let named = match &node.step {
+            Some(Step::Task(task)) => task.executor.as_deref(),
+            _ => None,
+        };
+        let chosen = || self.agent(index)?.executor.as_deref();
+        node.kind == NodeKind::Model && named.or_else(chosen) == Some(HUMAN)
+    }
+
+    /// How often `node` was handed to a person.
+    pub(crate) fn times_handed(&self, node: NodeId) -> u32 {
+        let index = self.index(node).ok();
+        index
+            .and_then(|index| self.agent(index))
+            .map_or(0, |agent| agent.handed)
+    }
+
+    /// Hands node `index` to a person.
+    pub(super) fn handing_over(&self, index: usize, now: Timestamp) -> Action {
+        let text = match self.handed_over(index) {
+            Ok(text) => text,
+            Err(BodyNeeded(hash)) => return Action::Load(hash),
+        };
+        let agent = self.agent(index);
+        let time = agent.and_then(|agent| agent.task.timeout);
+        Action::Record(Event::Questioned {
+            node: self.nodes[index].id,
+            question: Box::new(Question {
+                call: format!("{OF_TASK}{}", agent.map_or(0, |agent| agent.handed) + 1),
+                text: cut(&text, TASK_CHARS),
+                options: Vec::new(),
+                default: None,
+                deadline: time.map(|time| now.plus(time)),
+            }),
+        })
+    }
+
+    /// Node `index` as a person reads it.
+    fn handed_over(&self, index: usize) -> Result<String, BodyNeeded> {
+        let mut text = String::new();
+        let Some(agent) = self.agent(index) else {
+            return Ok(text);
+        };
+        let (title, description) = self.words_of(index)?;
+        let _ = writeln!(text, "For a person to do: {title}");
+        if !description.is_empty() && description != title {
+            let _ = writeln!(text, "{description}");
+        }
+        if !agent.task.reason.is_empty() {
+            let _ = writeln!(text, "Why: {}", self.filled(index, &agent.task.reason)?);
+        }
+        let mut listed = |head: &str, lines: Vec<String>| {
+            if !lines.is_empty() {
+                let _ = writeln!(text, "{head}\n- {}", lines.join("\n- "));
+            }
+        };
+        let criteria = agent.task.criteria.iter();
+        let criteria = criteria.map(|criterion| self.filled(index, &criterion.text));
+        listed("It is done when:", criteria.collect::<Result<_, _>>()?);
+        listed(
+            "Results that it can build on:",
+            self.results_before(index, self.sizes(Purpose::Work))?,
+        );
+        if agent.sent_back > 0 {
+            let said = agent.talk.iter().rev().find_map(|said| match said {
+                Said::Message(message) if message.speaker == Speaker::User => Some(message.text.as_str()),
+                _ => None,
+            });
+            let _ = writeln!(text, "{}", said.unwrap_or_default());
+        }
+        let _ = write!(
+            text,
+            "Answer with what came of it; if it cannot be done, with `failed:` and why."
+        );
+        Ok(text)
+    }
+}
+
+/// What a person answered, as whoever works alone answers. An object with `notes` is taken as it is, any other JSON is the output; of
+/// a text the first word may say that it is no success.
+pub(super) fn handed_back(answer: &str) -> Reply {
+    let answer = answer.trim();
+    let said = match serde_json::from_str(answer) {
+        Ok(Value::Object(said)) if said.contains_key("notes") => Value::Object(said),
+        Ok(output @ (Value::Object(_) | Value::Array(_))) => json!({"notes": answer, "output": output}),
+        _ => {
+            let outcome = OUTCOMES.iter().find_map(|outcome| {
+                let (word, rest) = answer.split_once(':')?;
+                word.trim()
+                    .eq_ignore_ascii_case(outcome)
+                    .then_some((*outcome, rest.trim()))
+            });
+            let (status, words) = outcome.unwrap_or(("ok", answer));
+            json!({"status": status, "notes": words, "output": words})
+        }
+    };
+    Reply {
+        text: said.to_string(),
+        calls: Vec::new(),
+        stop: Stop::Done,
+    }
+}

@@ -1,0 +1,201 @@
+//! Tasks that a person does (E9.17, E9.14).
+
+use super::judged::{goes_on, says};
+use super::models::{equipment, goal_with, plan_of, root, said};
+use super::*;
+use crate::result::Output;
+use crate::talk::Purpose;
+
+const VISIT: &str = "steps:
+  - {id: survey, do: {tool: echo, args: {text: the cellar}}}
+  - id: both
+    parallel:
+    - {id: visit, executor: human, title: Look at it, description: 'Go to {{ results.survey.output.text }}.', reason: no tool can,
+       criteria: [{id: dry, text: it is said whether it is dry, check: {regex: 'dry|wet'}}]}
+    - {id: beside, do: {tool: echo, args: {}}}
+  - {id: report, do: {tool: echo, args: {text: 'It is {{ results.both.output.visit }}'}}}";
+
+/// The plan, with somebody there to ask and no model.
+fn attended(plan: &str) -> Sim {
+    let mut sim = Sim::new(plan);
+    sim.run.ask_first(Some(Arc::new(|_, _| false)));
+    sim
+}
+
+fn notes<'s>(sim: &'s Sim, path: &str) -> &'s str {
+    &sim.run.node_at(path).unwrap().result.unwrap().notes
+}
+
+#[test]
+fn a_task_is_handed_to_a_person_and_what_they_answer_is_its_result_e9_17() {
+    let mut sim = attended(VISIT);
+    let (visit, asked) = goes_on(&mut sim).unwrap();
+    let survey = sim.run.node_at("survey").unwrap().id;
+    assert_eq!(
+        asked,
+        format!(
+            "For a person to do: Look at it\nGo to the cellar.\nWhy: no tool can\nIt is done when:\n- it is said whether it is dry\n\
+             Results that it can build on:\n- survey (ok) survey\n  output: {{\"text\":\"the cellar\"}}\n  id: {survey}\n\
+             Answer with what came of it; if it cannot be done, with `failed:` and why."
+        )
+    );
+    // Only this branch waits, and nothing is held for it.
+    while sim.end_one() {
+        sim.derive();
+    }
+    assert_eq!(sim.status("both/beside"), Outcome::Ok);
+    assert_eq!(sim.under_way_in_all(), 0);
+    says(&mut sim, visit, "dry as a bone");
+    assert_eq!(goes_on(&mut sim), None);
+    assert_eq!(sim.status(""), Outcome::Ok);
+    assert_eq!(sim.args("report"), json!({"text": "It is dry as a bone"}));
+    assert_eq!(notes(&sim, "both/visit"), "dry as a bone");
+    assert!(sim.asks.is_empty());
+
+    // Whoever takes it up hands it over once in all.
+    for cut in 1..sim.journal.len() {
+        let mut resumed = Sim::resumed(&sim.journal[..cut]);
+        resumed.run.ask_first(Some(Arc::new(|_, _| false)));
+        while let Some((node, _)) = goes_on(&mut resumed) {
+            says(&mut resumed, node, "dry as a bone");
+        }
+        assert_eq!(resumed.outcome(), sim.outcome(), "cut after {cut}");
+        let asked = resumed.journal.iter().filter(|(_, event)| event.name() == "questioned");
+        assert_eq!(asked.count(), 1, "cut after {cut}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_told_whoever_did_it_and_not_without_end_e9_6() {
+    let mut sim = attended(VISIT);
+    let (visit, _) = goes_on(&mut sim).unwrap();
+    says(&mut sim, visit, "I was there");
+    let (visit, asked) = goes_on(&mut sim).unwrap();
+    assert!(
+        asked.contains("This is not accepted yet:\n- dry (it is said whether it is dry) is not met:"),
+        "{asked}"
+    );
+    says(&mut sim, visit, "it is wet");
+    assert_eq!(goes_on(&mut sim), None);
+    assert_eq!(
+        (sim.status("both/visit"), notes(&sim, "both/visit")),
+        (Outcome::Ok, "it is wet")
+    );
+
+    let mut sim = attended(VISIT);
+    let mut times = 0;
+    while let Some((node, _)) = goes_on(&mut sim) {
+        says(&mut sim, node, "I was there");
+        times += 1;
+    }
+    assert_eq!((times, sim.status("both/visit")), (2, Outcome::Failed));
+}
+
+#[test]
+fn a_person_can_say_that_it_cannot_be_done_and_give_more_than_words_e9_17() {
+    let plan = "steps: [{id: visit, executor: human, title: Look at it}]";
+    let answered = |answer: &str| {
+        let mut sim = attended(plan);
+        let (visit, _) = goes_on(&mut sim).unwrap();
+        says(&mut sim, visit, answer);
+        assert_eq!(goes_on(&mut sim), None);
+        let result = sim.run.node_at("visit").unwrap().result.unwrap().clone();
+        let output = match &result.output {
+            Output::Inline(value) => (**value).clone(),
+            other @ Output::Blob { .. } => panic!("{other:?}"),
+        };
+        (result.status, result.severity, result.notes, output)
+    };
+    let (status, severity, said, _) = answered("Failed: nobody opened");
+    assert_eq!(
+        (status, severity, said.as_str()),
+        (Outcome::Failed, Some(Severity::Soft), "nobody opened")
+    );
+    assert_eq!(answered("partial: one half").0, Outcome::Partial);
+    assert_eq!(answered("what failed: nothing").0, Outcome::Ok);
+    assert_eq!(answered("[1, 2]").3, json!([1, 2]));
+    let whole = r#"{"notes": "two rooms", "output": {"rooms": 2}}"#;
+    let (status, _, said, output) = answered(whole);
+    assert_eq!(
+        (status, said.as_str(), output),
+        (Outcome::Ok, "two rooms", json!({"rooms": 2}))
+    );
+}
+
+#[test]
+fn where_nobody_is_there_or_answers_in_time_it_fails_softly_e9_14() {
+    let plan = "steps: [{id: visit, executor: human, title: Look at it, timeout: 10s, optional: true}]";
+    let sim = Sim::new(plan).driven_on();
+    let result = sim.run.node_at("visit").unwrap().result.unwrap();
+    assert_eq!(
+        (result.stop_reason, result.severity),
+        (Some(StopReason::NeedsInput), Some(Severity::Soft))
+    );
+
+    let mut sim = attended(plan);
+    let began = sim.now;
+    assert!(goes_on(&mut sim).is_some());
+    sim.now = sim.run.wakes_at().unwrap();
+    assert_eq!(sim.now, began.plus(Duration::from_secs(10)));
+    assert_eq!(goes_on(&mut sim), None);
+    let result = sim.run.node_at("visit").unwrap().result.unwrap();
+    assert_eq!(result.stop_reason, Some(StopReason::NeedsInput));
+}
+
+#[test]
+fn a_task_that_waits_for_a_person_can_be_cancelled_e9_11() {
+    let mut sim = attended(VISIT);
+    let (visit, _) = goes_on(&mut sim).unwrap();
+    sim.record(Event::CancelRequested {
+        node: Some(visit),
+        by: "ada".to_owned(),
+    });
+    assert_eq!(goes_on(&mut sim), None);
+    assert_eq!(sim.status("both/visit"), Outcome::Cancelled);
+}
+
+#[test]
+fn whoever_plans_or_decides_may_choose_people_if_somebody_said_for_what_e9_17() {
+    let run = |human: Option<&str>| {
+        let mut equipment = equipment();
+        equipment.has_person = true;
+        equipment.human = human.map(str::to_owned);
+        let told = human.is_some();
+        goal_with("two things", &json!({}), equipment, move |ask| {
+            let text = &ask.messages[1].text;
+            assert_eq!(
+                text.contains("- human: going and looking"),
+                told && ask.purpose == Purpose::Decide
+            );
+            match ask.purpose {
+                Purpose::Decide if text.contains("# The task\ntwo things") => plan_of(json!([
+                    {"id": "a", "title": "go there", "criteria": [{"check": "result_nonempty"}], "executor": "human"},
+                    {"id": "b", "title": "look at it", "criteria": [{"check": "result_nonempty"}]},
+                ])),
+                Purpose::Decide => {
+                    said(&json!({"decision": "execute", "reason": "so", "executor": "human"}).to_string())
+                }
+                Purpose::Work => models::finish("done"),
+                _ => said("{\"notes\": \"all of it\"}"),
+            }
+        })
+    };
+    let mut sim = run(Some("going and looking"));
+    let mut asked = Vec::new();
+    while let Some((node, text)) = goes_on(&mut sim) {
+        asked.push(text.lines().next().unwrap().to_owned());
+        says(&mut sim, node, "done");
+    }
+    assert_eq!(
+        asked,
+        ["For a person to do: go there", "For a person to do: look at it"]
+    );
+    assert_eq!(root(&sim).status, Outcome::Ok);
+    // A plan may name them all the same; nobody chooses them.
+    let mut sim = run(None);
+    let (node, text) = goes_on(&mut sim).unwrap();
+    assert!(text.contains("go there"), "{text}");
+    says(&mut sim, node, "done");
+    assert_eq!(goes_on(&mut sim), None);
+    assert!(sim.asks.iter().any(|ask| ask.purpose == Purpose::Work));
+}
