@@ -119,6 +119,7 @@ fn one(
             tokens_cached: price.cached,
             tokens_out: price.output,
         });
+        model.written = price.written;
     }
     if let Some(calls) = chosen.at_a_time {
         model = model.own_at_a_time(calls as usize);

@@ -493,7 +493,10 @@ impl Projection<'_> {
 
     /// One line for each child: `look-inside: ok, 3 marks`.
     fn roll_up(&self, node: NodeId) -> Vec<String> {
-        let children = self.run.steps(node);
+        self.roll_up_of(&self.run.steps(node))
+    }
+
+    fn roll_up_of(&self, children: &[NodeView<'_>]) -> Vec<String> {
         let mut lines: Vec<String> = children
             .iter()
             .take(64)
@@ -517,7 +520,9 @@ impl Projection<'_> {
 
     fn run_finished(&mut self, result: &NodeResult) {
         let run = self.run.id();
-        self.iteration_ended(self.iteration(), result.status, &result.notes);
+        let steps = self.run.steps(NodeId::root(run));
+        let summary = self.summary(&result.notes);
+        self.iteration_ended(self.iteration(), result.status, (&result.notes, summary), &steps);
         if let Some((title, body)) = self.run.report() {
             let page = report_page(run);
             self.page(
@@ -557,15 +562,14 @@ impl Projection<'_> {
         text
     }
 
-    /// The steps of the root's plan that are not done.
-    fn remaining(&self) -> Vec<String> {
+    /// What of `steps` is not done.
+    fn remaining(&self, steps: &[NodeView<'_>]) -> Vec<String> {
         let not_done = |view: &NodeView<'_>| {
             !view
                 .result
                 .is_some_and(|r| matches!(r.status, Outcome::Ok | Outcome::Partial))
         };
-        self.run
-            .steps(NodeId::root(self.run.id()))
+        steps
             .iter()
             .filter(|view| not_done(view))
             .map(|view| self.run.title(view.id))

@@ -367,7 +367,7 @@ impl Walk<'_> {
             let model = self.models.asked_by(&form);
             match model.model.reply(&request_of(form), &mut |_| {}).await {
                 Ok(reply) => {
-                    let answer = answer_of(reply, &model.name);
+                    let answer = answer_of(reply, model);
                     let mut event = self.run.model_answered(node, answer, took, now);
                     if let Some(event) = &mut event {
                         let _said_when_it_was_recorded = self.workspace.clean_event(event);

@@ -18,7 +18,7 @@ use folio_model::{Message, Reply, Request, Role, Speaker, StopCause, ToolCall, T
 use folio_store::workspace::{Compacted, Compactor, Desk};
 use serde_json::{Value, json};
 
-use crate::models::{RunnerModel, settle_place, spend_of};
+use crate::models::{RunnerModel, settle_place};
 
 /// How long a compactor may take for one summary, all its reading included.
 pub const COMPACTOR_TIME: Duration = Duration::from_secs(120);
@@ -76,10 +76,9 @@ impl ModelCompactor {
         settle_place(place, &answered);
         let reply = answered.map_err(|error| error.to_string())?;
         if let Some(usage) = reply.usage {
-            let mut spend = spend_of(&usage);
-            if usage.micro_usd.is_none() {
-                spend.micro_usd = self.model.price.map_or(0, |price| price.of(&spend));
-            }
+            let mut spend = self.model.spend_of(&usage);
+            let of_price = self.model.price.map_or(0, |price| price.of(&spend));
+            spend.micro_usd = spend.micro_usd.saturating_add(of_price);
             asked(&spend);
         }
         Ok(reply)

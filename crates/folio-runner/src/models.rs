@@ -51,6 +51,9 @@ pub struct RunnerModel {
     pub answer_tokens: u32,
     /// What it costs; `None` if nobody knows.
     pub price: Option<Price>,
+    /// What a million tokens cost that the provider puts into its cache, in millionths of a US dollar, if that is more than what they cost as
+    /// tokens that are read.
+    pub written: Option<u64>,
     /// The model that is asked in its place when it is away, will not, or writes nonsense (E9.13); it may have one itself. Nobody stands in
     /// for a program, and no program for anybody.
     pub fallback: Option<Box<Self>>,
@@ -69,9 +72,30 @@ impl RunnerModel {
             window: WINDOW,
             answer_tokens: ANSWER_TOKENS,
             price: None,
+            written: None,
             fallback: None,
             places: Places::new(AT_A_TIME),
             own_places: None,
+        }
+    }
+
+    /// What one answer used, as its provider says. Money is what the answer itself says; of a model that has a price, what its price does not
+    /// have: what it costs more to put tokens into the cache.
+    pub(crate) fn spend_of(&self, usage: &Usage) -> Spend {
+        let micro_usd = match self.price {
+            None => usage.micro_usd.unwrap_or(0),
+            Some(price) => {
+                let more = self.written.unwrap_or(0).saturating_sub(price.tokens_in);
+                let more = u128::from(more) * u128::from(usage.tokens_cache_written);
+                u64::try_from(more.div_ceil(1_000_000)).unwrap_or(u64::MAX)
+            }
+        };
+        Spend {
+            tokens_in: usage.tokens_in,
+            tokens_cached: usage.tokens_cached,
+            tokens_out: usage.tokens_out,
+            micro_usd,
+            ..Spend::default()
         }
     }
 
@@ -374,7 +398,7 @@ pub(crate) async fn ask(
         match answered {
             Ok(answered) => {
                 settle_place(place, &answered);
-                answered.map_or_else(|error| failed(&error), |reply| answer_of(reply, &model.name))
+                answered.map_or_else(|error| failed(&error), |reply| answer_of(reply, &model))
             }
             Err(_) => {
                 let message = format!("{} did not answer within {timeout:?}", model.name);
@@ -452,14 +476,14 @@ async fn work(model: &RunnerModel, all: Option<&Arc<Places>>, action: AskAction,
         () = stop.cancelled() => None,
     };
     let answer = match answered {
-        Some(Ok(reply)) => answer_of(reply, &model.name),
+        Some(Ok(reply)) => answer_of(reply, model),
         // It was told to stop, and has.
         Some(Err(_)) if stop.is_cancelled() => ModelAnswer::Stopped,
         Some(Err(error)) => failed(&error),
         // What is still there when the grace is over is dropped, which kills it.
         None => match tokio::time::timeout(GRACE * 2, working).await {
             // It was quicker than the request to stop it: what it did counts.
-            Ok(Ok(reply)) => answer_of(reply, &model.name),
+            Ok(Ok(reply)) => answer_of(reply, model),
             Ok(Err(_)) | Err(_) => ModelAnswer::Stopped,
         },
     };
@@ -517,7 +541,7 @@ fn message_of(message: talk::Message) -> Message {
     }
 }
 
-pub(crate) fn answer_of(reply: Reply, model: &str) -> ModelAnswer {
+pub(crate) fn answer_of(reply: Reply, model: &RunnerModel) -> ModelAnswer {
     let calls = reply.tool_calls.into_iter().map(|call| talk::Wanted {
         id: call.id,
         tool: call.tool,
@@ -533,19 +557,8 @@ pub(crate) fn answer_of(reply: Reply, model: &str) -> ModelAnswer {
                 StopCause::Refusal => Stop::Refusal,
             },
         },
-        used: reply.usage.as_ref().map(spend_of),
-        model: model.to_owned(),
-    }
-}
-
-/// What one answer used, as its provider says.
-pub(crate) fn spend_of(usage: &Usage) -> Spend {
-    Spend {
-        tokens_in: usage.tokens_in,
-        tokens_cached: usage.tokens_cached,
-        tokens_out: usage.tokens_out,
-        micro_usd: usage.micro_usd.unwrap_or(0),
-        ..Spend::default()
+        used: reply.usage.as_ref().map(|usage| model.spend_of(usage)),
+        model: model.name.clone(),
     }
 }
 
@@ -606,5 +619,29 @@ mod tests {
         assert!(!can_take(small, &all, &mut held).await, "three of all are taken");
         held.clear();
         assert!(can_take(&models.executor, &all, &mut held).await);
+    }
+
+    #[test]
+    fn tokens_that_are_put_into_the_cache_cost_their_own_price_e9_10() {
+        let usage = Usage {
+            tokens_in: 1_300,
+            tokens_cached: 1_000,
+            tokens_cache_written: 200,
+            tokens_out: 50,
+            ..Usage::default()
+        };
+        let price = Price {
+            tokens_in: 1_000_000,
+            tokens_cached: 100_000,
+            tokens_out: 10_000_000,
+        };
+        let cost = |written: Option<u64>| {
+            let mut model = RunnerModel::new("test", Arc::new(ScriptedModel::new([])));
+            (model.price, model.written) = (Some(price), written);
+            let spend = model.spend_of(&usage);
+            price.of(&spend) + spend.micro_usd
+        };
+        assert_eq!(cost(None), 300 + 100 + 500);
+        assert_eq!(cost(Some(2_000_000)), 100 + 400 + 100 + 500);
     }
 }

@@ -10,8 +10,8 @@ use folio_memory::{Change, FieldChange, PageHandle, PageId, PageQuery, PageRole}
 use folio_store::workspace::{Moment, Workspace, WorkspaceError};
 use folio_store::{ErrorKind, StoreError};
 
-/// Pages of executors that are looked at.
-const PAGES: u32 = 20;
+/// Pages of executors that are told of: those that did not end well first, then the newest (E9.16). The rest is counted.
+const PAGES: usize = 20;
 /// Entries at the end of a page that stand for it.
 const TAIL: u32 = 4;
 
@@ -23,6 +23,8 @@ pub(crate) struct RunPages {
     /// The main scratchpad, and then those of executors.
     ids: Vec<PageId>,
     lines: Vec<PageLines>,
+    /// Pages of executors that are not among them.
+    more: usize,
 }
 
 /// Nobody knows what a change makes of the pages; they have to be read once it is durable.
@@ -43,17 +45,24 @@ impl RunPages {
         let query = PageQuery {
             run: Some(run.id()),
             roles: vec![PageRole::ScratchpadExec],
-            limit: PAGES,
+            newest_first: true,
             ..PageQuery::default()
         };
-        let pages = std::iter::once(main).chain(workspace.pages(&query).await?).collect();
+        let mut executors = workspace.pages(&query).await?;
+        let all = executors.len();
+        // What is told of stands in the order in which it was made.
+        executors.sort_by_key(|page| page.fields.status == "ok");
+        executors.truncate(PAGES);
+        executors.sort_by_key(|page| page.handle);
+        let more = all - executors.len();
+        let pages = std::iter::once(main).chain(executors).collect();
         let tails = workspace.tails(pages, TAIL).await?;
         let told = tails
             .iter()
             .map(|page| (page.page.id, PageLines::told(&page.page, &page.tail)));
         let (ids, lines) = told.unzip();
         let mark = moment.mark_of_pages();
-        Ok(Some(Self { mark, ids, lines }))
+        Ok(Some(Self { mark, ids, lines, more }))
     }
 
     /// Whether others had written nothing onto them at `moment` since they were read.
@@ -65,8 +74,8 @@ impl RunPages {
     pub(crate) async fn take(&mut self, workspace: &Workspace, run: &Run, change: &Change) -> Result<(), HasToBeRead> {
         match change {
             Change::EnsurePage(new) if new.fields.role == PageRole::ScratchpadExec => {
-                let has_room = self.ids.len() <= PAGES as usize;
-                if has_room && !self.ids.contains(&new.id) && new.fields.run == Some(run.id()) {
+                if !self.ids.contains(&new.id) && new.fields.run == Some(run.id()) {
+                    self.make_room();
                     self.ids.push(new.id);
                     self.lines.push(PageLines::of_new(&new.fields));
                 }
@@ -121,9 +130,23 @@ impl RunPages {
             return Err(HasToBeRead);
         }
         match self.lines.split_first() {
-            Some((main, executors)) if !executors.is_empty() => Ok(planner_block(main, executors, budget, tokens)),
+            Some((main, executors)) if !executors.is_empty() => {
+                Ok(planner_block(main, executors, self.more, budget, tokens))
+            }
             _ => Ok(String::new()),
         }
+    }
+
+    /// Leaves the oldest page of an executor that ended well to be counted, or else the oldest of all, if there are as many as may be.
+    fn make_room(&mut self) {
+        if self.lines.len() <= PAGES {
+            return;
+        }
+        let executors = &self.lines[1..];
+        let gone = 1 + executors.iter().position(PageLines::ended_well).unwrap_or(0);
+        self.ids.remove(gone);
+        self.lines.remove(gone);
+        self.more += 1;
     }
 
     fn lines_of(&mut self, page: PageId) -> Option<&mut PageLines> {

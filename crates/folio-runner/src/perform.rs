@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 /// How long a call may take that says nothing of it.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30 * 60);
 /// How long a call that was told to stop has until it is dropped (E9.11).
-pub(crate) const GRACE: Duration = Duration::from_secs(10);
+pub(crate) const GRACE: Duration = Duration::from_secs(12);
 
 /// A call that has ended.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 /// The longest time that a provider is believed to want to be left alone.
-const QUIET_MAX: Duration = Duration::from_secs(15 * 60);
+const QUIET_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The places of one provider. Whoever waits longest gets the next.
 #[derive(Debug)]

@@ -157,7 +157,7 @@ impl Default for ToolLimits {
             shell_timeout: Duration::from_mins(10),
             shell_timeout_max: Duration::from_hours(2),
             git_timeout: Duration::from_mins(2),
-            kill_grace: Duration::from_secs(2),
+            kill_grace: Duration::from_secs(10),
             wait_max: Duration::from_mins(1),
         }
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Projection, branch_page, plan_page};
 use crate::event::{Event, PlanDifference};
 use crate::node::NodeId;
-use crate::result::{Outcome, StopReason};
+use crate::result::StopReason;
 use crate::run::{NodeKind, NodeView};
 
 impl Projection<'_> {
@@ -16,7 +16,7 @@ impl Projection<'_> {
         let Some(view) = self.run.node(node) else { return };
         let is_root = view.parent.is_none();
         if is_root {
-            self.iteration_ended(version.saturating_sub(1), Outcome::Partial, "The plan was changed.");
+            self.iteration_replaced(version.saturating_sub(1));
         }
         let title = if is_root {
             format!("Iteration {version}: plan, edited by {by}")
@@ -85,6 +85,16 @@ impl Projection<'_> {
 
     /// A step that is no part of the plan any more, with what is in it.
     pub(super) fn archive_step(&mut self, step: &NodeView<'_>) {
+        self.put_step_away(step);
+        if matches!(step.kind, NodeKind::Parallel | NodeKind::Sequence) {
+            for member in self.run.children(step.id) {
+                self.archive_step(&member);
+            }
+        }
+    }
+
+    /// A step that is no part of the plan any more, without what is in it.
+    pub(super) fn put_step_away(&mut self, step: &NodeView<'_>) {
         self.changes.push(Change::PatchEntry {
             entry: self.step_entry(step),
             fields: vec![
@@ -94,11 +104,6 @@ impl Projection<'_> {
             expected_version: None,
             base_version: None,
         });
-        if matches!(step.kind, NodeKind::Parallel | NodeKind::Sequence) {
-            for member in self.run.children(step.id) {
-                self.archive_step(&member);
-            }
-        }
     }
 
     /// The entry of a step and of what is in it, at its place.

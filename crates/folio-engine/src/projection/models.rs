@@ -1,6 +1,6 @@
 //! What tasks that models do write to the tree of pages: decisions, plans, actions, answers, checks (seed 000).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Status};
 use folio_memory::{Change, EntryId, NewEntry, PageRole, Trust};
@@ -10,6 +10,7 @@ use super::{Projection, branch_page, cut, entry_of, main_page, plan_page, summar
 use crate::event::{Event, LeafTests, Question};
 use crate::node::NodeId;
 use crate::result::{Finding, Outcome, Verdict};
+use crate::run::{NodeKind, NodeView};
 use crate::talk::Wanted;
 
 impl Projection<'_> {
@@ -183,7 +184,7 @@ impl Projection<'_> {
         let Some(view) = self.run.node(node) else { return };
         let is_root = view.parent.is_none();
         if is_root && version > 1 {
-            self.iteration_ended(version - 1, Outcome::Partial, "The plan was changed.");
+            self.iteration_replaced(version - 1);
         }
         let steps = self.run.steps_of_plan(node, version);
         let titles: Vec<String> = steps.iter().map(|step| self.run.title(step.id)).collect();
@@ -216,6 +217,12 @@ impl Projection<'_> {
         } else {
             branch_page(self.run, node)
         };
+        let counts: HashSet<NodeId> = self.run.steps(node).iter().map(|step| step.id).collect();
+        for gone in self.run.steps_replaced(node) {
+            if !counts.contains(&gone.id) {
+                self.put_step_away(&gone);
+            }
+        }
         for step in steps {
             self.add_steps(page, &step);
         }
@@ -275,10 +282,37 @@ impl Projection<'_> {
         );
     }
 
-    /// The end of an iteration of the root's planner: what the branches came to, and a page that keeps it (seed 000).
-    pub(super) fn iteration_ended(&mut self, iteration: u32, status: Outcome, notes: &str) {
+    /// The end of an iteration of the root's planner whose plan another one took the place of: the steps that it had are told.
+    pub(super) fn iteration_replaced(&mut self, iteration: u32) {
+        let steps = self.run.steps_replaced(NodeId::root(self.run.id()));
+        let tasks: Vec<NodeView<'_>> = steps
+            .into_iter()
+            .filter(|step| !matches!(step.kind, NodeKind::Parallel | NodeKind::Sequence))
+            .collect();
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for step in &tasks {
+            let status = step.result.map_or("not ended", |result| result.status.as_str());
+            *counts.entry(status).or_default() += 1;
+        }
+        let counts: Vec<String> = counts
+            .iter()
+            .map(|(status, count)| format!("{count} {status}"))
+            .collect();
+        let notes = "The plan was changed.";
+        let summary = format!("{} steps: {}.\n\n{notes}", tasks.len(), counts.join(", "));
+        self.iteration_ended(iteration, Outcome::Partial, (notes, summary), &tasks);
+    }
+
+    /// The end of an iteration of the root's planner: what `steps` came to, and a page that keeps it (seed 000).
+    pub(super) fn iteration_ended(
+        &mut self,
+        iteration: u32,
+        status: Outcome,
+        (notes, words): (&str, String),
+        steps: &[NodeView<'_>],
+    ) {
         let run = self.run.id();
-        let parts = json!({ "results": self.roll_up(NodeId::root(run)) });
+        let parts = json!({ "results": self.roll_up_of(steps) });
         self.log(
             main_page(run),
             &format!("roll-up/{iteration}"),
@@ -298,8 +332,8 @@ impl Projection<'_> {
         );
         let mut fields = EntryFields::new(EntryKind::Summary, Owner::planner(), Trust::ToolInternal);
         fields.title = format!("Iteration {iteration}: {status}");
-        fields.body = self.summary(notes);
-        fields.parts = Some(json!({ "remaining": self.remaining() }));
+        fields.body = words;
+        fields.parts = Some(json!({ "remaining": self.remaining(steps) }));
         fields.iteration = Some(iteration);
         let id = entry_of(run, &["summary", &iteration.to_string()]);
         self.changes.push(Change::AddEntry(Box::new(NewEntry {

@@ -153,6 +153,24 @@ impl Run {
         std::iter::successors(Some(index), |at| self.nodes[*at].parent).any(|at| self.nodes[at].superseded_by > 0)
     }
 
+    /// The steps of a node whose results counted in the version of its plan before the last, in plan order, with what is in groups of them
+    /// behind each.
+    #[must_use]
+    pub fn steps_replaced(&self, id: NodeId) -> Vec<super::NodeView<'_>> {
+        let plan = self.index(id).ok().and_then(|index| self.nodes[index].plan.as_deref());
+        let mut rest: Vec<usize> = plan
+            .map(|plan| plan.replaced.iter().rev().copied().collect())
+            .unwrap_or_default();
+        let mut steps = Vec::with_capacity(rest.len());
+        while let Some(step) = rest.pop() {
+            steps.push(self.view(step));
+            if matches!(self.nodes[step].kind, NodeKind::Parallel | NodeKind::Sequence) {
+                rest.extend(self.nodes[step].children.iter().rev());
+            }
+        }
+        steps
+    }
+
     /// The steps of a node's plan that its last version took the place of.
     #[must_use]
     pub fn superseded(&self, node: NodeId) -> Vec<super::NodeView<'_>> {
@@ -486,7 +504,7 @@ impl Run {
         self.frames[frame].nodes = nodes;
         if let Some(plan) = self.nodes[owner].plan.as_deref_mut() {
             plan.version = version;
-            plan.members = members;
+            plan.replaced = std::mem::replace(&mut plan.members, members);
         }
     }
 }

@@ -94,10 +94,12 @@ impl Run {
         });
         let made = graph.roots().map(|root| self.frames[frame].nodes[root]);
         let members = kept.iter().copied().chain(made).collect();
+        let replaced = self.nodes[owner].plan.take().map(|plan| plan.members);
         self.nodes[owner].plan = Some(Box::new(Planned {
             version,
             frame,
             members,
+            replaced: replaced.unwrap_or_default(),
         }));
     }
 

@@ -30,6 +30,7 @@ mod models_limits;
 mod programs;
 mod properties;
 mod regressions;
+mod replans;
 mod resources;
 mod retry;
 mod roll_ups;

@@ -123,6 +123,8 @@ pub(super) struct Planned {
     pub(super) frame: usize,
     /// The steps whose results count, in plan order: those of this version, and what was kept of earlier ones.
     pub(super) members: Vec<usize>,
+    /// Those of the version before it.
+    pub(super) replaced: Vec<usize>,
 }
 
 /// One node.

@@ -15,7 +15,7 @@ pub use book::{BookSections, Offer, Render, Shown, ViewSection, folded, parts_of
 pub use fit::{Part, fit};
 pub use line::{Audience, Candidate, candidate, candidate_for, is_untrusted, one_line};
 pub use place::{Message, Placement, Request, Speaker, place};
-pub use prompt::{executor_block, planner_block};
+pub use prompt::planner_block;
 pub use receipt::{Folded, Omitted, Receipt, Rendered, SectionReceipt};
 pub use rollup::{PageLines, PageTail, rollup};
 

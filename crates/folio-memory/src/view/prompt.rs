@@ -1,13 +1,10 @@
-//! What planners and executors are told of the pages of their run (seed 000, "Prompting Changes").
+//! What planners are told of the pages of their run (seed 000, "Prompting Changes").
 
-use super::rollup::{Fitted, PageLines, PageTail, fit, rollup, unabridged};
-use crate::page::Page;
+use super::rollup::{Fitted, PageLines, fit, unabridged};
 use crate::tokens::Tokens;
 
 const PLANNER: &str = "If assigning executor tasks, ensure each has a linked executor scratchpad. Do not repeat identical \
                        actions; update plan and branch notes.\n";
-const EXECUTOR: &str =
-    "Log results to your executor scratchpad; if you create docs, link under workspace or your branch.\n";
 
 /// Per cent of a planner's room that the main scratchpad has before the branches.
 const MAIN_SHARE: u64 = 40;
@@ -15,11 +12,23 @@ const MAIN_SHARE: u64 = 40;
 /// What a planner is told: the tail of the main scratchpad, what each executor's scratchpad has come to, and what to mind.
 ///
 /// Pages have their handles, entries do not: what a step wrote is told before it stands in the log. Within `budget` tokens; nothing if even the frame does not fit. The same pages give the same bytes.
+///
+/// `more` executors' scratchpads are not among `executors`: they are counted in a line.
 #[must_use]
-pub fn planner_block(main: &PageLines, executors: &[PageLines], budget: u32, tokens: &dyn Tokens) -> String {
+pub fn planner_block(
+    main: &PageLines,
+    executors: &[PageLines],
+    more: usize,
+    budget: u32,
+    tokens: &dyn Tokens,
+) -> String {
+    let rest = match more {
+        0 => String::new(),
+        more => format!("and {more} more, which ended well or longer ago\n"),
+    };
     let block = |main: &str, executors: &str| {
         let executors = if executors.is_empty() { "none yet\n" } else { executors };
-        format!("Main scratchpad:\n{main}Executor scratchpads:\n{executors}{PLANNER}")
+        format!("Main scratchpad:\n{main}Executor scratchpads:\n{executors}{rest}{PLANNER}")
     };
     // Most runs have few pages: then there is nothing to choose.
     let whole = block(&unabridged(std::slice::from_ref(main)), &unabridged(executors));
@@ -34,23 +43,6 @@ pub fn planner_block(main: &PageLines, executors: &[PageLines], budget: u32, tok
             ..
         } = fit(std::slice::from_ref(main), share, tokens);
         block(&tail, &fit(executors, room.saturating_sub(used), tokens).text)
-    })
-}
-
-/// What an executor is told: the tail of its branch, where it belongs, and what to mind. As [`planner_block`].
-#[must_use]
-pub fn executor_block(branch: &PageTail, workspace: &Page, budget: u32, tokens: &dyn Tokens) -> String {
-    let run = workspace
-        .fields
-        .run
-        .map(|run| format!(", run {run}"))
-        .unwrap_or_default();
-    fitted(budget, tokens, |room| {
-        let tail = rollup(std::slice::from_ref(branch), room, tokens).text;
-        format!(
-            "Your scratchpad:\n{tail}Workspace {}{run}\n{EXECUTOR}",
-            workspace.handle
-        )
     })
 }
 

@@ -101,6 +101,12 @@ impl PageLines {
         Self::with(None, fields, Naming::Pages)
     }
 
+    /// Whether what it is about ended well.
+    #[must_use]
+    pub fn ended_well(&self) -> bool {
+        self.status == "ok"
+    }
+
     fn with(handle: Option<PageHandle>, fields: &PageFields, naming: Naming) -> Self {
         let branch = fields.branch_id.as_deref().map(one_line);
         Self {

@@ -140,7 +140,7 @@ impl Failures<'_> {
             ModelErrorKind::Unauthorised => error.message.push_str("; the key is wrong or may not do this"),
             _ => {}
         }
-        error.retry_after = headers.and_then(retry_after);
+        error.retry_after = headers.and_then(retry_after).or_else(|| retry_delay(&body));
         error
     }
 
@@ -264,7 +264,7 @@ fn is_refusal(code: &str) -> bool {
         .any(|word| code.contains(word))
 }
 
-/// Whole or broken seconds, or milliseconds in a header of their own. Dates are not read: what is asked for is a wait.
+/// Whole or broken seconds, or milliseconds in a header of their own; or a date, which is as far away as it is from that of the answer.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let number = |name: &str| {
         let text = headers.get(name)?.to_str().ok()?;
@@ -273,12 +273,40 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
             .ok()
             .filter(|number| number.is_finite() && *number >= 0.0)
     };
+    let date = |name: &str| {
+        let date = jiff::fmt::rfc2822::parse(headers.get(name)?.to_str().ok()?).ok()?;
+        Some(date.timestamp().as_second())
+    };
+    let until = || {
+        let seconds = date("retry-after")?.saturating_sub(date("date")?);
+        u32::try_from(seconds)
+            .ok()
+            .filter(|seconds| *seconds > 0)
+            .map(f64::from)
+    };
     let seconds = number("retry-after-ms")
         .map(|ms| ms / 1000.0)
-        .or_else(|| number("retry-after"))?;
-    Duration::try_from_secs_f64(seconds)
-        .ok()
-        .map(|wait| wait.min(RETRY_AFTER_MAX))
+        .or_else(|| number("retry-after"))
+        .or_else(until)?;
+    bounded(seconds)
+}
+
+/// How long Google says to wait, in the body of its answer: `"retryDelay": "3.5s"`.
+fn retry_delay(body: &Value) -> Option<Duration> {
+    let details = error_in(body).get("details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    bounded(
+        delay
+            .strip_suffix('s')?
+            .parse()
+            .ok()
+            .filter(|seconds| *seconds >= 0.0)?,
+    )
+}
+
+fn bounded(seconds: f64) -> Option<Duration> {
+    let wait = Duration::try_from_secs_f64(seconds).ok();
+    wait.map(|wait| wait.min(RETRY_AFTER_MAX))
 }
 
 fn host_of(url: &str) -> &str {

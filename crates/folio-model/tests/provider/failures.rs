@@ -87,6 +87,16 @@ async fn how_long_to_wait_is_handed_on() {
             let asked = ask(wire, &request(), says(429, json!({})).insert_header(name, value)).await;
             assert_eq!(asked.error().retry_after, wait, "{wire} {name}: {value}");
         }
+        // A date is as far away as it is from that of the answer, whatever the clock here says.
+        let answer = says(429, json!({}))
+            .insert_header("date", "Wed, 21 Oct 2026 07:28:00 GMT")
+            .insert_header("retry-after", "Wed, 21 Oct 2026 07:29:30 GMT");
+        let asked = ask(wire, &request(), answer).await;
+        assert_eq!(asked.error().retry_after, Some(Duration::from_secs(90)), "{wire}");
+        let delay = json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "3.5s"});
+        let body = json!({"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "details": [delay]}});
+        let asked = ask(wire, &request(), says(429, body)).await;
+        assert_eq!(asked.error().retry_after, Some(Duration::from_millis(3500)), "{wire}");
     }
 }
 

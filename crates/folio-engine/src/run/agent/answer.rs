@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause, unless the provider wants a longer one.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// The longest pause that a provider is believed to want.
-const PAUSE_WANTED_MAX: Duration = Duration::from_secs(15 * 60);
+const PAUSE_WANTED_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The code of a program that was ended, or whose end nobody saw.
 const OUTCOME_UNKNOWN: &str = "agent_outcome_unknown";
@@ -117,8 +117,8 @@ impl Run {
             ModelAnswer::Replied { reply, used, model } => {
                 let spent = match used {
                     Some(used) => Spend {
-                        // A program that knows what it cost says so.
-                        micro_usd: price.map_or(used.micro_usd, |price| price.of(&used)),
+                        // What it cost is said by a program that knows, or follows from the price and what comes on top of it.
+                        micro_usd: used.micro_usd.saturating_add(price.map_or(0, |price| price.of(&used))),
                         model_calls: 1,
                         ..used
                     },

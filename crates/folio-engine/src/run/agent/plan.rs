@@ -7,6 +7,7 @@ use crate::node::NodeId;
 use crate::plan::{self, Known, Step, Task, Work};
 use crate::result::Outcome;
 use crate::run::state::Run;
+use crate::run::tree::NodeKind;
 
 /// Steps of a model's plan, unless the plan around it says otherwise (E9.10).
 const CHILDREN_DEFAULT: u32 = 12;
@@ -142,15 +143,26 @@ impl Run {
         }
     }
 
-    /// The steps of node `index` that ended well and stay when it plans anew, without those that are named in `dropped`.
+    /// The steps of node `index` that ended well and stay when it plans anew, without those that are named in `dropped`. Of a group that did
+    /// not, what is in it and did (E9.8).
     pub(super) fn kept_steps(&self, index: usize, dropped: &[String]) -> Vec<usize> {
-        let is_kept = |member: &usize| {
-            let node = &self.nodes[*member];
+        let mut rest: Vec<usize> = self.members(index).collect();
+        rest.reverse();
+        let mut kept = Vec::new();
+        while let Some(member) = rest.pop() {
+            let (node, view) = (&self.nodes[member], self.view(member));
+            let names = [view.slug(), view.path, &*node.id.to_string()].map(str::to_owned);
+            if names.iter().any(|name| dropped.contains(name)) {
+                continue;
+            }
             let is_ok = node.result.as_ref().is_some_and(|result| result.status == Outcome::Ok);
-            let slug = self.view(*member).slug().to_owned();
-            is_ok && !dropped.contains(&slug) && !dropped.contains(&node.id.to_string())
-        };
-        self.members(index).filter(is_kept).collect()
+            match node.kind {
+                _ if is_ok => kept.push(member),
+                NodeKind::Parallel | NodeKind::Sequence => rest.extend(node.children.iter().rev()),
+                _ => {}
+            }
+        }
+        kept
     }
 
     pub(super) fn ids_of(&self, indices: &[usize]) -> Vec<NodeId> {

@@ -15,6 +15,7 @@ use super::offer::Offered;
 use super::{Equipment, Said, Stage};
 use crate::event::BookView;
 use crate::plan::{Budget, Check, HUMAN, Step};
+use crate::projection::{branch_page, workspace_page};
 use crate::result::{NodeResult, Outcome, Output};
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
@@ -104,8 +105,8 @@ identical actions; update plan and branch notes.\n\
 Answer with one JSON object and nothing else.";
 const WORK: &str = "You do a task with tools. Look before you change anything, call what you need, several tools at once if \
 they do not depend on one another, and call finish when the task is done or when it cannot be done: status ok only if every \
-criterion is met. Do not repeat identical actions. What you find out is written to your scratchpad, which others read; give \
-evidence for what you claim. An answer that was cut can be read on with the tool that it names.";
+criterion is met. Do not repeat identical actions. Log results to your executor scratchpad: what you call and what you finish with is written \
+there, where others read it; if you create docs, link under workspace or your branch. Give evidence for what you claim. An answer that was cut can be read on with the tool that it names.";
 const WORK_ALONE: &str = "You do a task by yourself, with the means that you have, in the folder that you were started in. Look before you \
 change anything, change nothing that the task does not need, and do not ask back: nobody answers. When the task is done, or when it \
 cannot be done, end with one JSON object and nothing after it: {\"status\": \"ok\"|\"partial\"|\"failed\", \"notes\": …, \"output\": …, \
@@ -123,7 +124,8 @@ criterion: met, unmet with the gap, or unverifiable with the reason if what you 
 const REPLAN: &str = "A plan was carried out and did not reach what was wanted. Say why (root_cause) and what is different now \
 (changes), and give the steps that are still to be done. Steps that ended ok stay and are not written again, unless you name \
 them in drop; new steps may use their results. A step that failed three times is split or given up. If no other plan can help, \
-say give_up. Steps are written as in a first plan. Answer with one JSON object and nothing else.";
+say give_up. Steps are written as in a first plan. Do not repeat \
+identical actions; update plan and branch notes. Answer with one JSON object and nothing else.";
 const HAND_BACK: &str = "A limit is reached, and this is the last call for the task: no tool can be called any more. Hand back what \
 there is, so that whoever gave the task can use it: what was done, what was found, what is missing. Answer with one JSON object: \
 {\"notes\": …, \"output\": …, \"evidence\": […]}.";
@@ -337,6 +339,8 @@ impl Run {
                 }
                 if purpose == Purpose::Decide {
                     self.put_tools(index, &mut text);
+                } else {
+                    self.put_place(index, &mut text);
                 }
             }
             Purpose::Aggregate | Purpose::RollUp | Purpose::Replan => {
@@ -643,6 +647,18 @@ impl Run {
         for (question, answer) in &self.answers {
             line_of(text, &format!("{question}: {answer}"));
         }
+    }
+
+    /// Where an executor's scratchpad stands (seed 000).
+    fn put_place(&self, index: usize, text: &mut String) {
+        let node = self.nodes[index].id;
+        let (branch, workspace) = (branch_page(self, node), workspace_page(self.id));
+        let _ = writeln!(text, "# Where it is written down");
+        let _ = writeln!(
+            text,
+            "Your executor scratchpad: {branch}. Workspace: {workspace}, of run {}.",
+            self.id
+        );
     }
 
     /// The tools in short, for whoever decides which is called first.

@@ -240,11 +240,9 @@ impl Run {
 
     /// What a program that worked by itself says of its task, which is checked as every answer is (E9.13, E9.17).
     fn read_alone(&self, index: usize, reply: &Reply) -> Event {
-        match self.object_of(reply, &["notes"]) {
-            Ok(answer) => {
-                let status = status_of(&answer).unwrap_or(Outcome::Ok);
-                self.proposed(index, (status, None), &text_of(&answer, "notes"), &answer)
-            }
+        let read = self.object_of(reply, &["notes"]);
+        match read.and_then(|answer| Ok((status_of(&answer).map_err(|problem| vec![problem])?, answer))) {
+            Ok((status, answer)) => self.proposed(index, (status, None), &text_of(&answer, "notes"), &answer),
             Err(problems) => self.rejected_for(index, problems).unwrap_or_else(|| {
                 let reason = Some(StopReason::Unparseable);
                 self.proposed(index, (Outcome::Partial, reason), &reply.text, &Value::Null)
@@ -361,13 +359,31 @@ impl Run {
             return event;
         }
         let args = &call.args;
-        let status = status_of(args).unwrap_or(Outcome::Ok);
         let notes = match text_of(args, "notes") {
-            notes if notes.is_empty() => reply.text.clone(),
+            notes if notes.is_empty() => reply.text.trim().to_owned(),
             notes => notes,
         };
-        let status = self.bounded_by_calls(index, status);
-        self.proposed(index, (status, None), &notes, args)
+        match finished(args, &notes) {
+            Ok(status) => {
+                let status = self.bounded_by_calls(index, status);
+                self.proposed(index, (status, None), &notes, args)
+            }
+            Err(problems) => self.rejected_for(index, problems).unwrap_or_else(|| {
+                // What it wrote is what there is (E9.13).
+                let written = match args {
+                    _ if !notes.is_empty() => notes,
+                    Value::String(text) => text.clone(),
+                    Value::Null => String::new(),
+                    other => other.to_string(),
+                };
+                self.proposed(
+                    index,
+                    (Outcome::Partial, Some(StopReason::Unparseable)),
+                    &written,
+                    &Value::Null,
+                )
+            }),
+        }
     }
 
     /// A task whose every call was refused or failed is not done, whatever it says of itself (E9.7).
@@ -391,17 +407,18 @@ impl Run {
     }
 
     fn read_result(&self, index: usize, reply: &Reply) -> Event {
-        let answer = match self.object_of(reply, &["notes"]) {
-            Ok(answer) => answer,
-            Err(problems) => {
-                return self
-                    .rejected_for(index, problems)
-                    .unwrap_or_else(|| self.rolled_up(index, Some(StopReason::Unparseable)));
-            }
-        };
+        let read = self.object_of(reply, &["notes"]);
+        let (said, answer) =
+            match read.and_then(|answer| Ok((status_of(&answer).map_err(|problem| vec![problem])?, answer))) {
+                Ok(read) => read,
+                Err(problems) => {
+                    return self
+                        .rejected_for(index, problems)
+                        .unwrap_or_else(|| self.rolled_up(index, Some(StopReason::Unparseable)));
+                }
+            };
         // No better than the steps are.
         let rolled = self.roll_up(index);
-        let said = status_of(&answer).unwrap_or(Outcome::Ok);
         let status = if rolled.status == Outcome::Ok {
             said
         } else {
@@ -633,13 +650,33 @@ fn severity_of(answer: &Value) -> Option<Severity> {
     }
 }
 
-fn status_of(answer: &Value) -> Option<Outcome> {
-    match answer.get("status").and_then(Value::as_str)? {
-        "ok" | "done" | "success" => Some(Outcome::Ok),
-        "partial" => Some(Outcome::Partial),
-        "failed" | "fail" => Some(Outcome::Failed),
-        _ => None,
+/// What an answer says of how it went: well, if it says nothing of that. A word that is none of those that there are is no success, but
+/// a mistake to be put right (E9.13).
+fn status_of(answer: &Value) -> Result<Outcome, String> {
+    let said = match answer.get("status") {
+        None | Some(Value::Null) => return Ok(Outcome::Ok),
+        Some(said) => said,
+    };
+    match said.as_str().map(str::to_lowercase).as_deref().map(str::trim) {
+        Some("ok" | "done" | "success") => Ok(Outcome::Ok),
+        Some("partial" | "incomplete") => Ok(Outcome::Partial),
+        Some("failed" | "fail" | "failure") => Ok(Outcome::Failed),
+        _ => Err(format!(
+            "status is {}; it is \"ok\", \"partial\" or \"failed\"",
+            cut(&said.to_string(), 100)
+        )),
     }
+}
+
+/// How a task went, as the arguments of `finish` say, with what else was said as its notes; or what is wrong with them.
+fn finished(args: &Value, notes: &str) -> Result<Outcome, Vec<String>> {
+    if !args.is_object() {
+        return Err(vec![format!("the arguments of {FINISH} are not a JSON object")]);
+    }
+    if notes.is_empty() && args.get("output").is_none_or(Value::is_null) {
+        return Err(vec!["`notes` is missing: say what came out".to_owned()]);
+    }
+    status_of(args).map_err(|problem| vec![problem])
 }
 
 pub(super) fn text_of(answer: &Value, key: &str) -> String {

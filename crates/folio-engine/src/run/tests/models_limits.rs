@@ -195,6 +195,46 @@ fn a_model_that_only_talks_is_taken_at_its_word_but_not_fully_e9_13() {
 }
 
 #[test]
+fn what_a_task_ends_with_is_read_or_asked_for_again_and_is_no_success_by_itself_e9_13() {
+    let ended = |args: Value| {
+        let sim = goal("say hello", &json!({}), move |ask| match ask.purpose {
+            Purpose::Decide => execute("echo", json!({"text": "hello"})),
+            _ => wants(&[("finish", args.clone())]),
+        })
+        .driven_on();
+        let result = root(&sim);
+        (sim.asks.len(), result.status, result.stop_reason, result.notes.clone())
+    };
+    let half = "{\"status\": \"partial\", \"notes\": \"half wri";
+    let unreadable = Some(StopReason::Unparseable);
+    assert_eq!(ended(json!(half)), (4, Outcome::Partial, unreadable, half.to_owned()));
+    for nothing in [
+        json!({}),
+        json!(null),
+        json!([]),
+        json!({"result": "x"}),
+        json!({"status": "ok"}),
+    ] {
+        let (asked, status, reason, _) = ended(nothing.clone());
+        assert_eq!((asked, status, reason), (4, Outcome::Partial, unreadable), "{nothing}");
+    }
+    // A word that there is none of is asked about, and does not become a success.
+    let (asked, status, _, notes) = ended(json!({"status": "weird", "notes": "it went well"}));
+    assert_eq!((asked, status, notes.as_str()), (4, Outcome::Partial, "it went well"));
+    for (word, outcome) in [
+        ("FAILED", Outcome::Failed),
+        ("failure", Outcome::Failed),
+        ("Incomplete", Outcome::Partial),
+        ("OK", Outcome::Ok),
+    ] {
+        let (asked, status, ..) = ended(json!({"status": word, "notes": "so"}));
+        assert_eq!((asked, status), (2, outcome), "{word}");
+    }
+    // Who says nothing of it says that it went well.
+    assert_eq!(ended(json!({"output": 5})).1, Outcome::Ok);
+}
+
+#[test]
 fn unknown_tools_are_answered_and_three_rounds_of_them_are_a_loop_e9_13() {
     let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
         Purpose::Decide => execute("dance", json!({})),

@@ -1,6 +1,6 @@
 //! What pages have come to, and what planners and executors are told of it.
 
-use super::super::prompt::{executor_block, planner_block};
+use super::super::prompt::planner_block;
 use super::*;
 use crate::actor::Trust;
 use crate::change::{NewEntry, NewPage};
@@ -145,7 +145,7 @@ fn what_a_planner_is_told_seed_000() {
         ],
     );
     let (main, pages) = (told(&main), some_pages().iter().map(told).collect::<Vec<_>>());
-    insta::assert_snapshot!(planner_block(&main, &pages[..2], 170, &Vocabulary::O200k), @r"
+    insta::assert_snapshot!(planner_block(&main, &pages[..2], 0, 170, &Vocabulary::O200k), @r"
     Main scratchpad:
     p2 [scratchpad_root/open] Review (last change: Next)
       Plan: three steps
@@ -161,23 +161,9 @@ fn what_a_planner_is_told_seed_000() {
       Called read: src/lib.rs
     If assigning executor tasks, ensure each has a linked executor scratchpad. Do not repeat identical actions; update plan and branch notes.
     ");
-    assert_eq!(planner_block(&main, &[], 10, &Vocabulary::O200k), "");
+    assert_eq!(planner_block(&main, &[], 0, 10, &Vocabulary::O200k), "");
     for budget in 0..400 {
-        let told = planner_block(&main, &pages, budget, &Vocabulary::O200k);
+        let told = planner_block(&main, &pages, 3, budget, &Vocabulary::O200k);
         assert!(Vocabulary::O200k.count(&told) <= budget);
     }
-}
-
-#[test]
-fn what_an_executor_is_told_seed_000() {
-    let workspace = page(1, PageRole::Workspace, "Review", "open");
-    insta::assert_snapshot!(executor_block(&some_pages()[0], &workspace, 200, &Vocabulary::O200k), @r"
-    Your scratchpad:
-    p3 [scratchpad_exec/ok] List files (list-files; last change e9)
-      e5 Began
-      e6 Result: 412 files in 31 folders most of them Rust
-      e9 Ended: ok after 2 s
-    Workspace p1, run run_3RYHA79YDN4Q8RMGVMF5D44JA0
-    Log results to your executor scratchpad; if you create docs, link under workspace or your branch.
-    ");
 }

@@ -1,0 +1,90 @@
+//! What stays when a plan is changed, and what is written down of the one before (E9.8, seed 000).
+
+use folio_memory::Change;
+
+use super::models::{execute, goal, plan_of, read_by, said, task_named};
+use super::*;
+use crate::projection;
+use crate::talk::Purpose;
+
+/// A house whose roof does not hold until the plan is changed; the walls beside it do.
+fn house() -> Sim {
+    goal("build a house", &json!({}), |ask| {
+        let task = task_named(ask);
+        match (ask.purpose, task.as_str()) {
+            (Purpose::Decide, "build a house") => plan_of(json!([
+                [
+                    {"id": "walls", "title": "raise walls", "criteria": ["they stand"]},
+                    {"id": "roof", "title": "lay tiles", "criteria": ["it holds"]}
+                ],
+                {"id": "paint", "title": "mix paint", "criteria": ["it is blue"]}
+            ])),
+            (Purpose::Decide, "lay tiles") => execute("finish", json!({"status": "failed", "notes": "no tiles"})),
+            (Purpose::Decide, task) => execute(
+                "finish",
+                json!({"notes": format!("{task}: done"), "criteria": [{"id": "c1", "met": true}]}),
+            ),
+            (Purpose::Replan, _) => said(
+                &json!({"root_cause": "no tiles", "changes": "thatch", "steps": [
+                    {"id": "thatch", "title": "lay thatch", "needs": ["walls"], "criteria": ["it holds"]}
+                ]})
+                .to_string(),
+            ),
+            _ => said("{\"notes\": \"all of it\"}"),
+        }
+    })
+    .driven_on()
+}
+
+#[test]
+fn what_went_well_in_a_group_that_did_not_is_kept_e9_8() {
+    let sim = house();
+    assert_eq!(sim.status(""), Outcome::Ok);
+    let steps = sim.run.steps(NodeId::root(sim.run.id()));
+    let steps: Vec<&str> = steps.iter().map(|step| step.slug()).collect();
+    assert_eq!(steps, ["walls", "paint", "thatch"]);
+    let begun = |task: &str| sim.asks.iter().filter(|ask| task_named(ask) == task).count();
+    assert_eq!((begun("raise walls"), begun("mix paint")), (1, 1));
+    // Whoever goes on is told of it, and so is whoever puts all of it together.
+    let thatch = sim.asks.iter().position(|ask| task_named(ask) == "lay thatch").unwrap();
+    assert!(
+        read_by(&sim, thatch).contains("walls (ok)"),
+        "{}",
+        read_by(&sim, thatch)
+    );
+    let last = read_by(&sim, sim.asks.len() - 1);
+    assert!(last.contains("walls (ok)") && !last.contains("no tiles"), "{last}");
+}
+
+#[test]
+fn an_iteration_that_was_replaced_is_told_by_the_steps_that_it_had_seed_000() {
+    let sim = house();
+    let mut run = Run::new(sim.run.id(), Arc::new(Templates::new()));
+    let (mut written, mut gone) = (Vec::new(), Vec::new());
+    for (at, event) in &sim.journal {
+        run.apply(*at, event).unwrap();
+        let changes = projection::changes(&run, event);
+        let Event::Planned { version: 2, .. } = event else {
+            continue;
+        };
+        for change in changes {
+            match change {
+                Change::AddEntry(new) => written.push((new.fields.title, new.fields.body, new.fields.parts)),
+                Change::PatchEntry { entry, .. } => gone.push(entry),
+                _ => {}
+            }
+        }
+    }
+    let parts_of = |title: &str| {
+        let found = written.iter().find(|(known, ..)| known == title);
+        found.unwrap_or_else(|| panic!("{title}: {written:?}")).clone()
+    };
+    let (_, _, rolled) = parts_of("Branch roll-up");
+    let lines = json!({"results": ["walls ok: raise walls: done", "roof failed: no tiles; c1 (it holds) could not be checked: whoever did it says nothing of it", "paint ok: mix paint: done"]});
+    assert_eq!(rolled, Some(lines));
+    let (_, body, remaining) = parts_of("Iteration 1: partial");
+    assert_eq!(body, "3 steps: 1 failed, 2 ok.\n\nThe plan was changed.");
+    assert_eq!(remaining, Some(json!({"remaining": ["lay tiles"]})));
+    // The group and what failed in it are no steps of the plan any more.
+    assert_eq!(gone.len(), 2);
+}
