@@ -129,7 +129,7 @@ pub struct ToolLimits {
     pub shell_timeout_max: Duration,
     /// How long one command of `git` runs. 2 minutes.
     pub git_timeout: Duration,
-    /// How long a program gets between being asked to end and being killed. 2 seconds.
+    /// How long a program gets between being asked to end and being killed. 10 seconds (E9.11).
     pub kill_grace: Duration,
     /// How long `wait` may wait. 60 seconds.
     pub wait_max: Duration,

@@ -128,7 +128,7 @@ async fn open_questions(runner: &Runner, row: &RunRow) -> Result<Vec<QuestionSha
         run: row.handle.to_string(),
         run_id: row.id.to_string(),
         node_id: node.to_string(),
-        path: run.node(node).map_or_else(String::new, |view| view.path.to_owned()),
+        path: path_of(run, node),
         question: question.text.clone(),
         options: question.options.clone(),
         default: question.default.clone(),
@@ -160,7 +160,7 @@ fn waiting(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
             run: row.handle.to_string(),
             run_id: row.id.to_string(),
             node_id: node.to_string(),
-            path: run.node(node).map_or_else(String::new, |view| view.path.to_owned()),
+            path: path_of(run, node),
             question,
             options: Vec::new(),
             default: None,
@@ -260,4 +260,13 @@ async fn set_paused(context: &Context<'_>, arguments: Pause, paused: bool) -> Re
     }
     context.output.report(&RunLine::of(&runner.row(arguments.run).await?))?;
     Ok(Exit::Done)
+}
+
+/// The path of `node`; `run` for the root, which has none.
+fn path_of(run: &Run, node: NodeId) -> String {
+    let view = run.node(node);
+    view.map_or_else(String::new, |view| match view.path {
+        "" => view.slug().to_owned(),
+        path => path.to_owned(),
+    })
 }

@@ -265,6 +265,14 @@ impl Run {
     /// What follows when nobody is there to answer the question of node `index`, or nobody did in time (E9.14).
     fn unattended(&self, index: usize, now: Timestamp) -> Option<Action> {
         let question = self.agent(index)?.question.as_deref()?;
+        // Somebody was asked the same meanwhile: nobody is asked twice.
+        if let Some((answer, by)) = self.answered_meanwhile(question) {
+            return Some(Action::Record(Event::Answered {
+                node: self.nodes[index].id,
+                answer,
+                by,
+            }));
+        }
         let has_person = self.has_person();
         let is_over = question.deadline.is_some_and(|deadline| now >= deadline);
         if has_person && !is_over {

@@ -695,16 +695,6 @@ impl Run {
         node
     }
 
-    /// What a person is to answer, in the order of the tree: the node and its question.
-    #[must_use]
-    pub fn questions(&self) -> Vec<(NodeId, &Question)> {
-        let open = self.asking.iter().filter_map(|index| {
-            let question = self.agent(*index)?.question.as_deref()?;
-            Some((self.nodes[*index].id, question))
-        });
-        open.collect()
-    }
-
     /// Ends what a task that a model did kept in mind.
     pub(super) fn agent_ended(&mut self, index: usize) {
         self.orphan_call(index);

@@ -1,6 +1,8 @@
 //! What people answer: questions of models (E9.14), whether a criterion is met, and whether the command of one may run (E9.6). The task waits
 //! for all of them in the same way.
 
+use std::collections::HashSet;
+
 use serde_json::json;
 
 use super::read::cut;
@@ -20,6 +22,8 @@ use crate::talk::Purpose;
 const OF_CRITERION: &str = "criterion:";
 /// And a question about the command of one, before its hash and the criterion.
 const OF_COMMAND: &str = "command:";
+/// What stands between an answer and who gave it, for models.
+const ANSWERED_BY: &str = "\n(answered by ";
 /// Characters of a question.
 const QUESTION_CHARS: usize = 2_000;
 /// Who answers where nobody is there.
@@ -33,7 +37,37 @@ impl Question {
     }
 }
 
+impl Question {
+    /// Whether a model asks it, of which nobody is asked twice.
+    fn is_of_model(&self) -> bool {
+        self.criterion().is_none() && !self.is_task()
+    }
+}
+
 impl Run {
+    /// What a person is to answer, in the order of the tree: the node and its question. What several ask at the same time is asked once
+    /// (E9.14).
+    #[must_use]
+    pub fn questions(&self) -> Vec<(NodeId, &Question)> {
+        let mut asked = HashSet::new();
+        let open = self.asking.iter().filter_map(|index| {
+            let question = self.agent(*index)?.question.as_deref()?;
+            Some((self.nodes[*index].id, question))
+        });
+        open.filter(|(_, question)| !question.is_of_model() || asked.insert(normalised(&question.text)))
+            .collect()
+    }
+
+    /// What was answered since to a question of another task that says the same, and by whom.
+    pub(in crate::run) fn answered_meanwhile(&self, question: &Question) -> Option<(String, String)> {
+        let said = self
+            .answers
+            .get(&normalised(&question.text))
+            .filter(|_| question.is_of_model())?;
+        let (answer, by) = said.rsplit_once(ANSWERED_BY)?;
+        Some((answer.to_owned(), by.trim_end_matches(')').to_owned()))
+    }
+
     /// Whether somebody is there who could answer.
     pub(in crate::run) fn has_person(&self) -> bool {
         let is_told = self.equipment.as_ref().is_some_and(|equipment| equipment.has_person);
@@ -158,7 +192,7 @@ impl Run {
         let text = question
             .as_ref()
             .map_or_else(String::new, |question| normalised(&question.text));
-        let said = format!("{answer}\n(answered by {by})");
+        let said = format!("{answer}{ANSWERED_BY}{by})");
         agent.answer_calls(&said);
         self.answers.insert(text, said);
         Ok(())

@@ -1,6 +1,9 @@
 //! A person's yes and no, and changed limits (E9.10, E9.14).
 
-use super::models::{equipment, execute, finish, goal_with, house, nested, purposes, read_by, root, said, task_named};
+use super::judged::{goes_on, says};
+use super::models::{
+    equipment, execute, finish, goal_with, house, nested, plan_of, purposes, read_by, root, said, task_named,
+};
 use super::*;
 use crate::event::{Always, NewLimits};
 use crate::talk::Purpose;
@@ -519,4 +522,42 @@ fn a_fork_at_any_node_goes_on_to_the_same_end_and_repeats_nothing_that_was_done_
         (&Arc::new(Templates::new()), &[]),
     );
     assert!(matches!(refused, Err(ForkError::NotBegun { .. })));
+}
+
+#[test]
+fn what_two_tasks_ask_at_the_same_time_is_asked_once_e9_14() {
+    let mut equipment = equipment();
+    equipment.has_person = true;
+    let mut sim = goal_with("paint", &json!({}), equipment, |ask| {
+        let task = task_named(ask);
+        let asks = |question: &str| execute("ask_person", json!({"question": question, "default": "green"}));
+        match (ask.purpose, task.as_str()) {
+            (Purpose::Decide, "paint") => plan_of(json!([
+                [{"id": "door", "title": "the door", "criteria": ["x"]}, {"id": "wall", "title": "a wall", "criteria": ["x"]}]
+            ])),
+            (Purpose::Decide, "the door") => asks("Which  Colour?"),
+            (Purpose::Decide, _) => asks("which colour?"),
+            (Purpose::Work, task) => {
+                let said = &ask.messages.last().unwrap().text;
+                finish(&format!("{task}: {}", said.lines().next().unwrap()))
+            }
+            _ => said("{\"notes\": \"all of it\"}"),
+        }
+    });
+    let (node, _) = goes_on(&mut sim).unwrap();
+    while sim.end_one() {
+        sim.derive();
+    }
+    let waiting = sim
+        .journal
+        .iter()
+        .filter(|(_, event)| event.name() == "questioned")
+        .count();
+    assert_eq!((waiting, sim.run.questions().len()), (2, 1));
+    says(&mut sim, node, "red");
+    assert_eq!(goes_on(&mut sim), None);
+    for (path, notes) in [("group-1/door", "the door: red"), ("group-1/wall", "a wall: red")] {
+        let found = sim.run.node_at(path).unwrap().result.unwrap();
+        assert!(found.notes.starts_with(notes), "{}", found.notes);
+    }
 }
