@@ -77,3 +77,19 @@ fn nobody_else_has_the_name_e9_17() {
         "{refused}"
     );
 }
+
+#[test]
+fn who_waits_and_what_is_paused_shows_e9_14() {
+    let folio = house();
+    let running = folio.spawn(&["run", "--plan", "plan.yaml", "--attended", "--quiet"]);
+    folio.until(&["questions"], |asked| asked["items"][0]["path"] == "visit");
+    let shown = folio.ok(&["show", "r1"]);
+    assert!(
+        shown.contains("? Go down and look") && shown.contains("waits for an answer"),
+        "{shown}"
+    );
+    folio.ok(&["pause", "r1"]);
+    let shown = folio.ok(&["show", "r1"]);
+    assert!(shown.contains("paused"), "{shown}");
+    running.kill();
+}

@@ -128,7 +128,7 @@ async fn open_questions(runner: &Runner, row: &RunRow) -> Result<Vec<QuestionSha
         run: row.handle.to_string(),
         run_id: row.id.to_string(),
         node_id: node.to_string(),
-        path: path_of(run, node),
+        path: path_of(&run, node),
         question: question.text.clone(),
         options: question.options.clone(),
         default: question.default.clone(),

@@ -295,8 +295,13 @@ impl Titles {
     fn node(&mut self, run: &Run, view: &NodeView<'_>) -> tree::Node {
         let note = match view.result {
             Some(result) => note_of(result),
-            None if view.state == NodeState::Executing => view.call.to_owned(),
-            None => String::new(),
+            None if view.paused => "paused".to_owned(),
+            None => match view.state {
+                NodeState::Executing => view.call.to_owned(),
+                NodeState::WaitingInput => "waits for an answer".to_owned(),
+                NodeState::AwaitingApproval => "waits for a yes".to_owned(),
+                _ => String::new(),
+            },
         };
         tree::Node {
             depth: view.depth as usize,
@@ -332,6 +337,7 @@ fn mark_of(view: &NodeView<'_>) -> Mark {
         Some(Outcome::Skipped) => Mark::Skipped,
         Some(Outcome::Cancelled) => Mark::Cancelled,
         Some(Outcome::Failed) => Mark::Failed,
+        None if view.paused => Mark::Paused,
         None => match view.state {
             NodeState::Created | NodeState::Terminal => Mark::Waiting,
             NodeState::Executing
@@ -339,7 +345,7 @@ fn mark_of(view: &NodeView<'_>) -> Mark {
             | NodeState::Aggregating
             | NodeState::Verifying
             | NodeState::Replanning => Mark::Running,
-            NodeState::WaitingInput | NodeState::AwaitingApproval => Mark::Waiting,
+            NodeState::WaitingInput | NodeState::AwaitingApproval => Mark::Asking,
             NodeState::Parked => Mark::Retrying,
             NodeState::RunningChildren => Mark::Inside,
             NodeState::Cancelling => Mark::Stopping,

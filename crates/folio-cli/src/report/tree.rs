@@ -12,6 +12,10 @@ use crate::output::Style;
 pub(crate) enum Mark {
     /// It waits for what comes before it.
     Waiting,
+    /// It waits for a person's answer or yes.
+    Asking,
+    /// Somebody paused it.
+    Paused,
     /// It is at work.
     Running,
     /// Its children are at work.
@@ -45,7 +49,13 @@ impl Mark {
     fn stands_out(self) -> bool {
         matches!(
             self,
-            Self::Running | Self::Retrying | Self::Stopping | Self::Failed | Self::Partial
+            Self::Running
+                | Self::Asking
+                | Self::Paused
+                | Self::Retrying
+                | Self::Stopping
+                | Self::Failed
+                | Self::Partial
         )
     }
 
@@ -53,6 +63,8 @@ impl Mark {
         const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
         match self {
             Self::Waiting => style.faint("·"),
+            Self::Asking => style.warning("?"),
+            Self::Paused => style.warning("‖"),
             Self::Running => style.warning(SPINNER[tick % SPINNER.len()]),
             Self::Inside => style.faint("▾"),
             Self::Retrying => style.warning("↻"),
