@@ -114,6 +114,23 @@ pub enum StopReason {
 }
 
 impl StopReason {
+    /// Whether it is a limit of a budget or of time that was reached (E9.10).
+    #[must_use]
+    pub fn is_limit(self) -> bool {
+        matches!(
+            self,
+            Self::BudgetNodes
+                | Self::BudgetDepth
+                | Self::BudgetChildren
+                | Self::BudgetBytes
+                | Self::BudgetTokens
+                | Self::BudgetUsd
+                | Self::BudgetModelCalls
+                | Self::BudgetToolCalls
+                | Self::Deadline
+        )
+    }
+
     /// The name as it is written.
     #[must_use]
     pub fn as_str(self) -> &'static str {

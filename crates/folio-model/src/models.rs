@@ -88,7 +88,8 @@ pub struct ModelsSection {
     pub executors: BTreeMap<String, ModelSettings>,
     /// What people may be asked to do by whoever plans or decides (executor `human`), in a line; nobody chooses them without it.
     pub human: Option<String>,
-    /// Calls of all models together that are under way at one moment.
+    /// Calls of all models together that are under way at one moment; at least 1.
+    #[serde(default, deserialize_with = "at_least_one")]
     pub at_a_time: Option<u32>,
     /// A file with prices of one's own.
     pub prices: Option<PathBuf>,
@@ -185,6 +186,7 @@ struct Table {
     #[serde(default)]
     patience: Patience,
     fallback: Option<Box<ModelSettings>>,
+    #[serde(default, deserialize_with = "at_least_one")]
     at_a_time: Option<u32>,
     about: Option<String>,
 }
@@ -219,6 +221,14 @@ impl<'de> Deserialize<'de> for ModelSettings {
         }
 
         deserializer.deserialize_any(AddressOrTable)
+    }
+}
+
+/// A number of calls: with none nobody would ever be asked.
+fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    match Option::deserialize(deserializer)? {
+        Some(0) => Err(D::Error::custom("at_a_time must be at least 1")),
+        calls => Ok(calls),
     }
 }
 
@@ -290,6 +300,10 @@ mod tests {
         let planner = section.planner.unwrap();
         let next = planner.fallback.unwrap();
         assert_eq!((section.at_a_time, planner.at_a_time), (Some(9), Some(2)));
+        for none in ["at_a_time = 0", "[planner]\nmodel = \"openai:x\"\nat_a_time = 0"] {
+            let error = toml::from_str::<ModelsSection>(none).unwrap_err().to_string();
+            assert!(error.contains("at_a_time must be at least 1"), "{error}");
+        }
         assert_eq!(
             (next.model.name.as_str(), next.fallback.unwrap().model.name.as_str()),
             ("y", "z")

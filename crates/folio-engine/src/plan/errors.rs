@@ -100,7 +100,7 @@ codes! {
     UNKNOWN_NAME = "P019", "a template that names something that does not exist";
     NOT_VISIBLE = "P020", "a template that names a result which is not finished before it";
     NOT_A_LIST = "P021", "`for_each` over something that is not a list or a reference to one";
-    RACING_WRITES = "P022", "`first_ok` over branches that may write";
+    RACING_WRITES = "P022", "`first_ok` or a quorum over branches that may write";
     BAD_REGEX = "P023", "a regular expression that cannot be read";
     BAD_SCHEMA = "P024", "a JSON schema that is not one";
     BAD_DURATION = "P025", "a duration that cannot be read";
@@ -109,4 +109,5 @@ codes! {
     DUPLICATE_CRITERION = "P028", "a criterion's id that is used twice";
     BAD_ARGUMENT = "P029", "an argument that the tool's schema does not allow";
     UNKNOWN_EXECUTOR = "P030", "an executor that is not set up";
+    UNKNOWN_CRITERION = "P031", "`satisfies` names no criterion";
 }

@@ -60,8 +60,11 @@ pub(crate) fn hash_of(steps: &[Step]) -> String {
     format!("{:032x}", u128::from_be_bytes(first))
 }
 
-/// The steps of one plan, those in groups and sequences included.
-pub(crate) fn count_steps(steps: &[Step]) -> usize {
-    let inner = steps.iter().map(|step| count_steps(step.members()));
-    steps.len() + inner.sum::<usize>()
+/// The nodes that stand in a plan: its steps, those in groups and sub-plans, and the bodies of lists.
+pub(crate) fn count_nodes(steps: &[Step]) -> u32 {
+    let inner = steps.iter().map(|step| {
+        let below = count_nodes(step.members());
+        below.saturating_add(count_nodes(reads::inner_steps(step)))
+    });
+    inner.fold(u32::try_from(steps.len()).unwrap_or(u32::MAX), u32::saturating_add)
 }

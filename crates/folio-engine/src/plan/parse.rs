@@ -22,6 +22,11 @@ pub struct Known {
     pub limits: Limits,
     /// Names of results from outside that its templates and `needs` may read.
     pub before: BTreeSet<String>,
+    /// The ids of criteria from outside that its steps may be there to meet.
+    pub criteria: BTreeSet<String>,
+    /// What a plan for a task has to see to: the criteria, by id, of which each has to be some step's. With it, every step that a model does
+    /// needs criteria of its own, or one of those (E9.1, E9.6).
+    pub to_meet: Option<BTreeMap<String, String>>,
 }
 
 /// What a plan must know of a tool.
@@ -42,7 +47,7 @@ pub struct KnownTool {
 /// How large a plan may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// How many sub-plans and bodies of `for_each` may be inside one another.
+    /// How many plans may be inside one another, the plan itself being the first.
     pub depth: u32,
     /// How many branches one parallel group may have.
     pub children: u32,

@@ -2,6 +2,7 @@
 
 mod lists;
 mod names;
+mod satisfies;
 mod schema;
 mod steps;
 
@@ -13,8 +14,8 @@ use super::decode::{Draft, Origins};
 use super::errors::code;
 use super::nearest::did_you_mean;
 use super::reads::{self, Segment};
-use super::spanned::Node;
-use super::{Graph, Known, Plan, Step};
+use super::spanned::{Node, Tree};
+use super::{Graph, Known, Plan, Step, count_nodes};
 
 use names::{Frame, Reader};
 
@@ -31,6 +32,8 @@ pub(super) fn validate(draft: &mut Draft<'_>, root: &Node, known: &Known) {
         known,
         ids,
         steps: 0,
+        is_whole: matches!(root.tree, Tree::Object(_)),
+        in_sight: known.criteria.iter().cloned().collect(),
     };
     validator.plan(&At::root(root));
     draft.faults = validator.faults;
@@ -45,6 +48,10 @@ struct Validator<'a> {
     ids: BTreeSet<String>,
     /// How many steps there are so far.
     steps: u32,
+    /// Whether it is more than a list of steps, whose task stands elsewhere.
+    is_whole: bool,
+    /// The ids of the criteria that steps may be there to meet: of the plan, and of the tasks around.
+    in_sight: Vec<String>,
 }
 
 impl<'a> Validator<'a> {
@@ -54,9 +61,15 @@ impl<'a> Validator<'a> {
             self.site(&site, at, None);
         }
         self.criteria(&plan.criteria, at);
+        self.in_sight
+            .extend(plan.criteria.iter().map(|criterion| criterion.id.clone()));
         let steps_at = at.key("steps").unwrap_or_else(|| at.clone());
         self.not_empty(&plan.steps, &steps_at, "the plan");
-        let graph = self.scope(&plan.steps, None, &[], 0);
+        if let Some(to_meet) = &self.known.to_meet {
+            let criteria = to_meet.iter().map(|(id, text)| (id.as_str(), text.as_str()));
+            self.all_assigned(criteria, &plan.steps, &steps_at);
+        }
+        let graph = self.scope(&plan.steps, None, &[], 1);
         let end = Frame {
             graph: &graph,
             reader: Reader::End,
@@ -70,6 +83,18 @@ impl<'a> Validator<'a> {
         if self.steps > limit {
             let message = format!("the plan has {} steps; at most {limit} are allowed", self.steps);
             self.faults.add(&steps_at, code::OVER_CAP, message);
+        }
+        let (nodes, budget) = (count_nodes(&plan.steps), plan.budget.nodes);
+        if let Some(limit) = budget.filter(|limit| nodes > *limit) {
+            let message = format!("{nodes} steps are written here, and the budget of the plan has {limit} nodes");
+            let nodes_at = at.follow_near(&[Segment::Key("budget"), Segment::Key("nodes")]);
+            self.faults.add(&nodes_at, code::OVER_CAP, message);
+        }
+        let limit = self.known.limits.depth;
+        if let Some(depth) = plan.budget.depth.filter(|depth| *depth > limit) {
+            let message = format!("plans {depth} deep; at most {limit} are allowed");
+            let depth_at = at.follow_near(&[Segment::Key("budget"), Segment::Key("depth")]);
+            self.faults.add(&depth_at, code::OVER_CAP, message);
         }
     }
 
@@ -92,22 +117,15 @@ impl<'a> Validator<'a> {
         graph
     }
 
-    /// Checks a plan inside a plan.
-    fn inner_scope(
-        &mut self,
-        steps: &[Step],
-        outer: &Frame<'_>,
-        variables: &[String],
-        depth: u32,
-        at: &At<'a>,
-    ) -> Graph {
-        let limit = self.known.limits.depth;
+    /// Checks a plan inside a plan, which is on level `depth`: the plan of the run is on level 1 (E9.10).
+    fn inner_scope(&mut self, steps: &[Step], outer: &Frame<'_>, depth: u32, at: &At<'a>) -> Graph {
+        let limit = self.known.limits.depth.min(self.plan.budget.depth.unwrap_or(u32::MAX));
         // Once is enough: what is deeper still is inside this one.
-        if depth == limit {
+        if depth == limit.max(1) {
             let message = format!("here plans inside plans become more than {limit} deep");
             self.faults.add(at, code::OVER_CAP, message);
         }
-        self.scope(steps, Some(outer), variables, depth + 1)
+        self.scope(steps, Some(outer), &[], depth + 1)
     }
 
     fn not_empty(&mut self, steps: &[Step], at: &At<'a>, what: &str) {

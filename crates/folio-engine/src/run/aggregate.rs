@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::criteria::{CheckCall, CheckFinding};
 use super::scope::BodyNeeded;
 use super::state::Run;
-use super::tree::{Cancel, NodeKind};
+use super::tree::{Cancel, Node, NodeKind};
 use crate::event::{Event, Proposal};
 use crate::node::NodeId;
 use crate::plan::{Criterion, Step, Work};
@@ -114,7 +114,7 @@ impl Run {
 
     /// Status and notes from the children alone.
     ///
-    /// A group is as its worst required member, hard or not. A plan decides for itself (E9.4): `ok` if every required
+    /// A group is as its worst required member, hard or not; one that needs only some of them is `ok` once it has those. A plan decides for itself (E9.4): `ok` if every required
     /// step is, `partial` if some are, else failed; and it is soft, unless somebody reads it.
     pub(super) fn roll_up(&self, index: usize) -> NodeResult {
         let node = &self.nodes[index];
@@ -124,7 +124,7 @@ impl Run {
         };
         let required = || {
             results()
-                .filter(|(child, result)| !child.optional && !spared(node.enough_ok(), result))
+                .filter(|(child, result)| !child.optional && !is_spared(node, result))
                 .map(|(_, r)| r)
         };
         let worst = required().map(|result| result.status).max().unwrap_or(Outcome::Ok);
@@ -147,6 +147,10 @@ impl Run {
                     .unwrap_or(StopReason::UpstreamFailed);
                 result.severity = Some(self.severity_of(index, StopReason::UpstreamFailed));
                 result.stop_reason = Some(reason);
+            } else if result.status == Outcome::Partial {
+                // Whoever reads it should know of a limit that it was stopped by.
+                let reasons = required().filter_map(|child| child.stop_reason);
+                result.stop_reason = reasons.into_iter().find(|reason| reason.is_limit());
             }
         } else if worst == Outcome::Failed {
             let hard = required().any(NodeResult::is_hard);
@@ -225,9 +229,13 @@ impl Run {
     }
 }
 
-/// Whether a member that was stopped because enough others succeeded may be left out of the judgement.
-fn spared(enough_ok: Option<u32>, result: &NodeResult) -> bool {
-    enough_ok.is_some() && result.stop_reason == Some(StopReason::CancelledByParent)
+/// Whether a member's `result` may be left out of the judgement on its `group`, which need not wait for all: of one that has enough, what
+/// came of the others, before or after; of any, what was stopped because it was not needed (E9.5).
+fn is_spared(group: &Node, result: &NodeResult) -> bool {
+    group.enough_ok().is_some_and(|enough| {
+        let has_enough = group.children_ok >= enough && result.status != Outcome::Ok;
+        has_enough || result.stop_reason == Some(StopReason::CancelledByParent)
+    })
 }
 
 /// What it came to before a judge or a person has checked it (E9.6).

@@ -336,7 +336,7 @@ impl Run {
         let spent = self.purse()?.spent;
         let each = spent.micro_usd.div_ceil(spent.model_calls.max(1));
         let steps = super::agent::read_steps(steps).ok()?;
-        let count = u64::try_from(crate::plan::count_steps(&steps)).unwrap_or(u64::MAX);
+        let count = u64::from(crate::plan::count_nodes(&steps));
         Some(each.saturating_mul(CALLS_A_STEP).saturating_mul(count))
     }
 

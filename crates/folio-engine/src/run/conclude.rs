@@ -107,7 +107,7 @@ impl Run {
             CallOutcome::Answered(answer) => {
                 if cancel.is_none()
                     && self.has_whom_to_ask(&task.criteria)
-                    && fits(&answer.output, self.limits.output_bytes_max)
+                    && fits(&answer.output, self.output_bytes_max(index))
                 {
                     return proposed(node, answer);
                 }
@@ -134,7 +134,7 @@ impl Run {
             Err(BodyNeeded(hash)) => result.notes = format!("{} (the body {hash} is missing)", result.notes),
         }
         self.judge(index, &task.criteria, &mut result);
-        let limit = self.limits.output_bytes_max;
+        let limit = self.output_bytes_max(index);
         if !fits(&answer.output, limit) {
             let notes = format!("its output has more than the {limit} bytes that the budget allows");
             let severity = self.severity_of(index, StopReason::BudgetBytes);

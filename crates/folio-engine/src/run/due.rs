@@ -170,6 +170,9 @@ impl Run {
                 by: Self::DEADLINE.to_owned(),
             })];
         }
+        if let Some(event) = self.out_of_time(now) {
+            return vec![Action::Record(event)];
+        }
         let mut actions: Vec<Action> = self
             .skipped
             .iter()
@@ -192,41 +195,34 @@ impl Run {
             .map(|(_, index)| index);
         actions.extend(self.asking.iter().filter_map(|index| self.unattended(*index, now)));
         actions.extend(self.unapproved().into_iter().map(Action::Record));
-        let mut ahead = Resources::default();
+        let (mut ahead, mut in_lanes) = (Resources::default(), Vec::new());
         for index in self.ready.iter().chain(parked) {
             if self.is_paused(*index) {
                 continue;
             }
-            match self.nodes[*index].kind {
+            let has_room = free > 0 && self.has_lane(*index, &in_lanes);
+            let action = match self.nodes[*index].kind {
                 // What it came to is being checked.
                 NodeKind::Call | NodeKind::Plan if self.agent(*index).is_some() => {
-                    if let Some(action) = self.due_of_agent(*index, now, free > 0) {
-                        free -= usize::from(action.takes_place());
-                        actions.push(action);
-                    }
+                    self.due_of_agent(*index, now, has_room)
                 }
-                NodeKind::Call | NodeKind::Action if free > 0 => {
-                    if let Some(call) = self.call_in_turn(*index, &mut ahead) {
-                        free -= usize::from(call.takes_place());
-                        actions.push(call);
-                    }
-                }
-                NodeKind::Call | NodeKind::Action => {}
+                NodeKind::Call | NodeKind::Action if has_room => self.call_in_turn(*index, &mut ahead),
+                NodeKind::Call | NodeKind::Action => None,
                 NodeKind::Model | NodeKind::RollUp if self.equipment.is_some() || self.is_for_person_at(*index) => {
-                    if let Some(action) = self.due_of_agent(*index, now, free > 0) {
-                        free -= usize::from(action.takes_place());
-                        actions.push(action);
-                    }
+                    self.due_of_agent(*index, now, has_room)
                 }
                 NodeKind::Model
                 | NodeKind::RollUp
                 | NodeKind::Plan
                 | NodeKind::Parallel
                 | NodeKind::Sequence
-                | NodeKind::ForEach => {
-                    actions.push(self.opening(*index));
-                }
+                | NodeKind::ForEach => Some(self.opening(*index)),
+            };
+            if action.as_ref().is_some_and(Action::takes_place) {
+                free -= 1;
+                in_lanes.push(*index);
             }
+            actions.extend(action);
             // Expansions come in bursts; a bounded number at a time keeps one answer small.
             if actions.len() >= 1_024 {
                 break;
@@ -309,7 +305,8 @@ impl Run {
             .asking
             .iter()
             .filter_map(|index| self.agent(*index)?.question.as_ref()?.deadline);
-        retry.into_iter().chain(deadline).chain(questions).min()
+        let own = self.next_own_deadline();
+        retry.into_iter().chain(deadline).chain(own).chain(questions).min()
     }
 
     pub(super) fn failing(&self, index: usize, reason: StopReason, notes: impl Into<String>) -> Event {
@@ -366,7 +363,8 @@ impl Run {
             Fits::With(set_aside) => expanded(items, Some(set_aside)),
             Fits::Not(reason, notes) => Action::Record(self.failing(index, reason, notes)),
         };
-        let too_many = |count: usize| self.nodes_in_plans() + count > self.limits.nodes_max as usize;
+        let too_many = |count: usize| self.over_nodes_by(index, count);
+        let (level, deepest) = self.plan_level(index, self.limits.depth_max);
         match &node.step {
             Some(Step::ForEach(for_each)) => {
                 let references = match &for_each.over {
@@ -387,13 +385,15 @@ impl Run {
                         ));
                     }
                 };
-                let max = for_each.max_items.min(self.limits.items_max.unwrap_or(u32::MAX)) as usize;
+                let of_run = self.limits.items_max.unwrap_or(u32::MAX);
+                let own = self.least_around(index, of_run, |budget| budget.items);
+                let max = for_each.max_items.min(own) as usize;
                 if items.len() > max {
                     let notes = format!("{} items are more than max_items, {max}; none was begun", items.len());
                     return Action::Record(self.failing(index, StopReason::BudgetChildren, notes));
                 }
-                if too_many(items.len()) {
-                    return Action::Record(self.over_nodes(index, items.len()));
+                if let Some(over) = too_many(items.len()) {
+                    return Action::Record(self.over_nodes(index, items.len(), over));
                 }
                 let times = items.len();
                 fanned_out(items, &[&for_each.body], times)
@@ -404,18 +404,15 @@ impl Run {
                 fanned_out(Vec::new(), &steps, 1)
             }
             Some(Step::Task(task)) => match &task.work {
-                Work::Plan(_) if self.levels_above(index) >= self.limits.depth_max => {
-                    let notes = format!(
-                        "its plan would be level {} of plans within plans; the limit is {}",
-                        self.levels_above(index) + 1,
-                        self.limits.depth_max
-                    );
+                Work::Plan(_) if level > deepest => {
+                    let notes =
+                        format!("its plan would be level {level} of plans within plans; the limit is {deepest}");
                     Action::Record(self.failing(index, StopReason::BudgetDepth, notes))
                 }
-                Work::Plan(plan) if too_many(plan.steps.len()) => {
-                    Action::Record(self.over_nodes(index, plan.steps.len()))
-                }
-                Work::Plan(_) => expanded(Vec::new(), None),
+                Work::Plan(plan) => match too_many(plan.steps.len()) {
+                    Some(over) => Action::Record(self.over_nodes(index, plan.steps.len(), over)),
+                    None => expanded(Vec::new(), None),
+                },
                 Work::Model | Work::Do(_) => Action::Record(self.without_model(index)),
             },
             None if node.kind == NodeKind::Model => Action::Record(self.without_model(index)),
@@ -428,22 +425,9 @@ impl Run {
         self.failing(index, StopReason::Unsatisfiable, notes)
     }
 
-    fn over_nodes(&self, index: usize, more: usize) -> Event {
-        let notes = format!(
-            "{more} more nodes beside {} are more than the budget of {}",
-            self.nodes_in_plans(),
-            self.limits.nodes_max
-        );
+    fn over_nodes(&self, index: usize, more: usize, (used, limit): (usize, u32)) -> Event {
+        let notes = format!("{more} more nodes beside {used} are more than the budget of {limit}");
         self.failing(index, StopReason::BudgetNodes, notes)
-    }
-
-    /// How many plans `index` is inside of, the root's being the first.
-    fn levels_above(&self, index: usize) -> u32 {
-        let parents = std::iter::successors(self.nodes[index].parent, |parent| self.nodes[*parent].parent);
-        let plans = parents
-            .filter(|parent| self.nodes[*parent].kind == NodeKind::Plan)
-            .count();
-        u32::try_from(plans).unwrap_or(u32::MAX)
     }
 
     pub(super) fn call(&self, index: usize) -> Action {

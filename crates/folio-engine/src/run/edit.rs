@@ -225,7 +225,8 @@ impl Run {
         if difference.is_nothing() && !is_waiting {
             return Ok(None);
         }
-        let more = plan::count_steps(&steps).saturating_sub(kept.iter().map(|at| self.steps_in(*at)).sum());
+        let more = plan::count_nodes(&steps).saturating_sub(kept.iter().map(|at| self.nodes_of(*at)).sum());
+        let more = more as usize;
         let used = self.nodes_in_plans();
         if used + more > self.limits.nodes_max as usize {
             return Err(EditError::OverNodes {
@@ -252,18 +253,12 @@ impl Run {
         }
     }
 
-    /// How many steps of a plan node `index` and the groups in it are.
-    fn steps_in(&self, index: usize) -> usize {
-        match self.nodes[index].kind {
-            NodeKind::Parallel | NodeKind::Sequence => {
-                1 + self.nodes[index]
-                    .children
-                    .iter()
-                    .map(|child| self.steps_in(*child))
-                    .sum::<usize>()
-            }
-            _ => 1,
-        }
+    /// How many nodes stand in the plan for node `index`.
+    fn nodes_of(&self, index: usize) -> u32 {
+        self.nodes[index]
+            .step
+            .as_ref()
+            .map_or(0, |step| plan::count_nodes(std::slice::from_ref(step)))
     }
 
     /// The new steps with the names of those that they are, which old ones go on, and how the versions differ.
@@ -326,6 +321,11 @@ impl Run {
             let frame = &self.frames[frame];
             known.before.extend(frame.by_slug.keys().map(ToString::to_string));
             at = frame.owner;
+        }
+        for at in std::iter::successors(Some(index), |at| self.nodes[*at].parent) {
+            known
+                .criteria
+                .extend(self.criteria_of(at).into_iter().map(|criterion| criterion.id));
         }
         known
     }

@@ -76,6 +76,7 @@ impl Run {
             self.nodes[parent].children_left += 1;
         }
         self.by_id.insert(id, index);
+        self.note_own_limits(index);
         index
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::plan::{Budget, Plan, Step, Work};
+use crate::plan::{self, Budget, Plan};
 use crate::spend::Allowance;
 
 /// Tokens that models of one run may read and write, unless its plan says otherwise (E9.10).
@@ -88,7 +88,7 @@ impl Limits {
         let default = Self::default();
         Self {
             depth_max: depth.unwrap_or(default.depth_max),
-            nodes_max: nodes.unwrap_or_else(|| default.nodes_max.saturating_add(written_nodes(&plan.steps))),
+            nodes_max: nodes.unwrap_or_else(|| default.nodes_max.saturating_add(plan::count_nodes(&plan.steps))),
             children_max: children.unwrap_or(default.children_max),
             fan_in_max: fan_in.unwrap_or(default.fan_in_max).max(2),
             items_max: items,
@@ -109,18 +109,4 @@ impl Limits {
             },
         }
     }
-}
-
-/// The nodes that stand in a plan, sub-plans and bodies included.
-fn written_nodes(steps: &[Step]) -> u32 {
-    let inner = steps.iter().map(|step| match step {
-        Step::Task(task) => match &task.work {
-            Work::Plan(plan) => written_nodes(&plan.steps),
-            Work::Do(_) | Work::Model => 0,
-        },
-        Step::Parallel(group) => written_nodes(&group.steps),
-        Step::Sequence(sequence) => written_nodes(&sequence.steps),
-        Step::ForEach(for_each) => written_nodes(std::slice::from_ref(&for_each.body)),
-    });
-    inner.fold(u32::try_from(steps.len()).unwrap_or(u32::MAX), u32::saturating_add)
 }

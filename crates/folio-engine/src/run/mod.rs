@@ -4,7 +4,7 @@
 //! - `due`: what is owed now, derived from the state and never stored
 //! - `grow`: how the tree grows
 //! - `edit`: how people change a plan that is being carried out
-//! - `purses`: what parts of it may use up, and what is set aside
+//! - `purses`: what parts of it may use up, and what is set aside; `narrow`: the other limits that tasks set for themselves
 //! - `resources`: what calls write, and that no two write the same at one time
 //! - `approval`: what waits for a person's yes; `raise`: how people change limits;
 //!   `fork`: another run from a moment of one; `versions`: the versions that a plan had
@@ -24,6 +24,7 @@ mod edit;
 mod fork;
 mod grow;
 mod limits;
+mod narrow;
 mod purses;
 mod raise;
 mod resources;

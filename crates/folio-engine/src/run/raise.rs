@@ -127,6 +127,7 @@ impl Run {
             (limits.model_calls.is_some(), StopReason::BudgetModelCalls),
             (limits.tool_calls.is_some(), StopReason::BudgetToolCalls),
             (limits.bytes.is_some(), StopReason::BudgetBytes),
+            (limits.deadline.is_some(), StopReason::Deadline),
         ];
         let mut below = vec![index];
         while let Some(at) = below.pop() {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::agent::Equipment;
 use super::approval::{AskFirst, AskedAbout, PlanGate, Rule};
 use super::limits::Limits;
+use super::narrow::OwnLimits;
 use super::resources::{Declared, Elsewhere, Resources};
 use super::tree::{Cancel, Frame, Node, NodeKind, NodeView};
 use crate::event::{Event, FORMAT, SetAside};
@@ -31,6 +32,7 @@ pub struct Run {
     pub(super) inputs: Arc<Value>,
     pub(super) run_variable: Arc<Value>,
     pub(super) limits: Limits,
+    pub(super) own_limits: OwnLimits,
     pub(super) deadline: Option<Timestamp>,
     pub(super) started_at: Option<Timestamp>,
     pub(super) nodes: Vec<Node>,
@@ -131,6 +133,7 @@ impl Run {
             inputs: Arc::new(Value::Null),
             run_variable: Arc::new(Value::Null),
             limits: Limits::default(),
+            own_limits: OwnLimits::default(),
             deadline: None,
             started_at: None,
             nodes: Vec::new(),
@@ -450,6 +453,7 @@ impl Run {
                 node.retry_at = None;
                 node.started_at.get_or_insert(at);
                 node.call.clone_from(call);
+                self.begin_time(index);
                 self.spend(index, &Spend::TOOL_CALL);
                 self.take_resources(index, writes);
                 Ok(())
@@ -638,6 +642,7 @@ impl Run {
         self.take_share(index, limits);
         self.ready.remove(&index);
         self.nodes[index].started_at = Some(at);
+        self.begin_time(index);
         let lanes = set_aside.and_then(|set_aside| set_aside.lanes);
         match self.nodes[index].step.clone() {
             None => {
@@ -702,6 +707,7 @@ impl Run {
         self.gated.remove(&index);
         self.asked_about.remove(&index);
         self.give_back_resources(index);
+        self.end_time(index);
         let node = &mut self.nodes[index];
         if let Some(retry_at) = node.retry_at.take() {
             self.parked.remove(&(retry_at, index));
@@ -732,6 +738,7 @@ impl Run {
         if result.is_hard() && !optional && !is_action {
             match container.on_hard() {
                 plan::OnHard::Continue => {}
+                plan::OnHard::Hold if self.has_enough_left(parent) => {}
                 plan::OnHard::Hold => self.halt(parent),
                 plan::OnHard::Cancel => self.cancel_children(parent, Cancel::ByParent),
             }

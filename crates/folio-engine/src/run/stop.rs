@@ -5,6 +5,18 @@ use super::tree::Cancel;
 use crate::node::{Move, NodeState};
 
 impl Run {
+    /// Whether `container` needs only some of its members to be `ok` and may still have so many: then one that failed hard holds nobody
+    /// back, for the others are there to do without it (E9.5).
+    pub(super) fn has_enough_left(&self, container: usize) -> bool {
+        let node = &self.nodes[container];
+        let open = node
+            .children
+            .iter()
+            .filter(|child| self.nodes[**child].result.is_none());
+        node.enough_ok()
+            .is_some_and(|enough| node.children_ok as usize + open.count() >= enough as usize)
+    }
+
     /// Begins no more children of `container`: those that have not begun are skipped.
     pub(super) fn halt(&mut self, container: usize) {
         if std::mem::replace(&mut self.nodes[container].halted, true) {

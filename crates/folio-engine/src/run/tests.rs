@@ -27,6 +27,7 @@ mod judged;
 mod lost;
 pub(super) mod models;
 mod models_limits;
+mod narrow;
 mod programs;
 mod properties;
 mod regressions;

@@ -296,11 +296,11 @@ fn on_hard(detail: &Detail) -> OnHard {
 fn budget(detail: &Detail) -> Budget {
     let has = |bit: u32| detail.bits & (1 << bit) != 0;
     Budget {
-        depth: has(12).then_some(detail.number),
-        nodes: has(13).then_some(0),
+        depth: has(12).then_some(8),
+        nodes: has(13).then_some(1_000),
         children: has(14).then_some(u32::MAX),
         items: has(15).then_some(1),
-        fan_in: has(11).then_some(detail.number),
+        fan_in: has(11).then_some(2 + detail.number),
         concurrency: has(16).then_some(2),
         replans: has(17).then_some(3),
         deadline: has(18).then(|| Duration::from_millis(u64::from(detail.number) * 500)),

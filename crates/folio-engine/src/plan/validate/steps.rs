@@ -11,6 +11,7 @@ use crate::plan::{Call, Check, Criterion, ForEach, Group, HUMAN, Join, Step, Wor
 use crate::template::{is_reference, is_template, single_expression};
 
 use super::names::{Frame, Reader};
+use super::satisfies::required;
 use super::{Validator, every_step};
 
 /// Tools that may write, where nobody said which tools there are.
@@ -27,6 +28,8 @@ impl<'a> Validator<'a> {
         match step {
             Step::Task(task) => {
                 self.criteria(&task.criteria, &origin);
+                self.satisfies(task, &origin);
+                self.has_criteria(task, &origin);
                 if let Some(name) = &task.executor {
                     self.executor(name, &origin);
                 }
@@ -36,7 +39,14 @@ impl<'a> Validator<'a> {
                         let here = origin.follow_near(&[Segment::Key("plan")]);
                         let steps_at = here.key("steps").unwrap_or_else(|| here.clone());
                         self.not_empty(&plan.steps, &steps_at, "the sub-plan");
-                        let graph = self.inner_scope(&plan.steps, frame, &[], depth, &here);
+                        if self.known.to_meet.is_some() {
+                            self.all_assigned(required(&task.criteria), &plan.steps, &steps_at);
+                        }
+                        let outside = self.in_sight.len();
+                        self.in_sight
+                            .extend(task.criteria.iter().map(|criterion| criterion.id.clone()));
+                        let graph = self.inner_scope(&plan.steps, frame, depth, &here);
+                        self.in_sight.truncate(outside);
                         let end = Frame {
                             graph: &graph,
                             reader: Reader::End,
@@ -75,7 +85,7 @@ impl<'a> Validator<'a> {
         }
         let join_at = origin.follow_near(&[Segment::Key("join")]);
         match group.join {
-            Join::AllSettled => {}
+            Join::AllSettled | Join::FirstOk => {}
             Join::Quorum(k) => {
                 if k == 0 || k as usize > branches {
                     let message = format!("a quorum of {k} out of {branches} branches");
@@ -83,17 +93,21 @@ impl<'a> Validator<'a> {
                     error.with_hint(format!("write a number from 1 to {branches}"));
                 }
             }
-            Join::FirstOk => {
-                let writers: Vec<String> = group.steps.iter().filter_map(|branch| self.writer_in(branch)).collect();
-                if writers.len() > 1 {
-                    let message = format!(
-                        "several branches may write ({}), and the one that loses may have written already",
-                        writers.join(", ")
-                    );
-                    let error = self.faults.add(&join_at, code::RACING_WRITES, message);
-                    error.with_hint("let the branches only read, and write afterwards");
-                }
-            }
+        }
+        // Where all have to be ok there is no loser.
+        let has_losers = match group.join {
+            Join::AllSettled => false,
+            Join::FirstOk => true,
+            Join::Quorum(k) => (k as usize) < branches,
+        };
+        let writers: Vec<String> = group.steps.iter().filter_map(|branch| self.writer_in(branch)).collect();
+        if has_losers && writers.len() > 1 {
+            let message = format!(
+                "several branches may write ({}), and the one that loses may have written already",
+                writers.join(", ")
+            );
+            let error = self.faults.add(&join_at, code::RACING_WRITES, message);
+            error.with_hint("let the branches only read, and write afterwards");
         }
     }
 
@@ -129,8 +143,8 @@ impl<'a> Validator<'a> {
             self.faults.add(&at, code::OVER_CAP, message);
         }
         let variables = [for_each.item_name.clone(), "index".to_owned()];
-        let body_at = origin.follow_near(&[Segment::Key("step")]);
-        self.inner_scope(std::slice::from_ref(&for_each.body), frame, &variables, depth, &body_at);
+        // A body is no plan of its own.
+        self.scope(std::slice::from_ref(&for_each.body), Some(frame), &variables, depth);
     }
 
     fn over(&mut self, over: &Value, max_items: u32, at: &At<'a>, frame: &Frame<'_>) {

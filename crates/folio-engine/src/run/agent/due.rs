@@ -110,33 +110,33 @@ impl Run {
         match agent.stage {
             Stage::Deciding => match self.leaf_rule(index) {
                 Some((rule, reason)) => Some(Action::Record(decided(id, rule, reason))),
-                None => self.ask(index, Purpose::Decide, has_room),
+                None => self.ask(index, Purpose::Decide, now, has_room),
             },
             Stage::Working if self.is_for_person_at(index) => Some(self.handing_over(index, now)),
-            Stage::Working => self.ask(index, Purpose::Work, has_room),
+            Stage::Working => self.ask(index, Purpose::Work, now, has_room),
             Stage::Children | Stage::Aggregating => {
                 if self.members(index).next().is_none() {
                     return Some(Action::Record(self.rolled_up(index, None)));
                 }
                 if self.nodes[index].kind == NodeKind::RollUp {
-                    return self.ask(index, Purpose::RollUp, has_room);
+                    return self.ask(index, Purpose::RollUp, now, has_room);
                 }
                 if let Some(parts) = self.parts_due(index) {
                     return Some(Action::Record(Event::RollUps { node: id, parts }));
                 }
-                self.ask(index, Purpose::Aggregate, has_room)
+                self.ask(index, Purpose::Aggregate, now, has_room)
             }
-            Stage::Verifying => self.verifying(index, has_room),
+            Stage::Verifying => self.verifying(index, now, has_room),
             // A plan that a person rejected may have one other, if plans are left (E9.8, E9.14).
             Stage::Replanning if agent.is_rejected && !self.may_plan_after_no(index) => {
                 Some(Action::Record(self.without_approved_plan(index)))
             }
-            Stage::Replanning => self.ask(index, Purpose::Replan, has_room),
+            Stage::Replanning => self.ask(index, Purpose::Replan, now, has_room),
             // A program is not started once more only to say what it did.
             Stage::HandingBack if self.works_alone(index, ModelRole::Executor) => {
                 Some(Action::Record(self.rolled_up(index, None)))
             }
-            Stage::HandingBack => self.ask(index, Purpose::HandBack, has_room),
+            Stage::HandingBack => self.ask(index, Purpose::HandBack, now, has_room),
         }
     }
 
@@ -160,16 +160,15 @@ impl Run {
             .depth
             .unwrap_or(DEPTH_DEFAULT)
             .min(self.limits.depth_max);
-        let level = self.plans_around(index);
-        if level >= deepest {
+        let (level, deepest) = self.plan_level(index, deepest);
+        if level > deepest {
             return Some((
                 "depth",
-                format!("plans may be {deepest} deep, and it is on level {level}"),
+                format!("plans may be {deepest} deep, and it is on level {}", level - 1),
             ));
         }
-        let nodes = self.nodes_in_plans();
-        if nodes + 2 > self.limits.nodes_max as usize {
-            return Some(("nodes", format!("{nodes} of {} nodes are used", self.limits.nodes_max)));
+        if let Some((used, limit)) = self.over_nodes_by(index, 2) {
+            return Some(("nodes", format!("{used} of {limit} nodes are used")));
         }
         if let Some(left) = self.tokens_left(index).filter(|left| *left < TOKENS_TO_PLAN) {
             return Some((
@@ -188,6 +187,12 @@ impl Run {
             return Some(("opaque", whose.to_owned()));
         }
         None
+    }
+
+    /// Whether node `index` is to be taken apart whatever the model thinks of it: the goal, if plans are always wanted (E9.3).
+    pub(super) fn wants_plan(&self, index: usize) -> bool {
+        let is_wanted = |equipment: &Arc<Equipment>| equipment.plan == super::PlanMode::Always;
+        self.nodes[index].parent.is_none() && self.equipment.as_ref().is_some_and(is_wanted)
     }
 
     /// Whether a program that works by itself stands behind `role` for node `index`, or a person.
@@ -257,12 +262,25 @@ impl Run {
         self.nodes.len() - self.actions
     }
 
-    fn ask(&self, index: usize, purpose: Purpose, has_room: bool) -> Option<Action> {
+    fn ask(&self, index: usize, purpose: Purpose, now: Timestamp, has_room: bool) -> Option<Action> {
+        let agent = self.agent(index)?;
+        let id = self.nodes[index].id;
+        // What time is left is for saying what there is (E9.10).
+        if self.is_late(index, now) && !self.has_session(index) {
+            match purpose {
+                Purpose::Decide => {
+                    let notes = "not begun, because the time is nearly over";
+                    return Some(Action::Record(self.failing(index, StopReason::Deadline, notes)));
+                }
+                Purpose::Work | Purpose::Replan => {
+                    return Some(Action::Record(self.over_budget(index, purpose, StopReason::Deadline)));
+                }
+                Purpose::Aggregate | Purpose::RollUp | Purpose::Judge | Purpose::HandBack => {}
+            }
+        }
         if !has_room {
             return None;
         }
-        let agent = self.agent(index)?;
-        let id = self.nodes[index].id;
         if purpose == Purpose::Work {
             let over = if agent.refusals >= REFUSALS_MAX {
                 Some(StopReason::Loop)
@@ -436,7 +454,7 @@ impl Run {
     }
 
     /// What is still to be checked of a proposal, or what follows when all of it is.
-    fn verifying(&self, index: usize, has_room: bool) -> Option<Action> {
+    fn verifying(&self, index: usize, now: Timestamp, has_room: bool) -> Option<Action> {
         let agent = self.agent(index)?;
         let proposal = agent.proposal.as_deref()?;
         let open = agent.open_criteria().cloned();
@@ -460,7 +478,7 @@ impl Run {
                 if self.equipment.is_none() {
                     return Some(Action::Record(self.unjudged(index, "there is no model to judge it")));
                 }
-                return self.ask(index, Purpose::Judge, has_room);
+                return self.ask(index, Purpose::Judge, now, has_room);
             }
             return Some(Action::Record(
                 match others.iter().find(|criterion| self.asks_person(criterion)) {
@@ -477,7 +495,7 @@ impl Run {
         }
         if agent.has_plan() && agent.spent.is_none() && (is_wanting || self.has_failed_step(index)) {
             return match self.may_replan(index) {
-                Ok(()) => self.ask(index, Purpose::Replan, has_room),
+                Ok(()) => self.ask(index, Purpose::Replan, now, has_room),
                 Err(reason) => Some(Action::Record(self.conclusion(index, reason))),
             };
         }
@@ -596,7 +614,7 @@ impl Run {
         let Some(agent) = self.agent(index) else { return false };
         let done = u32::try_from(agent.versions.len().saturating_sub(1)).unwrap_or(u32::MAX);
         agent.rejected_plans.len() < 2
-            && done < self.limits.replans_max
+            && done < self.replans_max(index)
             && self.replans < self.limits.replans_in_run_max
     }
 
@@ -606,7 +624,7 @@ impl Run {
             return Err(None);
         };
         let done = u32::try_from(agent.versions.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        if done >= self.limits.replans_max || self.replans >= self.limits.replans_in_run_max {
+        if done >= self.replans_max(index) || self.replans >= self.limits.replans_in_run_max {
             return Err(None);
         }
         // Two versions without a criterion that was not met before: a third will not help.
@@ -679,6 +697,11 @@ impl Run {
             None => &node.children,
         };
         members.iter().copied()
+    }
+
+    /// Times that node `index` may plan anew.
+    fn replans_max(&self, index: usize) -> u32 {
+        self.least_around(index, self.limits.replans_max, |budget| budget.replans)
     }
 
     pub(super) fn may_reject(&self, index: usize) -> bool {

@@ -135,8 +135,9 @@ pub(super) struct Agent {
     pub(super) rejections: u32,
     /// Rounds in a row in which every call was refused.
     pub(super) refusals: u32,
-    /// Calls of tools so far.
+    /// Calls of tools so far, and whether one was wanted and not made.
     pub(super) actions: u32,
+    pub(super) denied: bool,
     /// Times that it was done again because something was missing.
     pub(super) sent_back: u32,
     /// Calls of models that were made again because nobody saw their end.
@@ -187,6 +188,7 @@ impl Agent {
             rejections: 0,
             refusals: 0,
             actions: 0,
+            denied: false,
             sent_back: 0,
             repeated: 0,
             versions: Vec::new(),
@@ -354,6 +356,7 @@ impl Run {
                 self.take_share(index, limits.as_deref());
                 let agent = Agent::new(self.task_of_model(index), memory, book.clone());
                 (self.nodes[index].agent, self.nodes[index].started_at) = (Some(Box::new(agent)), Some(at));
+                self.begin_time(index);
                 Ok(())
             }
             Event::Compacting { node, reserved } => self.compacting(*node, reserved),
@@ -425,9 +428,11 @@ impl Run {
                 let reply = agent.take_reply();
                 agent.rejections = 0;
                 agent.refusals = if calls.is_empty() { agent.refusals + 1 } else { 0 };
-                let order: Vec<String> = reply
-                    .map(|r| r.calls.into_iter().map(|c| c.id).collect())
-                    .unwrap_or_default();
+                let wanted = reply.map(|reply| reply.calls).unwrap_or_default();
+                // A question is no call of a tool.
+                let is_denied = |call: &&Wanted| call.tool != schema::ASK_PERSON && refused.contains_key(&call.id);
+                agent.denied |= wanted.iter().any(|call| is_denied(&call));
+                let order: Vec<String> = wanted.into_iter().map(|call| call.id).collect();
                 self.wants(index, &order, calls, refused);
                 Ok(())
             }

@@ -34,7 +34,7 @@ impl Run {
             return Draft::Wrong(vec!["steps is not a list with at least one step".to_owned()]);
         };
         let written = json!({"version": plan::PLAN_VERSION, "title": "plan", "steps": items});
-        let plan = match plan::from_value(&written, &self.known_to_model(kept)) {
+        let plan = match plan::from_value(&written, &self.known_to_model(index, kept)) {
             Ok(plan) => plan,
             Err(errors) => {
                 let words = |error: &plan::PlanError| {
@@ -44,30 +44,17 @@ impl Run {
                 return Draft::Wrong(errors.0.iter().map(words).collect());
             }
         };
-        let mut problems = Vec::new();
+        let new = plan::count_nodes(&plan.steps) as usize;
+        if let Some((used, limit)) = self.over_nodes_by(index, new) {
+            return Draft::Wrong(vec![format!(
+                "{new} more steps beside {used} are more than the budget of {limit}; make fewer"
+            )]);
+        }
         let mut tasks = Vec::new();
         collect_tasks(&plan.steps, &mut tasks);
-        for task in &tasks {
-            if task.criteria.is_empty() && task.satisfies.is_empty() && task.work == Work::Model {
-                problems.push(format!(
-                    "{}: it has no criteria; say how one can tell that it is done",
-                    task.id
-                ));
-            }
-        }
-        self.unassigned(index, &tasks, &mut problems);
-        let new = plan::count_steps(&plan.steps);
-        let used = self.nodes_in_plans();
-        if used + new > self.limits.nodes_max as usize {
-            problems.push(format!(
-                "{new} more steps beside {used} are more than the budget of {}; make fewer",
-                self.limits.nodes_max
-            ));
-        }
-        if !problems.is_empty() {
-            return Draft::Wrong(problems);
-        }
-        if kept.is_empty() && plan.steps.len() == 1 && matches!(plan.steps[0], Step::Task(_)) {
+        // A group around it makes no more of it; but what is done for each of a list is more than one.
+        let is_one = matches!(tasks.as_slice(), [task] if !matches!(task.work, Work::Plan(_)));
+        if kept.is_empty() && is_one && !has_list(&plan.steps) {
             return Draft::Pointless("one_step", "a plan of one step is the task itself".to_owned());
         }
         if let Ok((title, description)) = self.words_of(index) {
@@ -96,7 +83,7 @@ impl Run {
     }
 
     /// What a model's plan is checked against.
-    fn known_to_model(&self, kept: &[usize]) -> Known {
+    fn known_to_model(&self, index: usize, kept: &[usize]) -> Known {
         let known = self
             .equipment
             .as_ref()
@@ -107,7 +94,10 @@ impl Run {
             .budget
             .children
             .unwrap_or(CHILDREN_DEFAULT)
-            .min(self.limits.children_max);
+            .min(self.least_around(index, self.limits.children_max, |budget| budget.children));
+        let criteria = self.criteria_of(index);
+        let met = self.agent(index).map(super::Agent::met).unwrap_or_default();
+        let open = criteria.iter().filter(|open| open.required && !met.contains(&open.id));
         Known {
             limits: plan::Limits {
                 children,
@@ -115,31 +105,9 @@ impl Run {
                 ..known.limits
             },
             before: kept.iter().map(|index| self.view(*index).slug().to_owned()).collect(),
+            criteria: criteria.iter().map(|criterion| criterion.id.clone()).collect(),
+            to_meet: Some(open.map(|open| (open.id.clone(), open.text.clone())).collect()),
             ..known
-        }
-    }
-
-    /// Every required criterion of the task has to be some step's to meet; and no step may name one that is not there (E9.6).
-    fn unassigned(&self, index: usize, tasks: &[&Task], problems: &mut Vec<String>) {
-        let criteria = self.criteria_of(index);
-        for task in tasks {
-            for id in &task.satisfies {
-                if !criteria.iter().any(|criterion| criterion.id == *id) {
-                    let ids: Vec<&str> = criteria.iter().map(|c| c.id.as_str()).collect();
-                    problems.push(format!(
-                        "{}: satisfies names {id}; the criteria are {}",
-                        task.id,
-                        ids.join(", ")
-                    ));
-                }
-            }
-        }
-        let met = self.agent(index).map(super::Agent::met).unwrap_or_default();
-        for criterion in criteria.iter().filter(|criterion| criterion.required) {
-            let is_met = met.contains(&criterion.id);
-            if !is_met && !tasks.iter().any(|task| task.satisfies.contains(&criterion.id)) {
-                problems.push(format!("no step satisfies {} ({})", criterion.id, criterion.text));
-            }
         }
     }
 
@@ -150,9 +118,8 @@ impl Run {
         rest.reverse();
         let mut kept = Vec::new();
         while let Some(member) = rest.pop() {
-            let (node, view) = (&self.nodes[member], self.view(member));
-            let names = [view.slug(), view.path, &*node.id.to_string()].map(str::to_owned);
-            if names.iter().any(|name| dropped.contains(name)) {
+            let node = &self.nodes[member];
+            if self.names_of(member).iter().any(|name| dropped.contains(name)) {
                 continue;
             }
             let is_ok = node.result.as_ref().is_some_and(|result| result.status == Outcome::Ok);
@@ -165,9 +132,21 @@ impl Run {
         kept
     }
 
+    /// How node `index` may be named by whoever plans: its slug, its path, its id.
+    pub(super) fn names_of(&self, index: usize) -> [String; 3] {
+        let view = self.view(index);
+        [view.slug(), view.path, &*self.nodes[index].id.to_string()].map(str::to_owned)
+    }
+
     pub(super) fn ids_of(&self, indices: &[usize]) -> Vec<NodeId> {
         indices.iter().map(|index| self.nodes[*index].id).collect()
     }
+}
+
+/// Whether something in it is done for each item of a list.
+fn has_list(steps: &[Step]) -> bool {
+    let is_one = |step: &Step| matches!(step, Step::ForEach(_));
+    steps.iter().any(|step| is_one(step) || has_list(step.members()))
 }
 
 fn collect_tasks<'s>(steps: &'s [Step], into: &mut Vec<&'s Task>) {

@@ -337,6 +337,9 @@ impl Run {
                     let memory = agent.memory.trim_end();
                     let _ = write!(text, "# What memory holds\n<{tag}>\n{memory}\n</{tag}>\n");
                 }
+                if purpose == Purpose::Decide && self.wants_plan(index) {
+                    line_of(&mut text, "whoever started this wants a plan: take it apart");
+                }
                 if purpose == Purpose::Decide {
                     self.put_tools(index, &mut text);
                 } else {

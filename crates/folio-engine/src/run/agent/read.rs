@@ -2,6 +2,7 @@
 //! that reads replies differently folds old journals as they were.
 
 use std::collections::BTreeMap;
+use std::mem::discriminant;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -91,6 +92,19 @@ impl Run {
             first,
             executor: None,
         };
+        let is_direct = |answer: &Value| answer.get("decision").and_then(Value::as_str) == Some("execute");
+        if self.wants_plan(index)
+            && (!reply.calls.is_empty()
+                || self
+                    .object_of(reply, &["decision"])
+                    .is_ok_and(|answer| is_direct(&answer)))
+            && let Some(event) = self.rejected_for(
+                index,
+                vec!["a plan is wanted for this: answer with decision plan, and its steps".to_owned()],
+            )
+        {
+            return event;
+        }
         // A model that calls a tool instead of answering wants to do it.
         if let Some(first) = reply.calls.first() {
             return direct("model", String::new(), None, Some(first.clone()));
@@ -386,24 +400,31 @@ impl Run {
         }
     }
 
-    /// A task whose every call was refused or failed is not done, whatever it says of itself (E9.7).
+    /// A task whose every call was refused or failed is not done, whatever it says of itself: somebody else has to say so (E9.7).
     fn bounded_by_calls(&self, index: usize, status: Outcome) -> Outcome {
-        let calls = self.nodes[index]
-            .children
-            .iter()
-            .filter(|child| self.nodes[**child].kind == NodeKind::Action);
-        let mut any = false;
-        for call in calls {
-            any = true;
-            if self.nodes[*call]
-                .result
-                .as_ref()
-                .is_some_and(|result| result.status == Outcome::Ok)
-            {
-                return status;
-            }
+        let calls = self.nodes[index].children.iter().map(|child| &self.nodes[*child]);
+        let mut results = calls
+            .filter(|child| child.kind == NodeKind::Action)
+            .map(|call| call.result.as_ref());
+        let any = self.agent(index).is_some_and(|agent| agent.denied) || results.clone().next().is_some();
+        let one_went_well = results.any(|result| result.is_some_and(|result| result.status == Outcome::Ok));
+        if any && !one_went_well && !self.is_judged(index) {
+            status.max(Outcome::Partial)
+        } else {
+            status
         }
-        if any { status.max(Outcome::Partial) } else { status }
+    }
+
+    /// Whether a judge has to find that node `index` is done before it is.
+    fn is_judged(&self, index: usize) -> bool {
+        let is_one = |criterion: &Criterion| criterion.required && criterion.check == Check::Judge;
+        !self.is_step_of_model(index) && self.criteria_of(index).iter().any(is_one)
+    }
+
+    /// Whether node `index` is in a plan that a model made.
+    fn is_step_of_model(&self, index: usize) -> bool {
+        let mut around = std::iter::successors(self.nodes[index].parent, |at| self.nodes[*at].parent);
+        around.any(|at| self.nodes[at].kind == NodeKind::Model)
     }
 
     fn read_result(&self, index: usize, reply: &Reply) -> Event {
@@ -483,8 +504,7 @@ impl Run {
     /// What an answer says of criteria that a model wrote for a step of its own plan. A judge looks at the criteria of whoever
     /// wanted the task done; these are the means to them.
     fn claims(&self, index: usize, answer: &Value) -> Vec<Verdict> {
-        let mut around = std::iter::successors(self.nodes[index].parent, |at| self.nodes[*at].parent);
-        if !around.any(|at| self.nodes[at].kind == NodeKind::Model) {
+        if !self.is_step_of_model(index) {
             return Vec::new();
         }
         let said = answer.get("criteria").and_then(Value::as_array);
@@ -526,17 +546,16 @@ impl Run {
         // What a person is asked about is not for a judge to say.
         let judged = agent.open_criteria().filter(|criterion| !self.asks_person(criterion));
         let verdicts = judged.map(|criterion| {
-            let said = given
-                .iter()
-                .find(|v| v.get("criterion").and_then(Value::as_str) == Some(criterion.id.as_str()));
-            let gap = said.map(|said| text_of(said, "gap")).unwrap_or_default();
-            let gap_or = |other: &str| if gap.is_empty() { other.to_owned() } else { gap.clone() };
-            let finding = match said.and_then(|said| said.get("finding")).and_then(Value::as_str) {
+            let of_it = |said: &&Value| said.get("criterion").and_then(Value::as_str) == Some(criterion.id.as_str());
+            let mut findings = given.iter().filter(of_it).map(finding_of);
+            let finding = match findings.next() {
                 _ if criterion.check == Check::Human => Finding::Unverifiable("nobody was asked".to_owned()),
-                Some("met") => Finding::Met,
-                Some("unmet") => Finding::Unmet(gap_or("the judge does not say what is missing")),
-                Some("unverifiable") => Finding::Unverifiable(gap_or("the judge does not say why")),
-                _ => Finding::Unverifiable("the judge said nothing of it".to_owned()),
+                // Who says two things of one criterion has said neither.
+                Some(first) if findings.any(|other| discriminant(&other) != discriminant(&first)) => {
+                    Finding::Unverifiable("the judge contradicts itself".to_owned())
+                }
+                Some(finding) => finding,
+                None => Finding::Unverifiable("the judge said nothing of it".to_owned()),
             };
             Verdict {
                 criterion: criterion.id.clone(),
@@ -550,6 +569,33 @@ impl Run {
         }
     }
 
+    /// What is wrong with an answer that wants another plan, besides its steps (E9.8).
+    fn mistakes_of_replan(&self, index: usize, answer: &Value) -> Result<(), Vec<String>> {
+        let mut problems = Vec::new();
+        if text_of(answer, "root_cause").is_empty() {
+            problems.push("`root_cause` says nothing: say why the plan did not reach what was wanted".to_owned());
+        }
+        let names: Vec<Vec<String>> = self
+            .kept_steps(index, &[])
+            .iter()
+            .map(|kept| self.names_of(*kept).to_vec())
+            .collect();
+        for name in dropped_in(answer) {
+            if !names.iter().any(|known| known.contains(&name)) {
+                let known: Vec<&str> = names.iter().map(|known| known[0].as_str()).collect();
+                problems.push(format!(
+                    "drop names {name}, which is no step that ended ok; those are {}",
+                    if known.is_empty() {
+                        "none".to_owned()
+                    } else {
+                        known.join(", ")
+                    }
+                ));
+            }
+        }
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+
     fn read_replan(&self, index: usize, reply: &Reply) -> Event {
         let node = self.nodes[index].id;
         let without = |reason| {
@@ -559,7 +605,8 @@ impl Run {
                 self.conclusion(index, reason)
             }
         };
-        let answer = match self.object_of(reply, &["root_cause"]) {
+        let read = self.object_of(reply, &["root_cause"]);
+        let answer = match read.and_then(|answer| self.mistakes_of_replan(index, &answer).map(|()| answer)) {
             Ok(answer) => answer,
             Err(problems) => {
                 return self
@@ -570,14 +617,7 @@ impl Run {
         if answer.get("give_up").and_then(Value::as_bool) == Some(true) {
             return without(None);
         }
-        let dropped = answer.get("drop").and_then(Value::as_array);
-        let dropped: Vec<String> = dropped
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect();
-        let kept = self.kept_steps(index, &dropped);
+        let kept = self.kept_steps(index, &dropped_in(&answer));
         let version = self.nodes[index]
             .plan
             .as_ref()
@@ -604,6 +644,25 @@ impl Run {
                 .rejected_for(index, problems)
                 .unwrap_or_else(|| without(Some(StopReason::Unparseable))),
         }
+    }
+}
+
+/// The steps that an answer wants no more.
+fn dropped_in(answer: &Value) -> Vec<String> {
+    let dropped = answer.get("drop").and_then(Value::as_array);
+    let names = dropped.into_iter().flatten().filter_map(Value::as_str);
+    names.map(str::to_owned).collect()
+}
+
+/// What a judge says of one criterion.
+fn finding_of(said: &Value) -> Finding {
+    let gap = text_of(said, "gap");
+    let gap_or = |other: &str| if gap.is_empty() { other.to_owned() } else { gap.clone() };
+    match said.get("finding").and_then(Value::as_str) {
+        Some("met") => Finding::Met,
+        Some("unmet") => Finding::Unmet(gap_or("the judge does not say what is missing")),
+        Some("unverifiable") => Finding::Unverifiable(gap_or("the judge does not say why")),
+        _ => Finding::Unverifiable("the judge said nothing of it".to_owned()),
     }
 }
 

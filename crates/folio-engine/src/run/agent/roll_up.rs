@@ -38,7 +38,7 @@ impl Run {
         }
         let all = self.inputs_of(index).len();
         let room = self.sizes(Purpose::Aggregate).results_max();
-        let most = usize::try_from(self.limits.fan_in_max)
+        let most = usize::try_from(self.least_around(index, self.limits.fan_in_max, |budget| budget.fan_in))
             .unwrap_or(usize::MAX)
             .min(room)
             .max(2);

@@ -92,6 +92,38 @@ fn of_first_ok_the_losers_are_stopped_and_do_not_count_e9_5() {
 }
 
 #[test]
+fn a_race_that_is_won_is_won_whatever_came_of_the_others_before_e9_5() {
+    let plan = |join: &str, rest: &str| {
+        format!("steps: [{{id: race, join: {join}, parallel: [{{id: bad, do: {{tool: deny, args: {{}}}}}}, {rest}]}}]")
+    };
+    let good = "{id: good, do: {tool: echo, args: {}}}";
+    // One after the other: the first has failed hard before the second may begin.
+    let mut sim = Sim::new(&plan("first_ok", good));
+    sim.concurrency = 1;
+    let sim = sim.driven_on();
+    assert_eq!(
+        [
+            sim.status("race/bad"),
+            sim.status("race/good"),
+            sim.status("race"),
+            sim.status("")
+        ],
+        [Outcome::Failed, Outcome::Ok, Outcome::Ok, Outcome::Ok]
+    );
+    // What cannot be won any more is not gone on with.
+    let mut sim = Sim::new(&plan(
+        "quorum(2)",
+        &format!("{{id: worse, do: {{tool: deny, args: {{}}}}}}, {good}"),
+    ));
+    sim.concurrency = 1;
+    let sim = sim.driven_on();
+    assert_eq!(
+        [sim.status("race/worse"), sim.status("race/good"), sim.status("race")],
+        [Outcome::Failed, Outcome::Skipped, Outcome::Failed]
+    );
+}
+
+#[test]
 fn a_group_in_a_group_passes_a_hard_failure_on_e9_4() {
     let sim = Sim::new(
         "steps:

@@ -1,6 +1,6 @@
 //! Criteria of calls and of written plans that a judge or a person is to check (E9.6).
 
-use super::models::{equipment, goal_with, purposes, read_by, said};
+use super::models::*;
 use super::*;
 use crate::result::{Finding, Output};
 use crate::talk::Purpose;
@@ -219,4 +219,28 @@ fn a_command_that_nobody_allowed_does_not_run_and_nothing_is_met_by_it_e9_6() {
     assert_eq!(goes_on(&mut sim), None);
     let nobody = Finding::Unverifiable("nobody was there who could say it".to_owned());
     assert_eq!(findings(&sim, "wall"), [("w1", &nobody)]);
+}
+
+#[test]
+fn a_judge_that_says_two_things_of_one_criterion_has_said_neither_e9_6() {
+    let verdict = |finding: &str| json!({"criterion": "c1", "finding": finding, "gap": "the proof"});
+    let found = |first: &str, second: &str| {
+        let verdicts = json!({"verdicts": [verdict(first), verdict(second)]}).to_string();
+        goal("paint it", &json!({"criteria": ["it shines"]}), move |ask| {
+            match ask.purpose {
+                Purpose::Judge => said(&verdicts),
+                Purpose::Decide => execute("finish", json!({"notes": "painted"})),
+                _ => finish("painted"),
+            }
+        })
+        .driven_on()
+    };
+    let twice = found("met", "met");
+    assert_eq!(
+        (findings(&twice, ""), twice.status("")),
+        (vec![("c1", &Finding::Met)], Outcome::Ok)
+    );
+    let torn = found("met", "unmet");
+    assert!(matches!(findings(&torn, "")[..], [("c1", Finding::Unverifiable(_))]));
+    assert_eq!(torn.status(""), Outcome::Partial);
 }

@@ -486,9 +486,78 @@ fn a_criterion_that_no_step_is_there_to_meet_is_a_mistake_e9_6() {
     .driven_on();
     let told = read_by(&sim, 1);
     assert!(
-        told.contains("no step satisfies c1 (it shines)") && told.contains("satisfies names c9"),
+        told.contains("no step satisfies c1 (it shines)")
+            && told.contains("satisfies names \"c9\", which is no criterion"),
         "{told}"
     );
+}
+
+#[test]
+fn a_model_is_told_of_its_names_and_its_criteria_at_once_also_inside_its_plan_e9_1() {
+    let sim = goal("paint the garden fence", &json!({}), |ask| {
+        match (ask.purpose, ask.call) {
+            (Purpose::Decide, 1) if ask.messages[1].text.contains("# The task\npaint the garden") => plan_of(json!([
+                {"id": "a", "title": "buy paint", "needs": ["nobody"], "criteria": ["x"]},
+                {"id": "b", "title": "put it on", "plan": [{"id": "c", "title": "stir it"}]},
+            ])),
+            _ => execute("finish", json!({"notes": "painted"})),
+        }
+    })
+    .driven_on();
+    let told = read_by(&sim, 1);
+    assert!(told.contains("there is no step `nobody`"), "{told}");
+    assert!(told.contains("`c` has no criteria"), "{told}");
+}
+
+#[test]
+fn a_group_around_one_step_makes_no_plan_of_it_e9_3() {
+    let one = json!({"id": "a", "title": "buy paint", "criteria": ["x"]});
+    for steps in [json!([[one]]), json!([{"sequence": [one]}])] {
+        let sim = goal("paint the garden fence", &json!({}), move |ask| match ask.purpose {
+            Purpose::Decide => plan_of(steps.clone()),
+            _ => finish("painted"),
+        })
+        .driven_on();
+        assert_eq!(purposes(&sim), [Purpose::Decide, Purpose::Work]);
+    }
+}
+
+#[test]
+fn where_plans_are_always_wanted_the_goal_is_taken_apart_and_what_is_below_as_the_model_likes_e9_3() {
+    let always = || Equipment {
+        plan: PlanMode::Always,
+        ..equipment()
+    };
+    let sim = goal_with("paint the garden fence", &json!({}), always(), |ask| {
+        match ask.purpose {
+            Purpose::Decide if ask.call == 2 => plan_of(json!([
+                {"id": "a", "title": "buy paint", "criteria": ["x"]},
+                {"id": "b", "title": "put it on", "criteria": ["x"]},
+            ])),
+            Purpose::Decide => execute(
+                "finish",
+                json!({"notes": "did it", "criteria": [{"id": "c1", "met": true}]}),
+            ),
+            _ => said(r#"{"status": "ok", "notes": "painted"}"#),
+        }
+    })
+    .driven_on();
+    assert!(read_by(&sim, 0).contains("wants a plan"), "{}", read_by(&sim, 0));
+    assert!(
+        read_by(&sim, 1).contains("a plan is wanted for this"),
+        "{}",
+        read_by(&sim, 1)
+    );
+    assert_eq!([sim.status("a"), sim.status("b"), sim.status("")], [Outcome::Ok; 3]);
+    // Whoever will not plan is not asked for ever.
+    let sim = goal_with("paint the garden fence", &json!({}), always(), |ask| {
+        match ask.purpose {
+            Purpose::Decide => execute("echo", json!({})),
+            _ => finish("painted"),
+        }
+    })
+    .driven_on();
+    assert_eq!((sim.asks.len(), sim.status("")), (4, Outcome::Ok));
 }
 
 #[test]

@@ -282,6 +282,20 @@ fn a_task_whose_every_call_was_denied_is_not_done_e9_7() {
 }
 
 #[test]
+fn a_task_whose_every_call_was_refused_before_it_was_made_is_not_done_unless_a_judge_says_so_e9_7() {
+    let refused = |extra: &Value| {
+        goal("open the safe", extra, |ask| match (ask.purpose, ask.call) {
+            (Purpose::Judge, _) => judged("met"),
+            (Purpose::Decide, _) => execute("crowbar", json!({})),
+            _ => finish("it is open"),
+        })
+        .driven_on()
+    };
+    assert_eq!(refused(&json!({})).status(""), Outcome::Partial);
+    assert_eq!(refused(&json!({"criteria": ["it is open"]})).status(""), Outcome::Ok);
+}
+
+#[test]
 fn references_that_name_nothing_are_left_out_and_counted_e9_7() {
     let sim = goal("say hello", &json!({}), |ask| match ask.call {
         1 => execute("echo", json!({"text": "a"})),

@@ -1,0 +1,68 @@
+//! Which step is there for which criterion (E9.6).
+
+use crate::plan::cursor::At;
+use crate::plan::errors::code;
+use crate::plan::nearest::did_you_mean;
+use crate::plan::reads::Segment;
+use crate::plan::{Criterion, Step, Task, Work};
+
+use super::{Validator, every_step};
+
+impl<'a> Validator<'a> {
+    /// What `satisfies` names has to be a criterion of the plan, or of a task around it.
+    pub(super) fn satisfies(&mut self, task: &Task, origin: &At<'a>) {
+        let satisfies_at = origin.follow_near(&[Segment::Key("satisfies")]);
+        for id in task.satisfies.iter().filter(|_| self.is_whole) {
+            if self.in_sight.contains(id) {
+                continue;
+            }
+            let item = satisfies_at
+                .items()
+                .and_then(|items| items.into_iter().find(|item| item.reads_as(id)));
+            let known = || self.in_sight.iter().map(String::as_str);
+            let hint = did_you_mean(id, known()).unwrap_or_else(|| match known().count() {
+                0 => "there are no criteria here; leave it out".to_owned(),
+                _ => format!("the criteria are {}", known().collect::<Vec<_>>().join(", ")),
+            });
+            let at = item.unwrap_or_else(|| satisfies_at.clone());
+            let message = format!("satisfies names {id:?}, which is no criterion");
+            self.faults.add(&at, code::UNKNOWN_CRITERION, message).with_hint(hint);
+        }
+    }
+
+    /// Whoever plans for a task says of each step that a model does how one can tell that it is done.
+    pub(super) fn has_criteria(&mut self, task: &Task, origin: &At<'a>) {
+        let has_some = !task.criteria.is_empty() || !task.satisfies.is_empty();
+        if self.known.to_meet.is_some() && !has_some && task.work == Work::Model {
+            let message = format!("`{}` has no criteria; say how one can tell that it is done", task.id);
+            self.faults.add(origin, code::MISSING, message);
+        }
+    }
+
+    /// Whoever plans for a task has some step meet each of its `criteria` that has to be met.
+    pub(super) fn all_assigned<'c>(
+        &mut self,
+        criteria: impl Iterator<Item = (&'c str, &'c str)>,
+        steps: &[Step],
+        at: &At<'a>,
+    ) {
+        let mut assigned: Vec<String> = Vec::new();
+        every_step(steps, &mut |step| {
+            if let Step::Task(task) = step {
+                assigned.extend(task.satisfies.iter().cloned());
+            }
+        });
+        for (id, text) in criteria {
+            if !assigned.iter().any(|known| known == id) {
+                self.faults
+                    .add(at, code::MISSING, format!("no step satisfies {id} ({text})"));
+            }
+        }
+    }
+}
+
+/// The criteria that have to be met, by id.
+pub(super) fn required(criteria: &[Criterion]) -> impl Iterator<Item = (&str, &str)> {
+    let required = criteria.iter().filter(|criterion| criterion.required);
+    required.map(|criterion| (criterion.id.as_str(), criterion.text.as_str()))
+}

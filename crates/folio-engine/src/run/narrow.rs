@@ -1,0 +1,151 @@
+//! Limits that a task sets for itself and everything below it: they narrow those around it (E9.10). What is used up (tokens, calls, …) is
+//! counted in purses; here are the others.
+
+use std::collections::BTreeSet;
+
+use folio_memory::Timestamp;
+
+use super::state::Run;
+use super::tree::NodeKind;
+use crate::event::Event;
+use crate::plan::{Budget, Step};
+
+/// Of the time that there is, what is kept for handing back what was done: a tenth (E9.10).
+const KEPT_OF_TIME: u32 = 10;
+
+/// What has to be known of the limits that tasks set for themselves.
+#[derive(Debug, Default)]
+pub(super) struct OwnLimits {
+    /// When tasks that have begun must have ended, and have not.
+    deadlines: BTreeSet<(Timestamp, usize)>,
+    /// Whether some task says how much of it may be under way at one moment.
+    has_concurrency: bool,
+}
+
+impl Run {
+    fn budget_of(&self, index: usize) -> Option<&Budget> {
+        match &self.nodes[index].step {
+            Some(Step::Task(task)) => Some(&task.budget),
+            _ => None,
+        }
+    }
+
+    /// The nodes whose limits hold for node `index`, itself included, the nearest first.
+    fn tasks_around(&self, index: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(Some(index), |at| self.nodes[*at].parent)
+    }
+
+    /// The least that `what` says of the tasks around node `index`, and of itself; at most `of_run`.
+    pub(super) fn least_around<T: Ord>(&self, index: usize, of_run: T, what: impl Fn(&Budget) -> Option<T>) -> T {
+        let own = self.tasks_around(index).filter_map(|at| what(self.budget_of(at)?));
+        own.fold(of_run, T::min)
+    }
+
+    /// Bytes that the result of node `index` may have.
+    pub(super) fn output_bytes_max(&self, index: usize) -> u64 {
+        self.least_around(index, self.limits.output_bytes_max, |budget| budget.output_bytes)
+    }
+
+    /// The level that a plan for node `index` would be on, and the most that it may be: of models' plans at most `of_run`.
+    pub(super) fn plan_level(&self, index: usize, of_run: u32) -> (u32, u32) {
+        let level = self.plans_around(index).saturating_add(1);
+        let own = self
+            .tasks_around(index)
+            .filter_map(|at| Some(self.plans_around(at).saturating_add(self.budget_of(at)?.depth?)));
+        (level, own.fold(of_run, u32::min))
+    }
+
+    /// Whether `more` nodes for node `index` are too many: then how many there are, and how many there may be.
+    pub(super) fn over_nodes_by(&self, index: usize, more: usize) -> Option<(usize, u32)> {
+        let of_run = (self.nodes_in_plans(), self.limits.nodes_max);
+        let own = self.tasks_around(index).filter_map(|at| {
+            let limit = self.budget_of(at)?.nodes?;
+            Some((self.nodes_below(at), limit))
+        });
+        let mut all = own.chain([of_run]);
+        all.find(|(used, limit)| used.saturating_add(more) > *limit as usize)
+    }
+
+    /// The nodes of node `top` and everything below it that stand in plans.
+    fn nodes_below(&self, top: usize) -> usize {
+        let (mut count, mut rest) = (0, vec![top]);
+        while let Some(at) = rest.pop() {
+            let node = &self.nodes[at];
+            count += usize::from(!matches!(node.kind, NodeKind::Action | NodeKind::RollUp));
+            rest.extend(&node.children);
+        }
+        count
+    }
+
+    /// Node `index` was made: what it says of itself is looked for from now on.
+    pub(super) fn note_own_limits(&mut self, index: usize) {
+        let has_one = self.budget_of(index).is_some_and(|own| own.concurrency.is_some());
+        self.own_limits.has_concurrency |= has_one;
+    }
+
+    /// When node `index` must have ended, as it says itself.
+    fn own_deadline(&self, index: usize) -> Option<Timestamp> {
+        let own = self.budget_of(index)?.deadline?;
+        Some(self.nodes[index].started_at?.plus(own))
+    }
+
+    /// Node `index` has begun: its own time runs.
+    pub(super) fn begin_time(&mut self, index: usize) {
+        if let Some(deadline) = self.own_deadline(index) {
+            self.own_limits.deadlines.insert((deadline, index));
+        }
+    }
+
+    /// Node `index` has ended: it needs no more time.
+    pub(super) fn end_time(&mut self, index: usize) {
+        if let Some(deadline) = self.own_deadline(index) {
+            self.own_limits.deadlines.remove(&(deadline, index));
+        }
+    }
+
+    /// The first of the deadlines that tasks have of their own which is still to be kept.
+    pub(super) fn next_own_deadline(&self) -> Option<Timestamp> {
+        let mut open = self.open_deadlines();
+        open.next().map(|(deadline, _)| deadline)
+    }
+
+    fn open_deadlines(&self) -> impl Iterator<Item = (Timestamp, usize)> {
+        let deadlines = self.own_limits.deadlines.iter().copied();
+        deadlines.filter(|(_, index)| self.nodes[*index].cancel.is_none())
+    }
+
+    /// The event that stops a task whose own time is over.
+    pub(super) fn out_of_time(&self, now: Timestamp) -> Option<Event> {
+        let (_, index) = self.open_deadlines().next().filter(|(deadline, _)| *deadline <= now)?;
+        Some(Event::CancelRequested {
+            node: Some(self.nodes[index].id),
+            by: Self::DEADLINE.to_owned(),
+        })
+    }
+
+    /// Whether only the time is left for node `index` that is kept for handing back what there is.
+    pub(super) fn is_late(&self, index: usize, now: Timestamp) -> bool {
+        let nearly_over = |began: Option<Timestamp>, deadline: Option<Timestamp>| {
+            let (Some(began), Some(deadline)) = (began, deadline) else {
+                return false;
+            };
+            deadline.since(now) <= deadline.since(began) / KEPT_OF_TIME
+        };
+        nearly_over(self.started_at, self.deadline)
+            || self
+                .tasks_around(index)
+                .any(|at| nearly_over(self.nodes[at].started_at, self.own_deadline(at)))
+    }
+
+    /// Whether one more call for node `index` may be under way, by what the tasks around it say, beside those `ahead` of it.
+    pub(super) fn has_lane(&self, index: usize, ahead: &[usize]) -> bool {
+        !self.own_limits.has_concurrency
+            || self.tasks_around(index).all(|at| {
+                let Some(most) = self.budget_of(at).and_then(|own| own.concurrency) else {
+                    return true;
+                };
+                let is_below = |other: &&usize| self.tasks_around(**other).any(|around| around == at);
+                self.executing.iter().chain(ahead).filter(is_below).count() < most as usize
+            })
+    }
+}

@@ -1,0 +1,154 @@
+//! Limits that a task sets for itself and everything below it (E9.10).
+
+use super::models::*;
+use super::*;
+use crate::talk::Purpose;
+
+/// A plan within a task that has `budget`.
+fn inside(budget: &Value, steps: &Value) -> Sim {
+    let plan = json!({"version": 1, "title": "t", "steps": [
+        {"id": "part", "title": "part", "budget": budget, "plan": {"steps": steps}},
+        {"id": "beside", "needs": [], "do": {"tool": "echo", "args": {}}},
+    ]});
+    Sim::new(&plan.to_string())
+}
+
+fn echo(id: &str) -> Value {
+    json!({"id": id, "do": {"tool": "echo", "args": {}}})
+}
+
+fn reason(sim: &Sim, path: &str) -> Option<StopReason> {
+    sim.run.node_at(path).unwrap().result.unwrap().stop_reason
+}
+
+#[test]
+fn the_time_of_a_task_ends_it_and_nothing_beside_it_e9_10() {
+    let mut sim = inside(&json!({"deadline": "10s"}), &json!([echo("a"), echo("b")]));
+    sim.derive();
+    assert_eq!(sim.run.wakes_at(), Some(sim.now.plus(Duration::from_secs(10))));
+    // `a` is under way.
+    sim.now = sim.now.plus(Duration::from_secs(10));
+    sim.derive();
+    assert_eq!(sim.run.wakes_at(), None, "nobody is woken for what is over");
+    let sim = sim.driven_on();
+    assert_eq!(
+        [sim.status("part/a"), sim.status("part/b"), sim.status("beside")],
+        [Outcome::Cancelled, Outcome::Cancelled, Outcome::Ok]
+    );
+    assert_eq!(reason(&sim, "part"), Some(StopReason::Deadline));
+    assert_eq!(
+        reason(&sim, ""),
+        Some(StopReason::Deadline),
+        "the run says why it is partial"
+    );
+    assert_eq!(sim.status(""), Outcome::Partial);
+}
+
+#[test]
+fn what_ended_in_time_is_stopped_by_nothing_e9_10() {
+    let mut sim = inside(&json!({"deadline": "10s"}), &json!([echo("a")]));
+    sim.derive();
+    while sim.end_one() {
+        sim.derive();
+    }
+    sim.now = sim.now.plus(Duration::from_secs(60));
+    let sim = sim.driven_on();
+    assert_eq!([sim.status("part"), sim.status("")], [Outcome::Ok; 2]);
+}
+
+#[test]
+fn whoever_is_at_work_when_the_time_is_nearly_over_hands_back_what_there_is_e9_10() {
+    let extra = json!({"steps": [
+        {"id": "a", "title": "walk through cellars", "budget": {"deadline": "100s"}},
+        {"id": "b", "title": "count swallows", "needs": []},
+    ]});
+    let mut sim = goal_with("survey the house", &extra, equipment(), |ask| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"text": "a look"})),
+        Purpose::HandBack => said(r#"{"status": "ok", "notes": "two cellars of three"}"#),
+        _ if ask.call > 2 => finish("done"),
+        _ => wants(&[("echo", json!({"text": "another look"}))]),
+    });
+    // Both have begun and decided.
+    sim.derive();
+    sim.end_nth(0);
+    sim.end_nth(0);
+    sim.now = sim.now.plus(Duration::from_secs(91));
+    let sim = sim.driven_on();
+    let of_a = sim.asks.iter().filter(|ask| task_named(ask).contains("cellars"));
+    assert_eq!(
+        of_a.map(|ask| ask.purpose).collect::<Vec<_>>(),
+        [Purpose::Decide, Purpose::HandBack]
+    );
+    let handed_back = sim.run.node_at("a").unwrap().result.unwrap();
+    assert_eq!(
+        (handed_back.status, handed_back.stop_reason, handed_back.notes.as_str()),
+        (Outcome::Partial, Some(StopReason::Deadline), "two cellars of three")
+    );
+    assert_eq!(sim.status("b"), Outcome::Ok);
+}
+
+#[test]
+fn what_has_not_begun_when_the_time_is_nearly_over_is_not_begun_e9_10() {
+    let mut sim = goal("say hello", &json!({"budget": {"deadline": "100s"}}), |ask| {
+        panic!("nobody is to be asked to {:?}", ask.purpose)
+    });
+    sim.run = {
+        let mut run = Run::new(RunId::derived(&["test"]), Arc::new(Templates::new()));
+        run.equip(Arc::new(equipment()));
+        let (at, mut first) = sim.journal[0].clone();
+        if let Event::RunStarted { deadline, .. } = &mut first {
+            *deadline = Some(at.plus(Duration::from_secs(100)));
+        }
+        run.apply(at, &first).unwrap();
+        run
+    };
+    sim.now = sim.now.plus(Duration::from_secs(95));
+    let sim = sim.driven_on();
+    assert_eq!(
+        (sim.status(""), reason(&sim, "")),
+        (Outcome::Failed, Some(StopReason::Deadline))
+    );
+}
+
+#[test]
+fn a_task_has_no_more_at_work_at_one_time_than_it_says_e9_10() {
+    let steps = json!([{"parallel": [echo("a"), echo("b"), echo("c")]}]);
+    let mut sim = inside(&json!({"concurrency": 1}), &steps);
+    let mut most = 0;
+    loop {
+        sim.derive();
+        let below = |call: &&CallAction| sim.run.node(call.node).unwrap().path.starts_with("part/");
+        most = most.max(sim.under_way.iter().filter(below).count());
+        if !sim.end_one() {
+            break;
+        }
+    }
+    assert_eq!((most, sim.status("")), (1, Outcome::Ok));
+}
+
+#[test]
+fn a_task_has_no_more_nodes_items_and_bytes_than_it_says_e9_10() {
+    let list = json!([{"id": "each", "for_each": [1, 2, 3, 4], "step": echo("one")}]);
+    let sim = inside(&json!({"nodes": 5}), &list).driven_on();
+    assert_eq!(reason(&sim, "part/each"), Some(StopReason::BudgetNodes));
+    let sim = inside(&json!({"items": 3}), &list).driven_on();
+    assert_eq!(reason(&sim, "part/each"), Some(StopReason::BudgetChildren));
+    let long = json!([{"id": "a", "do": {"tool": "echo", "args": {"text": "a long answer"}}}]);
+    let sim = inside(&json!({"output_bytes": 8}), &long).driven_on();
+    assert_eq!(reason(&sim, "part/a"), Some(StopReason::BudgetBytes));
+    let sim = inside(&json!({"nodes": 6, "items": 4, "output_bytes": 800}), &list).driven_on();
+    assert_eq!(sim.status(""), Outcome::Ok);
+}
+
+#[test]
+fn plans_in_a_task_are_no_deeper_than_it_says_e9_10() {
+    let deeper = json!([{"id": "inner", "plan": {"steps": [echo("a")]}}]);
+    let sim = inside(&json!({"depth": 1}), &deeper).driven_on();
+    assert_eq!(reason(&sim, "part/inner"), Some(StopReason::BudgetDepth));
+    let sim = inside(&json!({"depth": 2}), &deeper).driven_on();
+    assert_eq!(sim.status(""), Outcome::Ok);
+    // A model's task that says 0 is done directly, without a plan.
+    let extra = json!({"steps": [{"id": "a", "title": "walk through cellars", "budget": {"depth": 0}}]});
+    let sim = goal_with("survey the house", &extra, equipment(), |_| finish("done")).driven_on();
+    assert_eq!(purposes(&sim), [Purpose::Work]);
+}
