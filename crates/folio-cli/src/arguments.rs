@@ -6,9 +6,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 
 use crate::commands::{
-    again, approve, archive, backup, bench, blob, book, cancel, completions, context, doctor, episodes, evict, export,
-    files, forget, goals, hook, import, mcp, migrate, observe, offload, page, patterns, people, plan, policy, resume,
-    run, runs, search, serve, show, tidy, token, tokens, tool, trace, tree, turn, watch, why, worker,
+    again, approve, archive, backup, bench, blob, book, cancel, completions, context, diff, doctor, episodes, evict,
+    export, files, forget, goals, hook, import, mcp, migrate, observe, offload, page, patterns, people, plan, policy,
+    resume, run, runs, search, serve, show, tidy, token, tokens, tool, trace, tree, turn, watch, why, worker,
 };
 use crate::later::Later;
 
@@ -119,7 +119,7 @@ pub(crate) enum Command {
     /// Begin another run from a moment of one: what was done before a part began is not done again
     Fork(Later<again::Fork>),
     /// Show how two runs differ
-    Diff(Later<again::Diff>),
+    Diff(Later<diff::Diff>),
     /// Look at the journal of a run from its first event, and compare its pages with it
     Replay(Later<again::Replay>),
     /// Begin no more calls of a run, or of a part of it

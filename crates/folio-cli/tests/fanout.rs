@@ -58,7 +58,17 @@ fn what_waits_for_itself_is_refused_and_the_others_run() {
     ];
     let questions = json!([
         question("r", &[], json!(1), circle),
-        question("s", &["elsewhere"], json!(2), vec![])
+        question("s", &["elsewhere"], json!(2), vec![]),
+        question(
+            "t",
+            &[],
+            json!(3),
+            vec![
+                question("u", &[], json!(1), vec![]),
+                question("u", &[], json!(2), vec![])
+            ]
+        ),
+        question("v", &[], json!(4), vec![])
     ]);
     folio.file("questions.json", questions.to_string());
     let called = folio.call(&["bench", "fanout", "questions.json", "--json"]);
@@ -66,8 +76,36 @@ fn what_waits_for_itself_is_refused_and_the_others_run() {
     assert_eq!((called.code, &found["answers"]), (1, &json!(1)), "{found}");
     assert_eq!(
         found["refused"],
-        json!(["question 1 has questions that wait for one another"])
+        json!([
+            "question 1 has questions that wait for one another",
+            "question 2 has a question that depends on \"elsewhere\", which is none beside it or before",
+            "question 3 has two questions with the id \"u\""
+        ])
     );
     folio.file("none.json", "{}");
     assert_eq!(folio.call(&["bench", "fanout", "none.json"]).code, 2);
+    folio.file("empty.json", "[]");
+    let empty = folio.call(&["bench", "fanout", "empty.json"]);
+    assert_eq!(empty.code, 2);
+    assert!(empty.stderr.contains("empty.json has no questions"), "{}", empty.stderr);
+}
+
+#[test]
+fn long_answers_and_lists_that_are_null_come_back_too() {
+    let folio = Folio::new();
+    let long = question("long", &[], json!("x".repeat(100_000)), vec![]);
+    let reader = question("reader", &["long"], json!("short"), vec![]);
+    // What is below something that waits may name what that waits for.
+    let below = question(
+        "below",
+        &["long"],
+        json!(1),
+        vec![question("deep", &["long"], json!(2), vec![])],
+    );
+    let mut last = question("last", &[], json!(3), vec![]);
+    (last["decomposition"], last["depends_on"]) = (Value::Null, Value::Null);
+    let questions = json!([question("r", &[], json!("all"), vec![long, reader, below, last])]);
+    folio.file("questions.json", questions.to_string());
+    let found = folio.json(&["bench", "fanout", "questions.json"]);
+    assert_eq!((&found["answers"], &found["wrong"]), (&json!(6), &json!([])), "{found}");
 }

@@ -112,6 +112,25 @@ fn where_nobody_is_at_a_terminal_nobody_is_asked_and_answers_have_to_be_wanted()
 }
 
 #[test]
+fn a_script_of_which_something_is_left_is_a_mistake_however_well_the_run_went() {
+    let folio = folio_with(json!([
+        doing("Paint the door", "finish", json!({"notes": "painted"})),
+        {"contains": "nobody says this", "text": "?"},
+        {"contains": "nor this", "text": "?", "times": "always"},
+    ]));
+    let run = folio.call(&["run", "Paint the door", "--model", "scripted:script.json", "--quiet"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(run.stdout.contains("painted"), "{}", run.stdout);
+    assert!(
+        run.stderr.contains("nobody asked what its script waits for") && run.stderr.contains("cue 2"),
+        "{}",
+        run.stderr
+    );
+    assert!(!run.stderr.contains("cue 3"), "{}", run.stderr);
+    assert_eq!(folio.json(&["show", "r1"])["status"], "ok", "the run is what it is");
+}
+
+#[test]
 fn a_goal_without_a_model_says_how_to_name_one_and_a_wrong_name_what_is_wrong() {
     let folio = Folio::new();
     let seen: Vec<String> = [

@@ -369,15 +369,21 @@ fn another_run_begins_at_a_moment_of_one_and_what_was_done_before_is_not_done_ag
     folio.ok(&["plan", "edit", "r2", "--file", "plan.md"]);
     folio.ok(&["continue", "r2"]);
     folio.ok(&["resume", "r2", "--quiet"]);
-    assert_snapshot!(folio.seen(&["diff", "r1", "r2"]), @"
+    assert_snapshot!(folio.seen(&["diff", "r1", "r2"]), @r#"
     r1 ok: 6 nodes, 0 calls of models, 0 tokens, 0.000000 dollars, 4 calls of tools
     r2 ok: 7 nodes, 0 calls of models, 0 tokens, 0.000000 dollars, 4 calls of tools
 
     three
-      - ok: 1
-      + ok: 7 characters
+      - notes: 1
+      + notes: 7 characters
+      - call: text op=echo value=1
+      + call: text op=echo value=changed
+      - output: {"value":1}
+      + output: {"value":"changed"}
+    three (replaced)
+      + skipped (superseded): not begun, because the plan was changed
     5 nodes are the same
-    ");
+    "#);
     assert_eq!(folio.json(&["diff", "r1", "r1"])["nodes"], json!([]));
     assert_snapshot!(folio.seen(&["replay", "r2"]), @"r2: 17 events make 9 pages with 19 entries: as they are kept");
     assert_snapshot!(folio.seen(&["fork", "r1", "--at", "nothing"]), @"

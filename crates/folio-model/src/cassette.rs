@@ -219,6 +219,10 @@ impl Model for RecordingModel {
         self.inner.folder()
     }
 
+    fn left_over(&self) -> Vec<String> {
+        self.inner.left_over()
+    }
+
     async fn reply_in(
         &self,
         request: &Request,

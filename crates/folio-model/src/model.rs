@@ -221,6 +221,11 @@ pub trait Model: Send + Sync + fmt::Debug {
         None
     }
 
+    /// What it was set up to be asked and was not, a line each: of scripts, and of what asks them.
+    fn left_over(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The folder inside of the granted one that such a program wants to work in.
     fn folder(&self) -> Option<&str> {
         None

@@ -209,6 +209,12 @@ impl Model for ScriptedModel {
             usage: cue.usage,
         })
     }
+
+    fn left_over(&self) -> Vec<String> {
+        let unused = self.finish().err().map(|unused| unused.0);
+        let named = |cue| format!("{}: {cue}", self.name);
+        unused.into_iter().flatten().map(named).collect()
+    }
 }
 
 #[cfg(test)]

@@ -252,6 +252,20 @@ impl RunnerModels {
         }
     }
 
+    /// What models were set up to be asked and were not, a line each: of scripts.
+    #[must_use]
+    pub fn left_over(&self) -> Vec<String> {
+        let (mut all, mut lines) = (self.clone(), Vec::new());
+        let mut collect = |model: &mut RunnerModel| lines.extend(model.model.left_over());
+        all.each(&mut collect);
+        if let Some(compactor) = &mut all.compactor {
+            compactor.all(&mut collect);
+        }
+        lines.sort();
+        lines.dedup();
+        lines
+    }
+
     /// The model of `role`.
     fn of(&self, role: ModelRole) -> &RunnerModel {
         match role {

@@ -11,15 +11,17 @@ use std::time::Duration;
 use folio::engine::plan::{self, Known, Limits};
 use folio::engine::{Outcome, Output};
 use folio::runner::{NewRun, Runner, RunnerOptions};
+use folio::store::BlobHash;
 use folio::tools::Registry;
 use folio::{Folio, SpaceName};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{millis, shapes};
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
+use crate::report::first_line;
 
 /// Levels of questions that are read.
 const DEPTH_MAX: usize = 7;
@@ -32,12 +34,17 @@ struct Question {
     #[serde(default)]
     id: Value,
     question: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_none")]
     decomposition: Vec<Self>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_none")]
     depends_on: Vec<Value>,
     #[serde(default)]
     answer: Value,
+}
+
+/// A list, of which some files say `null` where it is empty.
+fn or_none<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// What came of the questions of a file.
@@ -102,6 +109,8 @@ struct Made {
     plans: usize,
     groups: usize,
     next: usize,
+    /// What is answered before the questions that are being read, because something around them depends on it.
+    around: Vec<Value>,
 }
 
 impl Made {
@@ -118,22 +127,30 @@ impl Made {
                 format!("q{}", self.next)
             })
             .collect();
-        let known: HashMap<&Value, usize> = questions
-            .iter()
-            .zip(0..)
-            .map(|(question, at)| (&question.id, at))
-            .collect();
-        let needs: Vec<Vec<usize>> = questions
-            .iter()
-            // What is named from elsewhere comes before all of these.
-            .map(|question| {
-                question
-                    .depends_on
-                    .iter()
-                    .filter_map(|id| known.get(id).copied())
-                    .collect()
-            })
-            .collect();
+        let mut known: HashMap<&Value, usize> = HashMap::new();
+        for (at, question) in questions.iter().enumerate() {
+            if !question.id.is_null() && known.insert(&question.id, at).is_some() {
+                return Err(format!("has two questions with the id {}", question.id));
+            }
+        }
+        let mut needs: Vec<Vec<usize>> = Vec::with_capacity(questions.len());
+        for question in questions {
+            let mut first = Vec::new();
+            for id in &question.depends_on {
+                match known.get(id) {
+                    Some(at) if first.contains(at) => {}
+                    Some(at) => first.push(*at),
+                    // What is named from around comes before all of these; what is nowhere is a mistake.
+                    None if self.around.contains(id) => {}
+                    None => {
+                        return Err(format!(
+                            "has a question that depends on {id}, which is none beside it or before"
+                        ));
+                    }
+                }
+            }
+            needs.push(first);
+        }
         let mut levels: Vec<Vec<usize>> = Vec::new();
         let mut done = vec![false; questions.len()];
         while done.contains(&false) {
@@ -150,7 +167,11 @@ impl Made {
             let mut tasks = Vec::new();
             for at in level {
                 let first: Vec<&str> = needs[at].iter().map(|first| names[*first].as_str()).collect();
+                let outside = self.around.len();
+                self.around
+                    .extend(needs[at].iter().map(|first| questions[*first].id.clone()));
                 tasks.push(self.task(&questions[at], &names[at], &first, depth)?);
+                self.around.truncate(outside);
             }
             steps.push(match tasks.len() {
                 1 => tasks.remove(0),
@@ -205,6 +226,12 @@ pub(crate) async fn measure(folder: &Path, file: &Path) -> Result<Fanout, Failur
         let message = format!("{} is no list of questions: {error}", file.display());
         Failure::usage("input_not_json", message)
     })?;
+    if questions.is_empty() {
+        let nothing = format!("{} has no questions", file.display());
+        return Err(
+            Failure::usage("input_not_json", nothing).hint("a list with at least one object that has a `question`")
+        );
+    }
     let folio = Folio::open(&format!("sqlite:{}", folder.join("fanout.db").display())).await?;
     let space = folio.workspace(SpaceName::main());
     let runner = Runner::new(space, Registry::with_builtins(), RunnerOptions::default());
@@ -269,14 +296,22 @@ async fn run(runner: &Runner, new: NewRun, made: &Made, name: &str, found: &mut 
         let output = nodes.get(task.as_str()).and_then(|node| node.result);
         let output = match output.map(|result| &result.output) {
             Some(Output::Inline(value)) => Value::clone(value),
-            _ => Value::Null,
+            // What is long is kept beside the journal.
+            Some(Output::Blob { hash, .. }) => {
+                let bytes = runner.workspace().blob(&BlobHash(hash.clone())).await?;
+                serde_json::from_slice(&bytes).unwrap_or_default()
+            }
+            None => Value::Null,
         };
         if output == wanted {
             found.answers += 1;
         } else {
-            found
-                .wrong
-                .push(format!("{name}, {task}: {output} instead of {wanted}"));
+            let told = |value: &Value| first_line(&value.to_string(), TITLE_CHARS);
+            found.wrong.push(format!(
+                "{name}, {task}: {} instead of {}",
+                told(&output),
+                told(&wanted)
+            ));
         }
     }
     Ok(elapsed)

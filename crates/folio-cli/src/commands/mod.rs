@@ -10,6 +10,7 @@ pub(crate) mod book;
 pub(crate) mod cancel;
 pub(crate) mod completions;
 pub(crate) mod context;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod episodes;
 pub(crate) mod evict;
@@ -253,7 +254,7 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Policy(Later(policy)) => policy::run(context, *policy).await,
         Command::Tool(Later(tool)) => tool::run(context, *tool).await,
         Command::Fork(Later(arguments)) => again::fork(context, *arguments).await,
-        Command::Diff(Later(arguments)) => again::diff(context, *arguments).await,
+        Command::Diff(Later(arguments)) => diff::diff(context, *arguments).await,
         Command::Replay(Later(arguments)) => again::replay(context, *arguments).await,
         Command::Approve(Later(arguments)) => approve::approve(context, *arguments).await,
         Command::Reject(Later(arguments)) => approve::reject(context, *arguments).await,

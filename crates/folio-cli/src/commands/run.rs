@@ -217,6 +217,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
             .map(|(models, recorder)| (Some(models), Some(recorder)))?,
         None => (models, None),
     };
+    let asked = models.clone();
     let runner = run.driving.runner(context, models, has_person).await?;
     let goal = run.goal;
     let shell = if run.allow_shell {
@@ -256,7 +257,27 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     if ended != Exit::Cancelled {
         leftovers.finish(context.output).await;
     }
-    Ok(ended)
+    let left = asked.map(|models| models.left_over()).unwrap_or_default();
+    match ended {
+        // A script says what is asked: what is not is as wrong as what nobody waits for.
+        Exit::Done if !left.is_empty() => Err(script_left(&left)),
+        _ => Ok(ended),
+    }
+}
+
+/// A run that went well without all that its script waits for.
+fn script_left(left: &[String]) -> Failure {
+    let listed: Vec<&str> = left.iter().take(CUES_TOLD).map(String::as_str).collect();
+    let more = match left.len().saturating_sub(CUES_TOLD) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let words = format!(
+        "the run went well, and nobody asked what its script waits for: {}{more}",
+        listed.join("; ")
+    );
+    Failure::new(Exit::RunNotOk, "script_left", words)
+        .hint("take these cues out, or write `\"times\": \"always\"` where one may be asked or not")
 }
 
 /// Keeps what models answer, and writes it when the run has ended.
@@ -288,6 +309,8 @@ pub(super) fn unusable(error: &CassetteError) -> Failure {
     Failure::usage("cassette_unusable", error.to_string())
 }
 
+/// Cues of a script that are told one by one.
+const CUES_TOLD: usize = 10;
 /// What somebody without a model can do.
 const WITHOUT_MODEL: &str = "without a model: folio run --plan examples/repo-review.yaml --input repo=.";
 

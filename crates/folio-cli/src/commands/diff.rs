@@ -1,0 +1,353 @@
+//! `folio diff`: how two runs differ, in what was done, what came out and what it cost.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::{self, Write as _};
+
+use clap::Args;
+use folio::engine::spend::Spend;
+use folio::engine::{NodeView, Output, Run};
+use folio::memory::id::RunRef;
+use folio::store::RunRow;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::Context;
+use super::people::runner;
+use crate::arguments::run_ref;
+use crate::error::{Exit, Failure};
+use crate::output::{Report, Style};
+use crate::report::printable;
+
+/// Characters of a text that is shown in a line.
+const SHOWN_CHARS: usize = 80;
+/// Of these, how many come before the place from which two texts differ.
+const BEFORE_CHARS: usize = 20;
+
+/// `folio diff`.
+#[derive(Debug, Args)]
+pub(crate) struct Diff {
+    /// One run: r3 or run_…
+    #[arg(value_parser = run_ref)]
+    one: RunRef,
+    /// The other
+    #[arg(value_parser = run_ref)]
+    other: RunRef,
+}
+
+/// How two runs differ.
+#[derive(Debug, Serialize)]
+struct DiffShape {
+    one: SideShape,
+    other: SideShape,
+    /// Nodes that are not the same in both, in the order of their paths.
+    nodes: Vec<NodeDiff>,
+    /// How many nodes are the same in both but for what they cost.
+    same: usize,
+    /// Those of them that did not cost the same.
+    costs: Vec<CostDiff>,
+}
+
+#[derive(Debug, Serialize)]
+struct SideShape {
+    run: String,
+    run_id: String,
+    title: String,
+    goal: String,
+    inputs: Value,
+    /// How it ended, `running`, or `interrupted` if nobody drives it.
+    status: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_reason: Option<String>,
+    notes: String,
+    nodes: usize,
+    duration_ms: Option<u64>,
+    spent: Spend,
+}
+
+#[derive(Debug, Serialize)]
+struct NodeDiff {
+    path: String,
+    /// How many newer nodes of that path there are: each version of a plan has its own.
+    newer: usize,
+    /// In what they differ, if both are there: `kind`, `status`, `notes`, `call`, `output`, `cost`.
+    differs: Vec<&'static str>,
+    /// How it stands in the one; null if it is not there.
+    one: Option<NodeSide>,
+    other: Option<NodeSide>,
+}
+
+#[derive(Debug, Serialize)]
+struct CostDiff {
+    path: String,
+    newer: usize,
+    one: Spend,
+    other: Spend,
+}
+
+#[derive(Debug, Serialize, PartialEq)]
+struct NodeSide {
+    kind: &'static str,
+    status: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_reason: Option<String>,
+    notes: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    call: String,
+    /// What it gives to later steps. `{"blob": HASH, "bytes": N}` stands for what is kept beside the journal.
+    output: Value,
+    /// What it and everything below used up.
+    spent: Spend,
+}
+
+impl NodeSide {
+    fn of(view: &NodeView<'_>) -> Self {
+        let result = view.result;
+        let output = result.map_or(Value::Null, |result| match &result.output {
+            Output::Inline(value) => Value::clone(value),
+            Output::Blob { hash, bytes } => json!({"blob": hash, "bytes": bytes}),
+        });
+        Self {
+            kind: view.kind.as_str(),
+            status: result.map_or_else(|| view.state.as_str().to_owned(), |result| result.status.to_string()),
+            stop_reason: result.and_then(|r| r.stop_reason).map(|reason| reason.to_string()),
+            notes: result.map(|result| result.notes.clone()).unwrap_or_default(),
+            call: view.call.to_owned(),
+            output,
+            spent: *view.spent,
+        }
+    }
+
+    fn differs(&self, other: &Self) -> Vec<&'static str> {
+        let all = [
+            ("kind", self.kind != other.kind),
+            (
+                "status",
+                (&self.status, &self.stop_reason) != (&other.status, &other.stop_reason),
+            ),
+            ("notes", self.notes != other.notes),
+            ("call", self.call != other.call),
+            ("output", self.output != other.output),
+            ("cost", self.spent != other.spent),
+        ];
+        all.into_iter().filter(|(_, is)| *is).map(|(what, _)| what).collect()
+    }
+
+    fn standing(&self) -> String {
+        let reason = self.stop_reason.as_ref();
+        let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+        format!("{}{reason}", self.status)
+    }
+}
+
+impl SideShape {
+    fn of(row: &RunRow, run: &Run) -> Self {
+        let root = run.tree().first().copied();
+        let took = root.and_then(|root| Some(root.finished_at?.since(run.started_at()?)));
+        let result = run.result();
+        Self {
+            run: row.handle.to_string(),
+            run_id: row.id.to_string(),
+            title: row.title.clone(),
+            goal: run.goal().to_owned(),
+            inputs: run.inputs().clone(),
+            status: match (row.status.as_str(), row.driven) {
+                ("running", false) => "interrupted".to_owned(),
+                (status, _) => status.to_owned(),
+            },
+            stop_reason: result.and_then(|r| r.stop_reason).map(|reason| reason.to_string()),
+            notes: result.map(|result| result.notes.clone()).unwrap_or_default(),
+            nodes: run.len(),
+            duration_ms: took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
+            spent: run.purse().map(|purse| purse.spent).unwrap_or_default(),
+        }
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "{} {}: {} nodes, {}",
+            self.run,
+            self.status,
+            self.nodes,
+            cost(&self.spent)
+        )
+    }
+}
+
+fn cost(spent: &Spend) -> String {
+    format!(
+        "{} calls of models, {} tokens, {}.{:06} dollars, {} calls of tools",
+        spent.model_calls,
+        spent.tokens(),
+        spent.micro_usd / 1_000_000,
+        spent.micro_usd % 1_000_000,
+        spent.tool_calls
+    )
+}
+
+impl Report for DiffShape {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        writeln!(out, "{}\n{}", self.one.text(), self.other.text())?;
+        if self.one.goal != self.other.goal {
+            pair(out, "goal", &apart(&self.one.goal, &self.other.goal))?;
+        }
+        let names = |inputs: &Value| -> BTreeSet<String> {
+            let inputs = inputs.as_object();
+            inputs.into_iter().flat_map(|all| all.keys().cloned()).collect()
+        };
+        for name in names(&self.one.inputs).union(&names(&self.other.inputs)) {
+            let of = |side: &SideShape| side.inputs.get(name).map_or_else(String::new, ToString::to_string);
+            let (one, other) = (of(&self.one), of(&self.other));
+            if one != other {
+                pair(out, &format!("inputs.{name}"), &apart(&one, &other))?;
+            }
+        }
+        out.push('\n');
+        for node in &self.nodes {
+            writeln!(out, "{}", style.strong(&called(&node.path, node.newer)))?;
+            node.text(out)?;
+        }
+        for node in &self.costs {
+            writeln!(out, "{}", style.strong(&called(&node.path, node.newer)))?;
+            pair(out, "cost", &(cost(&node.one), cost(&node.other)))?;
+        }
+        let of_another_cost = match self.costs.len() {
+            0 => String::new(),
+            count => format!(", {count} of them at another cost"),
+        };
+        writeln!(out, "{} nodes are the same{of_another_cost}", self.same)
+    }
+}
+
+impl NodeDiff {
+    fn text(&self, out: &mut String) -> fmt::Result {
+        let (Some(one), Some(other)) = (&self.one, &self.other) else {
+            for (sign, side) in [("-", &self.one), ("+", &self.other)] {
+                if let Some(side) = side {
+                    let notes = crate::report::first_line(&side.notes, SHOWN_CHARS);
+                    let gap = if notes.is_empty() { "" } else { ": " };
+                    writeln!(out, "  {sign} {}{gap}{notes}", side.standing())?;
+                }
+            }
+            return Ok(());
+        };
+        for what in &self.differs {
+            let texts = match *what {
+                "kind" => (one.kind.to_owned(), other.kind.to_owned()),
+                "status" => (one.standing(), other.standing()),
+                "notes" => apart(&one.notes, &other.notes),
+                "call" => apart(&one.call, &other.call),
+                "output" => apart(&one.output.to_string(), &other.output.to_string()),
+                _ => (cost(&one.spent), cost(&other.spent)),
+            };
+            pair(out, what, &texts)?;
+        }
+        Ok(())
+    }
+}
+
+fn pair(out: &mut String, what: &str, (one, other): &(String, String)) -> fmt::Result {
+    writeln!(out, "  - {what}: {one}\n  + {what}: {other}")
+}
+
+fn called(path: &str, newer: usize) -> String {
+    let path = if path.is_empty() { "run" } else { path };
+    match newer {
+        0 => path.to_owned(),
+        1 => format!("{path} (replaced)"),
+        newer => format!("{path} (replaced {newer} times)"),
+    }
+}
+
+/// Two texts in a line each, from a little before the place where they are not the same.
+fn apart(one: &str, other: &str) -> (String, String) {
+    let line = |text: &str| printable(text).replace(['\n', '\t'], " ");
+    let (one, other) = (line(one), line(other));
+    let alike = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let longest = one.chars().count().max(other.chars().count());
+    let from = if longest <= SHOWN_CHARS {
+        0
+    } else {
+        alike.saturating_sub(BEFORE_CHARS)
+    };
+    let part = |text: &str| {
+        let shown: String = text.chars().skip(from).take(SHOWN_CHARS).collect();
+        let is_cut = text.chars().count() > from + SHOWN_CHARS;
+        let (before, after) = (if from > 0 { "…" } else { "" }, if is_cut { "…" } else { "" });
+        format!("{before}{shown}{after}")
+    };
+    (part(&one), part(&other))
+}
+
+/// The nodes of a run by their path, and by how many of that path are newer: what stands in the last version of a plan is compared with
+/// what stands in the last of the other.
+fn sides(run: &Run) -> BTreeMap<(String, usize), NodeSide> {
+    let mut newer: HashMap<String, usize> = HashMap::new();
+    let views = run.tree();
+    let side = |view: &NodeView<'_>| {
+        let count = newer.entry(view.path.to_owned()).or_default();
+        *count += 1;
+        ((view.path.to_owned(), *count - 1), NodeSide::of(view))
+    };
+    views.iter().rev().map(side).collect()
+}
+
+/// Carries out `folio diff`.
+pub(crate) async fn diff(context: &Context<'_>, diff: Diff) -> Result<Exit, Failure> {
+    let runner = runner(context).await?;
+    let (one, other) = (runner.row(diff.one).await?, runner.row(diff.other).await?);
+    let (first, second) = (runner.load(one.id).await?, runner.load(other.id).await?);
+    let (mut of_one, mut of_other) = (sides(&first), sides(&second));
+    let names: BTreeSet<(String, usize)> = of_one.keys().chain(of_other.keys()).cloned().collect();
+    let (mut nodes, mut costs, mut same) = (Vec::new(), Vec::new(), 0);
+    for name in names {
+        let (one, other) = (of_one.remove(&name), of_other.remove(&name));
+        let (path, newer) = name;
+        let differs = match (&one, &other) {
+            (Some(one), Some(other)) => one.differs(other),
+            _ => Vec::new(),
+        };
+        match (&one, &other) {
+            (Some(one), Some(other)) if matches!(differs[..], [] | ["cost"]) => {
+                same += 1;
+                if one.spent != other.spent {
+                    let (one, other) = (one.spent, other.spent);
+                    costs.push(CostDiff {
+                        path,
+                        newer,
+                        one,
+                        other,
+                    });
+                }
+            }
+            _ => nodes.push(NodeDiff {
+                path,
+                newer,
+                differs,
+                one,
+                other,
+            }),
+        }
+    }
+    context.output.report(&DiffShape {
+        one: SideShape::of(&one, &first),
+        other: SideShape::of(&other, &second),
+        nodes,
+        same,
+        costs,
+    })?;
+    Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_long_texts_the_part_is_shown_in_which_they_differ() {
+        let (one, other) = (format!("{}a{}", "x".repeat(200), "y".repeat(200)), "x".repeat(200));
+        let (one, other) = apart(&one, &other);
+        assert_eq!(one, format!("…{}a{}…", "x".repeat(20), "y".repeat(59)));
+        assert_eq!(other, format!("…{}", "x".repeat(20)));
+        assert_eq!(apart("a\nb", "a\nc"), ("a b".to_owned(), "a c".to_owned()));
+    }
+}
