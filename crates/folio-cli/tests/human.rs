@@ -91,5 +91,6 @@ fn who_waits_and_what_is_paused_shows_e9_14() {
     folio.ok(&["pause", "r1"]);
     let shown = folio.ok(&["show", "r1"]);
     assert!(shown.contains("paused"), "{shown}");
+    assert_eq!(folio.json(&["show", "r1"])["nodes"][0]["paused"], true);
     running.kill();
 }

@@ -224,3 +224,26 @@ fn a_page_has_the_properties_and_links_of_seed_000() {
         (&json!(2), &json!("p2"))
     );
 }
+
+#[test]
+fn a_run_writes_to_its_own_pages_and_to_those_of_no_other() {
+    let folio = Folio::new();
+    let appending = |page: &str| {
+        format!("title: T\nsteps: [{{id: a, do: {{tool: page_append, args: {{page: {page}, body: here it is}}}}}}]\n")
+    };
+    folio.file("own.yaml", appending("own"));
+    folio.ok(&["run", "--plan", "own.yaml", "--quiet"]);
+    folio.ok(&["page", "new", "Findings"]);
+    for (page, code, told) in [
+        ("p2", 1, "p2 is a page of another run"),
+        ("p99", 1, "there is no page p99"),
+        ("p6", 0, ""),
+    ] {
+        folio.file("other.yaml", appending(page));
+        let run = folio.call(&["run", "--plan", "other.yaml"]);
+        assert_eq!(run.code, code, "{page}: {}", run.stderr);
+        assert!(run.stderr.contains(told), "{page}: {}", run.stderr);
+    }
+    assert!(!folio.ok(&["page", "show", "p2"]).contains("here it is"));
+    assert!(folio.ok(&["page", "show", "p6"]).contains("here it is"));
+}

@@ -20,6 +20,9 @@ pub struct Spend {
     /// Calls of models.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub model_calls: u64,
+    /// Of these, calls of which nobody knows what they cost: `micro_usd` has nothing of them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unpriced_calls: u64,
     /// Calls of tools.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tool_calls: u64,
@@ -38,6 +41,7 @@ impl Spend {
         tokens_out: 0,
         micro_usd: 0,
         model_calls: 0,
+        unpriced_calls: 0,
         tool_calls: 1,
     };
 
@@ -45,6 +49,17 @@ impl Spend {
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.tokens_in.saturating_add(self.tokens_out)
+    }
+
+    /// What it cost in dollars, as people read it: `unknown` where nobody knows what any of its calls cost (E9.10).
+    #[must_use]
+    pub fn dollars(&self) -> String {
+        let known = format!("{}.{:06}", self.micro_usd / 1_000_000, self.micro_usd % 1_000_000);
+        match (self.micro_usd, self.unpriced_calls) {
+            (_, 0) => format!("{known} dollars"),
+            (0, _) => "unknown dollars".to_owned(),
+            _ => format!("{known} dollars and more"),
+        }
     }
 
     /// Whether nothing was used.
@@ -72,6 +87,7 @@ impl Spend {
             tokens_out: with(self.tokens_out, other.tokens_out),
             micro_usd: with(self.micro_usd, other.micro_usd),
             model_calls: with(self.model_calls, other.model_calls),
+            unpriced_calls: with(self.unpriced_calls, other.unpriced_calls),
             tool_calls: with(self.tool_calls, other.tool_calls),
         }
     }

@@ -1,5 +1,6 @@
 //! The loop of one run: ask what is due, record it, and when that is durable, do it.
 
+mod appends;
 mod beginning;
 mod bodies;
 mod judged;
@@ -15,9 +16,9 @@ use folio_engine::{CallOutcome, Event, NodeId, Run};
 use folio_memory::id::Ref;
 use folio_memory::{Actor, Role, RunId, ThreadKey};
 use folio_store::commit::RECORD_FORMAT;
-use folio_store::workspace::{PolicyInForce, Workspace, WorkspaceError};
+use folio_store::workspace::{PolicyInForce, WorkspaceError};
 use folio_store::{Commit, Committed, Expected, Record, RunAppend, StoreError};
-use folio_tools::{PageTarget, ToolContext};
+use folio_tools::ToolContext;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use crate::ahead::{Ahead, Writing};
@@ -32,7 +33,7 @@ use crate::models::AskEnded;
 use crate::others::Followed;
 use crate::outputs::JournalResults;
 use crate::pages::RunPages;
-use crate::perform::{self, Performed, Writes};
+use crate::perform::{self, Performed};
 use crate::prefer::Preferences;
 use crate::runner::Shared;
 use crate::sessions::SessionBegun;
@@ -231,7 +232,7 @@ impl Drive {
         let mut outcomes = self.outcomes_of(done)?;
         for outcome in &mut outcomes {
             if let Outcome::Call(performed, ..) = outcome {
-                resolve_pages(&self.shared.workspace, &mut performed.writes).await?;
+                appends::resolve_pages(&self.shared.workspace, self.run.id(), performed).await?;
             }
         }
         self.conclude_all(outcomes)?;
@@ -674,22 +675,6 @@ fn told(shared: &Shared, run: &mut Run, context: &ToolContext, policy: &PolicyIn
     if let Some(models) = &shared.options.models {
         run.equip(shared.equipped.of(models, registry, has_person, run, policy));
     }
-}
-
-/// Replaces handles of pages by their ids. A page that is not there stays a handle, and is rejected later.
-async fn resolve_pages(workspace: &Workspace, writes: &mut Writes) -> Result<(), RunnerError> {
-    for append in &mut writes.page_appends {
-        let PageTarget::Handle(handle) = &append.page else {
-            continue;
-        };
-        let Ok(reference) = handle.parse() else { continue };
-        match workspace.store().page(workspace.space(), reference).await {
-            Ok(page) => append.page = PageTarget::Handle(page.id.to_string()),
-            Err(StoreError::NotFound { .. }) => append.page = PageTarget::Handle(format!("{handle} (not found)")),
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
 }
 
 /// Something that was done, kept until it is durable.

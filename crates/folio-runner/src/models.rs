@@ -95,6 +95,7 @@ impl RunnerModel {
             tokens_cached: usage.tokens_cached,
             tokens_out: usage.tokens_out,
             micro_usd,
+            unpriced_calls: u64::from(self.price.is_none() && usage.micro_usd.is_none()),
             ..Spend::default()
         }
     }
@@ -657,5 +658,13 @@ mod tests {
         };
         assert_eq!(cost(None), 300 + 100 + 500);
         assert_eq!(cost(Some(2_000_000)), 100 + 400 + 100 + 500);
+        // Of what has no price nobody knows what it cost, unless it says so itself.
+        let model = RunnerModel::new("test", Arc::new(ScriptedModel::new([])));
+        let told = Usage {
+            micro_usd: Some(0),
+            ..usage
+        };
+        let unpriced = [usage, told].map(|usage| model.spend_of(&usage).unpriced_calls);
+        assert_eq!(unpriced, [1, 0]);
     }
 }

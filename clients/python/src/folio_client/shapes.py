@@ -1042,6 +1042,8 @@ class NodeInFull(TypedDict):
     # were made again.
     paid_twice: NotRequired[int]
     parent: NotRequired[str | None]
+    # Why it waits before it is tried again, and until when.
+    parked: NotRequired["ParkedShape | None"]
     path: str
     # Whether no call at or below it is begun until somebody says so.
     paused: bool
@@ -1078,6 +1080,8 @@ class NodeShape(TypedDict):
     # were made again.
     paid_twice: NotRequired[int]
     parent: NotRequired[str | None]
+    # Why it waits before it is tried again, and until when.
+    parked: NotRequired["ParkedShape | None"]
     path: str
     # Whether no call at or below it is begun until somebody says so.
     paused: bool
@@ -1292,6 +1296,14 @@ class PageShape(TypedDict):
     updated_at: str
     # Counts its revisions, from 1; what `If-Match` takes.
     version: int
+
+
+class ParkedShape(TypedDict):
+    """What a node waits for before it is tried again."""
+
+    # What went wrong the last time.
+    cause: str
+    until: str
 
 
 class PartInput(TypedDict):
@@ -1739,6 +1751,8 @@ class SpendShape(TypedDict):
     tokens_out: NotRequired[int]
     # Calls of tools.
     tool_calls: NotRequired[int]
+    # Of these, calls of which nobody knows what they cost: `micro_usd` has nothing of them.
+    unpriced_calls: NotRequired[int]
 
 
 # A stage of a turn (M7.11.1).

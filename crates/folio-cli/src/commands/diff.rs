@@ -175,11 +175,10 @@ impl SideShape {
 
 fn cost(spent: &Spend) -> String {
     format!(
-        "{} calls of models, {} tokens, {}.{:06} dollars, {} calls of tools",
+        "{} calls of models, {} tokens, {}, {} calls of tools",
         spent.model_calls,
         spent.tokens(),
-        spent.micro_usd / 1_000_000,
-        spent.micro_usd % 1_000_000,
+        spent.dollars(),
         spent.tool_calls
     )
 }
@@ -203,11 +202,11 @@ impl Report for DiffShape {
         }
         out.push('\n');
         for node in &self.nodes {
-            writeln!(out, "{}", style.strong(&called(&node.path, node.newer)))?;
+            writeln!(out, "{}", style.strong(called(&node.path, node.newer)))?;
             node.text(out)?;
         }
         for node in &self.costs {
-            writeln!(out, "{}", style.strong(&called(&node.path, node.newer)))?;
+            writeln!(out, "{}", style.strong(called(&node.path, node.newer)))?;
             pair(out, "cost", &(cost(&node.one), cost(&node.other)))?;
         }
         let of_another_cost = match self.costs.len() {

@@ -185,6 +185,22 @@ impl Report for InFull {
     }
 }
 
+/// Why a node waits before it is tried again.
+#[derive(Debug, Serialize)]
+struct ParkedShape {
+    until: Timestamp,
+    cause: String,
+}
+
+impl ParkedShape {
+    fn of((until, cause): (Timestamp, &str)) -> Self {
+        Self {
+            until,
+            cause: cause.to_owned(),
+        }
+    }
+}
+
 /// A node of a run.
 #[derive(Debug, Serialize)]
 struct NodeShape {
@@ -197,6 +213,11 @@ struct NodeShape {
     depth: u32,
     optional: bool,
     state: &'static str,
+    /// Whether no call at or below it is begun until somebody says so.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    paused: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parked: Option<ParkedShape>,
     #[serde(flatten)]
     result: Option<ResultShape>,
     attempt: u32,
@@ -217,6 +238,8 @@ impl NodeShape {
             depth: view.depth,
             optional: view.optional,
             state: view.state.as_str(),
+            paused: view.paused,
+            parked: view.parked.map(ParkedShape::of),
             result: view.result.map(ResultShape::of),
             attempt: view.attempt,
             call: view.call.to_owned(),
@@ -300,6 +323,9 @@ impl Titles {
                 NodeState::Executing => view.call.to_owned(),
                 NodeState::WaitingInput => "waits for an answer".to_owned(),
                 NodeState::AwaitingApproval => "waits for a yes".to_owned(),
+                NodeState::Parked => view.parked.map_or_else(String::new, |(until, cause)| {
+                    format!("again at {}: {cause}", instant(until))
+                }),
                 _ => String::new(),
             },
         };

@@ -57,6 +57,7 @@ impl Run {
             cancel: None,
             attempt: 0,
             retry_at: None,
+            parked_for: Box::default(),
             started_at: None,
             finished_at: None,
             call: String::new(),

@@ -385,6 +385,7 @@ impl Run {
             spent: &node.spent,
             purse: node.purse.as_deref(),
             paused: node.paused,
+            parked: node.retry_at.map(|until| (until, &*node.parked_for)),
         }
     }
 
@@ -458,12 +459,16 @@ impl Run {
                 self.take_resources(index, writes);
                 Ok(())
             }
-            Event::AttemptFailed { node, retry_at, .. } => {
+            Event::AttemptFailed {
+                node,
+                failure,
+                retry_at,
+                ..
+            } => {
                 let index = self.step_to(*node, Move::Park)?;
                 self.executing.remove(&index);
                 self.give_back_resources(index);
-                self.parked.insert((*retry_at, index));
-                self.nodes[index].retry_at = Some(*retry_at);
+                self.park(index, *retry_at, failure);
                 Ok(())
             }
             Event::Finished { node, result } => {

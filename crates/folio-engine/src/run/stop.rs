@@ -1,10 +1,21 @@
-//! How parts of a run are stopped: what has a result keeps it, what runs is told to end, and the rest does not begin (E9.5, E9.11).
+//! How parts of a run are stopped, or wait until they are tried again: what has a result keeps it, what runs is told to end, and the rest does not begin (E9.5, E9.11).
+
+use folio_memory::Timestamp;
 
 use super::state::Run;
 use super::tree::Cancel;
 use crate::node::{Move, NodeState};
+use crate::result::Failure;
 
 impl Run {
+    /// Node `index` waits until it is tried again, because of `failure`.
+    pub(super) fn park(&mut self, index: usize, until: Timestamp, failure: &Failure) {
+        self.parked.insert((until, index));
+        let node = &mut self.nodes[index];
+        node.retry_at = Some(until);
+        node.parked_for = failure.message.as_str().into();
+    }
+
     /// Whether `container` needs only some of its members to be `ok` and may still have so many: then one that failed hard holds nobody
     /// back, for the others are there to do without it (E9.5).
     pub(super) fn has_enough_left(&self, container: usize) -> bool {

@@ -164,6 +164,8 @@ pub(super) struct Node {
     pub(super) cancel: Option<Cancel>,
     pub(super) attempt: u32,
     pub(super) retry_at: Option<Timestamp>,
+    /// Why it waits for that, or last waited.
+    pub(super) parked_for: Box<str>,
     pub(super) started_at: Option<Timestamp>,
     pub(super) finished_at: Option<Timestamp>,
     /// What its last call was, in one line.
@@ -258,6 +260,8 @@ pub struct NodeView<'r> {
     pub purse: Option<&'r Purse>,
     /// Whether no call at or below it is begun until somebody says so.
     pub paused: bool,
+    /// Until when it waits before it is tried again, and why (E9.19).
+    pub parked: Option<(Timestamp, &'r str)>,
 }
 
 impl NodeView<'_> {

@@ -62,7 +62,10 @@ export const perCent = (share) => `${Math.round(share * 100)} %`;
 /** What was used up, in few letters; nothing if nothing was. */
 export function cost(spent) {
   const tokens = (spent?.tokens_in ?? 0) + (spent?.tokens_out ?? 0);
-  return [tokens && `${few(tokens)} tok`, spent?.micro_usd && dollars(spent.micro_usd)].filter(Boolean).join(' · ');
+  const known = spent?.micro_usd && dollars(spent.micro_usd);
+  // What nobody knows is not nothing.
+  const price = spent?.unpriced_calls ? (known ? `${known} and more` : 'cost unknown') : known;
+  return [tokens && `${few(tokens)} tok`, price].filter(Boolean).join(' · ');
 }
 
 /** A bar that is full to `share`. */

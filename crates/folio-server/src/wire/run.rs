@@ -246,6 +246,9 @@ pub(crate) struct NodeShape {
     notes: String,
     /// Whether no call at or below it is begun until somebody says so.
     paused: bool,
+    /// Why it waits before it is tried again, and until when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parked: Option<ParkedShape>,
     /// The version of its plan; 0 if it has none, or has not begun with it.
     plan_version: u32,
     /// What it and everything below used up.
@@ -260,6 +263,14 @@ pub(crate) struct NodeShape {
     page: Option<String>,
     /// The id that this page has or will have.
     page_id: String,
+}
+
+/// What a node waits for before it is tried again.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ParkedShape {
+    until: Timestamp,
+    /// What went wrong the last time.
+    cause: String,
 }
 
 /// What was used up; what is nothing is left out.
@@ -281,6 +292,9 @@ pub(crate) struct SpendShape {
     /// Calls of models.
     #[serde(skip_serializing_if = "is_zero")]
     model_calls: u64,
+    /// Of these, calls of which nobody knows what they cost: `micro_usd` has nothing of them.
+    #[serde(skip_serializing_if = "is_zero")]
+    unpriced_calls: u64,
     /// Calls of tools.
     #[serde(skip_serializing_if = "is_zero")]
     tool_calls: u64,
@@ -305,6 +319,7 @@ impl SpendShape {
             tokens_out: spent.tokens_out,
             micro_usd: spent.micro_usd,
             model_calls: spent.model_calls,
+            unpriced_calls: spent.unpriced_calls,
             tool_calls: spent.tool_calls,
         }
     }
@@ -400,6 +415,10 @@ impl NodeShape {
             call: view.call.to_owned(),
             notes: view.result.map(|result| result.notes.clone()).unwrap_or_default(),
             paused: view.paused,
+            parked: view.parked.map(|(until, cause)| ParkedShape {
+                until,
+                cause: cause.to_owned(),
+            }),
             plan_version: view.plan_version,
             spent: SpendShape::of(view.spent),
             paid_twice: view.repeated,

@@ -116,6 +116,11 @@ impl Run {
             };
             let priced = Spend {
                 micro_usd: compactor.price.map_or(0, |price| price.of(&spend)),
+                unpriced_calls: if compactor.price.is_none() {
+                    spend.model_calls
+                } else {
+                    0
+                },
                 ..spend
             };
             let is_paid_for = compactor.price.is_some() || !self.needs_price(index);

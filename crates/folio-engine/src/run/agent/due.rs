@@ -27,6 +27,9 @@ const REFUSALS_MAX: u32 = 3;
 const DEPTH_DEFAULT: u32 = 3;
 /// Tokens that a plan, one child and the end of both need at the least; with less, a task is done directly.
 const TOKENS_TO_PLAN: u64 = 8_000;
+/// Why a model is not asked whose price nobody knows, and what helps.
+const UNPRICED: &str = "its budget limits dollars, and nobody knows what the model costs: give it a price in a file of prices, or begin the run with \
+`folio run --allow-unpriced`";
 /// Answers are never given less room than this.
 const ANSWER_TOKENS_MIN: u32 = 64;
 
@@ -75,6 +78,8 @@ enum Asking {
     Compact(Box<CompactAction>),
     /// It is not, because of this limit.
     Over(StopReason),
+    /// It is not, because dollars are limited and nobody knows what it costs.
+    Unpriced,
 }
 
 impl AskAction {
@@ -296,7 +301,7 @@ impl Run {
         }
         match self.asking_for(index, purpose) {
             // What was begun and does not fit any more is not handed back as if nothing had been done.
-            Ok(Asking::Over(_)) if self.has_session(index) => {
+            Ok(Asking::Over(_) | Asking::Unpriced) if self.has_session(index) => {
                 Some(Action::Record(self.without_answer(index, purpose, &answer::lost())))
             }
             Ok(Asking::Ask(ask)) => Some(match self.permitted_program(index, *ask) {
@@ -304,6 +309,10 @@ impl Run {
                 Err(event) => Action::Record(*event),
             }),
             Ok(Asking::Compact(compact)) => Some(Action::Compact(compact)),
+            Ok(Asking::Unpriced) if matches!(purpose, Purpose::Decide | Purpose::Work) => {
+                Some(Action::Record(self.failing(index, StopReason::BudgetUsd, UNPRICED)))
+            }
+            Ok(Asking::Unpriced) => Some(Action::Record(self.over_budget(index, purpose, StopReason::BudgetUsd))),
             Ok(Asking::Over(reason)) => Some(Action::Record(self.over_budget(index, purpose, reason))),
             Err(BodyNeeded(hash)) => Some(Action::Load(hash)),
         }
@@ -350,6 +359,7 @@ impl Run {
                 tokens_in,
                 tokens_out: u64::from(answer),
                 model_calls: 1,
+                unpriced_calls: u64::from(model.price.is_none()),
                 ..Spend::default()
             };
             let micro_usd = model.price.map_or(0, |price| price.of(&spend));
@@ -365,7 +375,7 @@ impl Run {
         }
         let reserved = set_aside(answer_tokens);
         if model.price.is_none() && self.needs_price(index) {
-            return Ok(Asking::Over(StopReason::BudgetUsd));
+            return Ok(Asking::Unpriced);
         }
         if let Some(reason) = self.refused_by_budget(index, &reserved, is_last) {
             return Ok(Asking::Over(reason));

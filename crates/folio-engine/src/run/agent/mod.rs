@@ -564,8 +564,7 @@ impl Run {
         {
             self.step_to(node, Move::Park)?;
             self.ready.remove(&index);
-            self.parked.insert((retry_at, index));
-            self.nodes[index].retry_at = Some(retry_at);
+            self.park(index, retry_at, failure);
         }
         Ok(())
     }

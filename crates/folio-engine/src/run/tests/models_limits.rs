@@ -666,7 +666,7 @@ fn who_has_written_too_much_goes_on_when_somebody_raises_the_limit_e9_10() {
 #[test]
 fn a_model_without_a_price_is_asked_within_a_limit_of_money_if_that_was_allowed_e9_10() {
     for (granted, status, asked) in [
-        (Value::Null, Outcome::Partial, 0),
+        (Value::Null, Outcome::Failed, 0),
         (json!({"unpriced": true}), Outcome::Ok, 2),
     ] {
         let mut unpriced = equipment();
@@ -688,5 +688,9 @@ fn a_model_without_a_price_is_asked_within_a_limit_of_money_if_that_was_allowed_
             0,
             "what is not known is not made up"
         );
+        if asked == 0 {
+            let notes = &root(&sim).notes;
+            assert!(notes.contains("--allow-unpriced"), "{notes}");
+        }
     }
 }

@@ -9,8 +9,15 @@ fn a_failed_attempt_is_made_again_after_its_delay_and_not_before() {
     sim.end_one();
     assert_eq!(sim.run.due(sim.now, 4), []);
     assert_eq!(sim.run.wakes_at(), Some(sim.now.plus(Duration::from_secs(2))));
+    let parked = sim.run.node_at("a").unwrap().parked;
+    assert_eq!(
+        parked,
+        Some((sim.now.plus(Duration::from_secs(2)), "flaky failed")),
+        "E9.19"
+    );
     let sim = sim.driven_on();
     let node = sim.run.node_at("a").unwrap();
+    assert_eq!(node.parked, None);
     assert_eq!((node.attempt, sim.status("a")), (2, Outcome::Ok));
 }
 
