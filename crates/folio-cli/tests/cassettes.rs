@@ -143,3 +143,29 @@ fn what_is_no_cassette_is_refused_before_anything_begins() {
     = 2
     ");
 }
+
+#[test]
+fn what_is_no_cassette_is_not_written_over() {
+    let folio = Folio::new();
+    folio.file("script.json", json!({"version": 1, "cues": looking()}).to_string());
+    folio.file(
+        "plan.yaml",
+        "title: T\nsteps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]\n",
+    );
+    folio.file("letter.txt", "Dear Ada,\n");
+    let refused = folio.call(&[
+        "run",
+        "--plan",
+        "plan.yaml",
+        "--model",
+        "scripted:script.json",
+        "--record",
+        "letter.txt",
+    ]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("letter.txt") && refused.stderr.contains("no cassette"),
+        "{}",
+        refused.stderr
+    );
+}

@@ -108,6 +108,12 @@ impl Cassette {
             path: path.to_owned(),
             reason,
         };
+        // Somebody's file is not written over because of a slip in a name.
+        if is_something_else(path) {
+            return Err(error(
+                "it is there, and is no cassette that could be recorded anew".to_owned(),
+            ));
+        }
         let written = Written {
             version: VERSION,
             setting: self.setting.clone(),
@@ -294,6 +300,19 @@ impl Model for ReplayingModel {
             pieces(Delta::Text(reply.text.clone()));
         }
         Ok(reply)
+    }
+}
+
+/// Whether there is a file that is not empty and no cassette, of whatever version.
+fn is_something_else(path: &Path) -> bool {
+    let Ok(file) = std::fs::File::open(path) else {
+        return false;
+    };
+    let mut bytes = Vec::new();
+    match file.take(BYTES_MAX + 1).read_to_end(&mut bytes) {
+        Ok(0) => false,
+        Ok(_) => serde_json::from_slice::<Value>(&bytes).map_or(true, |written| !written["takes"].is_object()),
+        Err(_) => true,
     }
 }
 

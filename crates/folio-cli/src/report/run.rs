@@ -240,12 +240,24 @@ impl NodeShape {
             state: view.state.as_str(),
             paused: view.paused,
             parked: view.parked.map(ParkedShape::of),
-            result: view.result.map(ResultShape::of),
+            result: view.result.map(|result| ResultShape {
+                duration_us: took(view, result),
+                ..ResultShape::of(result)
+            }),
             attempt: view.attempt,
             call: view.call.to_owned(),
             started_at: view.started_at,
             finished_at: view.finished_at,
         }
+    }
+}
+
+/// How long it took in microseconds: its last call, or all of it where it is none.
+fn took(view: &NodeView<'_>, result: &NodeResult) -> u64 {
+    let whole = view.started_at.zip(view.finished_at);
+    match (result.duration_us, whole) {
+        (0, Some((from, to))) => u64::try_from(to.since(from).as_micros()).unwrap_or(u64::MAX),
+        (duration, _) => duration,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 /// The longest slug, in characters (all of them are one byte).
 pub const SLUG_CHARS_MAX: usize = 64;
@@ -50,7 +51,8 @@ impl Slug {
 
     /// Makes a slug out of words: lower case, everything else that is not a letter or a digit becomes one `-`.
     ///
-    /// `None` if nothing is left, for example of a title without any Latin letter or digit.
+    /// Of a title without any Latin letter or digit it is a name that only stands for it, `step-1a2b3c4d`, and the same for the same title.
+    /// `None` of one without any letter or digit.
     pub fn from_title(title: &str) -> Option<Self> {
         let mut slug = String::with_capacity(title.len().min(SLUG_CHARS_MAX));
         for c in title.chars() {
@@ -67,6 +69,11 @@ impl Slug {
             }
         }
         slug.truncate(slug.trim_end_matches(['-', '_']).len());
+        if slug.is_empty() && title.chars().any(char::is_alphanumeric) {
+            let digest = Sha256::digest(title.trim().as_bytes());
+            let word = u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]);
+            slug = format!("step-{word:08x}");
+        }
         (!slug.is_empty()).then_some(Self(slug))
     }
 
@@ -133,7 +140,10 @@ mod tests {
         assert_eq!(slug("List the files!").as_deref(), Some("list-the-files"));
         assert_eq!(slug("  Don't -- panic ").as_deref(), Some("dont-panic"));
         assert_eq!(slug("t1").as_deref(), Some("t1"));
-        assert_eq!(slug("日本語"), None);
+        assert_eq!(slug("日本語"), slug(" 日本語 "));
+        assert_ne!(slug("日本語"), slug("日本"));
+        assert!(slug("日本語").is_some_and(|slug| slug.starts_with("step-") && slug.len() == 13));
+        assert_eq!(slug("!?"), None);
         assert_eq!(slug(&format!("{}--b", "a".repeat(63))).map(|s| s.len()), Some(63));
     }
 }
