@@ -1,10 +1,11 @@
 //! What a node came to (E9.4), and what supports it (E9.7).
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 /// How a node ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -205,6 +206,21 @@ impl Output {
     #[must_use]
     pub fn null() -> Self {
         Self::Inline(Arc::new(Value::Null))
+    }
+
+    /// The hash of its JSON text: SHA-256, 64 hexadecimal digits, whether it is kept beside the journal or in it.
+    #[must_use]
+    pub fn content_hash(&self) -> String {
+        match self {
+            Self::Blob { hash, .. } => hash.clone(),
+            Self::Inline(value) => {
+                let digest = Sha256::digest(value.to_string().as_bytes());
+                digest.iter().fold(String::with_capacity(64), |mut text, byte| {
+                    let _infallible = write!(text, "{byte:02x}");
+                    text
+                })
+            }
+        }
     }
 
     /// Whether it is nothing.

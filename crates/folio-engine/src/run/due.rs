@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::agent::{AskAction, CompactAction};
 use super::aggregate::Aggregation;
 use super::criteria::CheckCall;
+use super::narrow::Lanes;
 use super::purses::Fits;
 use super::resources::Resources;
 use super::scope::BodyNeeded;
@@ -195,12 +196,12 @@ impl Run {
             .map(|(_, index)| index);
         actions.extend(self.asking.iter().filter_map(|index| self.unattended(*index, now)));
         actions.extend(self.unapproved().into_iter().map(Action::Record));
-        let (mut ahead, mut in_lanes) = (Resources::default(), Vec::new());
+        let (mut ahead, mut lanes) = (Resources::default(), Lanes::default());
         for index in self.ready.iter().chain(parked) {
             if self.is_paused(*index) {
                 continue;
             }
-            let has_room = free > 0 && self.has_lane(*index, &in_lanes);
+            let has_room = free > 0 && self.has_lane(*index, &mut lanes);
             let action = match self.nodes[*index].kind {
                 // What it came to is being checked.
                 NodeKind::Call | NodeKind::Plan if self.agent(*index).is_some() => {
@@ -220,7 +221,7 @@ impl Run {
             };
             if action.as_ref().is_some_and(Action::takes_place) {
                 free -= 1;
-                in_lanes.push(*index);
+                lanes.taken.push(*index);
             }
             actions.extend(action);
             // Expansions come in bursts; a bounded number at a time keeps one answer small.

@@ -22,6 +22,15 @@ pub(super) struct OwnLimits {
     has_concurrency: bool,
 }
 
+/// What one answer to what is due begins, beside what is under way.
+#[derive(Debug, Default)]
+pub(super) struct Lanes {
+    /// The nodes of the calls that it begins.
+    pub(super) taken: Vec<usize>,
+    /// Tasks that have as much under way as they may.
+    full: BTreeSet<usize>,
+}
+
 impl Run {
     fn budget_of(&self, index: usize) -> Option<&Budget> {
         match &self.nodes[index].step {
@@ -137,15 +146,25 @@ impl Run {
                 .any(|at| nearly_over(self.nodes[at].started_at, self.own_deadline(at)))
     }
 
-    /// Whether one more call for node `index` may be under way, by what the tasks around it say, beside those `ahead` of it.
-    pub(super) fn has_lane(&self, index: usize, ahead: &[usize]) -> bool {
-        !self.own_limits.has_concurrency
-            || self.tasks_around(index).all(|at| {
-                let Some(most) = self.budget_of(at).and_then(|own| own.concurrency) else {
-                    return true;
-                };
-                let is_below = |other: &&usize| self.tasks_around(**other).any(|around| around == at);
-                self.executing.iter().chain(ahead).filter(is_below).count() < most as usize
-            })
+    /// Whether one more call for node `index` may be under way, by what the tasks around it say, beside those that `lanes` has already.
+    pub(super) fn has_lane(&self, index: usize, lanes: &mut Lanes) -> bool {
+        !self.own_limits.has_concurrency || self.tasks_around(index).all(|at| self.has_lane_in(at, lanes))
+    }
+
+    fn has_lane_in(&self, task: usize, lanes: &mut Lanes) -> bool {
+        let Some(most) = self.budget_of(task).and_then(|own| own.concurrency) else {
+            return true;
+        };
+        // Who waits for a lane is asked about again and again, and what is full stays full until something ends.
+        if lanes.full.contains(&task) {
+            return false;
+        }
+        let is_below = |other: &&usize| self.tasks_around(**other).any(|around| around == task);
+        let under_way = self.executing.iter().chain(&lanes.taken).filter(is_below).count();
+        let is_full = under_way >= most as usize;
+        if is_full {
+            lanes.full.insert(task);
+        }
+        !is_full
     }
 }

@@ -65,7 +65,7 @@ impl Run {
         (self.is_below(referred, index) || self.may_read(index, referred) || is_given()).then(|| Evidence {
             kind: if is_call { "tool_call" } else { "node" }.to_owned(),
             id: id.to_string(),
-            hash: None,
+            hash: (!result.output.is_null()).then(|| result.output.content_hash()),
             span: None,
         })
     }

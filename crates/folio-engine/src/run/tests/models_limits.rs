@@ -313,6 +313,10 @@ fn references_that_name_nothing_are_left_out_and_counted_e9_7() {
     })
     .driven_on();
     let result = root(&sim);
+    // By its hash it can be seen later whether it is still the same.
+    let looked = sim.run.tree().into_iter().find(|node| node.kind == NodeKind::Action);
+    let output = &looked.unwrap().result.unwrap().output;
+    assert_eq!(result.evidence[0].hash, Some(output.content_hash()));
     assert_eq!(result.evidence.len(), 1);
     assert_eq!(result.evidence[0].id, sim.run.node_at("call-1").unwrap().id.to_string());
     assert!(result.notes.contains("3 references"), "{}", result.notes);
