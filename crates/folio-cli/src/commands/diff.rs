@@ -174,12 +174,16 @@ impl SideShape {
 }
 
 fn cost(spent: &Spend) -> String {
+    let calls = |count: u64, whom: &str| match count {
+        1 => format!("1 call of {whom}"),
+        count => format!("{count} calls of {whom}"),
+    };
     format!(
-        "{} calls of models, {} tokens, {}, {} calls of tools",
-        spent.model_calls,
+        "{}, {} tokens, {}, {}",
+        calls(spent.model_calls, "models"),
         spent.tokens(),
         spent.dollars(),
-        spent.tool_calls
+        calls(spent.tool_calls, "tools")
     )
 }
 
@@ -213,7 +217,8 @@ impl Report for DiffShape {
             0 => String::new(),
             count => format!(", {count} of them at another cost"),
         };
-        writeln!(out, "{} nodes are the same{of_another_cost}", self.same)
+        let are = if self.same == 1 { "node is" } else { "nodes are" };
+        writeln!(out, "{} {are} the same{of_another_cost}", self.same)
     }
 }
 

@@ -74,7 +74,8 @@ function blob({ hash, bytes: size }) {
 function budget(node) {
   const { spent, limits = [], paid_twice: twice } = node;
   const used = cost(spent);
-  const calls = [spent.model_calls && `${number(spent.model_calls)} calls of models`, spent.tool_calls && `${number(spent.tool_calls)} calls of tools`, twice && `${number(twice)} possibly paid for twice: nobody saw the end of the first`].filter(Boolean);
+  const callsOf = (count, whom) => count && `${number(count)} ${count === 1 ? 'call' : 'calls'} of ${whom}`;
+  const calls = [callsOf(spent.model_calls, 'models'), callsOf(spent.tool_calls, 'tools'), twice && `${number(twice)} possibly paid for twice: nobody saw the end of the first`].filter(Boolean);
   if (!used && calls.length === 0 && limits.length === 0) return [];
   const figure = (name, n) => ({ micro_usd: dollars, bytes }[name] ?? number)(n);
   const rows = limits.map((one) => element('li', {}, meter(one.limit ? one.used / one.limit : 1, `${LIMITS[one.what]}: ${figure(one.what, one.used)} of ${figure(one.what, one.limit)}`),
