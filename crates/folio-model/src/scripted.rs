@@ -59,6 +59,14 @@ struct State {
 #[error("the script was not used up: {}", listed(.0))]
 pub struct UnusedCues(pub Vec<String>);
 
+impl UnusedCues {
+    /// They in one line: the first twenty, and how many more there are.
+    #[must_use]
+    pub fn listed(&self) -> String {
+        listed(&self.0)
+    }
+}
+
 fn listed(cues: &[String]) -> String {
     let mut list = cues.iter().take(LISTED_MAX).cloned().collect::<Vec<_>>().join("; ");
     if cues.len() > LISTED_MAX {

@@ -215,13 +215,8 @@ struct LimitShape {
     limit: Option<u64>,
     used: u64,
     /// Of how many calls of models nobody knows what they used up of it.
-    #[serde(skip_serializing_if = "is_zero")]
-    unknown: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
-fn is_zero(n: &u64) -> bool {
-    *n == 0
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown: Option<u64>,
 }
 
 impl LimitShape {
@@ -230,10 +225,7 @@ impl LimitShape {
             what: dimension.as_str(),
             limit: purse.limit.of(dimension),
             used: purse.used(dimension),
-            unknown: match dimension {
-                Dimension::MicroUsd => purse.spent.unpriced_calls,
-                _ => 0,
-            },
+            unknown: Some(purse.spent.unpriced_calls).filter(|calls| dimension == Dimension::MicroUsd && *calls > 0),
         }
     }
 }
@@ -245,9 +237,9 @@ impl Report for BudgetShape {
         for limit in self.limits.iter().chain(&self.nodes) {
             let most = limit.limit.map_or("no limit".to_owned(), |limit| limit.to_string());
             let unknown = match limit.unknown {
-                0 => String::new(),
-                1 => ", and 1 call of which nobody knows what it cost".to_owned(),
-                calls => format!(", and {calls} calls of which nobody knows what they cost"),
+                None => String::new(),
+                Some(1) => ", and 1 call of which nobody knows what it cost".to_owned(),
+                Some(calls) => format!(", and {calls} calls of which nobody knows what they cost"),
             };
             writeln!(out, "  {:<13} {} of {most}{unknown}", limit.what, limit.used)?;
         }
@@ -364,7 +356,7 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
             what: "nodes",
             limit: Some(run.limits().nodes_max.into()),
             used: run.planned_nodes() as u64,
-            unknown: 0,
+            unknown: None,
         }),
         deadline: run.deadline().filter(|_| node.is_none()),
     })?;

@@ -5,11 +5,11 @@ use std::fmt::{self, Write as _};
 
 use clap::Args;
 use folio::engine::spend::Spend;
-use folio::engine::{NodeView, Output, Run};
+use folio::engine::{NodeView, Run};
 use folio::memory::id::RunRef;
 use folio::store::RunRow;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Context;
 use super::people::runner;
@@ -17,6 +17,7 @@ use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 use crate::report::printable;
+use crate::report::run::{output_of, standing};
 
 /// Characters of a text that is shown in a line.
 const SHOWN_CHARS: usize = 80;
@@ -102,17 +103,13 @@ struct NodeSide {
 impl NodeSide {
     fn of(view: &NodeView<'_>) -> Self {
         let result = view.result;
-        let output = result.map_or(Value::Null, |result| match &result.output {
-            Output::Inline(value) => Value::clone(value),
-            Output::Blob { hash, bytes } => json!({"blob": hash, "bytes": bytes}),
-        });
         Self {
             kind: view.kind.as_str(),
             status: result.map_or_else(|| view.state.as_str().to_owned(), |result| result.status.to_string()),
             stop_reason: result.and_then(|r| r.stop_reason).map(|reason| reason.to_string()),
             notes: result.map(|result| result.notes.clone()).unwrap_or_default(),
             call: view.call.to_owned(),
-            output,
+            output: result.and_then(output_of).unwrap_or_default(),
             spent: *view.spent,
         }
     }
@@ -150,10 +147,7 @@ impl SideShape {
             title: row.title.clone(),
             goal: run.goal().to_owned(),
             inputs: run.inputs().clone(),
-            status: match (row.status.as_str(), row.driven) {
-                ("running", false) => "interrupted".to_owned(),
-                (status, _) => status.to_owned(),
-            },
+            status: standing(&row.status, row.driven).to_owned(),
             stop_reason: result.and_then(|r| r.stop_reason).map(|reason| reason.to_string()),
             notes: result.map(|result| result.notes.clone()).unwrap_or_default(),
             nodes: run.len(),
@@ -313,7 +307,7 @@ pub(crate) async fn diff(context: &Context<'_>, diff: Diff) -> Result<Exit, Fail
         match (&one, &other) {
             (Some(one), Some(other)) if matches!(differs[..], [] | ["cost"]) => {
                 same += 1;
-                if one.spent != other.spent {
+                if !differs.is_empty() {
                     let (one, other) = (one.spent, other.spent);
                     costs.push(CostDiff {
                         path,

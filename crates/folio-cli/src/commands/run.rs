@@ -8,7 +8,7 @@ use clap::Args;
 use folio::Workspace;
 use folio::engine::plan::{InputKind, Plan};
 use folio::engine::run::{PlanGate, PlanMode};
-use folio::model::{Cassette, CassetteError};
+use folio::model::{Cassette, CassetteError, UnusedCues};
 use folio::runner::{NewRun, Recording, Runner, RunnerModels, RunnerOptions};
 use folio::tools::{Registry, ShellPolicy};
 use serde_json::Value;
@@ -260,21 +260,16 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     let left = asked.map(|models| models.left_over()).unwrap_or_default();
     match ended {
         // A script says what is asked: what is not is as wrong as what nobody waits for.
-        Exit::Done if !left.is_empty() => Err(script_left(&left)),
+        Exit::Done if !left.is_empty() => Err(script_left(&UnusedCues(left))),
         _ => Ok(ended),
     }
 }
 
 /// A run that went well without all that its script waits for.
-fn script_left(left: &[String]) -> Failure {
-    let listed: Vec<&str> = left.iter().take(CUES_TOLD).map(String::as_str).collect();
-    let more = match left.len().saturating_sub(CUES_TOLD) {
-        0 => String::new(),
-        more => format!("; and {more} more"),
-    };
+fn script_left(left: &UnusedCues) -> Failure {
     let words = format!(
-        "the run went well, and nobody asked what its script waits for: {}{more}",
-        listed.join("; ")
+        "the run went well, and nobody asked what its script waits for: {}",
+        left.listed()
     );
     Failure::new(Exit::RunNotOk, "script_left", words)
         .hint("take these cues out, or write `\"times\": \"always\"` where one may be asked or not")
@@ -309,8 +304,6 @@ pub(super) fn unusable(error: &CassetteError) -> Failure {
     Failure::usage("cassette_unusable", error.to_string())
 }
 
-/// Cues of a script that are told one by one.
-const CUES_TOLD: usize = 10;
 /// What somebody without a model can do.
 const WITHOUT_MODEL: &str = "without a model: folio run --plan examples/repo-review.yaml --input repo=.";
 

@@ -44,9 +44,9 @@ impl RunLine {
 
 impl Report for RunLine {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        let status = match (self.status.as_str(), self.driven) {
-            ("running", false) => style.warning("interrupted"),
-            (status, _) => colored(style, status),
+        let status = match standing(&self.status, self.driven) {
+            INTERRUPTED => style.warning(INTERRUPTED),
+            status => colored(style, status),
         };
         let took = style.faint(seconds(self.updated_at.since(self.created_at)));
         let at = style.faint(instant(self.created_at));
@@ -56,6 +56,17 @@ impl Report for RunLine {
             style.strong(&self.handle),
             printable(&self.title)
         )
+    }
+}
+
+/// What a run is called that goes on, and that nobody drives.
+const INTERRUPTED: &str = "interrupted";
+
+/// How a run of that `status` stands.
+pub(crate) fn standing(status: &str, driven: bool) -> &str {
+    match (status, driven) {
+        ("running", false) => INTERRUPTED,
+        (status, _) => status,
     }
 }
 
@@ -298,7 +309,7 @@ impl ResultShape {
 }
 
 /// The value of a result; a large one is named by the hash that it is kept under.
-fn output_of(result: &NodeResult) -> Option<Value> {
+pub(crate) fn output_of(result: &NodeResult) -> Option<Value> {
     match &result.output {
         Value_::Inline(value) if value.is_null() => None,
         Value_::Inline(value) => Some((**value).clone()),

@@ -149,8 +149,8 @@ impl Run {
                 result.stop_reason = Some(reason);
             } else if result.status == Outcome::Partial {
                 // Whoever reads it should know of a limit that it was stopped by.
-                let reasons = required().filter_map(|child| child.stop_reason);
-                result.stop_reason = reasons.into_iter().find(|reason| reason.is_limit());
+                let mut reasons = required().filter_map(|child| child.stop_reason);
+                result.stop_reason = reasons.find(|reason| reason.is_limit());
             }
         } else if worst == Outcome::Failed {
             let hard = required().any(NodeResult::is_hard);

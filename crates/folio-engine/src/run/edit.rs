@@ -150,7 +150,7 @@ impl Run {
 
     /// Whether another version of a plan took the place of node `index`, or of what it is in, before it began.
     pub(super) fn is_superseded(&self, index: usize) -> bool {
-        std::iter::successors(Some(index), |at| self.nodes[*at].parent).any(|at| self.nodes[at].superseded_by > 0)
+        self.and_around(index).any(|at| self.nodes[at].superseded_by > 0)
     }
 
     /// The steps of a node whose results counted in the version of its plan before the last, in plan order, with what is in groups of them
@@ -227,13 +227,8 @@ impl Run {
         }
         let more = plan::count_nodes(&steps).saturating_sub(kept.iter().map(|at| self.nodes_of(*at)).sum());
         let more = more as usize;
-        let used = self.nodes_in_plans();
-        if used + more > self.limits.nodes_max as usize {
-            return Err(EditError::OverNodes {
-                more,
-                used,
-                limit: self.limits.nodes_max,
-            });
+        if let Some((used, limit)) = self.over_nodes_by(index, more) {
+            return Err(EditError::OverNodes { more, used, limit });
         }
         Ok(Some(Event::PlanEdited {
             node,
@@ -322,7 +317,7 @@ impl Run {
             known.before.extend(frame.by_slug.keys().map(ToString::to_string));
             at = frame.owner;
         }
-        for at in std::iter::successors(Some(index), |at| self.nodes[*at].parent) {
+        for at in self.and_around(index) {
             known
                 .criteria
                 .extend(self.criteria_of(at).into_iter().map(|criterion| criterion.id));
@@ -332,7 +327,7 @@ impl Run {
 
     /// The node around `index` whose plan stands in no other: the root's, or that of a model.
     fn top_of(&self, index: usize) -> usize {
-        std::iter::successors(Some(index), |at| self.nodes[*at].parent)
+        self.and_around(index)
             .find(|at| self.nodes[*at].kind == NodeKind::Model || self.nodes[*at].parent.is_none())
             .unwrap_or(0)
     }

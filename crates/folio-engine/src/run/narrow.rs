@@ -39,14 +39,9 @@ impl Run {
         }
     }
 
-    /// The nodes whose limits hold for node `index`, itself included, the nearest first.
-    fn tasks_around(&self, index: usize) -> impl Iterator<Item = usize> {
-        std::iter::successors(Some(index), |at| self.nodes[*at].parent)
-    }
-
     /// The least that `what` says of the tasks around node `index`, and of itself; at most `of_run`.
     pub(super) fn least_around<T: Ord>(&self, index: usize, of_run: T, what: impl Fn(&Budget) -> Option<T>) -> T {
-        let own = self.tasks_around(index).filter_map(|at| what(self.budget_of(at)?));
+        let own = self.and_around(index).filter_map(|at| what(self.budget_of(at)?));
         own.fold(of_run, T::min)
     }
 
@@ -59,7 +54,7 @@ impl Run {
     pub(super) fn plan_level(&self, index: usize, of_run: u32) -> (u32, u32) {
         let level = self.plans_around(index).saturating_add(1);
         let own = self
-            .tasks_around(index)
+            .and_around(index)
             .filter_map(|at| Some(self.plans_around(at).saturating_add(self.budget_of(at)?.depth?)));
         (level, own.fold(of_run, u32::min))
     }
@@ -67,7 +62,7 @@ impl Run {
     /// Whether `more` nodes for node `index` are too many: then how many there are, and how many there may be.
     pub(super) fn over_nodes_by(&self, index: usize, more: usize) -> Option<(usize, u32)> {
         let of_run = (self.nodes_in_plans(), self.limits.nodes_max);
-        let own = self.tasks_around(index).filter_map(|at| {
+        let own = self.and_around(index).filter_map(|at| {
             let limit = self.budget_of(at)?.nodes?;
             Some((self.nodes_below(at), limit))
         });
@@ -142,13 +137,13 @@ impl Run {
         };
         nearly_over(self.started_at, self.deadline)
             || self
-                .tasks_around(index)
+                .and_around(index)
                 .any(|at| nearly_over(self.nodes[at].started_at, self.own_deadline(at)))
     }
 
     /// Whether one more call for node `index` may be under way, by what the tasks around it say, beside those that `lanes` has already.
     pub(super) fn has_lane(&self, index: usize, lanes: &mut Lanes) -> bool {
-        !self.own_limits.has_concurrency || self.tasks_around(index).all(|at| self.has_lane_in(at, lanes))
+        !self.own_limits.has_concurrency || self.and_around(index).all(|at| self.has_lane_in(at, lanes))
     }
 
     fn has_lane_in(&self, task: usize, lanes: &mut Lanes) -> bool {
@@ -159,7 +154,7 @@ impl Run {
         if lanes.full.contains(&task) {
             return false;
         }
-        let is_below = |other: &&usize| self.tasks_around(**other).any(|around| around == task);
+        let is_below = |other: &&usize| self.and_around(**other).any(|around| around == task);
         let under_way = self.executing.iter().chain(&lanes.taken).filter(is_below).count();
         let is_full = under_way >= most as usize;
         if is_full {

@@ -200,7 +200,7 @@ impl Run {
     }
 
     fn purses(&self, index: usize) -> impl Iterator<Item = &Purse> {
-        std::iter::successors(Some(index), |at| self.nodes[*at].parent).filter_map(|at| self.nodes[at].purse.as_deref())
+        self.and_around(index).filter_map(|at| self.nodes[at].purse.as_deref())
     }
 
     /// The smallest limit of each thing, from node `index` up.
@@ -400,16 +400,12 @@ fn too_few(dimension: Dimension, needed: u64, left: u64, members: usize) -> Stri
 fn task_of(equipment: &Equipment) -> Spend {
     let cost = |role: ModelRole| {
         let model = equipment.model(role);
-        let spend = Spend {
+        model.priced(Spend {
             tokens_in: TASK_TOKENS_IN.min(u64::from(model.window) / 2),
             tokens_out: u64::from(model.answer_tokens / 2),
             model_calls: 1,
             ..Spend::default()
-        };
-        Spend {
-            micro_usd: model.price.map_or(0, |price| price.of(&spend)),
-            ..spend
-        }
+        })
     };
     let (planner, executor) = (cost(ModelRole::Planner), cost(ModelRole::Executor));
     Spend {

@@ -560,8 +560,7 @@ impl Run {
 
     /// Whether no call of node `index` may begin, because somebody paused it or something around it.
     pub(super) fn is_paused(&self, index: usize) -> bool {
-        self.paused > 0
-            && std::iter::successors(Some(index), |at| self.nodes[*at].parent).any(|at| self.nodes[at].paused)
+        self.paused > 0 && self.and_around(index).any(|at| self.nodes[at].paused)
     }
 
     /// Who asks for a cancellation when the time is up.

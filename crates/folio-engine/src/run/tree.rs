@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::agent::Agent;
 use super::purses::Held;
+use super::state::Run;
 use crate::event::SetAside;
 use crate::node::{NodeId, NodeState};
 use crate::plan::{Graph, Join, OnHard, Slug, Step, Work};
@@ -215,6 +216,13 @@ impl Node {
             },
             _ => None,
         }
+    }
+}
+
+impl Run {
+    /// Node `index` and what it stands in, the nearest first and the root last.
+    pub(super) fn and_around(&self, index: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(Some(index), |at| self.nodes[*at].parent)
     }
 }
 

@@ -137,10 +137,16 @@ impl<'a> Decoder<'a> {
 
     /// A number that must not be zero.
     pub(super) fn positive_field(&mut self, at: &At<'a>, key: &'static str) -> Option<u32> {
+        self.field_from(at, key, 1)
+    }
+
+    /// A number that is at least `least`.
+    pub(super) fn field_from(&mut self, at: &At<'a>, key: &'static str, least: u32) -> Option<u32> {
         let value = self.field(at, key)?;
         let number = self.u32(&value)?;
-        if number == 0 {
-            self.faults.bad_value(&value, format!("`{key}` must be at least 1"));
+        if number < least {
+            self.faults
+                .bad_value(&value, format!("`{key}` must be at least {least}"));
             return None;
         }
         Some(number)

@@ -100,8 +100,11 @@ impl<'a> Validator<'a> {
             Join::FirstOk => true,
             Join::Quorum(k) => (k as usize) < branches,
         };
+        if !has_losers {
+            return;
+        }
         let writers: Vec<String> = group.steps.iter().filter_map(|branch| self.writer_in(branch)).collect();
-        if has_losers && writers.len() > 1 {
+        if writers.len() > 1 {
             let message = format!(
                 "several branches may write ({}), and the one that loses may have written already",
                 writers.join(", ")

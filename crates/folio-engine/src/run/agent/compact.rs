@@ -114,15 +114,7 @@ impl Run {
                 model_calls: COMPACTOR_CALLS,
                 ..Spend::default()
             };
-            let priced = Spend {
-                micro_usd: compactor.price.map_or(0, |price| price.of(&spend)),
-                unpriced_calls: if compactor.price.is_none() {
-                    spend.model_calls
-                } else {
-                    0
-                },
-                ..spend
-            };
+            let priced = compactor.priced(spend);
             let is_paid_for = compactor.price.is_some() || !self.needs_price(index);
             (is_paid_for && self.refused_by_budget(index, &priced, false).is_none()).then_some(priced)
         });

@@ -257,7 +257,7 @@ impl Run {
 
     /// How many plans node `index` is inside of: those of models, and those that were written.
     pub(in crate::run) fn plans_around(&self, index: usize) -> u32 {
-        let parents = std::iter::successors(self.nodes[index].parent, |parent| self.nodes[*parent].parent);
+        let parents = self.and_around(index).skip(1);
         let plans = parents.filter(|parent| matches!(self.nodes[*parent].kind, NodeKind::Plan | NodeKind::Model));
         u32::try_from(plans.count()).unwrap_or(u32::MAX)
     }
@@ -355,15 +355,12 @@ impl Run {
         }
         let is_last = purpose.is_last();
         let set_aside = |answer: u32| {
-            let spend = Spend {
+            model.priced(Spend {
                 tokens_in,
                 tokens_out: u64::from(answer),
                 model_calls: 1,
-                unpriced_calls: u64::from(model.price.is_none()),
                 ..Spend::default()
-            };
-            let micro_usd = model.price.map_or(0, |price| price.of(&spend));
-            Spend { micro_usd, ..spend }
+            })
         };
         if is_last {
             // The end gets as much room as there is.

@@ -93,6 +93,19 @@ pub struct ModelSpec {
 }
 
 impl ModelSpec {
+    /// `spend` with what it costs by the price of this model, or with its calls as such of which nobody knows that.
+    pub(in crate::run) fn priced(&self, spend: Spend) -> Spend {
+        let (micro_usd, unpriced_calls) = match self.price {
+            Some(price) => (price.of(&spend), 0),
+            None => (0, spend.model_calls),
+        };
+        Spend {
+            micro_usd,
+            unpriced_calls,
+            ..spend
+        }
+    }
+
     /// The one that is asked when those before it, `passed` of them, were of no help, or the last there is; and how many stand before it.
     pub(super) fn after(&self, passed: u32) -> (&Self, u32) {
         let (mut model, mut before) = (self, 0);

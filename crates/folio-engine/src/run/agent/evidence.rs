@@ -88,7 +88,7 @@ impl Run {
     }
 
     fn is_below(&self, index: usize, top: usize) -> bool {
-        std::iter::successors(Some(index), |at| self.nodes[*at].parent).any(|at| at == top)
+        self.and_around(index).any(|at| at == top)
     }
 
     /// Whether `target` is a step that `index`, or a task around it, was given the result of.

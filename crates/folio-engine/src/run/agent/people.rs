@@ -35,9 +35,7 @@ impl Question {
         let of_command = || Some(self.call.strip_prefix(OF_COMMAND)?.split_once(':')?.1);
         self.call.strip_prefix(OF_CRITERION).or_else(of_command)
     }
-}
 
-impl Question {
     /// Whether a model asks it, of which nobody is asked twice.
     fn is_of_model(&self) -> bool {
         self.criterion().is_none() && !self.is_task()

@@ -69,7 +69,7 @@ impl Run {
             }
         }
         let hash = plan::hash_of(&plan.steps);
-        let around = std::iter::successors(Some(index), |at| self.nodes[*at].parent);
+        let around = self.and_around(index);
         for (levels, at) in around.enumerate() {
             let versions = self.agent(at).map_or(&[][..], |agent| &agent.versions);
             if versions.iter().any(|version| version.hash == hash) {

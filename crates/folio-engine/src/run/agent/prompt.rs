@@ -375,7 +375,9 @@ impl Run {
 
     /// One line for each task around node `index`, from the goal down (E9.2).
     fn goal_chain(&self, index: usize) -> Result<Vec<String>, BodyNeeded> {
-        let mut around: Vec<usize> = std::iter::successors(self.nodes[index].parent, |at| self.nodes[*at].parent)
+        let mut around: Vec<usize> = self
+            .and_around(index)
+            .skip(1)
             .filter(|at| self.nodes[*at].kind.is_task())
             .collect();
         around.reverse();
@@ -451,7 +453,7 @@ impl Run {
 
     /// The step of `frame` that `index` is, or is inside of.
     fn step_of(&self, frame: &crate::run::tree::Frame, index: usize) -> Option<usize> {
-        std::iter::successors(Some(index), |at| self.nodes[*at].parent)
+        self.and_around(index)
             .find_map(|at| frame.nodes.iter().position(|node| *node == at))
     }
 

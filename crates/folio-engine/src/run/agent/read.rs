@@ -92,22 +92,10 @@ impl Run {
             first,
             executor: None,
         };
-        let is_direct = |answer: &Value| answer.get("decision").and_then(Value::as_str) == Some("execute");
-        if self.wants_plan(index)
-            && (!reply.calls.is_empty()
-                || self
-                    .object_of(reply, &["decision"])
-                    .is_ok_and(|answer| is_direct(&answer)))
-            && let Some(event) = self.rejected_for(
-                index,
-                vec!["a plan is wanted for this: answer with decision plan, and its steps".to_owned()],
-            )
-        {
-            return event;
-        }
         // A model that calls a tool instead of answering wants to do it.
         if let Some(first) = reply.calls.first() {
-            return direct("model", String::new(), None, Some(first.clone()));
+            let event = || direct("model", String::new(), None, Some(first.clone()));
+            return self.plan_instead(index).unwrap_or_else(event);
         }
         let answer = match self.object_of(reply, &["decision"]) {
             Ok(answer) => answer,
@@ -138,6 +126,7 @@ impl Run {
         };
         let first = answer.get("action").and_then(|action| first_action(action, reply));
         match answer.get("decision").and_then(Value::as_str) {
+            Some("execute") if let Some(event) = self.plan_instead(index) => event,
             Some("execute") => match self.chosen(index, &answer) {
                 Ok(None) => direct("model", reason, tests, first),
                 Ok(Some((executor, works_alone))) => Event::Decided {
@@ -187,6 +176,15 @@ impl Run {
                 })
             }
         }
+    }
+
+    /// What the model is told that would do directly what is to be planned, as long as it is told so (E9.3).
+    fn plan_instead(&self, index: usize) -> Option<Event> {
+        if !self.wants_plan(index) {
+            return None;
+        }
+        let problem = "a plan is wanted for this: answer with decision plan, and its steps";
+        self.rejected_for(index, vec![problem.to_owned()])
     }
 
     /// Whom a decision says to do it, and whether that is a program; or what is wrong with that. Of a task that names somebody nothing is chosen.
@@ -423,7 +421,7 @@ impl Run {
 
     /// Whether node `index` is in a plan that a model made.
     fn is_step_of_model(&self, index: usize) -> bool {
-        let mut around = std::iter::successors(self.nodes[index].parent, |at| self.nodes[*at].parent);
+        let mut around = self.and_around(index).skip(1);
         around.any(|at| self.nodes[at].kind == NodeKind::Model)
     }
 
