@@ -440,6 +440,22 @@ fn branches_that_race_may_not_write_e9_5() {
 }
 
 #[test]
+fn a_group_has_no_more_branches_than_the_task_around_it_may_have_e9_10() {
+    let within = |children: u32| {
+        format!(
+            "[{{id: t, budget: {{children: {children}}}, plan: [{{parallel: [a, b, c]}}]}}, {{parallel: [d, e, f]}}]"
+        )
+    };
+    assert!(parse(&within(3), &tools()).is_ok());
+    let found = mistakes(&within(2));
+    assert_eq!(codes(&within(2)).len(), 1, "{found}");
+    assert!(
+        found.contains("the group has 3 branches; at most 2 are allowed"),
+        "{found}"
+    );
+}
+
+#[test]
 fn a_quorum_can_be_reached() {
     assert_eq!(codes("[{parallel: [a, b], join: quorum(0)}]"), ["P027 1:27 [0].join"]);
     assert_eq!(codes("[{parallel: [a, b], join: {quorum: 3}}]"), ["P027 1:27 [0].join"]);

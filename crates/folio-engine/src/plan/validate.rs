@@ -34,6 +34,7 @@ pub(super) fn validate(draft: &mut Draft<'_>, root: &Node, known: &Known) {
         steps: 0,
         is_whole: matches!(root.tree, Tree::Object(_)),
         in_sight: known.criteria.iter().cloned().collect(),
+        children: least(known.limits.children, draft.plan.budget.children),
     };
     validator.plan(&At::root(root));
     draft.faults = validator.faults;
@@ -52,6 +53,8 @@ struct Validator<'a> {
     is_whole: bool,
     /// The ids of the criteria that steps may be there to meet: of the plan, and of the tasks around.
     in_sight: Vec<String>,
+    /// How many branches a group may have, by the budgets of the plan and of the tasks around.
+    children: u32,
 }
 
 impl<'a> Validator<'a> {
@@ -119,7 +122,7 @@ impl<'a> Validator<'a> {
 
     /// Checks a plan inside a plan, which is on level `depth`: the plan of the run is on level 1 (E9.10).
     fn inner_scope(&mut self, steps: &[Step], outer: &Frame<'_>, depth: u32, at: &At<'a>) -> Graph {
-        let limit = self.known.limits.depth.min(self.plan.budget.depth.unwrap_or(u32::MAX));
+        let limit = least(self.known.limits.depth, self.plan.budget.depth);
         // Once is enough: what is deeper still is inside this one.
         if depth == limit.max(1) {
             let message = format!("here plans inside plans become more than {limit} deep");
@@ -211,6 +214,11 @@ impl<'a> Validator<'a> {
             self.faults.add(&at, code::CYCLE, message);
         }
     }
+}
+
+/// A limit, and what a budget makes of it: it can only narrow (E9.10).
+fn least(limit: u32, own: Option<u32>) -> u32 {
+    own.map_or(limit, |own| own.min(limit))
 }
 
 /// Calls `visit` for every step, in sub-plans and bodies too.

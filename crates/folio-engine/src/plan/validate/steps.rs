@@ -12,7 +12,7 @@ use crate::template::{is_reference, is_template, single_expression};
 
 use super::names::{Frame, Reader};
 use super::satisfies::required;
-use super::{Validator, every_step};
+use super::{Validator, every_step, least};
 
 /// Tools that may write, where nobody said which tools there are.
 const WRITERS: [&str; 2] = ["write", "shell"];
@@ -45,7 +45,10 @@ impl<'a> Validator<'a> {
                         let outside = self.in_sight.len();
                         self.in_sight
                             .extend(task.criteria.iter().map(|criterion| criterion.id.clone()));
+                        let around = self.children;
+                        self.children = least(around, task.budget.children);
                         let graph = self.inner_scope(&plan.steps, frame, depth, &here);
+                        self.children = around;
                         self.in_sight.truncate(outside);
                         let end = Frame {
                             graph: &graph,
@@ -72,11 +75,7 @@ impl<'a> Validator<'a> {
     fn group(&mut self, group: &Group, origin: &At<'a>) {
         let steps_at = origin.follow_near(&[Segment::Key("parallel")]);
         self.not_empty(&group.steps, &steps_at, "the group");
-        let limit = self.known.limits.children;
-        let (branches, limit) = (
-            group.steps.len(),
-            self.plan.budget.children.map_or(limit, |own| own.min(limit)),
-        );
+        let (branches, limit) = (group.steps.len(), self.children);
         if branches > limit as usize {
             let message = format!("the group has {branches} branches; at most {limit} are allowed");
             self.faults
