@@ -5,8 +5,8 @@ use std::path::Path;
 use folio::engine::plan::HUMAN;
 use folio::engine::run::Price;
 use folio::model::{
-    self, AddressError, ModelAddress, ModelKeys, ModelOptions, ModelSettings, ModelsSection, OpenError, Prices, Role,
-    Secret,
+    self, AddressError, ModelAddress, ModelKeys, ModelOptions, ModelSettings, ModelsSection, OpenError, Prices,
+    Provider, Role, Secret,
 };
 use folio::runner::{RunnerExecutor, RunnerModel, RunnerModels};
 
@@ -98,6 +98,13 @@ fn one(
     proxy: Option<&str>,
 ) -> Result<RunnerModel, Failure> {
     let own = chosen.key_file.as_deref().map(key_in).transpose()?;
+    let mut agent = settings.agents.get(&chosen.model.name).cloned();
+    if let Some(agent) = &mut agent
+        && let Some(file) = &agent.settings.token_file
+        && chosen.model.provider == Provider::Agent
+    {
+        agent.token = Some(key_in(file)?);
+    }
     let options = ModelOptions {
         keys: ModelKeys {
             own,
@@ -106,7 +113,7 @@ fn one(
         schema: chosen.schema,
         patience: chosen.patience,
         proxy: proxy.map(str::to_owned),
-        agent: settings.agents.get(&chosen.model.name).cloned(),
+        agent,
     };
     let opened = model::open(&chosen.model, &options).map_err(|error| refused(&error))?;
     let mut model = RunnerModel::new(chosen.model.to_string(), opened);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy as _;
 use folio::mcp::{LoginAt, McpSection, McpSettings, ToStart};
 use folio::memory::id::TurnRef;
-use folio::model::{AgentSettings, AgentsSection, ModelKeys, ModelsSection, Secret};
+use folio::model::{AgentSettings, AgentToAsk, AgentsSection, ModelKeys, ModelsSection, Secret};
 use folio::runner::LostCalls;
 use folio::{Role, SpaceName, ThreadKey};
 use folio_telemetry::TelemetryOptions;
@@ -45,8 +45,8 @@ pub(crate) struct Settings {
     pub(crate) model: Option<String>,
     /// The models of each role, as the settings file names them.
     pub(crate) models: ModelsSection,
-    /// Programs that do tasks by themselves, by name, each with the whole environment that it gets.
-    pub(crate) agents: BTreeMap<String, (AgentSettings, Vec<(String, String)>)>,
+    /// Who does tasks by themselves, by name.
+    pub(crate) agents: BTreeMap<String, AgentToAsk>,
     /// MCP servers whose tools runs may call, each with the whole environment that it gets.
     pub(crate) mcp: Vec<ToStart>,
     /// The keys of providers that the environment holds.
@@ -182,11 +182,8 @@ impl Settings {
         ];
         let for_tools = |name: &&str| Some(((*name).to_owned(), (around.variable)(name)?.into_string().ok()?));
         let tool_environment: Vec<(String, String)> = FOR_TOOLS.iter().filter_map(for_tools).collect();
-        let agents = from_file.agents.unwrap_or_default().into_iter().map(|(name, agent)| {
-            let of_its_own = agent.environment.iter().filter_map(|name| for_tools(&name.as_str()));
-            let environment = tool_environment.iter().cloned().chain(of_its_own).collect();
-            (name, (agent, environment))
-        });
+        let agents = from_file.agents.unwrap_or_default().into_iter();
+        let agents = agents.map(|(name, agent)| (name, around.agent(agent, &tool_environment, file.as_deref())));
         let servers = from_file.mcp.unwrap_or_default().into_iter();
         let mcp = servers.map(|(name, server)| around.server(name, server, &tool_environment, file.as_deref()));
         let role = role(flags, around)?;
@@ -256,6 +253,27 @@ impl Surroundings<'_> {
                 .map(Some)
                 .map_err(|_| Failure::usage("environment_invalid", format!("{name} is not valid UTF-8"))),
             None => Ok(None),
+        }
+    }
+
+    /// Who does tasks by themselves, with what the environment has for them. Paths in a settings file are beside it.
+    fn agent(&self, mut settings: AgentSettings, for_tools: &[(String, String)], file: Option<&Path>) -> AgentToAsk {
+        let beside = file.and_then(Path::parent).unwrap_or(&self.current);
+        settings.token_file = settings.token_file.map(|path| beside.join(path));
+        let value = |name: &String| (self.variable)(name)?.into_string().ok();
+        let own = settings.environment.iter();
+        let own = own.filter_map(|name| Some((name.clone(), value(name)?)));
+        let environment = for_tools.iter().cloned().chain(own).collect();
+        let token = settings.token.as_ref();
+        let found = token.and_then(value).filter(|value| !value.trim().is_empty());
+        let unusable = token
+            .filter(|_| found.is_none())
+            .map(|name| format!("the variable {name}, which it needs, is not set"));
+        AgentToAsk {
+            token: found.map(Secret::new),
+            environment,
+            unusable,
+            settings,
         }
     }
 
@@ -471,13 +489,14 @@ fn beside(mut section: ModelsSection, file: Option<&Path>) -> ModelsSection {
         &mut section.judge,
         &mut section.compactor,
     ];
-    let keys = of_each
-        .into_iter()
-        .flatten()
-        .filter_map(|model| model.key_file.as_mut());
-    for path in keys.chain(section.prices.as_mut()) {
-        *path = folder.join(&*path);
+    for model in of_each.into_iter().flatten().chain(section.executors.values_mut()) {
+        let mut next = Some(model);
+        while let Some(model) = next {
+            model.key_file = model.key_file.take().map(|path| folder.join(path));
+            next = model.fallback.as_deref_mut();
+        }
     }
+    section.prices = section.prices.map(|path| folder.join(path));
     section
 }
 
@@ -551,6 +570,38 @@ mod tests {
         let folder = folder_with("store = \"sqlite:notes/f.db\"");
         let store = resolve(&Global::default(), &[], folder.path()).unwrap().store;
         assert_eq!(store, format!("sqlite:{}", folder.path().join("notes/f.db").display()));
+    }
+
+    #[test]
+    fn files_with_keys_are_beside_that_file_whoever_they_are_for() {
+        let folder = folder_with(
+            "[models.executors.mender]\nmodel = \"openai:m\"\nkey_file = \"a\"\n\
+             fallback = { model = \"openai:n\", key_file = \"b\" }\n\
+             [agents.far]\nform = \"a2a\"\nurl = \"https://x\"\ntoken_file = \"c\"\n",
+        );
+        let settings = resolve(&Global::default(), &[], folder.path()).unwrap();
+        let mender = &settings.models.executors["mender"];
+        let fallback = mender.fallback.as_ref().unwrap();
+        let far = &settings.agents["far"].settings;
+        for (file, name) in [
+            (&mender.key_file, "a"),
+            (&fallback.key_file, "b"),
+            (&far.token_file, "c"),
+        ] {
+            assert_eq!(file.as_deref(), Some(&*folder.path().join(name)));
+        }
+    }
+
+    #[test]
+    fn an_agent_whose_token_is_not_set_cannot_be_asked() {
+        let folder = folder_with("[agents.far]\nform = \"a2a\"\nurl = \"https://x\"\ntoken = \"FAR\"\n");
+        let of = |variables: &[(&str, &str)]| {
+            let far = resolve(&Global::default(), variables, folder.path()).unwrap().agents["far"].clone();
+            (far.token.map(|token| token.reveal().to_owned()), far.unusable)
+        };
+        assert_eq!(of(&[("FAR", " t\n")]), (Some("t".to_owned()), None));
+        let (token, why) = of(&[("FAR", " ")]);
+        assert!(token.is_none() && why.unwrap().contains("FAR"));
     }
 
     #[test]

@@ -73,6 +73,8 @@ fn a_run_that_allows_no_commands_starts_no_program_e9_14() {
     assert!(called.stdout.contains("--allow-shell"), "{called}");
     assert!(!folio.path().join("begun").exists());
     assert_eq!(folio.json(&["show", "r1"])["stop_reason"], "policy_denied");
+    folio.ok(&["run", "Mend the clock", "--allow-tool", "agent:mender"]);
+    assert_eq!(line_of(&folio, "begun"), "begun", "allowed by its name");
 }
 
 #[test]
@@ -93,12 +95,12 @@ fn a_program_waits_for_a_persons_yes_e9_14() {
 fn what_is_wrong_with_a_program_is_said_before_anything_runs() {
     let folio = folio_with("");
     assert_snapshot!(folio.seen(&["run", "Mend the clock", "--model", "agent:painter"]), @r"
-    ! error: agent:painter cannot be started: there is no program of that name in the section [agents]
+    ! error: agent:painter cannot be asked: there is none of that name in the section [agents]
     = 2
     ");
     folio.file("folio.toml", "model = \"agent:m\"\n[agents.m]\ncommand = []\n");
     assert_snapshot!(folio.seen(&["run", "Mend the clock"]), @r"
-    ! error: agent:m cannot be started: `command` is a list with a program and its arguments
+    ! error: agent:m cannot be asked: `command` is a list with a program and its arguments
     = 2
     ");
 }

@@ -1,15 +1,18 @@
-//! Agent programs: a command that does a task by itself, asked as a model is (E9.17).
+//! Agents that do a task by themselves, asked as a model is: commands, and agents on other machines (E9.17).
 //!
-//! - `settings`: how a program is named and started
+//! - `settings`: how one is named, started or reached
 //! - `prompt`: what it is told
+//! - `remote`, `a2a`: one on another machine, and how it is talked with
 //! - `acp`: a conversation by the Agent Client Protocol, with questions that are answered
 //! - `again`: what it is told in a session that it goes on with
 //! - `events`: from what it prints to its answer
 
+mod a2a;
 mod acp;
 mod again;
 mod events;
 mod prompt;
+mod remote;
 mod settings;
 
 use std::ffi::OsString;
@@ -20,10 +23,11 @@ use folio_process::{Ended, Program, Tail, Whole};
 
 pub use acp::AgentGrant;
 pub use events::AgentForm;
-pub use settings::{AgentPrompt, AgentSettings, AgentsSection};
+pub use remote::RemoteAgent;
+pub use settings::{AgentPrompt, AgentSettings, AgentToAsk, AgentsSection};
 
 use crate::error::{ModelError, ModelErrorKind};
-use crate::model::{Delta, Model, Place, Reply, Request, StopCause};
+use crate::model::{Delta, Model, Place, Reply, Request, StopCause, Worker};
 
 /// Characters of the last line that a program printed, in the words of its failure.
 const LAST_LINE_CHARS: usize = 200;
@@ -91,8 +95,8 @@ impl Model for AgentProgram {
         self.reply_in(request, &Place::default(), pieces).await
     }
 
-    fn command(&self) -> Option<&[String]> {
-        Some(&self.settings.command)
+    fn worker(&self) -> Option<Worker<'_>> {
+        Some(Worker::Program(&self.settings.command))
     }
 
     fn folder(&self) -> Option<&str> {

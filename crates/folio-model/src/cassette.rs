@@ -23,7 +23,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::{ModelError, ModelErrorKind};
-use crate::model::{Delta, Model, Place, Reply, Request};
+use crate::model::{Delta, Model, Place, Reply, Request, Worker};
 
 /// The version of the form.
 const VERSION: u32 = 1;
@@ -217,8 +217,8 @@ impl Model for RecordingModel {
         Ok(reply)
     }
 
-    fn command(&self) -> Option<&[String]> {
-        self.inner.command()
+    fn worker(&self) -> Option<Worker<'_>> {
+        self.inner.worker()
     }
 
     fn folder(&self) -> Option<&str> {

@@ -4,7 +4,7 @@
 //! - [`model`]: what a model is asked and what it answers
 //! - [`error`]: why it did not, sorted by what the caller does next
 //! - [`open`](mod@open), [`secret`]: from an address and keys to a model of a provider
-//! - [`provider`]: how providers are asked; [`agent`]: programs that do a task by themselves
+//! - [`provider`]: how providers are asked; [`agent`]: programs and other machines that do a task by themselves
 //! - [`models`]: which model is asked for what
 //! - [`price`]: what it costs
 //! - [`cassette`]: replies of a real model, kept and given again
@@ -23,12 +23,14 @@ pub mod scripted;
 pub mod secret;
 
 pub use address::{AddressError, ModelAddress, Provider};
-pub use agent::{AgentForm, AgentGrant, AgentProgram, AgentPrompt, AgentSettings, AgentsSection};
+pub use agent::{
+    AgentForm, AgentGrant, AgentProgram, AgentPrompt, AgentSettings, AgentToAsk, AgentsSection, RemoteAgent,
+};
 pub use cassette::{Cassette, CassetteError, RecordingModel, ReplayingModel};
 pub use error::{ModelError, ModelErrorKind};
 pub use model::{
     Delta, Message, Model, NewSession, Place, Reply, Request, Role, Speaker, StopCause, ToolCall, ToolDescription,
-    Usage,
+    Usage, Worker,
 };
 pub use models::{ModelSettings, Models, ModelsSection};
 pub use open::{ModelOptions, OpenError, open};

@@ -186,7 +186,7 @@ pub struct Reply {
 /// Where a program that works by itself does so, and for how long.
 #[derive(Debug, Clone, Default)]
 pub struct Place {
-    /// The folder that it works in; without one it is not started.
+    /// The folder that a program works in; without one it is not started.
     pub folder: Option<PathBuf>,
     /// Ends it when nobody wants its answer any more.
     pub stop: CancellationToken,
@@ -205,7 +205,16 @@ pub struct NewSession {
     pub kept: oneshot::Sender<()>,
 }
 
-/// A language model, or a program that stands in for one.
+/// Who works by itself where a model would only answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Worker<'a> {
+    /// A program of this machine, by the command that starts it.
+    Program(&'a [String]),
+    /// An agent on another machine, by its address.
+    Remote(&'a str),
+}
+
+/// A language model, or whoever stands in for one.
 #[async_trait]
 pub trait Model: Send + Sync + fmt::Debug {
     /// Asks, hands on pieces of the answer as they come, and returns the whole.
@@ -215,9 +224,9 @@ pub trait Model: Send + Sync + fmt::Debug {
     /// By what the caller does next. Retries are the caller's.
     async fn reply(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError>;
 
-    /// The command that is started, if it is a program which does more than answer: whoever asks it makes sure that such a command
-    /// may be started, as for any other. `None` for a model.
-    fn command(&self) -> Option<&[String]> {
+    /// Who does the work, if it does more than answer: whoever asks it makes sure that it may, as before a call of a tool. `None` for
+    /// a model.
+    fn worker(&self) -> Option<Worker<'_>> {
         None
     }
 
@@ -231,8 +240,8 @@ pub trait Model: Send + Sync + fmt::Debug {
         None
     }
 
-    /// As [`Model::reply`], in `place`. A program is ended with all that it started before this returns; a model that only answers
-    /// works nowhere, and is not asked any further when the call is dropped.
+    /// As [`Model::reply`], in `place`. A program is ended with all that it started before this returns, another machine is told to
+    /// stop; a model that only answers works nowhere, and is not asked any further when the call is dropped.
     ///
     /// # Errors
     ///

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::address::{AddressError, ModelAddress, Provider};
-use crate::agent::{AgentProgram, AgentSettings};
+use crate::agent::{AgentForm, AgentProgram, AgentToAsk, RemoteAgent};
 use crate::model::Model;
 use crate::provider::{Patience, ProviderModel, SchemaForm};
 use crate::scripted::{ScriptError, ScriptedModel};
@@ -21,8 +21,8 @@ pub struct ModelOptions {
     pub patience: Patience,
     /// The proxy that requests go through, as `http://HOST:PORT`; none if it is not set, whatever the environment says.
     pub proxy: Option<String>,
-    /// For `agent:NAME`: the program of that name, and the whole environment that it gets.
-    pub agent: Option<(AgentSettings, Vec<(String, String)>)>,
+    /// For `agent:NAME`: the program or the other machine of that name.
+    pub agent: Option<AgentToAsk>,
 }
 
 /// Why there is no model. Never holds a key.
@@ -43,13 +43,13 @@ pub enum OpenError {
         /// The variable that the program takes it from.
         variable: &'static str,
     },
-    /// The settings name no such program, or not as they should.
-    #[error("{model} cannot be started: {reason}")]
+    /// The settings name no such agent, or not as they should.
+    #[error("{model} cannot be asked: {reason}")]
     Agent {
-        /// The program, as people write it.
+        /// The agent, as people write it.
         model: String,
         /// Why.
-        reason: &'static str,
+        reason: String,
     },
     /// There can be no connection on this machine.
     #[error("{model} cannot be asked: {reason}")]
@@ -97,21 +97,22 @@ pub fn open(address: &ModelAddress, options: &ModelOptions) -> Result<Arc<dyn Mo
 }
 
 fn agent(address: &ModelAddress, options: &ModelOptions) -> Result<Arc<dyn Model>, OpenError> {
-    let refused = |reason| OpenError::Agent {
+    let refused = |reason: &str| OpenError::Agent {
         model: address.to_string(),
-        reason,
+        reason: reason.to_owned(),
     };
-    let Some((settings, environment)) = &options.agent else {
-        return Err(refused("there is no program of that name in the section [agents]"));
+    let Some(agent) = &options.agent else {
+        return Err(refused("there is none of that name in the section [agents]"));
     };
-    match settings.problem() {
-        Some(reason) => Err(refused(reason)),
-        None => Ok(Arc::new(AgentProgram::new(
-            &address.name,
-            settings.clone(),
-            environment,
-        ))),
+    if let Some(reason) = agent.settings.problem().or(agent.unusable.as_deref()) {
+        return Err(refused(reason));
     }
+    let (name, settings) = (&address.name, agent.settings.clone());
+    if settings.form != AgentForm::A2a {
+        return Ok(Arc::new(AgentProgram::new(name, settings, &agent.environment)));
+    }
+    let remote = RemoteAgent::new(name, settings, agent.token.clone(), options.proxy.as_deref());
+    Ok(Arc::new(remote.map_err(|reason| refused(&reason))?))
 }
 
 #[cfg(test)]

@@ -82,12 +82,7 @@ impl ProviderModel {
         let Some(target) = Target::of(address, keys) else {
             return Ok(None);
         };
-        let mut builder = connections(target.url.starts_with("http://")).connect_timeout(seconds(patience.connect_s));
-        if let Some(proxy) = proxy {
-            let proxy = reqwest::Proxy::all(proxy).map_err(|_| "the address of the proxy cannot be used".to_owned())?;
-            builder = builder.proxy(proxy);
-        }
-        let client = built(builder)?;
+        let client = client_for(&target.url, seconds(patience.connect_s), proxy)?;
         let client = Client::builder()
             .with_reqwest(client)
             .build()
@@ -196,6 +191,20 @@ fn built(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, String> {
     builder
         .build()
         .map_err(|error| format!("there can be no connection: {}", innermost(&error)))
+}
+
+/// Connections to `url`, each there within `connect`, through `proxy`, if there is one.
+///
+/// # Errors
+///
+/// Why there can be none.
+pub(crate) fn client_for(url: &str, connect: Duration, proxy: Option<&str>) -> Result<reqwest::Client, String> {
+    let mut builder = connections(url.starts_with("http://")).connect_timeout(connect);
+    if let Some(proxy) = proxy {
+        let proxy = reqwest::Proxy::all(proxy).map_err(|_| "the address of the proxy cannot be used".to_owned())?;
+        builder = builder.proxy(proxy);
+    }
+    built(builder)
 }
 
 /// Connections as those to models, for what is no model: they take ten seconds at most. `is_plain`: without TLS.

@@ -16,7 +16,9 @@ use folio_engine::spend::Spend;
 use folio_engine::talk::{self, Stop};
 use folio_engine::{Event, NodeId, Run};
 use folio_memory::{RunId, Seq, Timestamp};
-use folio_model::{Cassette, Delta, Model, ModelError, RecordingModel, ReplayingModel, Reply, Request, ToolCall};
+use folio_model::{
+    Cassette, Delta, Model, ModelError, RecordingModel, ReplayingModel, Reply, Request, ToolCall, Worker,
+};
 use folio_store::Workspace;
 use serde::{Deserialize, Serialize};
 
@@ -67,7 +69,7 @@ impl ModelSetting {
             window: model.window,
             answer_tokens: model.answer_tokens,
             price: model.price,
-            is_program: model.model.command().is_some(),
+            is_program: model.model.worker().is_some(),
             fallback: model.fallback.as_deref().map(|next| Box::new(Self::of(next))),
         }
     }
@@ -106,8 +108,8 @@ impl Model for PlayedProgram {
         self.0.reply(request, pieces).await
     }
 
-    fn command(&self) -> Option<&[String]> {
-        Some(&[])
+    fn worker(&self) -> Option<Worker<'_>> {
+        Some(Worker::Program(&[]))
     }
 }
 

@@ -84,10 +84,12 @@ pub(crate) fn asks_first(registry: &Registry, run: &Run) -> AsksFirst {
         let asks = registry
             .get(tool)
             .is_some_and(|tool| tool.spec().approval == Approval::UnlessAllowed);
-        // A program that does tasks by itself may do what commands may, so what allows a command allows it.
-        let is_program = tool.starts_with(AGENT);
-        let is_allowed = ((is_program || tool == "shell") && shell.allows(args)) || allows_tool(&allowed, tool);
-        (asks || is_program) && !is_allowed
+        // A program that does tasks by itself may do what commands may, so what allows a command allows it; one on another machine
+        // is allowed by its name.
+        let is_agent = tool.starts_with(AGENT);
+        let is_command = tool == "shell" || is_agent && args.get("argv").is_some();
+        let is_allowed = (is_command && shell.allows(args)) || allows_tool(&allowed, tool);
+        (asks || is_agent) && !is_allowed
     })
 }
 

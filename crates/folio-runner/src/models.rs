@@ -16,9 +16,10 @@ use folio_memory::scratchbook::tools::{Definition, definitions};
 use folio_memory::tokens::for_model;
 use folio_model::{
     Message, Model, ModelError, ModelErrorKind, NewSession, Place, Reply, Request, Role, Speaker, StopCause, ToolCall,
-    ToolDescription, Usage,
+    ToolDescription, Usage, Worker,
 };
 use folio_tools::{Effect, Registry, ToolContext, ToolSpec};
+use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -119,7 +120,7 @@ impl RunnerModel {
         let mut model = self;
         for _ in 0..passed {
             match &model.fallback {
-                Some(next) if next.model.command().is_none() => model = next,
+                Some(next) if next.model.worker().is_none() => model = next,
                 _ => break,
             }
         }
@@ -154,18 +155,26 @@ impl RunnerModel {
         self.name.rsplit_once(':').map_or(&*self.name, |(provider, _)| provider)
     }
 
+    /// What one that works by itself is called where it is asked for a yes, and allowed: `agent:NAME`.
+    pub(crate) fn worker_name(&self) -> String {
+        match self.name.strip_prefix(AGENT) {
+            Some(_) => self.name.clone(),
+            None => format!("{AGENT}{}", self.name),
+        }
+    }
+
     fn spec(&self) -> ModelSpec {
         ModelSpec {
             tokens: Arc::new(for_model(&self.name)),
             window: self.window,
             answer_tokens: self.answer_tokens,
             price: self.price,
-            program: self.model.command().map(|argv| AgentProgram {
-                name: match self.name.strip_prefix(AGENT) {
-                    Some(_) => self.name.clone(),
-                    None => format!("{AGENT}{}", self.name),
+            program: self.model.worker().map(|worker| AgentProgram {
+                name: self.worker_name(),
+                shown: match worker {
+                    Worker::Program(argv) => json!({"argv": argv}),
+                    Worker::Remote(url) => json!({"url": url}),
                 },
-                argv: argv.to_vec(),
             }),
             fallback: self.fallback.as_ref().map(|next| Arc::new(next.spec())),
         }
@@ -375,8 +384,8 @@ pub(crate) async fn ask(
 ) -> AskEnded {
     let id = (action.node, action.call);
     let began = Instant::now();
-    if let Some(argv) = model.model.command() {
-        let answer = match place_of(&model, argv, &action, &context) {
+    if let Some(worker) = model.model.worker() {
+        let answer = match place_of(&model, worker, &action, &context) {
             Ok(place) => {
                 let place = Place {
                     session: action.session.clone(),
@@ -443,10 +452,11 @@ pub(crate) fn settle_place(place: places::Place, answered: &Result<Reply, ModelE
     }
 }
 
-/// Where a program works, if the run allows that it is started: as any command is, or by a person's yes (E9.14, E9.17).
+/// Where whoever works by itself does so, if the run allows it: a program as any command is, one on another machine as a tool of a
+/// server is; or by a person's yes (E9.14, E9.17).
 fn place_of(
     model: &RunnerModel,
-    argv: &[String],
+    worker: Worker<'_>,
     action: &AskAction,
     context: &ToolContext,
 ) -> Result<Place, ModelFailure> {
@@ -455,7 +465,26 @@ fn place_of(
         message,
         retry_after: None,
     };
-    if !action.allowed && !context.shell.allows_command(argv) {
+    let is_allowed = action.allowed || context.allowed;
+    let argv = match worker {
+        Worker::Program(argv) => argv,
+        Worker::Remote(_) if is_allowed => {
+            return Ok(Place {
+                stop: context.cancel.clone(),
+                ..Place::default()
+            });
+        }
+        Worker::Remote(_) => {
+            let message = format!(
+                "{} was not asked: it is on another machine, and this run does not allow it; start the run with --allow-tool {}, or \
+                 where somebody can say yes",
+                model.name,
+                model.worker_name()
+            );
+            return Err(refused(ModelFailureKind::Denied, message));
+        }
+    };
+    if !is_allowed && !context.shell.allows_command(argv) {
         let message = format!(
             "{} was not started: it is a program, and this run allows no such command; start the run with --allow-shell, or where \
              somebody can say yes",

@@ -179,8 +179,7 @@ impl Run {
         let program = model.and_then(|(model, _)| model.program.as_ref());
         let Some(program) = program else { return Ok(ask) };
         let may_ask = ask.purpose == Purpose::Work && self.nodes[index].state == NodeState::Executing;
-        let args = json!({"argv": program.argv});
-        let allowed = self.permission(index, &program.name, &args, may_ask)?;
+        let allowed = self.permission(index, &program.name, &program.shown, may_ask)?;
         Ok(AskAction { allowed, ..ask })
     }
 

@@ -27,6 +27,8 @@ pub enum AgentForm {
     Opencode,
     /// It does not print but talk: by the Agent Client Protocol.
     Acp,
+    /// It is no program of this machine, but reached by the Agent2Agent protocol.
+    A2a,
 }
 
 /// What was understood of it.
@@ -52,6 +54,7 @@ impl AgentForm {
             Self::Gemini => "gemini",
             Self::Opencode => "opencode",
             Self::Acp => "acp",
+            Self::A2a => "a2a",
         }
     }
 
@@ -68,7 +71,7 @@ impl AgentForm {
         let mut heard = Heard::default();
         for event in events_in(&text) {
             match self {
-                Self::Text | Self::Acp => {}
+                Self::Text | Self::Acp | Self::A2a => {}
                 Self::Claude => heard.claude(&event),
                 Self::Codex => heard.codex(&event),
                 Self::Gemini => heard.gemini(&event),

@@ -1,6 +1,7 @@
-//! How agent programs are named and started.
+//! How agent programs, and agents on other machines, are named and reached.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use folio_process::Limits;
@@ -8,6 +9,7 @@ use serde::Deserialize;
 
 use super::acp::AgentGrant;
 use super::events::AgentForm;
+use crate::secret::Secret;
 
 /// Seconds that a program may work, if nobody says.
 const TIME_S: u64 = 30 * 60;
@@ -22,16 +24,23 @@ const GRACE_S: u64 = 10;
 /// The most that anybody may say: whoever gave it up does not wait any longer.
 const GRACE_S_MAX: u64 = 15;
 
-/// The section `[agents]` of `folio.toml`: programs by name, for addresses `agent:NAME`.
+/// The section `[agents]` of `folio.toml`: programs, and agents elsewhere, by name, for addresses `agent:NAME`.
 pub type AgentsSection = BTreeMap<String, AgentSettings>;
 
-/// One agent program.
+/// One agent: a program with a `command`, or, with the form `a2a`, another machine's at a `url`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentSettings {
-    /// The program and its arguments, taken as they are. Not empty.
+    /// The program and its arguments, taken as they are. Empty for an agent on another machine.
+    #[serde(default)]
     pub command: Vec<String>,
-    /// What it prints.
+    /// Where an agent on another machine says what it is: `https://…` or `http://…`, before `/.well-known/agent-card.json`.
+    pub url: Option<String>,
+    /// The name of the variable that holds the token of an agent on another machine.
+    pub token: Option<String>,
+    /// The file that holds it.
+    pub token_file: Option<PathBuf>,
+    /// What it prints, or how it is talked with.
     #[serde(default)]
     pub form: AgentForm,
     /// How it is told what to do.
@@ -55,6 +64,19 @@ pub struct AgentSettings {
     pub grace_s: Option<u64>,
 }
 
+/// One agent with what the environment has for it.
+#[derive(Debug, Clone)]
+pub struct AgentToAsk {
+    /// As the settings say.
+    pub settings: AgentSettings,
+    /// The whole environment of a program.
+    pub environment: Vec<(String, String)>,
+    /// What another machine is shown, if it wants to see something.
+    pub token: Option<Secret>,
+    /// Why it cannot be asked, if something that it needs is not there.
+    pub unusable: Option<String>,
+}
+
 /// How a program is told what to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -72,6 +94,9 @@ impl AgentSettings {
     pub fn new(command: Vec<String>, form: AgentForm) -> Self {
         Self {
             command,
+            url: None,
+            token: None,
+            token_file: None,
             form,
             prompt: AgentPrompt::default(),
             environment: Vec::new(),
@@ -89,13 +114,62 @@ impl AgentSettings {
         self.grants.as_deref().unwrap_or(usual)
     }
 
+    /// An agent on another machine, at `url`, with nothing special.
+    #[must_use]
+    pub fn of_url(url: impl Into<String>) -> Self {
+        Self {
+            url: Some(url.into()),
+            ..Self::new(Vec::new(), AgentForm::A2a)
+        }
+    }
+
     /// What is wrong with it, in words; `None` if it can be used.
     #[must_use]
     pub fn problem(&self) -> Option<&'static str> {
+        let wrong = match self.form {
+            AgentForm::A2a => self.problem_of_remote(),
+            _ => self.problem_of_program(),
+        };
+        if wrong.is_some() {
+            wrong
+        } else if !(1..=TIME_S_MAX).contains(&self.time_s.unwrap_or(TIME_S)) {
+            Some("`time_s` is 1 to 86400")
+        } else if !(1..=OUTPUT_BYTES_MAX).contains(&self.output_bytes.unwrap_or(OUTPUT_BYTES)) {
+            Some("`output_bytes` is 1 to 268435456")
+        } else if self.grace_s.unwrap_or(GRACE_S) > GRACE_S_MAX {
+            Some("`grace_s` is at most 15")
+        } else {
+            None
+        }
+    }
+
+    fn problem_of_remote(&self) -> Option<&'static str> {
+        let url = self.url.as_deref().unwrap_or_default();
+        let is_of_programs = !self.environment.is_empty()
+            || self.folder.is_some()
+            || self.grants.is_some()
+            || !self.mcp.is_empty()
+            || self.prompt != AgentPrompt::default();
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            Some("with the form a2a, `url` begins with https:// or http://")
+        } else if !self.command.is_empty() || is_of_programs {
+            Some(
+                "`command`, `prompt`, `environment`, `folder`, `grants` and `mcp` are for programs, and the form a2a is for other machines",
+            )
+        } else if self.token.is_some() && self.token_file.is_some() {
+            Some("it has either a `token` or a `token_file`")
+        } else {
+            None
+        }
+    }
+
+    fn problem_of_program(&self) -> Option<&'static str> {
         let is_missing = self.command.first().is_none_or(String::is_empty);
         let has_nul = self.command.iter().any(|word| word.contains('\0'));
         let is_variable = |name: &String| !name.is_empty() && !name.contains(['=', '\0']);
-        if is_missing || has_nul {
+        if self.url.is_some() || self.token.is_some() || self.token_file.is_some() {
+            Some("`url`, `token` and `token_file` are for other machines, with the form a2a")
+        } else if is_missing || has_nul {
             Some("`command` is a list with a program and its arguments")
         } else if !self.environment.iter().all(is_variable) {
             Some("`environment` is a list of names of variables, without their values")
@@ -107,12 +181,6 @@ impl AgentSettings {
             .any(|command| command.first().is_none_or(String::is_empty))
         {
             Some("`mcp` is a list of names, each with a program and its arguments")
-        } else if !(1..=TIME_S_MAX).contains(&self.time_s.unwrap_or(TIME_S)) {
-            Some("`time_s` is 1 to 86400")
-        } else if !(1..=OUTPUT_BYTES_MAX).contains(&self.output_bytes.unwrap_or(OUTPUT_BYTES)) {
-            Some("`output_bytes` is 1 to 268435456")
-        } else if self.grace_s.unwrap_or(GRACE_S) > GRACE_S_MAX {
-            Some("`grace_s` is at most 15")
         } else {
             None
         }

@@ -57,10 +57,11 @@ impl Drive {
         let model = models.asked_by(&ask).clone();
         let all = self.shared.model_places.clone();
         let cancel = self.under_way.begin(ask.node, batch);
-        let context = ToolContext {
+        let mut context = ToolContext {
             cancel,
             ..self.context.clone()
         };
+        context.allowed |= grants::allows_tool(&self.allowed_tools, &model.worker_name());
         self.pending.push(Box::pin(async move {
             let (tells, sessions) = mpsc::channel(1);
             let id = (ask.node, ask.call);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use folio_memory::policy::ScratchbookPolicy;
 use folio_memory::tokens::Tokens;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::offer::OfferedTools;
 use crate::plan::{HUMAN, Known};
@@ -65,13 +66,13 @@ impl Price {
     }
 }
 
-/// A program that does a task by itself. What it did when nobody saw its end is not known (E9.17: `opaque`).
+/// A program, or an agent on another machine, that does a task by itself. What it did when nobody saw its end is not known (E9.17: `opaque`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentProgram {
     /// Its name, as people write it.
     pub name: String,
-    /// The command that starts it, for whoever is asked whether it may be started.
-    pub argv: Vec<String>,
+    /// What whoever is asked whether it may be given work is shown: `{"argv": […]}`, the command that starts it, or `{"url": "…"}`.
+    pub shown: Value,
 }
 
 /// One model, as far as the engine has to know it.
@@ -85,7 +86,7 @@ pub struct ModelSpec {
     pub answer_tokens: u32,
     /// What it costs; `None` if nobody knows.
     pub price: Option<Price>,
-    /// The program that answers, if it is one that works by itself; `None` for a model that only answers.
+    /// Who answers, if it is one that works by itself; `None` for a model that only answers.
     pub program: Option<AgentProgram>,
     /// The model that is asked in its place when it is away, will not, or writes nonsense (E9.13). A program stands in for nobody, and
     /// nobody for a program.

@@ -142,7 +142,7 @@ fn with_named() -> Equipment {
     let program = ModelSpec {
         program: Some(AgentProgram {
             name: "agent:mender".to_owned(),
-            argv: vec!["mender".to_owned()],
+            shown: json!({"argv": ["mender"]}),
         }),
         fallback: None,
         ..equipment.executor.clone()

@@ -9,7 +9,7 @@ fn with_program() -> Equipment {
     let mut equipment = equipment();
     equipment.executor.program = Some(AgentProgram {
         name: "agent:mender".to_owned(),
-        argv: vec!["mender".to_owned(), "--quiet".to_owned()],
+        shown: json!({"argv": ["mender", "--quiet"]}),
     });
     equipment
 }

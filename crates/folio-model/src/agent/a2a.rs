@@ -1,0 +1,333 @@
+//! An agent on another machine, by the Agent2Agent protocol, version 1.0, in its JSON-RPC form: it is given the task, and asked how far
+//! it is until it is done (E9.17).
+
+use std::time::Duration;
+
+use a2a::{
+    AgentCard, Artifact, CancelTaskRequest, GetTaskRequest, JsonRpcId, JsonRpcRequest, JsonRpcResponse, Message, Part,
+    PartContent, SendMessageConfiguration, SendMessageRequest, SendMessageResponse, Task, TaskState, error_code,
+    methods,
+};
+use futures_util::StreamExt as _;
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, RequestBuilder, StatusCode, Url};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::ModelErrorKind;
+
+/// Where an agent says what it is, below its address.
+const CARD: &str = ".well-known/agent-card.json";
+/// How the form of the protocol that is spoken here is called on such cards.
+const BINDING: &str = "JSONRPC";
+/// Characters of the agent's own words on why it failed.
+const PROBLEM_CHARS: usize = 400;
+/// Until a server has answered a question that needs no work.
+const ANSWERS: Duration = Duration::from_secs(30);
+
+/// Why it did not answer.
+#[derive(Debug)]
+pub(super) struct Failed {
+    pub(super) kind: ModelErrorKind,
+    pub(super) message: String,
+    pub(super) retry_after: Option<Duration>,
+}
+
+impl Failed {
+    pub(super) fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            retry_after: None,
+        }
+    }
+}
+
+/// How far a task is.
+#[derive(Debug)]
+pub(super) enum Progress {
+    /// It is at work on the task of this name.
+    Working(String),
+    /// It is done, and this is what it says.
+    Done(String),
+}
+
+/// One agent that can be reached.
+#[derive(Debug)]
+pub(super) struct Remote {
+    client: Client,
+    /// Where requests go.
+    url: Url,
+    authorisation: Option<HeaderValue>,
+    /// Which of those that share the address is meant, if its card says.
+    tenant: Option<String>,
+    /// Bytes of one answer.
+    answer_bytes: usize,
+}
+
+impl Remote {
+    /// The agent whose card lies below `address`. Asks for the card and nothing else.
+    pub(super) async fn find(
+        client: Client,
+        address: &str,
+        authorisation: Option<HeaderValue>,
+        answer_bytes: usize,
+    ) -> Result<Self, Failed> {
+        let invalid = |message: String| Failed::new(ModelErrorKind::Invalid, message);
+        let base = Url::parse(&format!("{}/", address.trim_end_matches('/')))
+            .map_err(|_| invalid("its address is no URL".to_owned()))?;
+        let card_at = base
+            .join(CARD)
+            .map_err(|_| invalid("its address is no URL".to_owned()))?;
+        let mut remote = Self {
+            client,
+            url: base,
+            authorisation,
+            tenant: None,
+            answer_bytes,
+        };
+        let asked = remote.authorised(remote.client.get(card_at)).timeout(ANSWERS);
+        let body = remote.body(asked, IfLost::NothingBegan).await?;
+        let card: AgentCard = serde_json::from_slice(&body)
+            .map_err(|error| invalid(format!("its card, {CARD}, is none of Agent2Agent 1.0: {error}")))?;
+        let spoken = |version: &str| version == "1" || version.starts_with("1.");
+        let interface = card.supported_interfaces.into_iter().find(|interface| {
+            interface.protocol_binding.eq_ignore_ascii_case(BINDING) && spoken(&interface.protocol_version)
+        });
+        let Some(interface) = interface else {
+            return Err(invalid(format!(
+                "its card, {CARD}, names no interface {BINDING} of a version 1.x"
+            )));
+        };
+        let url = remote
+            .url
+            .join(&interface.url)
+            .map_err(|_| invalid("the address on its card is no URL".to_owned()))?;
+        // A token, and what the task says, must not follow to where somebody else points.
+        if url.origin() != remote.url.origin() {
+            return Err(invalid(format!(
+                "its card leads elsewhere, to {}; put that address in the settings if it is meant",
+                url.origin().ascii_serialization()
+            )));
+        }
+        (remote.url, remote.tenant) = (url, interface.tenant);
+        Ok(remote)
+    }
+
+    /// Gives it `task`; `id` is the same when the same is given once more. After this it is at work, also when nothing is heard of it.
+    pub(super) async fn send(&self, task: String, id: &str, time: Duration) -> Result<Progress, Failed> {
+        let message = Message {
+            message_id: id.to_owned(),
+            ..Message::new(a2a::Role::User, vec![Part::text(task)])
+        };
+        let request = SendMessageRequest {
+            message,
+            configuration: Some(SendMessageConfiguration {
+                accepted_output_modes: Some(vec!["text/plain".to_owned(), "application/json".to_owned()]),
+                task_push_notification_config: None,
+                history_length: Some(0),
+                return_immediately: Some(true),
+            }),
+            metadata: None,
+            tenant: self.tenant.clone(),
+        };
+        // Some answer when they are done, whatever they are asked.
+        let answered: SendMessageResponse = self
+            .call(methods::SEND_MESSAGE, &request, time, IfLost::MayHaveBegun)
+            .await?;
+        match answered {
+            SendMessageResponse::Message(message) => Ok(Progress::Done(text_of(&message.parts))),
+            SendMessageResponse::Task(task) => progress(task),
+        }
+    }
+
+    /// How far it is with the task `id`.
+    pub(super) async fn look(&self, id: &str) -> Result<Progress, Failed> {
+        let request = GetTaskRequest {
+            id: id.to_owned(),
+            history_length: Some(0),
+            tenant: self.tenant.clone(),
+        };
+        progress(
+            self.call(methods::GET_TASK, &request, ANSWERS, IfLost::NothingBegan)
+                .await?,
+        )
+    }
+
+    /// Tells it to stop.
+    pub(super) async fn cancel(&self, id: &str) -> Result<(), Failed> {
+        let request = CancelTaskRequest {
+            id: id.to_owned(),
+            metadata: None,
+            tenant: self.tenant.clone(),
+        };
+        let _stopped: Value = self
+            .call(methods::CANCEL_TASK, &request, ANSWERS, IfLost::NothingBegan)
+            .await?;
+        Ok(())
+    }
+
+    async fn call<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+        time: Duration,
+        lost: IfLost,
+    ) -> Result<T, Failed> {
+        let unreadable = |what: &str| Failed::new(lost.unreadable(), format!("its answer to {method} {what}"));
+        let params = serde_json::to_value(params).map_err(|_| unreadable("was never asked for"))?;
+        let request = JsonRpcRequest::new(JsonRpcId::Number(1), method, Some(params));
+        let asked = self
+            .authorised(self.client.post(self.url.clone()))
+            .header(a2a::SVC_PARAM_VERSION, a2a::VERSION)
+            .timeout(time)
+            .json(&request);
+        let body = self.body(asked, lost).await?;
+        let answer: JsonRpcResponse = serde_json::from_slice(&body).map_err(|_| unreadable("is no JSON-RPC"))?;
+        if let Some(error) = answer.error {
+            let kind = match error.code {
+                error_code::METHOD_NOT_FOUND
+                | error_code::INVALID_PARAMS
+                | error_code::INVALID_REQUEST
+                | error_code::VERSION_NOT_SUPPORTED
+                | error_code::CONTENT_TYPE_NOT_SUPPORTED
+                | error_code::UNSUPPORTED_OPERATION => ModelErrorKind::Invalid,
+                // That it has forgotten the task does not say what it did.
+                error_code::TASK_NOT_FOUND => ModelErrorKind::Unknown,
+                _ => ModelErrorKind::Failed,
+            };
+            let message = format!("it refuses {method} ({}): {}", error.code, brief(&error.message));
+            return Err(Failed::new(kind, message));
+        }
+        let result = answer.result.unwrap_or(Value::Null);
+        serde_json::from_value(result).map_err(|error| unreadable(&format!("is not as the protocol says: {error}")))
+    }
+
+    fn authorised(&self, request: RequestBuilder) -> RequestBuilder {
+        let request = request.header(ACCEPT, "application/json");
+        match &self.authorisation {
+            Some(value) => request.header(AUTHORIZATION, value.clone()),
+            None => request,
+        }
+    }
+
+    /// The whole body of an answer that is none of an error.
+    async fn body(&self, request: RequestBuilder, lost: IfLost) -> Result<Vec<u8>, Failed> {
+        let answer = request.send().await.map_err(|error| {
+            if error.is_connect() {
+                let host = self.url.host_str().unwrap_or_default();
+                let message = format!("there is no connection to {host}; is the address right, and is it running?");
+                Failed::new(ModelErrorKind::Unavailable, message)
+            } else if error.is_timeout() {
+                Failed::new(lost.unheard(), "it did not answer in time")
+            } else {
+                Failed::new(lost.unheard(), "the connection to it broke off")
+            }
+        })?;
+        let status = answer.status();
+        if !status.is_success() {
+            return Err(Failed {
+                kind: match status {
+                    StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ModelErrorKind::Unauthorised,
+                    StatusCode::TOO_MANY_REQUESTS => ModelErrorKind::RateLimited,
+                    StatusCode::SERVICE_UNAVAILABLE => ModelErrorKind::Unavailable,
+                    status if status.is_server_error() => lost.unheard(),
+                    _ => ModelErrorKind::Invalid,
+                },
+                message: format!("it answers {status}"),
+                retry_after: answer
+                    .headers()
+                    .get(RETRY_AFTER)
+                    .and_then(|value| value.to_str().ok()?.parse().ok())
+                    .map(Duration::from_secs),
+            });
+        }
+        let (mut body, mut pieces) = (Vec::new(), answer.bytes_stream());
+        while let Some(piece) = pieces.next().await {
+            let piece = piece.map_err(|_| Failed::new(lost.unheard(), "its answer broke off"))?;
+            if body.len() + piece.len() > self.answer_bytes {
+                let message = format!("it answered more than {} bytes", self.answer_bytes);
+                return Err(Failed::new(lost.unreadable(), message));
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(body)
+    }
+}
+
+/// What follows when an answer is not heard.
+#[derive(Debug, Clone, Copy)]
+enum IfLost {
+    /// It is asked for again.
+    NothingBegan,
+    /// Nobody knows whether it is at work.
+    MayHaveBegun,
+}
+
+impl IfLost {
+    fn unheard(self) -> ModelErrorKind {
+        match self {
+            Self::NothingBegan => ModelErrorKind::Unavailable,
+            Self::MayHaveBegun => ModelErrorKind::Unknown,
+        }
+    }
+
+    /// What cannot be read once cannot be read the next time.
+    fn unreadable(self) -> ModelErrorKind {
+        match self {
+            Self::NothingBegan => ModelErrorKind::Invalid,
+            Self::MayHaveBegun => ModelErrorKind::Unknown,
+        }
+    }
+}
+
+fn progress(task: Task) -> Result<Progress, Failed> {
+    let said = task.status.message.as_ref().map(|message| text_of(&message.parts));
+    let why = said.as_deref().map(brief).filter(|said| !said.is_empty());
+    let failed = |what: &str| {
+        let why = why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+        Err(Failed::new(ModelErrorKind::Failed, format!("{what}{why}")))
+    };
+    match task.status.state {
+        TaskState::Submitted | TaskState::Working | TaskState::Unspecified => Ok(Progress::Working(task.id)),
+        TaskState::Completed => {
+            let made = task.artifacts.unwrap_or_default();
+            let texts = made.iter().map(|artifact: &Artifact| text_of(&artifact.parts));
+            // What it says at its end stands last, where an answer is looked for, if it made nothing.
+            let all: Vec<String> = said.into_iter().chain(texts).filter(|text| !text.is_empty()).collect();
+            Ok(Progress::Done(all.join("\n\n")))
+        }
+        TaskState::Failed => failed("it says that it failed"),
+        TaskState::Rejected => failed("it does not take the task"),
+        TaskState::Canceled => failed("it was stopped there"),
+        TaskState::InputRequired => failed("it asks for something, and there is nobody who could answer it"),
+        TaskState::AuthRequired => Err(Failed::new(
+            ModelErrorKind::Unauthorised,
+            format!(
+                "it wants somebody to log in{}",
+                why.map_or_else(String::new, |why| format!(": {why}"))
+            ),
+        )),
+    }
+}
+
+/// What parts say, one after the other. Files are named and not read.
+fn text_of(parts: &[Part]) -> String {
+    let texts = parts.iter().map(|part| {
+        let name = part.filename.as_deref().unwrap_or("without a name");
+        match &part.content {
+            PartContent::Text(text) => text.clone(),
+            PartContent::Data(data) => data.to_string(),
+            PartContent::Raw(bytes) => format!("[a file {name}, {} bytes, which was not kept]", bytes.len()),
+            PartContent::Url(url) => format!("[a file {name}, {url}]"),
+        }
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// Its words in one line of bounded length.
+fn brief(words: &str) -> String {
+    let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(PROBLEM_CHARS).collect()
+}

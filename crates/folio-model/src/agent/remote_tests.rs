@@ -1,0 +1,380 @@
+//! What is sent to an agent on another machine, and what follows from what it says. Here it says what is put into its mouth; one that
+//! nobody here wrote is asked by `tests/a2a/agent.sh`.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use wiremock::matchers::any;
+use wiremock::{Mock, MockServer, Respond, ResponseTemplate};
+
+use super::*;
+use crate::model::{Message, Role, Speaker};
+
+/// What it answers to each request after that for its card.
+struct Answers(Mutex<VecDeque<ResponseTemplate>>, String);
+
+impl Respond for Answers {
+    fn respond(&self, asked: &wiremock::Request) -> ResponseTemplate {
+        if asked.url.path().ends_with("agent-card.json") {
+            return ResponseTemplate::new(200).set_body_string(self.1.as_str());
+        }
+        let answer = self.0.lock().unwrap().pop_front();
+        answer.unwrap_or_else(|| ResponseTemplate::new(404))
+    }
+}
+
+fn card(interfaces: &Value) -> String {
+    let card = json!({"name": "mender", "version": "1", "capabilities": {}, "supportedInterfaces": interfaces});
+    card.to_string()
+}
+
+fn result(result: &Value) -> ResponseTemplate {
+    ResponseTemplate::new(200).set_body_json(json!({"jsonrpc": "2.0", "id": 1, "result": result}))
+}
+
+fn refusal(code: i32) -> ResponseTemplate {
+    let error = json!({"code": code, "message": "no, and not for the-token"});
+    ResponseTemplate::new(200).set_body_json(json!({"jsonrpc": "2.0", "id": 1, "error": error}))
+}
+
+fn task(state: &str, more: &Value) -> Value {
+    let mut task = json!({"id": "t1", "contextId": "c1", "status": {"state": format!("TASK_STATE_{state}")}});
+    for (name, value) in more.as_object().into_iter().flatten() {
+        task[name] = value.clone();
+    }
+    task
+}
+
+fn said(state: &str, words: &str) -> Value {
+    let mut task = task(state, &json!({}));
+    task["status"]["message"] = json!({"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": words}]});
+    task
+}
+
+struct House {
+    server: MockServer,
+}
+
+impl House {
+    async fn of(answers: impl IntoIterator<Item = ResponseTemplate>) -> Self {
+        let interfaces = json!([
+            {"url": "HOUSE/grpc", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
+            {"url": "HOUSE/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0", "tenant": "clocks"},
+        ]);
+        Self::with_card(card(&interfaces), answers).await
+    }
+
+    async fn with_card(card: String, answers: impl IntoIterator<Item = ResponseTemplate>) -> Self {
+        let server = MockServer::start().await;
+        let answers = Answers(
+            Mutex::new(answers.into_iter().collect()),
+            card.replace("HOUSE", &server.uri()),
+        );
+        Mock::given(any()).respond_with(answers).mount(&server).await;
+        Self { server }
+    }
+
+    fn agent(&self) -> RemoteAgent {
+        let settings = AgentSettings {
+            grace_s: Some(2),
+            output_bytes: Some(10_000),
+            ..AgentSettings::of_url(self.server.uri())
+        };
+        assert_eq!(settings.problem(), None);
+        RemoteAgent::new("mender", settings, Some(Secret::new("the-token")), None).unwrap()
+    }
+
+    async fn asked(&self, place: &Place) -> Result<Reply, ModelError> {
+        self.agent().reply_in(&request(), place, &mut |_| {}).await
+    }
+
+    /// The methods that were called, and what with.
+    async fn calls(&self) -> Vec<(String, Value)> {
+        let asked = self.server.received_requests().await.unwrap();
+        let calls = asked
+            .iter()
+            .filter(|asked| asked.method.as_str() == "POST")
+            .map(|asked| {
+                assert_eq!(asked.headers["authorization"], "Bearer the-token");
+                assert_eq!(
+                    (asked.url.path(), asked.headers["a2a-version"].to_str().unwrap()),
+                    ("/rpc", "1.0")
+                );
+                let call: Value = asked.body_json().unwrap();
+                (call["method"].as_str().unwrap().to_owned(), call["params"].clone())
+            });
+        calls.collect()
+    }
+
+    async fn methods(&self) -> Vec<String> {
+        self.calls().await.into_iter().map(|(method, _)| method).collect()
+    }
+}
+
+fn request() -> Request {
+    Request {
+        role: Role::Executor,
+        messages: vec![Message {
+            speaker: Speaker::User,
+            text: "Mend the clock.".to_owned(),
+            tool_calls: Vec::new(),
+            answers: None,
+        }],
+        tools: Vec::new(),
+        answer_schema: Some(json!({"required": ["notes"]})),
+        tokens_max: 100,
+        temperature: None,
+        idempotency_key: "k1".to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn it_is_given_the_task_once_and_asked_until_it_is_done_e9_17() {
+    let done = json!({"artifacts": [
+        {"artifactId": "a", "parts": [{"text": "Look:"}, {"data": {"notes": "It ticks."}}]},
+        {"artifactId": "b", "parts": [{"raw": "aGVsbG8=", "filename": "clock.png"}]},
+    ]});
+    let house = House::of([
+        result(&json!({"task": task("SUBMITTED", &json!({}))})),
+        ResponseTemplate::new(503),
+        result(&task("WORKING", &json!({}))),
+        result(&task("COMPLETED", &done)),
+    ])
+    .await;
+    let (tells, mut sessions) = mpsc::channel::<NewSession>(1);
+    let place = Place {
+        sessions: Some(tells),
+        ..Place::default()
+    };
+    let (reply, session) = tokio::join!(house.asked(&place), async {
+        let session = sessions.recv().await.unwrap();
+        session.kept.send(()).unwrap();
+        session.id
+    });
+    let reply = reply.unwrap();
+    assert_eq!(
+        session, "t1",
+        "before it is asked again, the journal has the name of its task"
+    );
+    let text = "Look:\n{\"notes\":\"It ticks.\"}\n\n[a file clock.png, 5 bytes, which was not kept]";
+    assert_eq!(reply.text, text);
+    assert_eq!((reply.stop, reply.usage), (StopCause::Done, None));
+    let calls = house.calls().await;
+    let methods: Vec<&str> = calls.iter().map(|(method, _)| method.as_str()).collect();
+    assert_eq!(methods, ["SendMessage", "GetTask", "GetTask", "GetTask"]);
+    let sent = &calls[0].1;
+    assert_eq!(
+        sent["message"]["messageId"], "k1",
+        "the same when the same is given once more"
+    );
+    assert_eq!(
+        (&sent["tenant"], &sent["configuration"]["returnImmediately"]),
+        (&json!("clocks"), &json!(true))
+    );
+    let told = sent["message"]["parts"][0]["text"].as_str().unwrap();
+    assert!(
+        told.contains("Mend the clock.") && told.contains("JSON Schema"),
+        "{told}"
+    );
+    assert_eq!(calls[1].1["id"], "t1");
+}
+
+#[tokio::test]
+async fn one_that_answers_at_once_is_asked_nothing_more_e9_17() {
+    let message = json!({"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "It ticks."}]}});
+    let house = House::of([result(&message)]).await;
+    assert_eq!(house.asked(&Place::default()).await.unwrap().text, "It ticks.");
+    let house = House::of([result(&json!({"task": said("COMPLETED", "It ticks.")}))]).await;
+    assert_eq!(house.asked(&Place::default()).await.unwrap().text, "It ticks.");
+    assert_eq!(house.methods().await, ["SendMessage"]);
+}
+
+#[tokio::test]
+async fn one_that_was_at_work_when_its_driver_died_is_asked_for_its_task_and_given_nothing_e9_17() {
+    let house = House::of([
+        result(&task("WORKING", &json!({}))),
+        result(&said("COMPLETED", "It ticks.")),
+    ])
+    .await;
+    let place = Place {
+        session: Some("t1".to_owned()),
+        ..Place::default()
+    };
+    assert_eq!(house.asked(&place).await.unwrap().text, "It ticks.");
+    assert_eq!(house.methods().await, ["GetTask", "GetTask"]);
+    // That it knows nothing of the task is no word on what it did.
+    let house = House::of([refusal(-32001)]).await;
+    let error = house.asked(&place).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Unknown);
+    assert!(error.message.contains("t1"), "{error}");
+}
+
+#[tokio::test]
+async fn what_it_says_of_its_failure_is_told_without_its_token_e9_17() {
+    use ModelErrorKind as Kind;
+    let working = |state: &str| result(&json!({"task": said(state, "which clock, the-token?")}));
+    for (answer, kind, words) in [
+        (
+            working("FAILED"),
+            Kind::Failed,
+            "it says that it failed: which clock, [key]?",
+        ),
+        (working("REJECTED"), Kind::Failed, "does not take the task"),
+        (working("CANCELED"), Kind::Failed, "stopped there"),
+        (
+            working("INPUT_REQUIRED"),
+            Kind::Failed,
+            "nobody who could answer it: which clock",
+        ),
+        (working("AUTH_REQUIRED"), Kind::Unauthorised, "log in: which clock"),
+        (
+            refusal(-32601),
+            Kind::Invalid,
+            "it refuses SendMessage (-32601): no, and not for [key]",
+        ),
+        (refusal(-32603), Kind::Failed, "it refuses SendMessage (-32603)"),
+        (ResponseTemplate::new(401), Kind::Unauthorised, "401"),
+        (
+            ResponseTemplate::new(429).insert_header("retry-after", "7"),
+            Kind::RateLimited,
+            "429",
+        ),
+        // What it began nobody knows.
+        (ResponseTemplate::new(500), Kind::Unknown, "500"),
+        (
+            ResponseTemplate::new(200).set_body_string("<html>"),
+            Kind::Unknown,
+            "is no JSON-RPC",
+        ),
+        (result(&json!({"answer": 1})), Kind::Unknown, "not as the protocol says"),
+        (
+            ResponseTemplate::new(200).set_body_string("x".repeat(10_001)),
+            Kind::Unknown,
+            "more than 10000 bytes",
+        ),
+    ] {
+        let house = House::of([answer]).await;
+        let error = house.asked(&Place::default()).await.unwrap_err();
+        assert_eq!(error.kind, kind, "{error}");
+        assert!(error.message.contains(words), "{error} lacks {words}");
+        assert_eq!(error.retry_after.is_some(), kind == Kind::RateLimited);
+        assert_eq!(house.methods().await.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_card_leads_nowhere_else_and_names_what_is_spoken_e9_17() {
+    let interface = |url: &str, binding: &str, version: &str| json!([{"url": url, "protocolBinding": binding, "protocolVersion": version}]);
+    for (card, words) in [
+        (
+            card(&interface("https://elsewhere.example/rpc", "JSONRPC", "1.0")),
+            "leads elsewhere, to https://elsewhere.example",
+        ),
+        (
+            card(&interface("HOUSE/rpc", "JSONRPC", "0.3.0")),
+            "no interface JSONRPC of a version 1.x",
+        ),
+        (
+            card(&interface("HOUSE/rpc", "HTTP+JSON", "1.0")),
+            "no interface JSONRPC",
+        ),
+        (
+            json!({"url": "HOUSE", "protocolVersion": "0.3.0"}).to_string(),
+            "none of Agent2Agent 1.0",
+        ),
+    ] {
+        let house = House::with_card(card, []).await;
+        let error = house.asked(&Place::default()).await.unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::Invalid, "{error}");
+        assert!(error.message.contains(words), "{error} lacks {words}");
+        assert!(house.methods().await.is_empty(), "it was given nothing");
+    }
+    let nobody = AgentSettings::of_url("http://127.0.0.1:1");
+    let agent = RemoteAgent::new("mender", nobody, None, None).unwrap();
+    let error = agent.reply(&request(), &mut |_| {}).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Unavailable, "{error}");
+}
+
+#[tokio::test]
+async fn whoever_is_told_to_stop_or_takes_too_long_is_told_so_there_e9_11() {
+    let stop = CancellationToken::new();
+    let (tells, mut sessions) = mpsc::channel::<NewSession>(1);
+    let place = Place {
+        stop: stop.clone(),
+        sessions: Some(tells),
+        ..Place::default()
+    };
+    let working = || result(&json!({"task": task("WORKING", &json!({}))}));
+    let house = House::of([working(), result(&task("CANCELED", &json!({})))]).await;
+    let (stopped, _session) = tokio::join!(house.asked(&place), async {
+        // It is stopped while it waits for the journal.
+        let session = sessions.recv().await.unwrap();
+        stop.cancel();
+        session
+    });
+    let error = stopped.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Unknown, "{error}");
+    assert_eq!(house.methods().await, ["SendMessage", "CancelTask"]);
+
+    let house = House::of([working()]).await;
+    let mut agent = house.agent();
+    agent.settings.time_s = Some(1);
+    let never = vec![result(&task("WORKING", &json!({}))); 20];
+    let house = House::of(std::iter::once(working()).chain(never)).await;
+    agent.url = house.server.uri();
+    let error = agent.reply(&request(), &mut |_| {}).await.unwrap_err();
+    assert!(error.message.contains("longer than 1 s"), "{error}");
+    assert_eq!(house.methods().await.last().map(String::as_str), Some("CancelTask"));
+}
+
+#[test]
+fn settings_are_for_a_program_or_for_another_machine() {
+    let program = AgentSettings::new(vec!["mender".to_owned()], super::super::AgentForm::Text);
+    for (settings, words) in [
+        (
+            AgentSettings {
+                url: Some("https://x".to_owned()),
+                ..program.clone()
+            },
+            "form a2a",
+        ),
+        (
+            AgentSettings {
+                token: Some("T".to_owned()),
+                ..program.clone()
+            },
+            "form a2a",
+        ),
+        (AgentSettings::of_url("x"), "`url` begins with"),
+        (
+            AgentSettings {
+                command: program.command,
+                ..AgentSettings::of_url("https://x")
+            },
+            "for programs",
+        ),
+        (
+            AgentSettings {
+                folder: Some(".".to_owned()),
+                ..AgentSettings::of_url("https://x")
+            },
+            "for programs",
+        ),
+        (
+            AgentSettings {
+                token: Some("T".to_owned()),
+                token_file: Some("t".into()),
+                ..AgentSettings::of_url("https://x")
+            },
+            "either a `token` or a `token_file`",
+        ),
+    ] {
+        let problem = settings.problem().unwrap_or_default();
+        assert!(problem.contains(words), "{problem} lacks {words}");
+    }
+    let bad = RemoteAgent::new("x", AgentSettings::of_url("https://x"), Some(Secret::new("a\nb")), None);
+    assert!(bad.unwrap_err().contains("token"), "nothing of it is told");
+}
