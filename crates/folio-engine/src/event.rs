@@ -105,7 +105,8 @@ pub enum Event {
         /// What came out.
         result: Box<NodeResult>,
     },
-    /// A task that a model does was told what memory holds for it. Once, before its first call.
+    /// A task that a model does was told what memory holds for it: before its first call, and again before what came of its plan is put
+    /// together, and before it is planned anew (E9.16).
     Briefed {
         /// Which node.
         node: NodeId,

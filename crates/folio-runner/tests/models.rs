@@ -125,6 +125,39 @@ async fn what_memory_holds_reaches_the_model_and_what_models_observe_reaches_mem
 }
 
 #[tokio::test]
+async fn whoever_plans_anew_knows_what_was_noticed_and_written_meanwhile_e9_16() {
+    let mut cues = vec![doing(
+        "open the case",
+        "observe",
+        json!({"type": "learning", "content": "the clock has a crack", "tags": ["clock"]}),
+    )];
+    cues.extend(mending());
+    let house = House::new(cues);
+    let run = submit(
+        &house.runner,
+        of_goal("mend the clock", json!({"criteria": ["it ticks"]})),
+    )
+    .await;
+    assert_eq!(house.runner.drive(run).await.unwrap().status, Outcome::Ok);
+    let asked = house.model.asked();
+    for words in ["A plan was carried out", "You put the results"] {
+        let told = asked
+            .iter()
+            .rfind(|asked| asked.messages[0].text.contains(words))
+            .unwrap();
+        let told = &told.messages[1].text;
+        for part in [
+            "the clock has a crack",
+            "# What memory holds",
+            "Iteration 1: plan",
+            "(oil;",
+        ] {
+            assert!(told.contains(part), "{part:?} is not in\n{told}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_question_waits_until_somebody_answers_it_from_outside_e9_14() {
     let house = House::new(vec![
         doing(

@@ -19,7 +19,8 @@ impl Projection<'_> {
         match event {
             Event::Briefed { node, .. } => {
                 let Some(view) = self.run.node(*node) else { return };
-                if view.parent.is_some() {
+                // One that has been taken apart is only told again.
+                if view.parent.is_some() && self.run.children(*node).is_empty() {
                     self.branch(&view);
                     self.patch_step(&view, Status::InProgress, None);
                 }

@@ -286,6 +286,9 @@ impl Run {
         if !has_room {
             return None;
         }
+        if self.is_untold(index, purpose) {
+            return Some(Action::Brief(id));
+        }
         if purpose == Purpose::Work {
             let over = if agent.refusals >= REFUSALS_MAX {
                 Some(StopReason::Loop)

@@ -4,7 +4,7 @@
 //! - `offer`: which tools a model is told of, and how much
 //! - `due`: what such a task is owed, by its stage
 //! - `compact`: which part of what was said goes when it outgrows the model's window
-//! - `prompt`: what a model reads; `schema`: the form that it answers in
+//! - `told`: what it is told of memory, and when; `prompt`: what a model reads; `schema`: the form that it answers in
 //! - `read`: from a reply to the event that it comes to; `repair`: from a text to the JSON that was meant
 //! - `roll_up`: results that are too many to be read at once are put together in parts first
 //! - `people`: criteria that a person checks
@@ -27,6 +27,7 @@ pub mod repair;
 mod roll_up;
 mod schema;
 mod similar;
+mod told;
 
 use std::sync::Arc;
 
@@ -106,8 +107,9 @@ pub(super) struct Version {
 pub(super) struct Agent {
     pub(super) task: Arc<Task>,
     pub(super) stage: Stage,
-    /// What memory holds for it.
+    /// What memory holds for it, and whether it was told so since it was taken apart the last time, or another plan was wanted.
     pub(super) memory: String,
+    pub(super) is_told: bool,
     /// What stands in its scratchbook.
     pub(super) book: Option<Box<BookView>>,
     /// What stands for what was said before `talk` and is put away.
@@ -173,6 +175,7 @@ impl Agent {
             task,
             stage: Stage::Deciding,
             memory: memory.to_owned(),
+            is_told: true,
             book,
             before: String::new(),
             done_before: Vec::new(),
@@ -298,6 +301,8 @@ impl Agent {
             self.rejections = 0;
             self.refusals = 0;
             self.aside.clear();
+            // What happens from here on whoever puts it together, or plans anew, has not heard of.
+            self.is_told &= !matches!(stage, Stage::Children | Stage::Replanning);
             // Nothing of what was said while deciding is needed for working; what was done while working is needed for
             // handing back.
             if !matches!(stage, Stage::Working | Stage::HandingBack | Stage::Verifying) {
@@ -346,19 +351,7 @@ impl Run {
     /// Folds in one of the events of tasks that models do.
     pub(super) fn apply_to_agent(&mut self, at: Timestamp, event: &Event) -> Result<(), JournalError> {
         match event {
-            Event::Briefed {
-                node,
-                memory,
-                book,
-                limits,
-            } => {
-                let index = self.step_to(*node, Move::Decide)?;
-                self.take_share(index, limits.as_deref());
-                let agent = Agent::new(self.task_of_model(index), memory, book.clone());
-                (self.nodes[index].agent, self.nodes[index].started_at) = (Some(Box::new(agent)), Some(at));
-                self.begin_time(index);
-                Ok(())
-            }
+            Event::Briefed { .. } => self.told(at, event),
             Event::Compacting { node, reserved } => self.compacting(*node, reserved),
             Event::Compacted {
                 node,

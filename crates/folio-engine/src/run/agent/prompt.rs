@@ -170,7 +170,8 @@ impl Run {
             system.push_str(&equipment.offered(named).told);
         }
         let book = self.agent(index).and_then(|agent| agent.book.as_deref());
-        let (system, tail) = match book.filter(|_| matches!(purpose, Purpose::Decide | Purpose::Work)) {
+        let (system, tail) = match book.filter(|_| matches!(purpose, Purpose::Decide | Purpose::Work | Purpose::Replan))
+        {
             Some(book) => placed(system, book),
             None => (system, None),
         };
@@ -332,11 +333,7 @@ impl Run {
                     self.put_data(&mut text, index, &results);
                 }
                 self.put_answers(&mut text);
-                if !agent.memory.is_empty() {
-                    let tag = self.data_tag(index);
-                    let memory = agent.memory.trim_end();
-                    let _ = write!(text, "# What memory holds\n<{tag}>\n{memory}\n</{tag}>\n");
-                }
+                self.put_memory(&mut text, index);
                 if purpose == Purpose::Decide && self.wants_plan(index) {
                     line_of(&mut text, "whoever started this wants a plan: take it apart");
                 }
@@ -361,6 +358,9 @@ impl Run {
                         gaps.iter().for_each(|line| line_of(&mut text, line));
                     }
                     self.put_answers(&mut text);
+                }
+                self.put_memory(&mut text, index);
+                if purpose == Purpose::Replan {
                     self.put_tools(index, &mut text);
                 }
             }
@@ -631,7 +631,7 @@ impl Run {
     }
 
     /// A tag that nothing inside can close, because nothing inside knows its name (E9.6).
-    fn data_tag(&self, index: usize) -> String {
+    pub(super) fn data_tag(&self, index: usize) -> String {
         let name = self.nodes[index].id.child(0, "data", "").to_string();
         format!("data-{}", &name[..8])
     }

@@ -1,6 +1,7 @@
 //! What stays when a plan is changed, and what is written down of the one before (E9.8, seed 000).
 
 use folio_memory::Change;
+use insta::assert_snapshot;
 
 use super::models::{execute, goal, plan_of, read_by, said, task_named};
 use super::*;
@@ -87,4 +88,57 @@ fn an_iteration_that_was_replaced_is_told_by_the_steps_that_it_had_seed_000() {
     assert_eq!(remaining, Some(json!({"remaining": ["lay tiles"]})));
     // The group and what failed in it are no steps of the plan any more.
     assert_eq!(gone.len(), 2);
+}
+
+#[test]
+fn whoever_plans_anew_or_puts_together_is_told_what_memory_holds_by_then_e9_16() {
+    let sim = house();
+    let root = NodeId::root(sim.run.id());
+    let told = |event: &Event| matches!(event, Event::Briefed { node, .. } if *node == root);
+    assert_eq!(
+        sim.journal.iter().filter(|(_, event)| told(event)).count(),
+        3,
+        "before its first call, before it is planned anew, and before it is put together"
+    );
+    let asked = sim.asks.iter().position(|ask| ask.purpose == Purpose::Replan).unwrap();
+    let read = read_by(&sim, asked);
+    let (before_tools, _) = read.split_once("# Tools\n").unwrap();
+    assert_snapshot!(before_tools, @r"
+    # The task
+    build a house
+    # Results of the steps
+    <data-029d4705>
+    - group-1/walls (ok) raise walls: raise walls: done
+      id: 44f2b6f8783ee887
+    - group-1/roof (failed, criteria_unmet) lay tiles: no tiles; c1 (it holds) could not be checked: whoever did it says nothing of it
+      id: f2e6b8c74d25ff06
+    - paint (ok) mix paint: mix paint: done
+      id: 1deca493fe554534
+    </data-029d4705>
+    # What memory holds
+    <data-029d4705>
+    nothing yet
+    </data-029d4705>
+    ");
+    let last = read_by(&sim, sim.asks.len() - 1);
+    assert!(last.contains("# What memory holds\n"), "{last}");
+    // It is told once each time, and to what is asked for again, too.
+    let (mut run, mut refused) = (Run::new(sim.run.id(), Arc::new(Templates::new())), 0);
+    for (at, event) in &sim.journal {
+        run.apply(*at, event).unwrap();
+        if told(event) {
+            refused += u32::from(run.apply(*at, event).is_err());
+        }
+    }
+    assert_eq!((refused, run.result()), (3, sim.run.result()));
+    // Runs in which nobody was told again go on as they are.
+    let mut run = Run::new(sim.run.id(), Arc::new(Templates::new()));
+    let mut seen = 0;
+    for (at, event) in &sim.journal {
+        seen += u32::from(told(event));
+        if !told(event) || seen == 1 {
+            run.apply(*at, event).unwrap();
+        }
+    }
+    assert_eq!(run.result(), sim.run.result());
 }

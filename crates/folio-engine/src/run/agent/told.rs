@@ -1,0 +1,79 @@
+//! What a task that a model does is told of memory: before its first call, and again when what it was taken apart into has ended (E9.16).
+
+use std::fmt::Write as _;
+
+use folio_memory::Timestamp;
+
+use super::{Agent, Stage};
+use crate::event::{BookView, Event};
+use crate::node::{Move, NodeId};
+use crate::run::state::{JournalError, Run};
+use crate::spend::Allowance;
+use crate::talk::Purpose;
+
+impl Run {
+    /// Whether whoever is asked for `purpose` has to be told first what memory holds by now: what steps and people wrote since the
+    /// task was taken apart stands nowhere else.
+    pub(super) fn is_untold(&self, index: usize, purpose: Purpose) -> bool {
+        let is_planners = matches!(purpose, Purpose::Aggregate | Purpose::Replan);
+        let is_told = self.agent(index).is_none_or(|agent| agent.is_told);
+        is_planners && !is_told && self.equipment.is_some()
+    }
+
+    /// Folds in what a task was told.
+    pub(super) fn told(&mut self, at: Timestamp, event: &Event) -> Result<(), JournalError> {
+        let Event::Briefed {
+            node,
+            memory,
+            book,
+            limits,
+        } = event
+        else {
+            return Ok(());
+        };
+        let index = self.index(*node)?;
+        if self.nodes[index].agent.is_some() {
+            return self.told_again(*node, memory, book.clone());
+        }
+        self.begun(at, *node, memory, book.clone(), limits.as_deref())
+    }
+
+    fn begun(
+        &mut self,
+        at: Timestamp,
+        id: NodeId,
+        memory: &str,
+        book: Option<Box<BookView>>,
+        limits: Option<&Allowance>,
+    ) -> Result<(), JournalError> {
+        let index = self.step_to(id, Move::Decide)?;
+        self.take_share(index, limits);
+        let agent = Agent::new(self.task_of_model(index), memory, book);
+        (self.nodes[index].agent, self.nodes[index].started_at) = (Some(Box::new(agent)), Some(at));
+        self.begin_time(index);
+        Ok(())
+    }
+
+    fn told_again(&mut self, id: NodeId, memory: &str, book: Option<Box<BookView>>) -> Result<(), JournalError> {
+        let (index, agent) = self.agent_at(id, "briefed")?;
+        if agent.is_told || !matches!(agent.stage, Stage::Children | Stage::Aggregating | Stage::Replanning) {
+            return Err(JournalError::Transition {
+                node: id,
+                state: self.nodes[index].state.as_str(),
+                event: "briefed again",
+            });
+        }
+        agent.is_told = true;
+        (agent.memory, agent.book) = (memory.to_owned(), book);
+        Ok(())
+    }
+
+    /// Adds what memory holds for node `index`.
+    pub(super) fn put_memory(&self, text: &mut String, index: usize) {
+        let memory = self.agent(index).map_or("", |agent| agent.memory.trim_end());
+        if !memory.is_empty() {
+            let tag = self.data_tag(index);
+            let _ = write!(text, "# What memory holds\n<{tag}>\n{memory}\n</{tag}>\n");
+        }
+    }
+}
