@@ -6,9 +6,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 
 use crate::commands::{
-    again, approve, archive, backup, bench, blob, book, cancel, completions, context, diff, doctor, episodes, evict,
-    export, files, forget, goals, hook, import, mcp, migrate, observe, offload, page, patterns, people, plan, policy,
-    resume, run, runs, search, serve, show, tidy, token, tokens, tool, trace, tree, turn, watch, why, worker,
+    again, approve, archive, backup, bench, blob, book, budget, cancel, completions, context, diff, doctor, episodes,
+    evict, export, files, forget, goals, hook, import, mcp, migrate, observe, offload, page, patterns, people, plan,
+    policy, resume, run, runs, search, serve, show, tidy, token, tokens, tool, trace, tree, turn, watch, why, worker,
 };
 use crate::later::Later;
 
@@ -115,7 +115,7 @@ pub(crate) enum Command {
     /// Say no to a plan or a call that waits for a yes
     Reject(Later<approve::Reject>),
     /// Show the limits of a run and what is used up, or change them
-    Budget(Later<approve::Budget>),
+    Budget(Later<budget::Budget>),
     /// Begin another run from a moment of one: what was done before a part began is not done again
     Fork(Later<again::Fork>),
     /// Show how two runs differ

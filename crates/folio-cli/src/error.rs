@@ -351,7 +351,7 @@ impl From<RunnerError> for Failure {
             RunnerError::Ended => (
                 Exit::Refused,
                 "run_ended",
-                "`folio fork RUN --at NODE` begins another run from a moment of it",
+                "`folio fork RUN --at NODE` begins another run from a moment of it; with --before-limit, from before a limit stopped it",
             ),
             RunnerError::Dispatch { .. } => (
                 Exit::Unavailable,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use folio::Workspace;
-use folio::engine::{Outcome, projection};
+use folio::engine::{NodeResult, Outcome, projection};
 use folio::memory::RunId;
 use folio::memory::id::Ref;
 use folio::runner::{Runner, RunnerError, Watch};
@@ -13,6 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::commands::Context;
+use crate::commands::budget::limit_named;
 use crate::error::{Exit, Failure};
 use crate::progress::{Lines, Progress};
 use crate::report::run::Summary;
@@ -48,7 +49,7 @@ struct Follow<'a> {
     progress: Progress<'a>,
 }
 
-type Driving<'a> = (&'a Runner, JoinHandle<Result<folio::engine::NodeResult, RunnerError>>);
+type Driving<'a> = (&'a Runner, JoinHandle<Result<NodeResult, RunnerError>>);
 
 impl<'a> Follow<'a> {
     fn new(
@@ -126,7 +127,7 @@ impl<'a> Follow<'a> {
 }
 
 /// What the driver came to.
-async fn join(driver: &mut Option<JoinHandle<Result<folio::engine::NodeResult, RunnerError>>>) -> Result<(), Failure> {
+async fn join(driver: &mut Option<JoinHandle<Result<NodeResult, RunnerError>>>) -> Result<(), Failure> {
     let Some(driver) = driver else {
         return std::future::pending().await;
     };
@@ -166,13 +167,13 @@ async fn finish(context: &Context<'_>, workspace: &Workspace, run: RunId, watch:
             format!("run {} ended without a result", row.handle),
         ));
     };
-    match tell(context, &row, &summary, result.status) {
+    match tell(context, &row, &summary, result) {
         Err(failure) if !failure.is_closed_pipe() => Err(failure),
         _ => Ok(exit_of(result.status)),
     }
 }
 
-fn tell(context: &Context<'_>, row: &RunRow, summary: &Summary, outcome: Outcome) -> Result<(), Failure> {
+fn tell(context: &Context<'_>, row: &RunRow, summary: &Summary, result: &NodeResult) -> Result<(), Failure> {
     let output = context.output;
     if output.is_json() {
         let mut line = serde_json::json!(summary);
@@ -184,17 +185,20 @@ fn tell(context: &Context<'_>, row: &RunRow, summary: &Summary, outcome: Outcome
             output.text(&crate::report::printable(report))?;
         }
         let style = output.error_style();
-        let status = crate::report::run::colored(style, outcome.as_str());
+        let status = crate::report::run::colored(style, result.status.as_str());
         let notes = crate::report::first_line(summary.notes(), 200);
         let again = context.settings.repeated();
         output.note(format_args!("\n{} {status}: {notes}", style.strong(row.handle)));
         let run = row.handle;
-        for (what, command) in [
+        let more = result.stop_reason.and_then(limit_named);
+        let more = more.map(|limit| ("go on with more", format!("fork {run} --before-limit {limit}")));
+        let ways = [
             ("pages", format!("tree --run {run}")),
             ("steps", format!("show {run}")),
             ("trace", format!("trace --run {run}")),
             ("in the browser", "serve".to_owned()),
-        ] {
+        ];
+        for (what, command) in more.into_iter().chain(ways) {
             output.note(style.faint(format_args!("  {what:<15} folio {command}{again}")));
         }
     }

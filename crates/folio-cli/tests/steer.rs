@@ -344,6 +344,51 @@ fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
 }
 
 #[test]
+fn a_run_that_a_limit_stopped_is_gone_on_with_when_there_is_more_e9_10() {
+    let folio = Folio::new();
+    let step = |n: u32| format!("  - {{id: s{n}, do: {{tool: text, args: {{op: echo, value: {n}}}}}}}\n");
+    let steps: String = (1..=3).map(step).collect();
+    folio.file(
+        "plan.yaml",
+        format!("title: Three\nbudget: {{tool_calls: 2}}\nsteps:\n{steps}"),
+    );
+    let stopped = folio.call(&["run", "--plan", "plan.yaml"]);
+    assert_eq!(stopped.code, 1, "{}", stopped.stderr);
+    let way = "fork r1 --before-limit --tool-calls +N";
+    assert!(stopped.stderr.contains(way), "{}", stopped.stderr);
+    assert_snapshot!(folio.seen(&["budget", "r1", "--tool-calls", "+5"]), @"
+    ! error: the run has ended
+    !   hint: `folio fork RUN --at NODE` begins another run from a moment of it; with --before-limit, from before a limit stopped it
+    = 4
+    ");
+    assert_snapshot!(folio.seen(&["fork", "r1", "--before-limit", "--model-calls", "+5"]), @"
+    ! error: there is no limit in model_calls that anything could be added to
+    !   hint: a number without + is the limit itself; the limits of the run hold for its parts, too
+    = 4
+    ");
+    folio.ok(&["fork", "r1", "--before-limit", "--tool-calls", "+1", "--quiet"]);
+    let more = folio.json(&["show", "r2"]);
+    assert_eq!((&more["status"], &more["notes"]), (&json!("ok"), &json!("3 ok")));
+    let budget = folio.json(&["budget", "r2"]);
+    let calls = budget["limits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|limit| limit["what"] == "tool_calls");
+    let calls = calls.unwrap();
+    assert_eq!(
+        (&calls["limit"], &calls["used"]),
+        (&json!(3), &json!(3)),
+        "what was done counts, and is not done again"
+    );
+    assert_snapshot!(folio.seen(&["fork", "r2", "--before-limit"]), @"
+    ! error: no limit stopped anything in that run
+    !   hint: `folio show RUN --json` lists the parts of a run and their states
+    = 4
+    ");
+}
+
+#[test]
 fn another_run_begins_at_a_moment_of_one_and_what_was_done_before_is_not_done_again() {
     let folio = Folio::new();
     folio.file(

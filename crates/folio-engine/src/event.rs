@@ -360,6 +360,9 @@ pub enum Event {
         node: NodeId,
         /// What was found.
         verdicts: Vec<Verdict>,
+        /// The limit that left nothing for a judge, if that is why nobody could say (E9.10).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<StopReason>,
     },
     /// A task's result was not what was wanted, and it is done once more with what is missing (E9.8).
     SentBack {

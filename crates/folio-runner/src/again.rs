@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use folio_engine::event::FORMAT;
-use folio_engine::run::forked;
-use folio_engine::{Event, NodeId, Output, Run, projection};
+use folio_engine::run::{ForkAt, forked};
+use folio_engine::{Event, Output, Run, projection};
 use folio_memory::entry::{EntryFields, Status};
 use folio_memory::id::{Ref, RunHandle};
 use folio_memory::{Actor, Change, EntryId, FieldChange, PageId, RunId, Seq, ThreadKey};
@@ -35,16 +35,16 @@ struct Expected {
 }
 
 impl Runner {
-    /// Records another run that is what `source` was before its node `at` began. Finished work is not done again. Nobody drives it
+    /// Records another run that is what `source` was at the moment `at`. Finished work is not done again. Nobody drives it
     /// yet; with `paused`, none of its calls begins before somebody has it go on.
     ///
     /// # Errors
     ///
-    /// `Fork` if the node had not begun; `Store`, `Journal`.
+    /// `Fork` if there is no such moment; `Store`, `Journal`.
     pub async fn fork(
         &self,
         source: RunId,
-        at: NodeId,
+        at: ForkAt,
         thread: ThreadKey,
         actor: Actor,
         paused: bool,
@@ -70,9 +70,10 @@ impl Runner {
                 source: source_error,
             });
         };
+        let (_, node) = at.moment(source, &journal.events)?;
         let (actor, turn, begins) = self.turn_of(actor, thread, goal, id).await?;
         let path = self.load(source).await?;
-        let path = path.node(at).map_or("", |view| view.path).to_owned();
+        let path = path.node(node).map_or("", |view| view.path).to_owned();
         let limits = serde_json::from_value(plan.clone()).map(|plan| folio_engine::Limits::of(&plan));
         let deadline = limits.ok().map(|limits| now.plus(limits.deadline));
         let mut variable = run.clone();

@@ -443,10 +443,12 @@ class Forgot(TypedDict):
 
 
 class ForkInput(TypedDict):
-    """Where another run is to begin."""
+    """Where another run is to begin: either of both."""
 
     # The node that is to be done anew: its path or its id.
-    at: str
+    at: NotRequired[str | None]
+    # Whether it begins where this one was before a limit stopped anything.
+    before_limit: NotRequired[bool]
     # Whether nothing of it begins before somebody says so.
     paused: NotRequired[bool]
 

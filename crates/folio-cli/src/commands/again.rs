@@ -4,12 +4,14 @@ use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use folio::engine::run::ForkAt;
 use folio::memory::id::{Ref, RunRef};
 use folio::model::Cassette;
 use folio::runner::Tape;
 use serde::Serialize;
 
 use super::Context;
+use super::budget::Raised;
 use super::cancel::node_called;
 use super::people::{runner, runner_with};
 use super::run::{Driving, Minds, unusable};
@@ -27,8 +29,18 @@ pub(crate) struct Fork {
     #[arg(value_parser = run_ref)]
     run: RunRef,
     /// The part that is to be done anew: its path of names, for example survey/files, or its id. What came before it is kept
-    #[arg(long, value_name = "NODE")]
-    at: String,
+    #[arg(
+        long,
+        value_name = "NODE",
+        required_unless_present = "before_limit",
+        conflicts_with = "before_limit"
+    )]
+    at: Option<String>,
+    /// Go on from before a limit stopped anything, with the limits that are named here
+    #[arg(long)]
+    before_limit: bool,
+    #[command(flatten)]
+    raised: Raised,
     /// Begin nothing yet, so that its plan or its limits can be changed first; `folio continue` and `folio resume` go on with it
     #[arg(long)]
     paused: bool,
@@ -42,11 +54,31 @@ pub(crate) struct Fork {
 pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Failure> {
     let runner = fork.minds.runner(context, &fork.driving, false).await?;
     let source = runner.row(fork.run).await?;
-    let node = node_called(&runner, &source, &fork.at).await?;
+    let at = match &fork.at {
+        Some(node) => ForkAt::Node(node_called(&runner, &source, node).await?),
+        None => ForkAt::Limit,
+    };
+    // What could not be added to there cannot be here.
+    fork.raised.can_be(&runner.load(source.id).await?)?;
     let thread = context.settings.thread.clone();
+    // Nothing begins before its limits are what they are to be.
+    let is_raised = fork.raised.is_any();
     let (id, handle) = runner
-        .fork(source.id, node, thread, context.actor(), fork.paused)
+        .fork(source.id, at, thread, context.actor(), fork.paused || is_raised)
         .await?;
+    if is_raised {
+        let row = runner.row(Ref::Id(id)).await?;
+        let raised = fork.raised.change(context, &runner, &row, None).await;
+        if raised.is_err() {
+            context
+                .output
+                .note(format_args!("{handle} waits, with the limits as they were"));
+        }
+        raised?;
+        if !fork.paused {
+            runner.go_on(id, None, &context.actor().to_string()).await?;
+        }
+    }
     if fork.paused {
         context.output.note(format_args!(
             "{handle} waits; `folio continue {handle}` and `folio resume {handle}` go on with it"

@@ -7,6 +7,7 @@ pub(crate) mod backup;
 pub(crate) mod bench;
 pub(crate) mod blob;
 pub(crate) mod book;
+pub(crate) mod budget;
 pub(crate) mod cancel;
 pub(crate) mod completions;
 pub(crate) mod context;
@@ -258,7 +259,7 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Replay(Later(arguments)) => again::replay(context, *arguments).await,
         Command::Approve(Later(arguments)) => approve::approve(context, *arguments).await,
         Command::Reject(Later(arguments)) => approve::reject(context, *arguments).await,
-        Command::Budget(Later(arguments)) => approve::budget(context, *arguments).await,
+        Command::Budget(Later(arguments)) => budget::budget(context, *arguments).await,
         Command::Plan(Later(plan)) => plan::run(context, *plan).await,
         Command::Archive(Later(archive)) => archive::run(context, *archive).await,
         Command::Tidy(Later(tidy)) => tidy::run(context, *tidy).await,

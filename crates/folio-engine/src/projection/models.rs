@@ -108,7 +108,7 @@ impl Projection<'_> {
                 kept.len(),
             ),
             Event::Wants { node, calls, refused } => self.wants(*node, calls, refused),
-            Event::Checked { node, verdicts } if !verdicts.is_empty() => {
+            Event::Checked { node, verdicts, .. } if !verdicts.is_empty() => {
                 let lines: Vec<String> = verdicts.iter().map(verdict_line).collect();
                 let id = format!("checked/{}/{}", self.calls(*node), lines.len());
                 self.listed(*node, &id, "Criteria", String::new(), "results", &lines);

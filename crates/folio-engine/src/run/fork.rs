@@ -10,6 +10,7 @@ use super::state::{JournalError, Run};
 use crate::event::Event;
 use crate::node::NodeId;
 use crate::projection;
+use crate::result::StopReason;
 use crate::template::Templates;
 
 /// A run that begins at a moment of another.
@@ -23,6 +24,53 @@ pub struct Fork {
     pub changes: Vec<Change>,
 }
 
+/// The moment of a run at which another begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForkAt {
+    /// Before this node began.
+    Node(NodeId),
+    /// Before a limit stopped anything: whoever raises it goes on from there (E9.10).
+    Limit,
+}
+
+impl ForkAt {
+    /// The first event of `journal`, that of the run `source`, that the other run does not have, and the node that it is of.
+    ///
+    /// # Errors
+    ///
+    /// That there is no such moment.
+    pub fn moment(self, source: RunId, journal: &[(Timestamp, Event)]) -> Result<(usize, NodeId), ForkError> {
+        let found = match self {
+            Self::Node(node) if node == NodeId::root(source) => Some((1, node)),
+            Self::Node(node) => {
+                let begins = journal.iter().position(|(_, event)| event.node() == Some(node));
+                begins.map(|at| (at, node))
+            }
+            Self::Limit => {
+                let mut stopped = journal.iter().enumerate();
+                stopped.find_map(|(at, (_, event))| Some((at, stopped_by_limit(event)?)))
+            }
+        };
+        found.ok_or(match self {
+            Self::Node(node) => ForkError::NotBegun { node },
+            Self::Limit => ForkError::Unlimited,
+        })
+    }
+}
+
+/// The node that `event` ends, or has come to an end, because of a limit.
+fn stopped_by_limit(event: &Event) -> Option<NodeId> {
+    match event {
+        Event::Spent { node, reason } if reason.is_limit() => Some(*node),
+        Event::Proposed { node, proposal } if proposal.stop_reason.is_some_and(StopReason::is_limit) => Some(*node),
+        Event::Checked {
+            node, limit: Some(_), ..
+        } => Some(*node),
+        Event::Finished { node, result } if result.stop_reason.is_some_and(StopReason::is_limit) => Some(*node),
+        _ => None,
+    }
+}
+
 /// Why a run cannot begin at a moment of another.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ForkError {
@@ -32,22 +80,25 @@ pub enum ForkError {
         /// Which node.
         node: NodeId,
     },
+    /// No limit was reached, so there is no such moment.
+    #[error("no limit stopped anything in that run")]
+    Unlimited,
     /// The journal cannot be folded.
     #[error("the journal cannot be read")]
     Journal(#[from] JournalError),
 }
 
-/// The run `id` that is what `source` was before its node `at` began.
+/// The run `id` that is what `source` was at the moment `at`.
 ///
 /// `first` is its first event; `with` are what fills in templates, and the outputs that are kept beside the journal. What was under way at that moment has not begun in it. Node ids follow from the run, so those of
 /// the source are replaced by those of the new run wherever they stand; nodes are made in the same order in both.
 ///
 /// # Errors
 ///
-/// `NotBegun`, or a journal that cannot be folded.
+/// `NotBegun`, `Unlimited`, or a journal that cannot be folded.
 pub fn forked(
     source: (RunId, &[(Timestamp, Event)]),
-    at: NodeId,
+    at: ForkAt,
     id: RunId,
     first: Event,
     now: Timestamp,
@@ -55,13 +106,7 @@ pub fn forked(
 ) -> Result<Fork, ForkError> {
     let (templates, bodies) = with;
     let (source_id, journal) = source;
-    let is_root = at == NodeId::root(source_id);
-    let cut = if is_root {
-        Some(1)
-    } else {
-        journal.iter().position(|(_, event)| event.node() == Some(at))
-    };
-    let cut = cut.ok_or(ForkError::NotBegun { node: at })?;
+    let (cut, _) = at.moment(source_id, journal)?;
     let journal = &journal[..cut.min(journal.len())];
     let mut old = Run::new(source_id, Arc::clone(templates));
     for (at, event) in journal {

@@ -47,7 +47,7 @@ pub use criteria::{CheckCall, CheckFinding};
 pub(crate) use due::call_in_words;
 pub use due::{Action, CallAction};
 pub use edit::{EditError, ShownPlan};
-pub use fork::{Fork, ForkError, forked};
+pub use fork::{Fork, ForkAt, ForkError, forked};
 pub use limits::Limits;
 pub use raise::LimitError;
 pub use resources::{WritesOf, WrittenElsewhere};

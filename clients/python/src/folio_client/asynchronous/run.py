@@ -74,9 +74,10 @@ class AsyncRun:
         """What was paused goes on."""
         return cast(RunInFull, await self._wire.post(f"{self._path}/continue", body_of({"node": node})))
 
-    async def fork(self, at: str, *, paused: bool = False) -> RunInFull:
-        """Begins another run from where this one stood when `at` was about to begin."""
-        return cast(RunInFull, await self._wire.post(f"{self._path}/fork", {"at": at, "paused": paused}))
+    async def fork(self, at: str | None = None, *, before_limit: bool = False, paused: bool = False) -> RunInFull:
+        """Begins another run from where this one stood when `at` was about to begin, or before a limit stopped anything of it."""
+        body = body_of({"at": at, "before_limit": before_limit, "paused": paused})
+        return cast(RunInFull, await self._wire.post(f"{self._path}/fork", body))
 
     async def plan(self, *, node: str | None = None) -> PlanShape:
         """Its plan as it stands, as markdown and as steps."""

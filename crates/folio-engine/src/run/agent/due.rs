@@ -412,7 +412,17 @@ impl Run {
             Purpose::Decide | Purpose::Work => Event::Spent { node, reason },
             Purpose::Aggregate | Purpose::HandBack => self.rolled_up(index, Some(reason)),
             Purpose::RollUp => self.rolled_up_alone(index, reason),
-            Purpose::Judge => self.unjudged(index, &format!("there was no budget left to judge it ({reason})")),
+            Purpose::Judge => {
+                let why = format!("there was no budget left to judge it ({reason})");
+                match self.unjudged(index, &why) {
+                    Event::Checked { node, verdicts, .. } => Event::Checked {
+                        node,
+                        verdicts,
+                        limit: Some(reason),
+                    },
+                    other => other,
+                }
+            }
             Purpose::Replan if self.has_rejected_plan(index) => self.without_approved_plan(index),
             Purpose::Replan => self.conclusion(index, Some(reason)),
         }
@@ -516,10 +526,7 @@ impl Run {
         let node = self.nodes[index].id;
         let Some(output) = self.output_value(&proposal.output) else {
             let Output::Blob { hash, .. } = &proposal.output else {
-                return Action::Record(Event::Checked {
-                    node,
-                    verdicts: Vec::new(),
-                });
+                return Action::Record(checked(node, Vec::new()));
             };
             return Action::Load(hash.clone());
         };
@@ -534,7 +541,7 @@ impl Run {
         }
         if calls.is_empty() {
             let verdicts = self.verdicts(machine, &scope, &result, &output, &[]);
-            return Action::Record(Event::Checked { node, verdicts });
+            return Action::Record(checked(node, verdicts));
         }
         Action::Verify { node, calls }
     }
@@ -549,10 +556,7 @@ impl Run {
         let result = NodeResult::new(proposal.status, proposal.notes.clone());
         let scope = self.criteria_scope(index, &criteria, &result, &output).ok()?;
         let verdicts = self.verdicts(&criteria, &scope, &result, &output, found);
-        Some(Event::Checked {
-            node: self.nodes[index].id,
-            verdicts,
-        })
+        Some(checked(self.nodes[index].id, verdicts))
     }
 
     /// Nobody could say whether what is still open holds, but for what a person is asked about: that never counts as met (E9.6).
@@ -571,10 +575,7 @@ impl Run {
             })
             .collect()
         });
-        Event::Checked {
-            node: self.nodes[index].id,
-            verdicts,
-        }
+        checked(self.nodes[index].id, verdicts)
     }
 
     /// What is missing, a line for each required criterion that is not met.
@@ -664,8 +665,11 @@ impl Run {
             result.severity = Some(self.severity_said(index, proposal.severity, reason));
             result.stop_reason = Some(result.stop_reason.unwrap_or(StopReason::CriteriaUnmet));
         }
-        let stopped = result.stop_reason;
+        let stopped = result.stop_reason.or(agent.and_then(|agent| agent.unjudged));
         self.judge(index, &self.criteria_of(index), &mut result);
+        if result.status != Outcome::Ok {
+            result.stop_reason = result.stop_reason.or(stopped);
+        }
         if !self.gaps(index).is_empty() {
             // A plan of which something was done is not nothing: its parent sees what there is (E9.8).
             let is_ok = |member: usize| {
@@ -727,5 +731,14 @@ fn decided(node: NodeId, rule: &str, reason: String) -> Event {
         tests: None,
         first: None,
         executor: None,
+    }
+}
+
+/// What was found of criteria.
+pub(super) fn checked(node: NodeId, verdicts: Vec<Verdict>) -> Event {
+    Event::Checked {
+        node,
+        verdicts,
+        limit: None,
     }
 }

@@ -150,8 +150,9 @@ pub(super) struct Agent {
     pub(super) verdicts: Vec<Verdict>,
     /// The commands of its criteria that a person allowed, as the questions name them.
     pub(super) allowed_commands: Vec<String>,
-    /// The limit that was reached, and what it did until then.
+    /// The limit that was reached, and what it did until then; the limit that left nothing for a judge.
     pub(super) spent: Option<StopReason>,
+    pub(super) unjudged: Option<StopReason>,
     pub(super) was_at: Stage,
     /// Why people rejected plans for it, and whether another is to be made because of the last.
     pub(super) rejected_plans: Vec<String>,
@@ -199,6 +200,7 @@ impl Agent {
             verdicts: Vec::new(),
             allowed_commands: Vec::new(),
             spent: None,
+            unjudged: None,
             was_at: Stage::Deciding,
             rejected_plans: Vec::new(),
             is_rejected: false,
@@ -438,11 +440,13 @@ impl Run {
                 agent.unanswered = None;
                 agent.enter(Stage::Verifying);
                 agent.verdicts.clone_from(&proposal.claims);
+                agent.unjudged = None;
                 agent.proposal = Some(proposal.clone());
                 Ok(())
             }
-            Event::Checked { node, verdicts } => {
+            Event::Checked { node, verdicts, limit } => {
                 let (_, agent) = self.agent_at(*node, "checked")?;
+                agent.unjudged = limit.or(agent.unjudged);
                 agent.unread = None;
                 agent.unanswered = None;
                 agent.verdicts.extend(verdicts.iter().cloned());

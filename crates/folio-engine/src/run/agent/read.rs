@@ -9,6 +9,7 @@ use std::time::Duration;
 use folio_memory::Timestamp;
 use serde_json::{Map, Value};
 
+use super::due::checked;
 use super::plan::Draft;
 use super::schema::{ASK_PERSON, FINISH};
 use super::{Said, normalised, repair};
@@ -561,10 +562,7 @@ impl Run {
                 finding,
             }
         });
-        Event::Checked {
-            node: self.nodes[index].id,
-            verdicts: verdicts.collect(),
-        }
+        checked(self.nodes[index].id, verdicts.collect())
     }
 
     /// What is wrong with an answer that wants another plan, besides its steps (E9.8).

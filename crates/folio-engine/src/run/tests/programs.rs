@@ -356,7 +356,7 @@ fn a_fork_does_not_work_in_the_session_of_another_run_e9_17() {
             let with = (&Arc::new(Templates::new()), [].as_slice());
             let made = forked(
                 (whole.run.id(), journal),
-                view.id,
+                ForkAt::Node(view.id),
                 RunId::derived(&["forked"]),
                 first,
                 now,

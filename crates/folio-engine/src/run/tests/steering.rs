@@ -463,7 +463,7 @@ fn a_fork_at_any_node_goes_on_to_the_same_end_and_repeats_nothing_that_was_done_
     for view in whole.run.tree() {
         let made = forked(
             (whole.run.id(), &whole.journal),
-            view.id,
+            ForkAt::Node(view.id),
             id,
             first.clone(),
             whole.now,
@@ -515,13 +515,62 @@ fn a_fork_at_any_node_goes_on_to_the_same_end_and_repeats_nothing_that_was_done_
     let unknown = NodeId::root(RunId::derived(&["nobody"]));
     let refused = forked(
         (whole.run.id(), &whole.journal),
-        unknown,
+        ForkAt::Node(unknown),
         id,
         first,
         whole.now,
         (&Arc::new(Templates::new()), &[]),
     );
     assert!(matches!(refused, Err(ForkError::NotBegun { .. })));
+}
+
+#[test]
+fn a_fork_before_a_limit_goes_on_with_more_as_if_there_had_been_more_at_first_e9_10() {
+    let driven = |mut sim: Sim| {
+        sim.concurrency = 2;
+        sim.driven_on()
+    };
+    let whole = driven(goal_with("survey the house", &house(), equipment(), nested));
+    let notes = |sim: &Sim| -> Vec<_> {
+        let views = sim.run.tree();
+        let end = |v: &NodeView<'_>| {
+            (
+                v.path.to_owned(),
+                v.result.unwrap().status,
+                v.result.unwrap().notes.clone(),
+            )
+        };
+        views.iter().map(end).collect()
+    };
+    for calls in 1..u64::try_from(whole.asks.len()).unwrap() {
+        let mut limited = house();
+        limited["budget"] = json!({"model_calls": calls});
+        let short = |ask: &AskAction| match ask.purpose {
+            Purpose::HandBack => said("{\"notes\": \"some of it\"}"),
+            _ => nested(ask),
+        };
+        let stopped = driven(goal_with("survey the house", &limited, equipment(), short));
+        let (first, id) = (stopped.journal[0].1.clone(), RunId::derived(&["more"]));
+        let with = (&Arc::new(Templates::new()), [].as_slice());
+        let source = (stopped.run.id(), stopped.journal.as_slice());
+        let made = forked(source, ForkAt::Limit, id, first, stopped.now, with).unwrap();
+        let mut sim = Sim::empty();
+        sim.run = made.run;
+        sim.run.equip(Arc::new(equipment()));
+        sim.model = Arc::new(nested);
+        sim.journal = made.events.into_iter().map(|event| (stopped.now, event)).collect();
+        let more = NewLimits {
+            model_calls: Some(1_000),
+            ..NewLimits::default()
+        };
+        let event = sim.run.change_limits(None, more, "ada", stopped.now).unwrap();
+        sim.record(event);
+        assert_eq!(notes(&driven(sim)), notes(&whole), "stopped after {calls}");
+    }
+    let (first, with) = (whole.journal[0].1.clone(), (&Arc::new(Templates::new()), [].as_slice()));
+    let source = (whole.run.id(), whole.journal.as_slice());
+    let refused = forked(source, ForkAt::Limit, RunId::derived(&["x"]), first, whole.now, with);
+    assert!(matches!(refused, Err(ForkError::Unlimited)));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
 use folio::engine::event::{Always, PlanDifference};
 use folio::engine::plan::to_markdown;
-use folio::engine::run::plan_versions;
+use folio::engine::run::{ForkAt, plan_versions};
 use folio::engine::{NodeId, Run};
 use folio::memory::id::Ref;
 use folio::runner::{RunnerError, Watch};
@@ -175,25 +175,35 @@ async fn edit_plan(caller: Caller, Asked(part): Asked<Part>, text: Text) -> Resu
     Ok(Answer::of(EditedShape { plan, difference }).version(version))
 }
 
-/// Where another run is to begin.
+/// Where another run is to begin: either of both.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ForkInput {
     /// The node that is to be done anew: its path or its id.
-    at: String,
+    #[serde(default)]
+    at: Option<String>,
+    /// Whether it begins where this one was before a limit stopped anything.
+    #[serde(default)]
+    before_limit: bool,
     /// Whether nothing of it begins before somebody says so.
     #[serde(default)]
     paused: bool,
 }
 
-/// Begins another run from the moment before a node of this one began. It is driven here, unless it is to be paused.
+/// Begins another run from the moment before a node of this one began, or before a limit stopped anything. It is driven here, unless it is to be paused.
 async fn fork(caller: Caller, _: Asked<Nothing>, Body(input): Body<ForkInput>) -> Result<Made<RunInFull>, Problem> {
     caller.may_steer()?;
     let row = caller.run_row().await?;
-    let run = caller.runner.load(row.id).await?;
-    let node = node_named(&row, &run, &input.at)?.id;
+    let at = match &input.at {
+        Some(node) if !input.before_limit => {
+            let run = caller.runner.load(row.id).await?;
+            ForkAt::Node(node_named(&row, &run, node)?.id)
+        }
+        None if input.before_limit => ForkAt::Limit,
+        _ => return Err(body_invalid("either `at` names a node, or `before_limit` is true")),
+    };
     let (who, thread) = (caller.actor.clone(), caller.thread());
-    let (id, _) = caller.runner.fork(row.id, node, thread, who, input.paused).await?;
+    let (id, _) = caller.runner.fork(row.id, at, thread, who, input.paused).await?;
     if !input.paused {
         let driver = caller.runner.clone();
         // Whoever asked reads how it ends from its events.

@@ -1,0 +1,312 @@
+//! `folio budget`: what a run may use up, and other limits for it.
+
+use std::fmt::{self, Write as _};
+use std::time::Duration;
+
+use clap::Args;
+use folio::Timestamp;
+use folio::engine::event::NewLimits;
+use folio::engine::run::micro_usd;
+use folio::engine::spend::{Dimension, Purse};
+use folio::engine::{NodeId, Run, StopReason};
+use folio::memory::id::RunRef;
+use folio::runner::Runner;
+use folio::store::RunRow;
+use serde::Serialize;
+
+use super::Context;
+use super::cancel::node_called;
+use super::people::{driven_later, runner};
+use crate::arguments::run_ref;
+use crate::error::{Exit, Failure};
+use crate::output::{Report, Style};
+
+/// `folio budget`.
+#[derive(Debug, Args)]
+pub(crate) struct Budget {
+    /// Which run: r3 or run_…
+    #[arg(value_parser = run_ref)]
+    run: RunRef,
+    /// The limits of this part of it: its path of names, for example survey/files, or its id
+    #[arg(long, value_name = "NODE")]
+    node: Option<String>,
+    #[command(flatten)]
+    raised: Raised,
+}
+
+/// Limits that are to be others.
+#[derive(Debug, Default, Args)]
+#[group(id = "raised", multiple = true)]
+pub(crate) struct Raised {
+    /// Tokens that models may read and write; +N is so many more
+    #[arg(long, value_name = "[+]N", value_parser = number)]
+    tokens: Option<Number>,
+    /// Of these, tokens that they may read; +N is so many more
+    #[arg(long, value_name = "[+]N", value_parser = number)]
+    tokens_in: Option<Number>,
+    /// Of those that they read, tokens that may come from a provider's cache; +N is so many more
+    #[arg(long, value_name = "[+]N", value_parser = number)]
+    tokens_cached: Option<Number>,
+    /// Of these, tokens that they may write; +N is so many more
+    #[arg(long, value_name = "[+]N", value_parser = number)]
+    tokens_out: Option<Number>,
+    /// Dollars that models may cost; +N is so many more
+    #[arg(long, value_name = "[+]USD", value_parser = dollars)]
+    usd: Option<Number>,
+    /// Calls of models; +N is so many more
+    #[arg(long, value_name = "[+]N", value_parser = number)]
+    model_calls: Option<Number>,
+    /// Calls of tools; +N is so many more
+    #[arg(long, value_name = "[+]N", value_parser = number)]
+    tool_calls: Option<Number>,
+    /// Bytes of the journal and of the pages; +N is so many more
+    #[arg(long, value_name = "[+]N", value_parser = number)]
+    bytes: Option<Number>,
+    /// Nodes of the whole tree; +N is so many more
+    #[arg(long, value_name = "[+]N", value_parser = number)]
+    nodes: Option<Number>,
+    /// Minutes from now until the run must be over; +N is so many more than it has
+    #[arg(long, value_name = "[+]N", value_parser = number)]
+    minutes: Option<Number>,
+}
+
+/// How more of the limit that stopped a run for `reason` is asked for; `None` if it was no limit that can be raised.
+pub(crate) fn limit_named(reason: StopReason) -> Option<&'static str> {
+    match reason {
+        StopReason::BudgetTokens => Some("--tokens +N"),
+        StopReason::BudgetUsd => Some("--usd +USD"),
+        StopReason::BudgetModelCalls => Some("--model-calls +N"),
+        StopReason::BudgetToolCalls => Some("--tool-calls +N"),
+        StopReason::BudgetBytes => Some("--bytes +N"),
+        StopReason::BudgetNodes => Some("--nodes +N"),
+        StopReason::Deadline => Some("--minutes N"),
+        _ => None,
+    }
+}
+
+/// A limit, or how much more of it.
+#[derive(Debug, Clone, Copy)]
+struct Number {
+    value: u64,
+    is_more: bool,
+}
+
+impl Number {
+    fn of(text: &str, read: impl Fn(&str) -> Option<u64>) -> Result<Self, String> {
+        let (is_more, digits) = text.strip_prefix('+').map_or((false, text), |digits| (true, digits));
+        let value = read(digits).ok_or_else(|| format!("{text:?} is not a number"))?;
+        Ok(Self { value, is_more })
+    }
+
+    /// What it makes of `now`. Where there is no limit, so many more are no limit, either.
+    fn on(self, now: Option<u64>) -> Option<u64> {
+        match (self.is_more, now) {
+            (true, now) => now.map(|now| now.saturating_add(self.value)),
+            (false, _) => Some(self.value),
+        }
+    }
+}
+
+fn number(text: &str) -> Result<Number, String> {
+    Number::of(text, |digits| digits.parse().ok())
+}
+
+fn dollars(text: &str) -> Result<Number, String> {
+    Number::of(text, micro_usd)
+}
+
+impl Raised {
+    /// Whether any limit is to be another.
+    pub(crate) fn is_any(&self) -> bool {
+        let numbers = self.of_parts().into_iter().map(|(number, _)| number);
+        numbers.chain([self.nodes, self.minutes]).any(|number| number.is_some())
+    }
+
+    fn of_parts(&self) -> [(Option<Number>, Dimension); 8] {
+        [
+            (self.tokens, Dimension::Tokens),
+            (self.tokens_in, Dimension::TokensIn),
+            (self.tokens_cached, Dimension::TokensCached),
+            (self.tokens_out, Dimension::TokensOut),
+            (self.usd, Dimension::MicroUsd),
+            (self.model_calls, Dimension::ModelCalls),
+            (self.tool_calls, Dimension::ToolCalls),
+            (self.bytes, Dimension::Bytes),
+        ]
+    }
+
+    /// What the limits of `node` of `run` are to be.
+    fn limits(&self, run: &Run, node: NodeId, now: Timestamp) -> NewLimits {
+        let purse = run.node(node).and_then(|view| view.purse.copied());
+        let of = |dimension: Dimension| purse.and_then(|purse| purse.limit.of(dimension));
+        let minutes = |minutes: u64| Duration::from_secs(minutes.saturating_mul(60));
+        NewLimits {
+            tokens: self.tokens.and_then(|n| n.on(of(Dimension::Tokens))),
+            tokens_in: self.tokens_in.and_then(|n| n.on(of(Dimension::TokensIn))),
+            tokens_cached: self.tokens_cached.and_then(|n| n.on(of(Dimension::TokensCached))),
+            tokens_out: self.tokens_out.and_then(|n| n.on(of(Dimension::TokensOut))),
+            micro_usd: self.usd.and_then(|n| n.on(of(Dimension::MicroUsd))),
+            model_calls: self.model_calls.and_then(|n| n.on(of(Dimension::ModelCalls))),
+            tool_calls: self.tool_calls.and_then(|n| n.on(of(Dimension::ToolCalls))),
+            bytes: self.bytes.and_then(|n| n.on(of(Dimension::Bytes))),
+            nodes: self
+                .nodes
+                .and_then(|n| n.on(Some(run.limits().nodes_max.into())))
+                .map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
+            deadline: self.minutes.map(|n| {
+                let from = run.deadline().filter(|_| n.is_more).unwrap_or(now);
+                from.plus(minutes(n.value))
+            }),
+        }
+    }
+
+    /// Makes them the limits of a run, or of `node` of it.
+    ///
+    /// # Errors
+    ///
+    /// `limit_unusable` if they cannot be; `run_ended`.
+    pub(crate) async fn change(
+        &self,
+        context: &Context<'_>,
+        runner: &Runner,
+        row: &RunRow,
+        node: Option<NodeId>,
+    ) -> Result<(), Failure> {
+        let at = node.unwrap_or_else(|| NodeId::root(row.id));
+        self.nothing_to_add_to(&runner.load(row.id).await?, at)?;
+        let now = runner.workspace().now();
+        let limits = |run: &Run| self.limits(run, at, now);
+        runner
+            .change_limits(row.id, node, limits, &context.actor())
+            .await
+            .map_err(Failure::from)
+    }
+
+    /// Whether limits of `run` could become those.
+    ///
+    /// # Errors
+    ///
+    /// `limit_unusable` if there is nothing that they could be added to.
+    pub(crate) fn can_be(&self, run: &Run) -> Result<(), Failure> {
+        self.nothing_to_add_to(run, NodeId::root(run.id()))
+    }
+
+    /// Refuses to add to a limit that there is none of: it would change nothing, and look as if it had.
+    fn nothing_to_add_to(&self, run: &Run, node: NodeId) -> Result<(), Failure> {
+        let purse = run.node(node).and_then(|view| view.purse.copied()).unwrap_or_default();
+        let missing = self
+            .of_parts()
+            .into_iter()
+            .find(|(number, dimension)| number.is_some_and(|n| n.is_more) && purse.limit.of(*dimension).is_none());
+        match missing {
+            None => Ok(()),
+            Some((_, dimension)) => {
+                let message = format!(
+                    "there is no limit in {} that anything could be added to",
+                    dimension.as_str()
+                );
+                Err(Failure::new(Exit::Refused, "limit_unusable", message)
+                    .hint("a number without + is the limit itself; the limits of the run hold for its parts, too"))
+            }
+        }
+    }
+}
+
+/// Limits, and what of them is used up.
+#[derive(Debug, Serialize)]
+struct BudgetShape {
+    run: String,
+    run_id: String,
+    path: String,
+    limits: Vec<LimitShape>,
+    nodes: Option<LimitShape>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<Timestamp>,
+}
+
+#[derive(Debug, Serialize)]
+struct LimitShape {
+    what: &'static str,
+    limit: Option<u64>,
+    used: u64,
+    /// Of how many calls of models nobody knows what they used up of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown: Option<u64>,
+}
+
+impl LimitShape {
+    fn of(dimension: Dimension, purse: &Purse) -> Self {
+        Self {
+            what: dimension.as_str(),
+            limit: purse.limit.of(dimension),
+            used: purse.used(dimension),
+            unknown: Some(purse.spent.unpriced_calls).filter(|calls| dimension == Dimension::MicroUsd && *calls > 0),
+        }
+    }
+}
+
+impl Report for BudgetShape {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        let gap = if self.path.is_empty() { "" } else { " " };
+        writeln!(out, "{}{gap}{}", style.strong(&self.run), self.path)?;
+        for limit in self.limits.iter().chain(&self.nodes) {
+            let most = limit.limit.map_or("no limit".to_owned(), |limit| limit.to_string());
+            let unknown = match limit.unknown {
+                None => String::new(),
+                Some(1) => ", and 1 call of which nobody knows what it cost".to_owned(),
+                Some(calls) => format!(", and {calls} calls of which nobody knows what they cost"),
+            };
+            writeln!(out, "  {:<13} {} of {most}{unknown}", limit.what, limit.used)?;
+        }
+        if let Some(deadline) = self.deadline {
+            writeln!(out, "  {:<13} {deadline}", "deadline")?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether hardly anybody limits `dimension`: it is shown only if somebody did.
+fn is_seldom(dimension: Dimension) -> bool {
+    matches!(
+        dimension,
+        Dimension::TokensIn | Dimension::TokensCached | Dimension::TokensOut
+    )
+}
+
+/// Carries out `folio budget`.
+pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit, Failure> {
+    let runner = runner(context).await?;
+    let row = runner.row(budget.run).await?;
+    let node = match &budget.node {
+        Some(name) => Some(node_called(&runner, &row, name).await?),
+        None => None,
+    };
+    let root = NodeId::root(row.id);
+    if budget.raised.is_any() {
+        budget.raised.change(context, &runner, &row, node).await?;
+        driven_later(context, &row);
+    }
+    let run = runner.load(row.id).await?;
+    let view = run.node(node.unwrap_or(root));
+    let purse = view.and_then(|view| view.purse.copied());
+    let limits = purse.iter().flat_map(|purse| {
+        let shown = Dimension::ALL
+            .into_iter()
+            .filter(|dimension| !is_seldom(*dimension) || purse.limit.of(*dimension).is_some());
+        shown.map(|dimension| LimitShape::of(dimension, purse))
+    });
+    context.output.report(&BudgetShape {
+        run: row.handle.to_string(),
+        run_id: row.id.to_string(),
+        path: view.map_or("", |view| view.path).to_owned(),
+        limits: limits.collect(),
+        nodes: node.is_none().then(|| LimitShape {
+            what: "nodes",
+            limit: Some(run.limits().nodes_max.into()),
+            used: run.planned_nodes() as u64,
+            unknown: None,
+        }),
+        deadline: run.deadline().filter(|_| node.is_none()),
+    })?;
+    Ok(Exit::Done)
+}
