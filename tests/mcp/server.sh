@@ -30,7 +30,7 @@ while IFS= read -r line; do
             fi
             if [ -e changed ]; then other=$text; else other=$none; fi
             tools=$tools,$(listed turns 'Wants something else once the tools change.' "$other" "$reads")
-            for name in send die hang mumble; do
+            for name in send die hang mumble mend; do
                 tools=$tools,$(listed "$name" "Changes something: $name." "$none" "$acts")
             done
             for name in die_once always_dies fail refuse large change wait; do
@@ -47,6 +47,7 @@ while IFS= read -r line; do
                     says "$said" ',"structuredContent":{"length":'"${#said}}"
                     ;;
                 *'"name":"send"'*) says sent ;;
+                *'"name":"mend"'*) says 'Done. {\"status\":\"ok\",\"notes\":\"It ticks again.\"}' ;;
                 *'"name":"die"'* | *'"name":"always_dies"'*)
                     echo "it broke" >&2
                     exit 3

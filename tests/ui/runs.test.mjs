@@ -200,6 +200,23 @@ describe('runs', () => {
     await page.done();
   });
 
+  it('goes on with more where a limit stopped it', async () => {
+    const steps = [1, 2].map((n) => ({ id: `s${n}`, title: `Say ${n}`, do: echo(n) }));
+    const run = await house.run({ plan: { title: 'Too much', budget: { tool_calls: 1 }, steps } });
+    await ended(run, 'partial');
+    const page = await house.page(`/runs/${run}`);
+    await page.getByRole('button', { name: 'Go on with more' }).click();
+    await page.getByRole('button', { name: 'Begin it' }).click();
+    await page.waitForURL((url) => url.pathname !== `/runs/${run}`);
+    await node(page, 'Say 1, done').waitFor();
+    await page.getByRole('button', { name: 'Limits' }).click();
+    await page.getByLabel('Calls of tools').fill('5');
+    await page.getByRole('button', { name: 'Change it' }).click();
+    await page.getByRole('button', { name: 'Go on', exact: true }).click();
+    await node(page, 'Say 2, done').waitFor();
+    await page.done();
+  });
+
   it('is used with the keyboard alone', async () => {
     const run = await house.run({ plan: PLAN });
     const page = await house.page(`/runs/${run}`);

@@ -133,6 +133,72 @@ fn a_call_that_only_looks_is_made_again_after_a_kill_e9_12() {
 }
 
 #[test]
+fn a_tool_of_a_server_does_a_task_if_the_run_allows_it_e9_17() {
+    let folio = folio_with("time_s = 600\n[agents.mender]\nform = \"tool\"\ntool = \"desk.mend\"\n");
+    let run = [
+        "run",
+        "Mend the clock",
+        "--model",
+        "agent:mender",
+        "--planning",
+        "never",
+    ];
+    let refused = folio.call(&run);
+    assert_eq!(refused.code, 1, "{refused}");
+    assert!(
+        refused.stdout.contains("is the tool desk.mend") && refused.stdout.contains("--allow-tool agent:mender"),
+        "{refused}"
+    );
+    assert!(!folio.path().join("asked").exists());
+
+    folio.ok(&[&run[..], &["--allow-tool", "agent:mender"]].concat());
+    let done = folio.json(&["show", "r2"]);
+    assert_eq!(
+        (&done["status"], &done["notes"]),
+        (&json!("ok"), &json!("It ticks again."))
+    );
+    let asked = line_of(&folio, "asked");
+    assert!(
+        asked.contains("\"prompt\":") && asked.contains("# The task\\nMend the clock"),
+        "{asked}"
+    );
+}
+
+#[test]
+fn a_tool_that_does_tasks_and_fails_or_is_killed_is_not_called_again_e9_12() {
+    let folio = folio_with(
+        "[agents.failing]\nform = \"tool\"\ntool = \"desk.fail\"\n[agents.hanging]\nform = \"tool\"\ntool = \"desk.hang\"\nargument = \"task\"\n",
+    );
+    let run = |agent: &'static str| {
+        [
+            "run",
+            "Mend the clock",
+            "--model",
+            agent,
+            "--planning",
+            "never",
+            "--quiet",
+        ]
+    };
+    let failed = folio.call(&[&run("agent:failing")[..], &["--allow-tool", "agent:failing"]].concat());
+    assert_eq!(failed.code, 1, "{failed}");
+    let shown = folio.json(&["show", "r1"]);
+    assert_eq!(shown["stop_reason"], "retries_exhausted", "{shown}");
+    assert!(shown["notes"].as_str().unwrap().contains("no such city"), "{shown}");
+    std::fs::remove_file(folio.path().join("asked")).unwrap();
+
+    let mut running = folio.process(&[&run("agent:hanging")[..], &["--allow-tool", "agent:hanging"]].concat());
+    let mut running = running.env("PATH", PATH).spawn().unwrap();
+    assert!(line_of(&folio, "asked").contains("\"task\":"));
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let resumed = folio.call(&["resume", "r2"]);
+    assert_eq!(resumed.code, 1, "{resumed}");
+    assert_eq!(folio.json(&["show", "r2"])["stop_reason"], "outcome_unknown");
+    assert_eq!(line_of(&folio, "asked").lines().count(), 1, "it was called once");
+}
+
+#[test]
 fn a_server_that_is_not_there_is_said_and_the_rest_goes_on() {
     let folio = folio_with("[mcp.gone]\ncommand = [\"/nowhere/server\"]\n");
     folio.file("plan.yaml", plan("text", "{op: echo, value: 1}"));

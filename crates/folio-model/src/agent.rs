@@ -2,7 +2,7 @@
 //!
 //! - `settings`: how one is named, started or reached
 //! - `prompt`: what it is told
-//! - `remote`, `a2a`: one on another machine, and how it is talked with
+//! - `remote`, `a2a`: one on another machine, and how it is talked with; `tool`: one that is a tool
 //! - `acp`: a conversation by the Agent Client Protocol, with questions that are answered
 //! - `again`: what it is told in a session that it goes on with
 //! - `events`: from what it prints to its answer
@@ -14,6 +14,7 @@ mod events;
 mod prompt;
 mod remote;
 mod settings;
+mod tool;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -23,8 +24,10 @@ use folio_process::{Ended, Program, Tail, Whole};
 
 pub use acp::AgentGrant;
 pub use events::AgentForm;
+pub use prompt::of as task_text;
 pub use remote::RemoteAgent;
 pub use settings::{AgentPrompt, AgentSettings, AgentToAsk, AgentsSection};
+pub use tool::ToolAgent;
 
 use crate::error::{ModelError, ModelErrorKind};
 use crate::model::{Delta, Model, Place, Reply, Request, StopCause, Worker};

@@ -24,7 +24,8 @@ pub mod secret;
 
 pub use address::{AddressError, ModelAddress, Provider};
 pub use agent::{
-    AgentForm, AgentGrant, AgentProgram, AgentPrompt, AgentSettings, AgentToAsk, AgentsSection, RemoteAgent,
+    AgentForm, AgentGrant, AgentProgram, AgentPrompt, AgentSettings, AgentToAsk, AgentsSection, RemoteAgent, ToolAgent,
+    task_text,
 };
 pub use cassette::{Cassette, CassetteError, RecordingModel, ReplayingModel};
 pub use error::{ModelError, ModelErrorKind};

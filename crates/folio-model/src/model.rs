@@ -212,6 +212,13 @@ pub enum Worker<'a> {
     Program(&'a [String]),
     /// An agent on another machine, by its address.
     Remote(&'a str),
+    /// A tool: whoever has the tools calls it with the text of the request, and does not ask the model.
+    Tool {
+        /// Its whole name.
+        name: &'a str,
+        /// Its argument that gets the text.
+        argument: &'a str,
+    },
 }
 
 /// A language model, or whoever stands in for one.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::address::{AddressError, ModelAddress, Provider};
-use crate::agent::{AgentForm, AgentProgram, AgentToAsk, RemoteAgent};
+use crate::agent::{AgentForm, AgentProgram, AgentToAsk, RemoteAgent, ToolAgent};
 use crate::model::Model;
 use crate::provider::{Patience, ProviderModel, SchemaForm};
 use crate::scripted::{ScriptError, ScriptedModel};
@@ -108,11 +108,14 @@ fn agent(address: &ModelAddress, options: &ModelOptions) -> Result<Arc<dyn Model
         return Err(refused(reason));
     }
     let (name, settings) = (&address.name, agent.settings.clone());
-    if settings.form != AgentForm::A2a {
-        return Ok(Arc::new(AgentProgram::new(name, settings, &agent.environment)));
+    match settings.form {
+        AgentForm::A2a => {
+            let remote = RemoteAgent::new(name, settings, agent.token.clone(), options.proxy.as_deref());
+            Ok(Arc::new(remote.map_err(|reason| refused(&reason))?))
+        }
+        AgentForm::Tool => Ok(Arc::new(ToolAgent::new(name, &settings))),
+        _ => Ok(Arc::new(AgentProgram::new(name, settings, &agent.environment))),
     }
-    let remote = RemoteAgent::new(name, settings, agent.token.clone(), options.proxy.as_deref());
-    Ok(Arc::new(remote.map_err(|reason| refused(&reason))?))
 }
 
 #[cfg(test)]

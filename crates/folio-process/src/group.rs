@@ -6,10 +6,12 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 
-/// What ends the group `$1` when the process that holds the other end of standard input is gone.
-const LEASH: &str = "read -r _; kill -s TERM -- \"-$1\" 2>/dev/null && sleep 2 && kill -s KILL -- \"-$1\" 2>/dev/null";
+/// What ends the group that it leads when the process that holds the other end of its standard input is gone.
+const LEASH: &str = "trap '' TERM HUP INT; read -r _; kill -s TERM -- \"-$$\"; sleep 2; kill -s KILL -- \"-$$\"";
 
 /// Ends everything that a program started, also when it is dropped.
+///
+/// The group is there before the program is: whatever is killed at whatever moment, somebody is left who ends it.
 #[derive(Debug)]
 pub(crate) struct Group {
     pid: Option<Pid>,
@@ -17,24 +19,34 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Holds the group that `child` leads.
-    pub(crate) fn of(child: &Child, environment: &[(OsString, OsString)]) -> Self {
-        let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        let leash = pid.and_then(|pid| {
-            let mut command = Command::new("sh");
-            command
-                .args(["-c", LEASH, "leash", &pid.as_raw_nonzero().to_string()])
-                .env_clear()
-                .envs(environment.iter().filter(|(name, _)| name == "PATH").cloned())
-                .stdin(Stdio::piped())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .process_group(0)
-                .kill_on_drop(true);
-            // Without a shell it works as well; it only is not ended when this process is killed.
-            command.spawn().ok()
-        });
-        Self { pid, leash }
+    /// A group for a program that is about to be started and has `environment`.
+    pub(crate) fn begin(environment: &[(OsString, OsString)]) -> Self {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", LEASH, "leash"])
+            .env_clear()
+            .envs(environment.iter().filter(|(name, _)| name == "PATH").cloned())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .kill_on_drop(true);
+        // Without a shell it works as well; it only is not ended when this process is killed.
+        let leash = command.spawn().ok();
+        Self {
+            pid: leash.as_ref().and_then(pid_of),
+            leash,
+        }
+    }
+
+    /// The group that the program is started in: 0, one that it leads itself, if there is none yet.
+    pub(crate) fn number(&self) -> i32 {
+        self.pid.map_or(0, |pid| pid.as_raw_nonzero().get())
+    }
+
+    /// The program was started in it, as `child`.
+    pub(crate) fn holds(&mut self, child: &Child) {
+        self.pid = self.pid.or_else(|| pid_of(child));
     }
 
     pub(crate) fn ask_to_end(&self) {
@@ -57,14 +69,61 @@ impl Group {
         self.kill();
         self.pid = None;
         if let Some(mut leash) = self.leash.take() {
-            // Killed before its input ends, so that it never ends a group that took the number of this one.
             leash.kill().await.unwrap_or_default();
         }
     }
 }
 
+fn pid_of(child: &Child) -> Option<Pid> {
+    child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw)
+}
+
 impl Drop for Group {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_in_the_group_ends_with_whoever_began_it_whenever_that_is() {
+        let path = [(OsString::from("PATH"), OsString::from("/usr/local/bin:/usr/bin:/bin"))];
+        let mut group = Group::begin(&path);
+        assert_ne!(group.number(), 0, "somebody holds it before anything is in it");
+        let mut sleeping = Command::new("sleep");
+        let mut child = sleeping.arg("1000").process_group(group.number()).spawn().unwrap();
+        group.holds(&child);
+        // What the system does when this process is killed.
+        drop(group.leash.as_mut().unwrap().stdin.take());
+        let ended = tokio::time::timeout(Duration::from_secs(20), child.wait()).await;
+        assert_eq!(ended.unwrap().unwrap().signal(), Some(15));
+    }
+
+    #[tokio::test]
+    async fn whoever_lets_go_of_a_group_leaves_nothing_of_it() {
+        let path = [(OsString::from("PATH"), OsString::from("/usr/local/bin:/usr/bin:/bin"))];
+        let group = Group::begin(&path);
+        // It will not end when it is asked to.
+        let mut stubborn = Command::new("sh");
+        stubborn.args(["-c", "trap '' TERM; echo ready; while :; do sleep 1; done"]);
+        let mut child = stubborn
+            .process_group(group.number())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut ready = [0; 6];
+        tokio::io::AsyncReadExt::read_exact(child.stdout.as_mut().unwrap(), &mut ready)
+            .await
+            .unwrap();
+        group.ask_to_end();
+        assert!(child.try_wait().unwrap().is_none());
+        group.close().await;
+        assert_eq!(child.wait().await.unwrap().signal(), Some(9));
     }
 }

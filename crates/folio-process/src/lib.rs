@@ -15,12 +15,15 @@ mod talk;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use std::process::Stdio;
 
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 pub use run::{Ended, Finished, Limits, run};
 pub use sink::{Sink, Tail, Whole};
 pub use talk::{Talking, spawn};
+
+use crate::group::Group;
 
 /// What is to be started.
 #[derive(Debug, Clone)]
@@ -36,14 +39,28 @@ pub struct Program {
 }
 
 impl Program {
-    fn command(&self) -> Command {
+    /// Starts it with `stdin`, and its outputs to be read, in a group of its own.
+    fn start(&self, stdin: Stdio) -> Result<(Child, Group), ProcessError> {
+        let mut group = Group::begin(&self.environment);
+        let mut command = self.command(group.number());
+        let started = command
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let child = started.map_err(|source| self.not_started(source))?;
+        group.holds(&child);
+        Ok((child, group))
+    }
+
+    fn command(&self, group: i32) -> Command {
         let mut command = Command::new(&self.name);
         command
             .args(&self.args)
             .current_dir(&self.folder)
             .env_clear()
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .process_group(0)
+            .process_group(group)
             .kill_on_drop(true);
         command
     }

@@ -9,7 +9,6 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::group::Group;
 use crate::sink::Sink;
 use crate::{ProcessError, Program};
 
@@ -77,14 +76,7 @@ pub async fn run(
     stdout_sink: &mut dyn Sink,
     stderr_sink: &mut dyn Sink,
 ) -> Result<Finished, ProcessError> {
-    let mut child = program
-        .command()
-        .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|source| program.not_started(source))?;
-    let group = Group::of(&child, &program.environment);
+    let (mut child, group) = program.start(if input.is_some() { Stdio::piped() } else { Stdio::null() })?;
     let mut stdin = child.stdin.take();
     let input = input.unwrap_or_default();
     let feeding = async {

@@ -35,14 +35,7 @@ pub struct Talking {
 ///
 /// If it cannot be started.
 pub fn spawn(program: &Program) -> Result<(Talking, ChildStdin, ChildStdout), ProcessError> {
-    let mut child = program
-        .command()
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|source| program.not_started(source))?;
-    let group = Group::of(&child, &program.environment);
+    let (mut child, group) = program.start(Stdio::piped())?;
     let errors = Arc::new(Mutex::new(Tail::new(ERROR_BYTES)));
     let stderr = child.stderr.take();
     let reading = stderr.map(|stderr| tokio::spawn(keep(stderr, Arc::clone(&errors))));

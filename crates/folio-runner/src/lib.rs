@@ -19,6 +19,7 @@ mod again;
 mod ahead;
 mod book;
 mod brief;
+mod by_tool;
 pub mod cassette;
 mod compact;
 mod compactor;

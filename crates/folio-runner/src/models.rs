@@ -23,6 +23,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::by_tool;
 use crate::perform::GRACE;
 use crate::places::{self, Places};
 use crate::runner::known_tools;
@@ -174,6 +175,7 @@ impl RunnerModel {
                 shown: match worker {
                     Worker::Program(argv) => json!({"argv": argv}),
                     Worker::Remote(url) => json!({"url": url}),
+                    Worker::Tool { name, .. } => json!({"tool": name}),
                 },
             }),
             fallback: self.fallback.as_ref().map(|next| Arc::new(next.spec())),
@@ -379,14 +381,17 @@ pub(crate) async fn ask(
     model: RunnerModel,
     all: Option<Arc<Places>>,
     action: AskAction,
-    context: ToolContext,
+    (registry, context): (Registry, ToolContext),
     sessions: mpsc::Sender<NewSession>,
 ) -> AskEnded {
     let id = (action.node, action.call);
     let began = Instant::now();
     if let Some(worker) = model.model.worker() {
-        let answer = match place_of(&model, worker, &action, &context) {
-            Ok(place) => {
+        let answer = match (place_of(&model, worker, &action, &context), worker) {
+            (Ok(_), Worker::Tool { name, argument }) => {
+                by_tool::work(&model, all.as_ref(), (name, argument), &registry, action, context).await
+            }
+            (Ok(place), _) => {
                 let place = Place {
                     session: action.session.clone(),
                     sessions: Some(sessions),
@@ -394,7 +399,7 @@ pub(crate) async fn ask(
                 };
                 work(&model, all.as_ref(), action, place).await
             }
-            Err(failure) => ModelAnswer::Failed(failure),
+            (Err(failure), _) => ModelAnswer::Failed(failure),
         };
         return AskEnded {
             ask: id,
@@ -468,15 +473,19 @@ fn place_of(
     let is_allowed = action.allowed || context.allowed;
     let argv = match worker {
         Worker::Program(argv) => argv,
-        Worker::Remote(_) if is_allowed => {
+        Worker::Remote(_) | Worker::Tool { .. } if is_allowed => {
             return Ok(Place {
                 stop: context.cancel.clone(),
                 ..Place::default()
             });
         }
-        Worker::Remote(_) => {
+        Worker::Remote(_) | Worker::Tool { .. } => {
+            let what = match worker {
+                Worker::Tool { name, .. } => format!("is the tool {name}"),
+                _ => "is on another machine".to_owned(),
+            };
             let message = format!(
-                "{} was not asked: it is on another machine, and this run does not allow it; start the run with --allow-tool {}, or \
+                "{} was not asked: it {what}, and this run does not allow it; start the run with --allow-tool {}, or \
                  where somebody can say yes",
                 model.name,
                 model.worker_name()

@@ -122,7 +122,7 @@ async fn known_to(memory: &Workspace, caller: &Actor, tool: &str, query: Value) 
     found.filter_map(Result::ok).collect()
 }
 
-enum Ended {
+pub(crate) enum Ended {
     Answered(Box<ToolResponse>),
     TimedOut,
     Stopped,
@@ -130,7 +130,11 @@ enum Ended {
 
 /// Waits for `call`. When the time is up or `cancel` fires it is told to stop, has the grace period to do so, and is
 /// then dropped, which kills what it started.
-async fn within(timeout: Duration, cancel: &CancellationToken, call: impl Future<Output = ToolResponse>) -> Ended {
+pub(crate) async fn within(
+    timeout: Duration,
+    cancel: &CancellationToken,
+    call: impl Future<Output = ToolResponse>,
+) -> Ended {
     tokio::pin!(call);
     // A tool that computes at once has answered before a timer is made.
     let timed_out = tokio::select! {

@@ -29,6 +29,8 @@ pub enum AgentForm {
     Acp,
     /// It is no program of this machine, but reached by the Agent2Agent protocol.
     A2a,
+    /// It is a tool that runs may call, of an MCP server for example: the task is an argument of its call.
+    Tool,
 }
 
 /// What was understood of it.
@@ -55,6 +57,7 @@ impl AgentForm {
             Self::Opencode => "opencode",
             Self::Acp => "acp",
             Self::A2a => "a2a",
+            Self::Tool => "tool",
         }
     }
 
@@ -71,7 +74,7 @@ impl AgentForm {
         let mut heard = Heard::default();
         for event in events_in(&text) {
             match self {
-                Self::Text | Self::Acp | Self::A2a => {}
+                Self::Text | Self::Acp | Self::A2a | Self::Tool => {}
                 Self::Claude => heard.claude(&event),
                 Self::Codex => heard.codex(&event),
                 Self::Gemini => heard.gemini(&event),

@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::model::{Request, Speaker};
 
 /// All of `request` as one text, and the form of the answer at its end, where it is not forgotten.
-pub(super) fn of(request: &Request) -> String {
+#[must_use]
+pub fn of(request: &Request) -> String {
     let mut text = String::new();
     for message in &request.messages {
         let heading = match message.speaker {

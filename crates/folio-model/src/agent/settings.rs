@@ -27,7 +27,7 @@ const GRACE_S_MAX: u64 = 15;
 /// The section `[agents]` of `folio.toml`: programs, and agents elsewhere, by name, for addresses `agent:NAME`.
 pub type AgentsSection = BTreeMap<String, AgentSettings>;
 
-/// One agent: a program with a `command`, or, with the form `a2a`, another machine's at a `url`.
+/// One agent: a program with a `command`; with the form `a2a`, another machine's at a `url`; with the form `tool`, a `tool`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentSettings {
@@ -40,6 +40,10 @@ pub struct AgentSettings {
     pub token: Option<String>,
     /// The file that holds it.
     pub token_file: Option<PathBuf>,
+    /// The tool that does tasks, by its whole name: `SERVER.TOOL` of an MCP server.
+    pub tool: Option<String>,
+    /// Its argument that gets the task: `prompt` by default.
+    pub argument: Option<String>,
     /// What it prints, or how it is talked with.
     #[serde(default)]
     pub form: AgentForm,
@@ -97,6 +101,8 @@ impl AgentSettings {
             url: None,
             token: None,
             token_file: None,
+            tool: None,
+            argument: None,
             form,
             prompt: AgentPrompt::default(),
             environment: Vec::new(),
@@ -128,6 +134,7 @@ impl AgentSettings {
     pub fn problem(&self) -> Option<&'static str> {
         let wrong = match self.form {
             AgentForm::A2a => self.problem_of_remote(),
+            AgentForm::Tool => self.problem_of_tool(),
             _ => self.problem_of_program(),
         };
         if wrong.is_some() {
@@ -143,19 +150,43 @@ impl AgentSettings {
         }
     }
 
+    /// Whether something is said of it that only a program has.
+    fn is_of_programs(&self) -> bool {
+        let has_place = !self.environment.is_empty() || self.folder.is_some() || !self.mcp.is_empty();
+        !self.command.is_empty() || has_place || self.grants.is_some() || self.prompt != AgentPrompt::default()
+    }
+
+    /// Whether something is said of it that only another machine has.
+    fn is_of_remotes(&self) -> bool {
+        self.url.is_some() || self.token.is_some() || self.token_file.is_some()
+    }
+
+    /// Whether something is said of it that only a tool has.
+    fn is_of_tools(&self) -> bool {
+        self.tool.is_some() || self.argument.is_some()
+    }
+
+    fn problem_of_tool(&self) -> Option<&'static str> {
+        let has_limits = self.time_s.is_some() || self.output_bytes.is_some() || self.grace_s.is_some();
+        if self.tool.as_deref().is_none_or(str::is_empty) || self.argument.as_deref().is_some_and(str::is_empty) {
+            Some("with the form tool, `tool` is the name of one, and `argument` that of its argument for the task")
+        } else if self.is_of_programs() || self.is_of_remotes() || has_limits {
+            Some("with the form tool there are only `tool` and `argument`; limits are those of the tool")
+        } else {
+            None
+        }
+    }
+
     fn problem_of_remote(&self) -> Option<&'static str> {
         let url = self.url.as_deref().unwrap_or_default();
-        let is_of_programs = !self.environment.is_empty()
-            || self.folder.is_some()
-            || self.grants.is_some()
-            || !self.mcp.is_empty()
-            || self.prompt != AgentPrompt::default();
         if !url.starts_with("http://") && !url.starts_with("https://") {
             Some("with the form a2a, `url` begins with https:// or http://")
-        } else if !self.command.is_empty() || is_of_programs {
+        } else if self.is_of_programs() {
             Some(
                 "`command`, `prompt`, `environment`, `folder`, `grants` and `mcp` are for programs, and the form a2a is for other machines",
             )
+        } else if self.is_of_tools() {
+            Some("`tool` and `argument` are for the form tool")
         } else if self.token.is_some() && self.token_file.is_some() {
             Some("it has either a `token` or a `token_file`")
         } else {
@@ -167,7 +198,9 @@ impl AgentSettings {
         let is_missing = self.command.first().is_none_or(String::is_empty);
         let has_nul = self.command.iter().any(|word| word.contains('\0'));
         let is_variable = |name: &String| !name.is_empty() && !name.contains(['=', '\0']);
-        if self.url.is_some() || self.token.is_some() || self.token_file.is_some() {
+        if self.is_of_tools() {
+            Some("`tool` and `argument` are for the form tool")
+        } else if self.is_of_remotes() {
             Some("`url`, `token` and `token_file` are for other machines, with the form a2a")
         } else if is_missing || has_nul {
             Some("`command` is a list with a program and its arguments")

@@ -62,10 +62,11 @@ impl Drive {
             ..self.context.clone()
         };
         context.allowed |= grants::allows_tool(&self.allowed_tools, &model.worker_name());
+        let registry = self.shared.registry.clone();
         self.pending.push(Box::pin(async move {
             let (tells, sessions) = mpsc::channel(1);
             let id = (ask.node, ask.call);
-            let asking = Box::pin(models::ask(model, all, ask, context, tells));
+            let asking = Box::pin(models::ask(model, all, ask, (registry, context), tells));
             match sessions::first(id, asking, sessions).await {
                 First::Ended(ended) => Done::Asked(ended, batch),
                 First::Session(begun) => Done::Session(begun, batch),

@@ -10,6 +10,8 @@ import { showPlan } from './plan.js';
 import { questions } from './questions.js';
 import { Tree, stateOf } from './tree.js';
 
+/** Why runs end that more of something would have let go on. */
+const LIMITED = /^(budget_|deadline$)/;
 /** Nodes of a search box's worth: smaller trees are seen at a glance. */
 const SEARCHED = 25;
 const RUN_TABS = { result: 'Result', report: 'Report', log: 'Log', plan: 'Plan', summary: 'Summary' };
@@ -66,6 +68,12 @@ export async function showRun(view, { name, query, signal, title, go }) {
       made.push(isPaused ? button('Go on', () => doing(post(`${at}/continue`, body))) : button('Pause', () => doing(post(`${at}/pause`, body))),
         button('Limits', () => doing(changeLimits(run.handle, { node: node?.id, what }))),
         button('Cancel', async () => { if (await sure(`Stop ${what}?`, 'What is under way is stopped; what was done stays.', 'Stop it')) doing(post(`${at}/cancel`, body)); }));
+    }
+    if (!node && LIMITED.test(tree.root.stop_reason)) {
+      made.push(button('Go on with more', async () => {
+        if (!await sure('Begin another run before the limit?', 'It begins where this one was before a limit stopped anything, and waits until you have raised its limits and have it go on.', 'Begin it')) return;
+        doing(post(`${at}/fork`, { before_limit: true, paused: true }).then((fork) => go(`/runs/${fork.handle}`)));
+      }));
     }
     if (node?.started_at) {
       made.push(button('Fork from here', async () => {

@@ -71,7 +71,7 @@ impl Price {
 pub struct AgentProgram {
     /// Its name, as people write it.
     pub name: String,
-    /// What whoever is asked whether it may be given work is shown: `{"argv": […]}`, the command that starts it, or `{"url": "…"}`.
+    /// What whoever is asked whether it may be given work is shown: `{"argv": […]}`, the command that starts it, `{"url": "…"}` or `{"tool": "…"}`.
     pub shown: Value,
 }
 

@@ -1,0 +1,49 @@
+//! An agent that is a tool: it is asked by whoever has the tools.
+
+use async_trait::async_trait;
+
+use super::settings::AgentSettings;
+use crate::error::{ModelError, ModelErrorKind};
+use crate::model::{Delta, Model, Reply, Request, Worker};
+
+/// The argument that gets the task, if nobody says.
+const ARGUMENT: &str = "prompt";
+
+/// An agent whose work is one call of a tool.
+#[derive(Debug, Clone)]
+pub struct ToolAgent {
+    name: String,
+    tool: String,
+    argument: String,
+}
+
+impl ToolAgent {
+    /// The agent `name` that is the tool of `settings`.
+    #[must_use]
+    pub fn new(name: &str, settings: &AgentSettings) -> Self {
+        Self {
+            name: format!("agent:{name}"),
+            tool: settings.tool.clone().unwrap_or_default(),
+            argument: settings.argument.clone().unwrap_or_else(|| ARGUMENT.to_owned()),
+        }
+    }
+}
+
+#[async_trait]
+impl Model for ToolAgent {
+    async fn reply(&self, _: &Request, _: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
+        Err(ModelError {
+            model: self.name.clone(),
+            kind: ModelErrorKind::Invalid,
+            message: format!("it is the tool {}, and there are no tools here", self.tool),
+            retry_after: None,
+        })
+    }
+
+    fn worker(&self) -> Option<Worker<'_>> {
+        Some(Worker::Tool {
+            name: &self.tool,
+            argument: &self.argument,
+        })
+    }
+}
