@@ -210,7 +210,7 @@ describe('runs', () => {
     await page.waitForURL((url) => url.pathname !== `/runs/${run}`);
     await node(page, 'Say 1, done').waitFor();
     await page.getByRole('button', { name: 'Limits' }).click();
-    await page.getByLabel('Calls of tools').fill('5');
+    await page.getByLabel(/Calls of tools, of which/).fill('5');
     await page.getByRole('button', { name: 'Change it' }).click();
     await page.getByRole('button', { name: 'Go on', exact: true }).click();
     await node(page, 'Say 2, done').waitFor();
