@@ -52,6 +52,21 @@ def test_a_run_is_paused_goes_on_and_is_cancelled(folio: Folio) -> None:
     assert "a" in run.plan()["markdown"]
 
 
+def test_a_run_that_a_limit_stopped_is_gone_on_with_when_there_is_more(folio: Folio) -> None:
+    def echo(n: int) -> dict[str, Any]:
+        return {"id": f"s{n}", "do": {"tool": "text", "args": {"op": "echo", "value": n}}}
+
+    stopped = folio.start({"title": "Too much", "budget": {"tool_calls": 1}, "steps": [echo(1), echo(2)]})
+    result = stopped.wait(timeout=10)["result"]
+    assert result and result["stop_reason"] == "budget_tool_calls"
+    more = folio.run(stopped.fork(before_limit=True, paused=True)["handle"])
+    limits = more.change_limits({"tool_calls": 5})["limits"]
+    assert next(one for one in limits if one["what"] == "tool_calls")["limit"] == 5
+    more.go_on()
+    result = more.wait(timeout=20)["result"]
+    assert result and result["notes"] == "2 ok"
+
+
 def test_what_happens_in_a_space_is_told_as_it_happens(url: str) -> None:
     async def watch() -> list[int | None]:
         async with AsyncFolio(url) as folio:
