@@ -51,6 +51,8 @@ pub(super) enum Progress {
     Working(String),
     /// It is done, and this is what it says.
     Done(String),
+    /// It asks for something before it goes on with the task of this name, and these are its words.
+    Asking(String, String),
 }
 
 /// One agent that can be reached.
@@ -301,7 +303,7 @@ fn progress(task: Task) -> Result<Progress, Failed> {
         TaskState::Failed => failed("it says that it failed"),
         TaskState::Rejected => failed("it does not take the task"),
         TaskState::Canceled => failed("it was stopped there"),
-        TaskState::InputRequired => failed("it asks for something, and there is nobody who could answer it"),
+        TaskState::InputRequired => Ok(Progress::Asking(task.id, why.unwrap_or_default())),
         TaskState::AuthRequired => Err(Failed::new(
             ModelErrorKind::Unauthorised,
             format!(

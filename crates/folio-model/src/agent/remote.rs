@@ -158,6 +158,7 @@ impl Work<'_> {
             match sent? {
                 Progress::Done(text) => return Ok(text),
                 Progress::Working(task) => self.working(task, place).await?,
+                Progress::Asking(task, words) => return Err(self.unanswered(task, &words).await),
             }
         }
         self.awaited().await
@@ -209,6 +210,7 @@ impl Work<'_> {
             let wanted = match looked {
                 Ok(Progress::Done(text)) => return Ok(text),
                 Ok(Progress::Working(_)) => None,
+                Ok(Progress::Asking(task, words)) => return Err(self.unanswered(task, &words).await),
                 Err(failed) => match failed.kind {
                     ModelErrorKind::Unavailable | ModelErrorKind::RateLimited => failed.retry_after,
                     // What it says of its work is so; that nothing can be heard of it is no word on what it does.
@@ -227,21 +229,39 @@ impl Work<'_> {
         }
     }
 
-    /// Tells it that nobody wants to know any more, and says what is known then.
-    async fn stopped(self, why: String, grace: Duration) -> Failed {
-        let unknown = |message: String| Failed::new(ModelErrorKind::Unknown, message);
-        match (self.stage, &self.remote) {
-            (Stage::Beginning, _) => Failed::new(
-                ModelErrorKind::Unavailable,
-                format!("{why}, before it was given the task"),
-            ),
-            (Stage::Working(task), Some(remote)) => match tokio::time::timeout(grace, remote.cancel(&task)).await {
-                Ok(Ok(())) => unknown(why),
-                Ok(Err(failed)) => unknown(format!("{why}, and may still be at work on {task}: {}", failed.message)),
-                Err(_) => unknown(format!("{why}, does not answer, and may still be at work on {task}")),
-            },
-            (Stage::Told | Stage::Working(_), _) => unknown(format!("{why}, and may still be at work")),
+    /// It asks for something, and nobody is there who could answer: it need not wait.
+    async fn unanswered(&mut self, task: String, words: &str) -> Failed {
+        self.stage = Stage::Working(task);
+        let _told = self.called_off(self.agent.settings.limits().grace).await;
+        let colon = if words.is_empty() { "" } else { ": " };
+        let message = format!("it asks for something, and there is nobody who could answer it{colon}{words}");
+        Failed::new(ModelErrorKind::Failed, message)
+    }
+
+    /// Tells it to stop; why it was not heard to, if it was not.
+    async fn called_off(&mut self, grace: Duration) -> Result<(), String> {
+        let Stage::Working(task) = &self.stage else {
+            return Err("what it calls the task is not known".to_owned());
+        };
+        let task = task.clone();
+        let telling = async { self.found().await?.cancel(&task).await };
+        match tokio::time::timeout(grace, telling).await {
+            Ok(told) => told.map_err(|failed| failed.message),
+            Err(_) => Err("it does not answer".to_owned()),
         }
+    }
+
+    /// Tells it that nobody wants to know any more, and says what is known then.
+    async fn stopped(mut self, why: String, grace: Duration) -> Failed {
+        if let Stage::Beginning = self.stage {
+            let message = format!("{why}, before it was given the task");
+            return Failed::new(ModelErrorKind::Unavailable, message);
+        }
+        let message = match self.called_off(grace).await {
+            Ok(()) => why,
+            Err(unheard) => format!("{why}, and may still be at work: {unheard}"),
+        };
+        Failed::new(ModelErrorKind::Unknown, message)
     }
 }
 

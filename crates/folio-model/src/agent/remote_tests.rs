@@ -224,11 +224,6 @@ async fn what_it_says_of_its_failure_is_told_without_its_token_e9_17() {
         ),
         (working("REJECTED"), Kind::Failed, "does not take the task"),
         (working("CANCELED"), Kind::Failed, "stopped there"),
-        (
-            working("INPUT_REQUIRED"),
-            Kind::Failed,
-            "nobody who could answer it: which clock",
-        ),
         (working("AUTH_REQUIRED"), Kind::Unauthorised, "log in: which clock"),
         (
             refusal(-32601),
@@ -262,6 +257,25 @@ async fn what_it_says_of_its_failure_is_told_without_its_token_e9_17() {
         assert!(error.message.contains(words), "{error} lacks {words}");
         assert_eq!(error.retry_after.is_some(), kind == Kind::RateLimited);
         assert_eq!(house.methods().await.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn one_that_asks_for_something_need_not_wait_e9_17() {
+    let asks = said("INPUT_REQUIRED", "which clock?");
+    let working = || result(&json!({"task": task("WORKING", &json!({}))}));
+    for answers in [
+        vec![result(&json!({"task": asks})), result(&task("CANCELED", &json!({})))],
+        vec![working(), result(&asks), result(&task("CANCELED", &json!({})))],
+    ] {
+        let house = House::of(answers).await;
+        let error = house.asked(&Place::default()).await.unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::Failed);
+        assert!(
+            error.message.contains("nobody who could answer it: which clock?"),
+            "{error}"
+        );
+        assert_eq!(house.methods().await.last().map(String::as_str), Some("CancelTask"));
     }
 }
 
