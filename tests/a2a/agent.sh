@@ -7,6 +7,8 @@
 # FOLIO is the program, PYTHON an interpreter that has the SDK.
 
 set -uo pipefail
+# shellcheck source=tests/tried.sh
+. "$(dirname "$0")/../tried.sh"
 
 folio=$1 python=$2
 here=$(cd "$(dirname "$0")" && pwd)
@@ -19,21 +21,6 @@ agent=
 trap '[ -n "$agent" ] && kill "$agent" 2>/dev/null; rm -rf "$folder"' EXIT
 cd "$folder/work" || exit 1
 
-failed=0
-# Says how it went; all of what it wrote only if it failed.
-try() {
-    local name=$1
-    shift
-    local began=$SECONDS
-    if timeout 120 "$@" >"$folder/said" 2>&1; then
-        echo "$name: ok ($((SECONDS - began)) s)"
-    else
-        echo "$name: FAILED"
-        tail -n 40 "$folder/said"
-        failed=1
-    fi
-}
-holds() { grep -q -- "$1" "$2" || { echo "$2 lacks $1:"; cat "$2"; return 1; }; }
 # Until $1 can be read in $2.
 comes() {
     for _ in $(seq 300); do

@@ -7,6 +7,8 @@
 # FOLIO is the program, TOOLS the folder that ./test installs OpenCode into, AIMOCK the folder of the server that stands for a model.
 
 set -uo pipefail
+# shellcheck source=tests/tried.sh
+. "$(dirname "$0")/../tried.sh"
 
 folio=$1 opencode=$2/opencode/node_modules/.bin/opencode
 aimock=$(cd "$3" && pwd)/node_modules/@copilotkit/aimock/dist/cli.js
@@ -20,20 +22,7 @@ model=
 trap '[ -n "$model" ] && kill "$model" 2>/dev/null; rm -rf "$folder"' EXIT
 cd "$folder/work" || exit 1
 
-failed=0
-# Says how it went; all of what it wrote only if it failed.
-try() {
-    local name=$1
-    shift
-    if timeout 240 "$@" >"$folder/said" 2>&1; then
-        echo "$name: ok"
-    else
-        echo "$name: FAILED"
-        tail -n 40 "$folder/said"
-        failed=1
-    fi
-}
-holds() { grep -q -- "$1" "$2" || { echo "$2 lacks $1:"; cat "$2"; return 1; }; }
+most=240
 
 # It answers what the task asks for; whatever else is asked, such as a title, is answered with a word.
 cat >"$folder/fixtures.json" <<'END'

@@ -6,6 +6,8 @@
 # FOLIO is the program, TOOLS the folder that ./test installs the server into.
 
 set -uo pipefail
+# shellcheck source=tests/tried.sh
+. "$(dirname "$0")/../tried.sh"
 
 folio=$1 tools=$2
 node=$tools/node/node_modules/node/bin/node
@@ -16,21 +18,6 @@ export HOME=$folder
 serving=
 trap '[ -n "$serving" ] && kill "$serving" 2>/dev/null; rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
-
-failed=0
-# Says how it went; all of what it wrote only if it failed.
-try() {
-    local name=$1
-    shift
-    if timeout 120 "$@" >"$folder/said" 2>&1; then
-        echo "$name: ok"
-    else
-        echo "$name: FAILED"
-        tail -n 40 "$folder/said"
-        failed=1
-    fi
-}
-holds() { grep -q -- "$1" "$2" || { echo "$2 lacks $1:"; cat "$2"; return 1; }; }
 
 port=$("$node" -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close() })')
 PORT=$port "$node" "$server" streamableHttp >"$folder/server.log" 2>&1 &

@@ -5,8 +5,8 @@ use std::path::Path;
 use folio::engine::plan::HUMAN;
 use folio::engine::run::Price;
 use folio::model::{
-    self, AddressError, ModelAddress, ModelKeys, ModelOptions, ModelSettings, ModelsSection, OpenError, Prices,
-    Provider, Role, Secret,
+    self, AddressError, AgentToAsk, ModelAddress, ModelKeys, ModelOptions, ModelSettings, ModelsSection, OpenError,
+    Prices, Provider, Role, Secret,
 };
 use folio::runner::{RunnerExecutor, RunnerModel, RunnerModels};
 
@@ -98,13 +98,6 @@ fn one(
     proxy: Option<&str>,
 ) -> Result<RunnerModel, Failure> {
     let own = chosen.key_file.as_deref().map(key_in).transpose()?;
-    let mut agent = settings.agents.get(&chosen.model.name).cloned();
-    if let Some(agent) = &mut agent
-        && let Some(file) = &agent.settings.token_file
-        && chosen.model.provider == Provider::Agent
-    {
-        agent.token = Some(key_in(file)?);
-    }
     let options = ModelOptions {
         keys: ModelKeys {
             own,
@@ -113,7 +106,7 @@ fn one(
         schema: chosen.schema,
         patience: chosen.patience,
         proxy: proxy.map(str::to_owned),
-        agent,
+        agent: agent(&chosen.model, settings)?,
     };
     let opened = model::open(&chosen.model, &options).map_err(|error| refused(&error))?;
     let mut model = RunnerModel::new(chosen.model.to_string(), opened);
@@ -135,6 +128,18 @@ fn one(
         model = model.or(one(next, settings, prices, proxy)?);
     }
     Ok(model)
+}
+
+/// The agent that `address` names, with its token; none if it names a model.
+fn agent(address: &ModelAddress, settings: &Settings) -> Result<Option<AgentToAsk>, Failure> {
+    let named = settings.agents.get(&address.name);
+    let Some(mut agent) = named.filter(|_| address.provider == Provider::Agent).cloned() else {
+        return Ok(None);
+    };
+    if let Some(file) = &agent.settings.token_file {
+        agent.token = Some(key_in(file)?);
+    }
+    Ok(Some(agent))
 }
 
 fn key_in(file: &Path) -> Result<Secret, Failure> {

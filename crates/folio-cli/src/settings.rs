@@ -256,21 +256,29 @@ impl Surroundings<'_> {
         }
     }
 
+    /// The whole environment of a program: what all have, and the variables that are its `own`, as far as they are set.
+    fn environment(&self, for_all: &[(String, String)], own: &[String]) -> Vec<(String, String)> {
+        let own = own.iter();
+        let own = own.filter_map(|name| Some((name.clone(), (self.variable)(name)?.into_string().ok()?)));
+        for_all.iter().cloned().chain(own).collect()
+    }
+
+    /// What the variable holds that others must not read; nothing if it is blank.
+    fn secret(&self, variable: &str) -> Option<Secret> {
+        let value = (self.variable)(variable)?.into_string().ok()?;
+        (!value.trim().is_empty()).then(|| Secret::new(value))
+    }
+
     /// Who does tasks by themselves, with what the environment has for them. Paths in a settings file are beside it.
     fn agent(&self, mut settings: AgentSettings, for_tools: &[(String, String)], file: Option<&Path>) -> AgentToAsk {
         let beside = file.and_then(Path::parent).unwrap_or(&self.current);
         settings.token_file = settings.token_file.map(|path| beside.join(path));
-        let value = |name: &String| (self.variable)(name)?.into_string().ok();
-        let own = settings.environment.iter();
-        let own = own.filter_map(|name| Some((name.clone(), value(name)?)));
-        let environment = for_tools.iter().cloned().chain(own).collect();
+        let environment = self.environment(for_tools, &settings.environment);
         let token = settings.token.as_ref();
-        let found = token.and_then(value).filter(|value| !value.trim().is_empty());
-        let unusable = token
-            .filter(|_| found.is_none())
-            .map(|name| format!("the variable {name}, which it needs, is not set"));
+        let found = token.and_then(|variable| self.secret(variable));
+        let unusable = token.filter(|_| found.is_none()).map(|variable| not_set(variable));
         AgentToAsk {
-            token: found.map(Secret::new),
+            token: found,
             environment,
             unusable,
             settings,
@@ -291,17 +299,14 @@ impl Surroundings<'_> {
             .folder
             .as_ref()
             .map_or_else(|| self.current.clone(), |path| beside.join(path));
-        let value = |name: &String| (self.variable)(name)?.into_string().ok();
-        let own = settings.environment.iter();
-        let own = own.filter_map(|name| Some((name.clone(), value(name)?)));
-        let environment = for_tools.iter().cloned().chain(own).collect();
+        let environment = self.environment(for_tools, &settings.environment);
         let mut unusable = None;
         let mut secret = |variable: &String| {
-            let secret = value(variable).filter(|value| !value.trim().is_empty());
+            let secret = self.secret(variable);
             if secret.is_none() {
-                unusable = Some(format!("the variable {variable}, which it needs, is not set"));
+                unusable = Some(not_set(variable));
             }
-            Secret::new(secret.unwrap_or_default())
+            secret.unwrap_or_default()
         };
         let token = settings.token.as_ref().map(&mut secret);
         let headers = settings.headers.iter();
@@ -459,6 +464,10 @@ fn read_file(asked: Option<&Path>, around: &Surroundings<'_>) -> Result<(Option<
         return Ok((Some(path), settings));
     }
     Ok((None, FromFile::default()))
+}
+
+fn not_set(variable: &str) -> String {
+    format!("the variable {variable}, which it needs, is not set")
 }
 
 /// `:line:column` of a byte of `text`.

@@ -28,6 +28,7 @@ use crate::model::{Delta, Model, Reply, Request};
 use crate::secret::ModelKeys;
 use answer::Seen;
 use failure::Failures;
+pub(crate) use failure::retry_after;
 use wire::{Target, Wire};
 
 /// How long an answer may take, in seconds.

@@ -4,65 +4,69 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use folio_engine::run::{AskAction, ModelAnswer, ModelFailure, ModelFailureKind};
-use folio_engine::talk::{Reply, Stop};
-use folio_model::task_text;
+use folio_memory::RunId;
+use folio_model::{Reply, StopCause, task_text};
 use folio_tools::{FailureKind, Registry, ToolContext, ToolRequest, ToolResponse};
 use serde_json::{Value, json};
 
-use crate::models::{RunnerModel, request_of};
+use crate::models::{RunnerModel, answer_of, request_of};
 use crate::perform::{Ended, within};
 use crate::places::Places;
 
 /// How long a call may take whose tool has no limit of its own.
 const TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// What of a run is at hand for whoever works by itself.
+#[derive(Debug)]
+pub(crate) struct Hands {
+    pub(crate) run: RunId,
+    pub(crate) registry: Registry,
+    pub(crate) context: ToolContext,
+}
+
 /// Has the tool `(name, argument)` do what `action` asks for, as it may.
 pub(crate) async fn work(
     model: &RunnerModel,
     all: Option<&Arc<Places>>,
     (tool, argument): (&str, &str),
-    registry: &Registry,
     action: AskAction,
-    mut context: ToolContext,
+    mut hands: Hands,
 ) -> ModelAnswer {
-    context.allow();
+    hands.context.allow();
     let node_id = action.node.to_string();
     let asked = request_of(action);
-    let run_id = asked.idempotency_key.split('/').next().unwrap_or_default().to_owned();
     let request = ToolRequest {
-        request_id: asked.idempotency_key.clone(),
-        tool: tool.to_owned(),
         args: json!({argument: task_text(&asked)}),
-        run_id,
+        request_id: asked.idempotency_key,
+        tool: tool.to_owned(),
+        run_id: hands.run.to_string(),
         node_id,
         attempt: 1,
         scratch_page_context: Vec::new(),
     };
-    let cancel = context.cancel.clone();
+    let cancel = hands.context.cancel.clone();
     let _place = tokio::select! {
         biased;
         () = cancel.cancelled() => return ModelAnswer::Stopped,
         place = model.place(all) => place,
     };
-    match within(TIME, &cancel, registry.call(&request, &context)).await {
-        Ended::Answered(response) => answer_of(*response, model),
+    match within(TIME, &cancel, hands.registry.call(&request, &hands.context)).await {
+        Ended::Answered(response) => read(*response, model),
         Ended::Stopped => ModelAnswer::Stopped,
         Ended::TimedOut => failed(model, ModelFailureKind::Unknown, "it did not answer within a day"),
     }
 }
 
-fn answer_of(response: ToolResponse, model: &RunnerModel) -> ModelAnswer {
+fn read(response: ToolResponse, model: &RunnerModel) -> ModelAnswer {
     let Some(error) = response.error else {
-        return ModelAnswer::Replied {
-            reply: Reply {
-                text: text_of(&response.outputs),
-                calls: Vec::new(),
-                stop: Stop::Done,
-            },
+        let reply = Reply {
+            text: text_of(&response.outputs),
+            tool_calls: Vec::new(),
+            stop: StopCause::Done,
             // It does not say.
-            used: None,
-            model: model.name.clone(),
+            usage: None,
         };
+        return answer_of(reply, model);
     };
     let kind = match error.kind {
         FailureKind::InvalidArgs | FailureKind::NotFound => ModelFailureKind::Invalid,
@@ -77,11 +81,8 @@ fn answer_of(response: ToolResponse, model: &RunnerModel) -> ModelAnswer {
 }
 
 fn failed(model: &RunnerModel, kind: ModelFailureKind, why: &str) -> ModelAnswer {
-    ModelAnswer::Failed(ModelFailure {
-        kind,
-        message: format!("{} did not answer: {why}", model.name),
-        retry_after: None,
-    })
+    let message = format!("{} did not answer: {why}", model.name);
+    ModelAnswer::Failed(ModelFailure::new(kind, message))
 }
 
 /// What a tool said, as a model would have: its text, and after it what it says in JSON.

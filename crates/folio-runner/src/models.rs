@@ -23,11 +23,14 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::by_tool;
+use crate::by_tool::{self, Hands};
 use crate::perform::GRACE;
 use crate::places::{self, Places};
 use crate::runner::known_tools;
 
+/// Why a program is not started.
+const NO_COMMAND: &str =
+    "was not started: it is a program, and this run allows no such command; start the run with --allow-shell";
 /// How long one call of a model may take.
 const TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// Calls of one provider that are under way at one moment, over all runs of a runner (E9.15).
@@ -376,20 +379,20 @@ pub(crate) struct AskEnded {
     pub(crate) duration: Duration,
 }
 
-/// Asks `model`, and waits for its answer, its time limit, or that `context` is cancelled. Calls of all models have `all` places.
+/// Asks `model`, and waits for its answer, its time limit, or that it is cancelled. Calls of all models have `all` places.
 pub(crate) async fn ask(
     model: RunnerModel,
     all: Option<Arc<Places>>,
     action: AskAction,
-    (registry, context): (Registry, ToolContext),
+    hands: Hands,
     sessions: mpsc::Sender<NewSession>,
 ) -> AskEnded {
     let id = (action.node, action.call);
     let began = Instant::now();
     if let Some(worker) = model.model.worker() {
-        let answer = match (place_of(&model, worker, &action, &context), worker) {
+        let answer = match (place_of(&model, worker, &action, &hands.context), worker) {
             (Ok(_), Worker::Tool { name, argument }) => {
-                by_tool::work(&model, all.as_ref(), (name, argument), &registry, action, context).await
+                by_tool::work(&model, all.as_ref(), (name, argument), action, hands).await
             }
             (Ok(place), _) => {
                 let place = Place {
@@ -408,15 +411,9 @@ pub(crate) async fn ask(
         };
     }
     let timeout = action.timeout;
-    let cancel = context.cancel;
+    let cancel = hands.context.cancel;
     let request = request_of(action);
-    let failed_late = |kind, message| {
-        ModelAnswer::Failed(ModelFailure {
-            kind,
-            message,
-            retry_after: None,
-        })
-    };
+    let failed_late = |kind, message: String| ModelAnswer::Failed(ModelFailure::new(kind, message));
     let asking = async {
         // A place is waited for no longer than the call itself may take; who got none has asked for nothing.
         let Ok((place, _others)) = tokio::time::timeout(timeout, model.place(all.as_ref())).await else {
@@ -465,48 +462,33 @@ fn place_of(
     action: &AskAction,
     context: &ToolContext,
 ) -> Result<Place, ModelFailure> {
-    let refused = |kind, message| ModelFailure {
-        kind,
-        message,
-        retry_after: None,
+    let not_asked = |what: &str| {
+        let name = model.worker_name();
+        format!("was not asked: it {what}, and this run does not allow it; start the run with --allow-tool {name}")
     };
-    let is_allowed = action.allowed || context.allowed;
-    let argv = match worker {
-        Worker::Program(argv) => argv,
-        Worker::Remote(_) | Worker::Tool { .. } if is_allowed => {
-            return Ok(Place {
-                stop: context.cancel.clone(),
-                ..Place::default()
-            });
-        }
-        Worker::Remote(_) | Worker::Tool { .. } => {
-            let what = match worker {
-                Worker::Tool { name, .. } => format!("is the tool {name}"),
-                _ => "is on another machine".to_owned(),
-            };
-            let message = format!(
-                "{} was not asked: it {what}, and this run does not allow it; start the run with --allow-tool {}, or \
-                 where somebody can say yes",
-                model.name,
-                model.worker_name()
-            );
-            return Err(refused(ModelFailureKind::Denied, message));
-        }
+    let refusal = match worker {
+        _ if action.allowed || context.allowed => None,
+        Worker::Program(argv) if context.shell.allows_command(argv) => None,
+        Worker::Program(_) => Some(NO_COMMAND.to_owned()),
+        Worker::Remote(_) => Some(not_asked("is on another machine")),
+        Worker::Tool { name, .. } => Some(not_asked(&format!("is the tool {name}"))),
     };
-    if !is_allowed && !context.shell.allows_command(argv) {
-        let message = format!(
-            "{} was not started: it is a program, and this run allows no such command; start the run with --allow-shell, or where \
-             somebody can say yes",
-            model.name
-        );
-        return Err(refused(ModelFailureKind::Denied, message));
+    if let Some(why) = refusal {
+        let message = format!("{} {why}, or where somebody can say yes", model.name);
+        return Err(ModelFailure::new(ModelFailureKind::Denied, message));
     }
-    let folder = context.folder_of_programs(model.model.folder()).map_err(|error| {
-        let message = format!("{} was not started: {}", model.name, error.message);
-        refused(ModelFailureKind::Invalid, message)
-    })?;
+    let folder = match worker {
+        Worker::Program(_) => {
+            let folder = context.folder_of_programs(model.model.folder()).map_err(|error| {
+                let message = format!("{} was not started: {}", model.name, error.message);
+                ModelFailure::new(ModelFailureKind::Invalid, message)
+            })?;
+            Some(folder)
+        }
+        Worker::Remote(_) | Worker::Tool { .. } => None,
+    };
     Ok(Place {
-        folder: Some(folder),
+        folder,
         stop: context.cancel.clone(),
         ..Place::default()
     })

@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use folio::engine::NodeId;
 use folio::engine::run::ForkAt;
 use folio::memory::id::{Ref, RunRef};
 use folio::model::Cassette;
@@ -58,11 +59,14 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
         Some(node) => ForkAt::Node(node_called(&runner, &source, node).await?),
         None => ForkAt::Limit,
     };
-    // What could not be added to there cannot be here.
-    fork.raised.can_be(&runner.load(source.id).await?)?;
+    let is_raised = fork.raised.is_any();
+    if is_raised {
+        // What could not be added to there cannot be here.
+        let root = NodeId::root(source.id);
+        fork.raised.can_be(&runner.load(source.id).await?, root)?;
+    }
     let thread = context.settings.thread.clone();
     // Nothing begins before its limits are what they are to be.
-    let is_raised = fork.raised.is_any();
     let (id, handle) = runner
         .fork(source.id, at, thread, context.actor(), fork.paused || is_raised)
         .await?;

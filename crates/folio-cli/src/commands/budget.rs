@@ -35,8 +35,7 @@ pub(crate) struct Budget {
 }
 
 /// Limits that are to be others.
-#[derive(Debug, Default, Args)]
-#[group(id = "raised", multiple = true)]
+#[derive(Debug, Args)]
 pub(crate) struct Raised {
     /// Tokens that models may read and write; +N is so many more
     #[arg(long, value_name = "[+]N", value_parser = number)]
@@ -160,7 +159,7 @@ impl Raised {
         }
     }
 
-    /// Makes them the limits of a run, or of `node` of it.
+    /// Makes them the limits of a run, or of `node` of it, which they can be.
     ///
     /// # Errors
     ///
@@ -173,7 +172,6 @@ impl Raised {
         node: Option<NodeId>,
     ) -> Result<(), Failure> {
         let at = node.unwrap_or_else(|| NodeId::root(row.id));
-        self.nothing_to_add_to(&runner.load(row.id).await?, at)?;
         let now = runner.workspace().now();
         let limits = |run: &Run| self.limits(run, at, now);
         runner
@@ -182,17 +180,12 @@ impl Raised {
             .map_err(Failure::from)
     }
 
-    /// Whether limits of `run` could become those.
+    /// Refuses to add to a limit that there is none of: it would change nothing, and look as if it had.
     ///
     /// # Errors
     ///
-    /// `limit_unusable` if there is nothing that they could be added to.
-    pub(crate) fn can_be(&self, run: &Run) -> Result<(), Failure> {
-        self.nothing_to_add_to(run, NodeId::root(run.id()))
-    }
-
-    /// Refuses to add to a limit that there is none of: it would change nothing, and look as if it had.
-    fn nothing_to_add_to(&self, run: &Run, node: NodeId) -> Result<(), Failure> {
+    /// `limit_unusable`.
+    pub(crate) fn can_be(&self, run: &Run, node: NodeId) -> Result<(), Failure> {
         let purse = run.node(node).and_then(|view| view.purse.copied()).unwrap_or_default();
         let missing = self
             .of_parts()
@@ -283,6 +276,9 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
     };
     let root = NodeId::root(row.id);
     if budget.raised.is_any() {
+        budget
+            .raised
+            .can_be(&runner.load(row.id).await?, node.unwrap_or(root))?;
         budget.raised.change(context, &runner, &row, node).await?;
         driven_later(context, &row);
     }

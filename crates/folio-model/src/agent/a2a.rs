@@ -9,13 +9,14 @@ use a2a::{
     methods,
 };
 use futures_util::StreamExt as _;
-use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue, RETRY_AFTER};
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue};
 use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::ModelErrorKind;
+use crate::provider::retry_after;
 
 /// Where an agent says what it is, below its address.
 const CARD: &str = ".well-known/agent-card.json";
@@ -238,11 +239,7 @@ impl Remote {
                     _ => ModelErrorKind::Invalid,
                 },
                 message: format!("it answers {status}"),
-                retry_after: answer
-                    .headers()
-                    .get(RETRY_AFTER)
-                    .and_then(|value| value.to_str().ok()?.parse().ok())
-                    .map(Duration::from_secs),
+                retry_after: retry_after(answer.headers()),
             });
         }
         let (mut body, mut pieces) = (Vec::new(), answer.bytes_stream());
@@ -286,11 +283,8 @@ impl IfLost {
 
 fn progress(task: Task) -> Result<Progress, Failed> {
     let said = task.status.message.as_ref().map(|message| text_of(&message.parts));
-    let why = said.as_deref().map(brief).filter(|said| !said.is_empty());
-    let failed = |what: &str| {
-        let why = why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-        Err(Failed::new(ModelErrorKind::Failed, format!("{what}{why}")))
-    };
+    let words = said.as_deref().map(brief).unwrap_or_default();
+    let failed = |kind, what| Err(Failed::new(kind, because(what, &words)));
     match task.status.state {
         TaskState::Submitted | TaskState::Working | TaskState::Unspecified => Ok(Progress::Working(task.id)),
         TaskState::Completed => {
@@ -300,17 +294,11 @@ fn progress(task: Task) -> Result<Progress, Failed> {
             let all: Vec<String> = said.into_iter().chain(texts).filter(|text| !text.is_empty()).collect();
             Ok(Progress::Done(all.join("\n\n")))
         }
-        TaskState::Failed => failed("it says that it failed"),
-        TaskState::Rejected => failed("it does not take the task"),
-        TaskState::Canceled => failed("it was stopped there"),
-        TaskState::InputRequired => Ok(Progress::Asking(task.id, why.unwrap_or_default())),
-        TaskState::AuthRequired => Err(Failed::new(
-            ModelErrorKind::Unauthorised,
-            format!(
-                "it wants somebody to log in{}",
-                why.map_or_else(String::new, |why| format!(": {why}"))
-            ),
-        )),
+        TaskState::Failed => failed(ModelErrorKind::Failed, "it says that it failed"),
+        TaskState::Rejected => failed(ModelErrorKind::Failed, "it does not take the task"),
+        TaskState::Canceled => failed(ModelErrorKind::Failed, "it was stopped there"),
+        TaskState::InputRequired => Ok(Progress::Asking(task.id, words)),
+        TaskState::AuthRequired => failed(ModelErrorKind::Unauthorised, "it wants somebody to log in"),
     }
 }
 
@@ -326,6 +314,14 @@ fn text_of(parts: &[Part]) -> String {
         }
     });
     texts.collect::<Vec<_>>().join("\n")
+}
+
+/// `what` happened, and its own words on it if it has any.
+pub(super) fn because(what: &str, words: &str) -> String {
+    match words {
+        "" => what.to_owned(),
+        words => format!("{what}: {words}"),
+    }
 }
 
 /// Its words in one line of bounded length.

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use super::tests::request;
 use super::*;
-use crate::model::{Message, Role, Speaker, Usage};
+use crate::model::Usage;
 
 const SCRIPT: &str = include_str!("../../../../tests/acp/agent.sh");
 const ANSWER: &str = r#"{"notes": "It ticks."}"#;
@@ -55,21 +56,7 @@ impl Bench {
             folder: Some(self.folder.path().to_owned()),
             ..place
         };
-        let request = Request {
-            role: Role::Executor,
-            messages: vec![Message {
-                speaker: Speaker::User,
-                text: "Mend the clock.".to_owned(),
-                tool_calls: Vec::new(),
-                answers: None,
-            }],
-            tools: Vec::new(),
-            answer_schema: Some(json!({"required": ["notes"]})),
-            tokens_max: 100,
-            temperature: None,
-            idempotency_key: "k".to_owned(),
-        };
-        program.reply_in(&request, &place, &mut |_| {}).await
+        program.reply_in(&request(), &place, &mut |_| {}).await
     }
 
     async fn reply(&self) -> Reply {

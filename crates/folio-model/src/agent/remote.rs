@@ -7,9 +7,8 @@ use async_trait::async_trait;
 use reqwest::Client;
 use reqwest::header::HeaderValue;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
-use super::a2a::{Failed, Progress, Remote};
+use super::a2a::{Failed, Progress, Remote, because};
 use super::prompt;
 use super::settings::AgentSettings;
 use crate::error::{ModelError, ModelErrorKind};
@@ -96,7 +95,7 @@ impl Model for RemoteAgent {
         place: &Place,
         pieces: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Reply, ModelError> {
-        let limits = self.settings.limits();
+        let time = self.settings.limits().time;
         let mut work = Work {
             agent: self,
             remote: None,
@@ -107,7 +106,7 @@ impl Model for RemoteAgent {
         };
         let why = tokio::select! {
             biased;
-            ended = work.done(request, place, limits.time) => {
+            ended = work.done(request, place) => {
                 let text = ended.map_err(|failed| self.error(failed))?;
                 pieces(Delta::Text(text.clone()));
                 return Ok(Reply {
@@ -118,11 +117,11 @@ impl Model for RemoteAgent {
                 });
             }
             () = place.stop.cancelled() => "it was told to stop".to_owned(),
-            () = tokio::time::sleep(limits.time) => {
-                format!("it took longer than {} s and was told to stop", limits.time.as_secs())
+            () = tokio::time::sleep(time) => {
+                format!("it took longer than {} s and was told to stop", time.as_secs())
             }
         };
-        let failed = work.stopped(why, limits.grace).await;
+        let failed = work.stopped(why).await;
         Err(self.error(failed))
     }
 }
@@ -147,21 +146,24 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    async fn done(&mut self, request: &Request, place: &Place, time: Duration) -> Result<String, Failed> {
-        let until = Instant::now() + time;
-        if matches!(self.stage, Stage::Beginning) {
-            let remote = self.found().await?;
-            // From here on it may be at work.
-            self.stage = Stage::Told;
-            let time = until.saturating_duration_since(Instant::now());
-            let sent = remote.send(prompt::of(request), &request.idempotency_key, time).await;
-            match sent? {
-                Progress::Done(text) => return Ok(text),
-                Progress::Working(task) => self.working(task, place).await?,
-                Progress::Asking(task, words) => return Err(self.unanswered(task, &words).await),
+    async fn done(&mut self, request: &Request, place: &Place) -> Result<String, Failed> {
+        let task = match &self.stage {
+            Stage::Working(task) => task.clone(),
+            Stage::Beginning | Stage::Told => {
+                let remote = self.found().await?;
+                // From here on it may be at work.
+                self.stage = Stage::Told;
+                // Whoever waits for this gives up when its time is over.
+                let time = self.agent.settings.limits().time;
+                let sent = remote.send(prompt::of(request), &request.idempotency_key, time).await;
+                match sent? {
+                    Progress::Done(text) => return Ok(text),
+                    Progress::Asking(task, words) => return Err(self.unanswered(&task, &words).await),
+                    Progress::Working(task) => self.working(task, place).await?,
+                }
             }
-        }
-        self.awaited().await
+        };
+        self.awaited(&task).await
     }
 
     async fn found(&mut self) -> Result<Arc<Remote>, Failed> {
@@ -181,46 +183,39 @@ impl Work<'_> {
     }
 
     /// It is at work: from now on whoever drives the run can ask for what becomes of it, also after a crash.
-    async fn working(&mut self, task: String, place: &Place) -> Result<(), Failed> {
+    async fn working(&mut self, task: String, place: &Place) -> Result<String, Failed> {
         self.stage = Stage::Working(task.clone());
-        let Some(sessions) = &place.sessions else { return Ok(()) };
+        let Some(sessions) = &place.sessions else {
+            return Ok(task);
+        };
         let (kept, is_kept) = oneshot::channel();
-        let told = sessions.send(NewSession { id: task, kept }).await.is_ok();
+        let id = task.clone();
+        let told = sessions.send(NewSession { id, kept }).await.is_ok();
         if told && is_kept.await.is_ok() {
-            return Ok(());
+            return Ok(task);
         }
         Err(Failed::new(ModelErrorKind::Unknown, "nobody waits for it any more"))
     }
 
-    /// What comes of what it works on. One that is away for a while is waited for.
-    async fn awaited(&mut self) -> Result<String, Failed> {
+    /// What comes of `task`. An agent that is away for a while is waited for.
+    async fn awaited(&mut self, task: &str) -> Result<String, Failed> {
         let mut pause = PAUSE;
         loop {
-            let Stage::Working(task) = &self.stage else {
-                return Err(Failed::new(
-                    ModelErrorKind::Unknown,
-                    "what it calls the task is not known",
-                ));
-            };
-            let task = task.clone();
             let looked = match self.found().await {
-                Ok(remote) => remote.look(&task).await,
+                Ok(remote) => remote.look(task).await,
                 Err(failed) => Err(failed),
             };
             let wanted = match looked {
                 Ok(Progress::Done(text)) => return Ok(text),
+                Ok(Progress::Asking(task, words)) => return Err(self.unanswered(&task, &words).await),
                 Ok(Progress::Working(_)) => None,
-                Ok(Progress::Asking(task, words)) => return Err(self.unanswered(task, &words).await),
                 Err(failed) => match failed.kind {
                     ModelErrorKind::Unavailable | ModelErrorKind::RateLimited => failed.retry_after,
                     // What it says of its work is so; that nothing can be heard of it is no word on what it does.
                     ModelErrorKind::Failed => return Err(failed),
                     _ => {
-                        let message = format!(
-                            "it is at work on {task}, and cannot be asked how far it is: {}",
-                            failed.message
-                        );
-                        return Err(Failed::new(ModelErrorKind::Unknown, message));
+                        let what = format!("it is at work on {task}, and cannot be asked how far it is");
+                        return Err(Failed::new(ModelErrorKind::Unknown, because(&what, &failed.message)));
                     }
                 },
             };
@@ -230,21 +225,16 @@ impl Work<'_> {
     }
 
     /// It asks for something, and nobody is there who could answer: it need not wait.
-    async fn unanswered(&mut self, task: String, words: &str) -> Failed {
-        self.stage = Stage::Working(task);
-        let _told = self.called_off(self.agent.settings.limits().grace).await;
-        let colon = if words.is_empty() { "" } else { ": " };
-        let message = format!("it asks for something, and there is nobody who could answer it{colon}{words}");
-        Failed::new(ModelErrorKind::Failed, message)
+    async fn unanswered(&mut self, task: &str, words: &str) -> Failed {
+        let _told = self.called_off(task).await;
+        let what = "it asks for something, and there is nobody who could answer it";
+        Failed::new(ModelErrorKind::Failed, because(what, words))
     }
 
     /// Tells it to stop; why it was not heard to, if it was not.
-    async fn called_off(&mut self, grace: Duration) -> Result<(), String> {
-        let Stage::Working(task) = &self.stage else {
-            return Err("what it calls the task is not known".to_owned());
-        };
-        let task = task.clone();
-        let telling = async { self.found().await?.cancel(&task).await };
+    async fn called_off(&mut self, task: &str) -> Result<(), String> {
+        let grace = self.agent.settings.limits().grace;
+        let telling = async { self.found().await?.cancel(task).await };
         match tokio::time::timeout(grace, telling).await {
             Ok(told) => told.map_err(|failed| failed.message),
             Err(_) => Err("it does not answer".to_owned()),
@@ -252,12 +242,19 @@ impl Work<'_> {
     }
 
     /// Tells it that nobody wants to know any more, and says what is known then.
-    async fn stopped(mut self, why: String, grace: Duration) -> Failed {
-        if let Stage::Beginning = self.stage {
-            let message = format!("{why}, before it was given the task");
-            return Failed::new(ModelErrorKind::Unavailable, message);
-        }
-        let message = match self.called_off(grace).await {
+    async fn stopped(mut self, why: String) -> Failed {
+        let unheard = match &self.stage {
+            Stage::Beginning => {
+                let message = format!("{why}, before it was given the task");
+                return Failed::new(ModelErrorKind::Unavailable, message);
+            }
+            Stage::Told => Err("what it calls the task is not known".to_owned()),
+            Stage::Working(task) => {
+                let task = task.clone();
+                self.called_off(&task).await
+            }
+        };
+        let message = match unheard {
             Ok(()) => why,
             Err(unheard) => format!("{why}, and may still be at work: {unheard}"),
         };

@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, Respond, ResponseTemplate};
 
+use super::super::tests::request;
 use super::*;
-use crate::model::{Message, Role, Speaker};
 
 /// What it answers to each request after that for its card.
 struct Answers(Mutex<VecDeque<ResponseTemplate>>, String);
@@ -114,23 +114,6 @@ impl House {
     }
 }
 
-fn request() -> Request {
-    Request {
-        role: Role::Executor,
-        messages: vec![Message {
-            speaker: Speaker::User,
-            text: "Mend the clock.".to_owned(),
-            tool_calls: Vec::new(),
-            answers: None,
-        }],
-        tools: Vec::new(),
-        answer_schema: Some(json!({"required": ["notes"]})),
-        tokens_max: 100,
-        temperature: None,
-        idempotency_key: "k1".to_owned(),
-    }
-}
-
 #[tokio::test]
 async fn it_is_given_the_task_once_and_asked_until_it_is_done_e9_17() {
     let done = json!({"artifacts": [
@@ -167,7 +150,7 @@ async fn it_is_given_the_task_once_and_asked_until_it_is_done_e9_17() {
     assert_eq!(methods, ["SendMessage", "GetTask", "GetTask", "GetTask"]);
     let sent = &calls[0].1;
     assert_eq!(
-        sent["message"]["messageId"], "k1",
+        sent["message"]["messageId"], "k",
         "the same when the same is given once more"
     );
     assert_eq!(

@@ -21,23 +21,16 @@ fn bench() -> Bench {
     }
 }
 
-fn request() -> Request {
+pub(super) fn request() -> Request {
+    let said = |speaker, text: &str| Message {
+        speaker,
+        text: text.to_owned(),
+        tool_calls: Vec::new(),
+        answers: None,
+    };
     Request {
         role: Role::Executor,
-        messages: vec![
-            Message {
-                speaker: Speaker::System,
-                text: "Work.".to_owned(),
-                tool_calls: Vec::new(),
-                answers: None,
-            },
-            Message {
-                speaker: Speaker::User,
-                text: "Mend the clock.".to_owned(),
-                tool_calls: Vec::new(),
-                answers: None,
-            },
-        ],
+        messages: vec![said(Speaker::System, "Work."), said(Speaker::User, "Mend the clock.")],
         tools: Vec::new(),
         answer_schema: Some(serde_json::json!({"required": ["notes"]})),
         tokens_max: 100,

@@ -265,7 +265,7 @@ fn is_refusal(code: &str) -> bool {
 }
 
 /// Whole or broken seconds, or milliseconds in a header of their own; or a date, which is as far away as it is from that of the answer.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let number = |name: &str| {
         let text = headers.get(name)?.to_str().ok()?;
         text.trim()

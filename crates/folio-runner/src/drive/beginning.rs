@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Done, Drive};
 use crate::brief::Reader;
+use crate::by_tool::Hands;
 use crate::compact::PuttingAway;
 use crate::error::RunnerError;
 use crate::sessions::{self, First};
@@ -62,11 +63,15 @@ impl Drive {
             ..self.context.clone()
         };
         context.allowed |= grants::allows_tool(&self.allowed_tools, &model.worker_name());
-        let registry = self.shared.registry.clone();
+        let hands = Hands {
+            run: self.run.id(),
+            registry: self.shared.registry.clone(),
+            context,
+        };
         self.pending.push(Box::pin(async move {
             let (tells, sessions) = mpsc::channel(1);
             let id = (ask.node, ask.call);
-            let asking = Box::pin(models::ask(model, all, ask, (registry, context), tells));
+            let asking = Box::pin(models::ask(model, all, ask, hands, tells));
             match sessions::first(id, asking, sessions).await {
                 First::Ended(ended) => Done::Asked(ended, batch),
                 First::Session(begun) => Done::Session(begun, batch),

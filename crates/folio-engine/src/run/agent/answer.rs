@@ -65,6 +65,18 @@ pub struct ModelFailure {
     pub retry_after: Option<Duration>,
 }
 
+impl ModelFailure {
+    /// One of which nobody says how long to wait.
+    #[must_use]
+    pub fn new(kind: ModelFailureKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            retry_after: None,
+        }
+    }
+}
+
 /// What follows when a model does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ModelFailureKind {

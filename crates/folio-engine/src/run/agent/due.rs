@@ -414,13 +414,10 @@ impl Run {
             Purpose::RollUp => self.rolled_up_alone(index, reason),
             Purpose::Judge => {
                 let why = format!("there was no budget left to judge it ({reason})");
-                match self.unjudged(index, &why) {
-                    Event::Checked { node, verdicts, .. } => Event::Checked {
-                        node,
-                        verdicts,
-                        limit: Some(reason),
-                    },
-                    other => other,
+                Event::Checked {
+                    node,
+                    verdicts: self.open_verdicts(index, &why, |criterion| !self.asks_person(criterion)),
+                    limit: Some(reason),
                 }
             }
             Purpose::Replan if self.has_rejected_plan(index) => self.without_approved_plan(index),
@@ -566,7 +563,11 @@ impl Run {
 
     /// Of the open criteria that are among `which`, nobody can say whether they hold.
     fn unverified(&self, index: usize, why: &str, which: impl Fn(&Criterion) -> bool) -> Event {
-        let verdicts = self.agent(index).map_or_else(Vec::new, |agent| {
+        checked(self.nodes[index].id, self.open_verdicts(index, why, which))
+    }
+
+    fn open_verdicts(&self, index: usize, why: &str, which: impl Fn(&Criterion) -> bool) -> Vec<Verdict> {
+        self.agent(index).map_or_else(Vec::new, |agent| {
             let open = agent.open_criteria().filter(|criterion| which(criterion));
             open.map(|criterion| Verdict {
                 criterion: criterion.id.clone(),
@@ -574,8 +575,7 @@ impl Run {
                 finding: Finding::Unverifiable(why.to_owned()),
             })
             .collect()
-        });
-        checked(self.nodes[index].id, verdicts)
+        })
     }
 
     /// What is missing, a line for each required criterion that is not met.

@@ -353,7 +353,12 @@ impl Run {
     /// Folds in one of the events of tasks that models do.
     pub(super) fn apply_to_agent(&mut self, at: Timestamp, event: &Event) -> Result<(), JournalError> {
         match event {
-            Event::Briefed { .. } => self.told(at, event),
+            Event::Briefed {
+                node,
+                memory,
+                book,
+                limits,
+            } => self.told(at, *node, (memory, book.clone()), limits.as_deref()),
             Event::Compacting { node, reserved } => self.compacting(*node, reserved),
             Event::Compacted {
                 node,

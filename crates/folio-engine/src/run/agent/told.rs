@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use folio_memory::Timestamp;
 
 use super::{Agent, Stage};
-use crate::event::{BookView, Event};
+use crate::event::BookView;
 use crate::node::{Move, NodeId};
 use crate::run::state::{JournalError, Run};
 use crate::spend::Allowance;
@@ -20,33 +20,19 @@ impl Run {
         is_planners && !is_told && self.equipment.is_some()
     }
 
-    /// Folds in what a task was told.
-    pub(super) fn told(&mut self, at: Timestamp, event: &Event) -> Result<(), JournalError> {
-        let Event::Briefed {
-            node,
-            memory,
-            book,
-            limits,
-        } = event
-        else {
-            return Ok(());
-        };
-        let index = self.index(*node)?;
-        if self.nodes[index].agent.is_some() {
-            return self.told_again(*node, memory, book.clone());
-        }
-        self.begun(at, *node, memory, book.clone(), limits.as_deref())
-    }
-
-    fn begun(
+    /// Folds in what a task was told: of memory, and of its scratchbook. With the first time it begins, within `limits`.
+    pub(super) fn told(
         &mut self,
         at: Timestamp,
         id: NodeId,
-        memory: &str,
-        book: Option<Box<BookView>>,
+        (memory, book): (&str, Option<Box<BookView>>),
         limits: Option<&Allowance>,
     ) -> Result<(), JournalError> {
-        let index = self.step_to(id, Move::Decide)?;
+        let index = self.index(id)?;
+        if self.nodes[index].agent.is_some() {
+            return self.told_again(id, memory, book);
+        }
+        self.step_to(id, Move::Decide)?;
         self.take_share(index, limits);
         let agent = Agent::new(self.task_of_model(index), memory, book);
         (self.nodes[index].agent, self.nodes[index].started_at) = (Some(Box::new(agent)), Some(at));
