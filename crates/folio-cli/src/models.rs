@@ -11,7 +11,7 @@ use folio::model::{
 use folio::runner::{RunnerExecutor, RunnerModel, RunnerModels};
 
 use crate::error::{Exit, Failure};
-use crate::settings::Settings;
+use crate::settings::{Settings, kept_out};
 
 /// Bytes of a file that holds a key.
 const KEY_BYTES_MAX: u64 = 64 * 1024;
@@ -153,7 +153,7 @@ fn key_in(file: &Path) -> Result<Secret, Failure> {
         ));
     }
     let text = std::fs::read_to_string(file).map_err(|error| Failure::file("read the key in", file, &error))?;
-    Ok(Secret::new(text.trim()))
+    Ok(kept_out(text))
 }
 
 fn prices(file: Option<&Path>) -> Result<Prices, Failure> {

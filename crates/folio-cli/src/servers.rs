@@ -1,12 +1,11 @@
 //! The MCP servers of the settings, and the tools that runs may call.
 
 use folio::mcp::{Servers, ToStart};
-use folio::model::Secret;
 use folio::tools::Registry;
 
 use crate::error::Failure;
 use crate::output::Output;
-use crate::settings::Settings;
+use crate::settings::{Settings, kept_out};
 
 /// Bytes of a file that holds a token.
 const TOKEN_BYTES_MAX: u64 = 64 * 1024;
@@ -63,7 +62,7 @@ fn with_token(mut server: ToStart) -> ToStart {
         ))),
     });
     match read {
-        Ok(token) => server.token = Some(Secret::new(token)),
+        Ok(token) => server.token = Some(kept_out(token)),
         Err(error) => server.unusable = Some(format!("its token in {} cannot be read: {error}", file.display())),
     }
     server

@@ -10,6 +10,7 @@ use folio::mcp::{LoginAt, McpSection, McpSettings, ToStart};
 use folio::memory::id::TurnRef;
 use folio::model::{AgentSettings, AgentToAsk, AgentsSection, ModelKeys, ModelsSection, Secret};
 use folio::runner::LostCalls;
+use folio::store::keep_out;
 use folio::{Role, SpaceName, ThreadKey};
 use folio_telemetry::TelemetryOptions;
 use serde::Deserialize;
@@ -208,9 +209,9 @@ impl Settings {
             model: around.text("FOLIO_MODEL")?.or(from_file.model),
             models: beside(from_file.models.unwrap_or_default(), file.as_deref()),
             keys: ModelKeys {
-                anthropic: around.text("ANTHROPIC_API_KEY")?.map(Secret::new),
-                openai: around.text("OPENAI_API_KEY")?.map(Secret::new),
-                gemini: around.text("GEMINI_API_KEY")?.map(Secret::new),
+                anthropic: around.text("ANTHROPIC_API_KEY")?.map(kept_out),
+                openai: around.text("OPENAI_API_KEY")?.map(kept_out),
+                gemini: around.text("GEMINI_API_KEY")?.map(kept_out),
                 own: None,
             },
             editor: around.text("VISUAL")?.or(around.text("EDITOR")?),
@@ -243,6 +244,13 @@ impl Settings {
     }
 }
 
+/// A secret that nothing writes down from now on, wherever it comes up: a tool that prints its environment, a model that repeats it.
+pub(crate) fn kept_out(value: impl Into<String>) -> Secret {
+    let secret = Secret::new(value);
+    keep_out(secret.reveal());
+    secret
+}
+
 impl Surroundings<'_> {
     /// A variable; one that is set to nothing counts as not set.
     fn text(&self, name: &str) -> Result<Option<String>, Failure> {
@@ -266,7 +274,7 @@ impl Surroundings<'_> {
     /// What the variable holds that others must not read; nothing if it is blank.
     fn secret(&self, variable: &str) -> Option<Secret> {
         let value = (self.variable)(variable)?.into_string().ok()?;
-        (!value.trim().is_empty()).then(|| Secret::new(value))
+        (!value.trim().is_empty()).then(|| kept_out(value))
     }
 
     /// Who does tasks by themselves, with what the environment has for them. Paths in a settings file are beside it.

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::{Called, Folio};
 
 /// Calls the program as one whose files may have at most `blocks` of 1,024 bytes: what a full disk looks like to it.
@@ -226,4 +226,44 @@ fn the_next_run_goes_on_with_one_whose_process_was_killed() {
         "{runs}"
     );
     assert_eq!(folio.json(&["observe", "list"])["total"], 1);
+}
+
+#[test]
+fn a_key_that_a_tool_finds_and_a_model_repeats_is_written_nowhere_whatever_it_looks_like() {
+    let key = "correct-horse-battery";
+    let folio = Folio::new();
+    let found = json!({"role": "planner", "contains": "You decide how", "json": {
+        "decision": "execute", "reason": "it is small", "action": {"tool": "read", "args": {"path": "found.txt"}}
+    }});
+    let repeated = json!({"notes": format!("the key is {key}"), "output": {"keys": [key]}});
+    let repeated = json!({"role": "executor", "calls": [{"tool": "finish", "args": repeated}]});
+    folio.file(
+        "script.json",
+        json!({"version": 1, "cues": [found, repeated]}).to_string(),
+    );
+    folio.file("found.txt", format!("my key is {key}\n"));
+    let run = [
+        "run",
+        "Look around",
+        "--model",
+        "scripted:script.json",
+        "--quiet",
+        "--json",
+    ];
+    let ran = folio.command(&run).env("OPENAI_API_KEY", key).output();
+    let ran = Called::of(ran.unwrap());
+    assert!(
+        ran.code == 0 && ran.stdout.contains("the key is [redacted:own_secret]"),
+        "{ran}"
+    );
+    assert!(!ran.stdout.contains(key), "{ran}");
+    let page = folio.ok(&["page", "show", "p2"]);
+    assert!(page.contains("my key is [redacted:own_secret]"), "{page}");
+    let written = walk(&folio.path().join("home"));
+    assert!(!written.is_empty());
+    for file in written {
+        let bytes = std::fs::read(&file).unwrap();
+        let is_there = bytes.windows(key.len()).any(|part| part == key.as_bytes());
+        assert!(!is_there, "{}", file.display());
+    }
 }

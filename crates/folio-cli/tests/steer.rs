@@ -100,7 +100,7 @@ fn a_plan_is_shown_edited_and_handed_back_while_nobody_drives_it_e9_14() {
 
     <!-- p3 plan · planner · open · iteration 1 -->
 
-    - [ ] wait {#wait}
+    - [~] wait {#wait}
     - [ ] The third {#third}
     - [ ] Between {#between}
     ");

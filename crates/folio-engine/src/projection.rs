@@ -422,6 +422,9 @@ impl Projection<'_> {
         let Some(view) = self.run.node(node) else { return };
         if attempt == 1 && view.kind.is_task() {
             self.branch(&view);
+            if view.kind == NodeKind::Call && view.parent.is_some() {
+                self.patch_step(&view, Status::InProgress, None);
+            }
         }
     }
 

@@ -504,7 +504,7 @@ impl Runner {
 
     /// Makes `text` the plan of a node, or of the run: its steps in YAML, JSON or markdown, those that stay included.
     ///
-    /// `version` is the version that the edit was made of; the text may say it, too. Returns the version that the plan has now
+    /// `version` is the version that the edit was made of; the text may say it, too, and it is the first if nobody does. Returns the version that the plan has now
     /// and the difference, which is nothing if the text says what the plan is already. Durable when this returns; whoever
     /// drives the run goes on with it.
     ///

@@ -41,4 +41,4 @@ pub use sqlite::SqliteStore;
 pub use store::{Journal, LogRow, MemoryMark, OwnerId, Revision, RunQuery, RunRow, Store};
 pub use system::{RandomIds, SystemClock};
 pub use upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchPlace, WatchQuery};
-pub use workspace::{Workspace, WorkspaceError, Written};
+pub use workspace::{Workspace, WorkspaceError, Written, keep_out};

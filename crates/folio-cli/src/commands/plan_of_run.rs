@@ -58,7 +58,7 @@ pub(crate) struct Edit {
     /// EDITOR makes of it]
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Only if the plan still has this version [default: the one that the file names]
+    /// Only if the plan still has this version [default: the one that the file names, or else 1]
     #[arg(long, value_name = "VERSION")]
     if_version: Option<u32>,
 }

@@ -31,14 +31,14 @@ pub enum EditError {
         path: String,
     },
     /// The edit was made of another version.
-    #[error("the plan of {path} has version {current}, and the edit was made of version {given}")]
+    #[error("the plan of {path} has version {current}, and the edit {}", of_version(*given))]
     Stale {
         /// Which node.
         path: String,
         /// The version that it has.
         current: u32,
-        /// The version that the edit was made of.
-        given: u32,
+        /// The version that the edit was made of, if it says which.
+        given: Option<u32>,
     },
     /// Steps that have begun are not as they are.
     #[error("steps that have begun stay as they are: {}", in_words(steps))]
@@ -59,6 +59,13 @@ pub enum EditError {
         /// Nodes that there may be.
         limit: u32,
     },
+}
+
+fn of_version(given: Option<u32>) -> String {
+    given.map_or_else(
+        || "does not say of which version it was made".to_owned(),
+        |given| format!("was made of version {given}"),
+    )
 }
 
 fn in_words(steps: &[(String, &'static str)]) -> String {
@@ -185,7 +192,8 @@ impl Run {
 
     /// The event by which `text` becomes the plan of `node`; `None` if it says what the plan is already.
     ///
-    /// `version` is the version that the edit was made of, if somebody knows; the text may say it, too.
+    /// `version` is the version that the edit was made of; the text may say it, too. One that says none and changes
+    /// something is of the first: so nobody undoes what he has not seen (E9.14).
     ///
     /// # Errors
     ///
@@ -213,17 +221,22 @@ impl Run {
         let shown: Vec<ShownStep> = plan.members.iter().map(|member| self.shown_step(*member)).collect();
         let edited = plan::read_edit(text, self.around(index, &shown), &self.known_to_editor(index, known))
             .map_err(EditError::Mistakes)?;
-        if let Some(given) = version.or(edited.version).filter(|given| *given != plan.version) {
-            return Err(EditError::Stale {
-                path: path(),
-                current: plan.version,
-                given,
-            });
+        let given = version.or(edited.version);
+        let stale = || EditError::Stale {
+            path: path(),
+            current: plan.version,
+            given,
+        };
+        if given.is_some_and(|given| given != plan.version) {
+            return Err(stale());
         }
         let (steps, kept, difference) = self.compared(&plan.members, &shown, edited.steps)?;
         let is_waiting = at.state == NodeState::AwaitingApproval;
         if difference.is_nothing() && !is_waiting {
             return Ok(None);
+        }
+        if given.is_none() && plan.version > 1 {
+            return Err(stale());
         }
         let more = plan::count_nodes(&steps).saturating_sub(kept.iter().map(|at| self.nodes_of(*at)).sum());
         let more = more as usize;

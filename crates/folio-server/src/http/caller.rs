@@ -34,8 +34,8 @@ pub(crate) struct Caller {
     pub(crate) workspace: Workspace,
     /// What the store knows the request by, if it has a key: whoever asks for something else, or is somebody else, has another.
     pub(crate) key: Option<String>,
-    /// The version that `If-Match` names.
-    pub(crate) expected_version: Option<u32>,
+    /// The version that a change is made of.
+    pub(crate) if_match: IfMatch,
     names: HashMap<String, String>,
 }
 
@@ -74,13 +74,13 @@ impl FromRequestParts<App> for Caller {
             }
             Some(key) => Some(store_key(&parts.method, parts.uri.path(), &actor, &key)),
         };
-        let expected_version = version_in(&parts.headers)?;
+        let if_match = if_match_in(&parts.headers)?;
         Ok(Self {
             runner,
             actor,
             workspace,
             key,
-            expected_version,
+            if_match,
             names,
         })
     }
@@ -188,16 +188,37 @@ fn store_key(method: &Method, path: &str, actor: &Actor, key: &str) -> String {
     format!("http:{}", HEXLOWER.encode(&hash.finalize()))
 }
 
-/// The version in `If-Match`: `"3"`, as `ETag` gives it. `*` is any.
-fn version_in(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
+/// What the header `If-Match` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IfMatch {
+    /// It is not there.
+    Unsaid,
+    /// `*`: whatever version there is.
+    Any,
+    /// This one.
+    Version(u32),
+}
+
+impl IfMatch {
+    /// The version that it names.
+    pub(crate) fn version(self) -> Option<u32> {
+        match self {
+            Self::Unsaid | Self::Any => None,
+            Self::Version(version) => Some(version),
+        }
+    }
+}
+
+/// What `If-Match` says: `"3"`, as `ETag` gives it, or `*`.
+fn if_match_in(headers: &HeaderMap) -> Result<IfMatch, Problem> {
     let Some(text) = text_of(headers, header::IF_MATCH.as_str())? else {
-        return Ok(None);
+        return Ok(IfMatch::Unsaid);
     };
     if text == "*" {
-        return Ok(None);
+        return Ok(IfMatch::Any);
     }
     let bare = text.strip_prefix("W/").unwrap_or(&text).trim_matches('"');
-    let version = bare.parse().map(Some);
+    let version = bare.parse().map(IfMatch::Version);
     version.map_err(|_| {
         let detail = format!("the header If-Match is {text}, which is not the version of anything");
         Problem::invalid("if_match_invalid", detail).hint("it takes what ETag gave, for example If-Match: \"3\"")
@@ -215,13 +236,14 @@ mod tests {
         let read = |text: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::IF_MATCH, HeaderValue::from_static(text));
-            version_in(&headers).map_err(|problem| problem.code().to_owned())
+            if_match_in(&headers).map_err(|problem| problem.code().to_owned())
         };
-        for (text, version) in [("\"3\"", Some(3)), ("3", Some(3)), ("W/\"12\"", Some(12)), ("*", None)] {
-            assert_eq!(read(text), Ok(version), "{text}");
+        for (text, version) in [("\"3\"", 3), ("3", 3), ("W/\"12\"", 12)] {
+            assert_eq!(read(text), Ok(IfMatch::Version(version)), "{text}");
         }
+        assert_eq!(read("*"), Ok(IfMatch::Any));
         assert_eq!(read("\"x\""), Err("if_match_invalid".to_owned()));
-        assert_eq!(version_in(&HeaderMap::new()).unwrap(), None);
+        assert_eq!(if_match_in(&HeaderMap::new()).unwrap(), IfMatch::Unsaid);
     }
 
     #[test]

@@ -131,16 +131,17 @@ impl House {
 
     /// Puts `body` to `path` below the space, if it has `version`.
     pub(crate) async fn put(&self, path: &str, version: &str, body: &str) -> Answer {
+        self.put_if(path, Some(version), body).await
+    }
+
+    /// The same, for those who do not say which version they changed.
+    pub(crate) async fn put_if(&self, path: &str, version: Option<&str>, body: &str) -> Answer {
         let first = format!("PUT /v1/spaces/main{path} HTTP/1.1");
         let length = format!("Content-Length: {}", body.len());
-        let version = format!("If-Match: {version}");
+        let version = version.map(|version| format!("If-Match: {version}"));
+        let said: Vec<&str> = version.iter().chain([&length]).map(String::as_str).collect();
         let head = ["Host: localhost", "Connection: close", "Content-Type: application/json"];
-        client::send(
-            self.at,
-            &[&[first.as_str()], &head[..], &[&version, &length]].concat(),
-            body,
-        )
-        .await
+        client::send(self.at, &[&[first.as_str()], &head[..], &said].concat(), body).await
     }
 
     /// Asks `path` below the space with `method` and more `headers`; a body is sent as JSON.

@@ -21,6 +21,9 @@ async fn a_plan_is_read_and_put_back_with_its_version_e9_14() {
     assert_eq!((put.status, put.header("etag")), (200, "\"2\""), "{put:?}");
     assert_eq!(put.json()["difference"]["added"], json!(["e"]));
     is_problem(&house.put(&path, "\"1\"", &body).await, 409, "plan_stale");
+    let unsaid = house.put_if(&path, None, &body.replace("more", "again")).await;
+    is_problem(&unsaid, 409, "plan_stale");
+    assert!(unsaid.body.contains("does not say of which version"), "{unsaid:?}");
     is_problem(&house.put(&path, "new", &body).await, 400, "if_match_invalid");
     let wrong = house
         .put(

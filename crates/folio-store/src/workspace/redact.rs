@@ -1,10 +1,11 @@
 //! Keeps secrets off the disk: every text of a commit passes through here, and nothing else writes.
 //!
-//! API keys, tokens, private keys and passwords in URLs and assignments become `[redacted:<kind>]`. Personal data is found
-//! and flagged, and replaced in the same way where the space wants it so.
+//! API keys, tokens, private keys and passwords in URLs and assignments become `[redacted:<kind>]`, and so do the program's own keys, of
+//! whatever form. Personal data is found and flagged, and replaced in the same way where the space wants it so.
 
 mod commit;
 mod numbers;
+mod own;
 mod patterns;
 mod personal;
 mod pieces;
@@ -20,9 +21,11 @@ use leakguard::{Kind, Match, Redactor};
 use regex::Regex;
 use serde_json::Value;
 
+use own::OwnSecrets;
 use suspects::Suspects;
 
 pub(crate) use commit::{clean_commit, clean_event};
+pub use own::keep_out;
 pub(crate) use pieces::CleanPieces;
 pub(crate) use recall::Recalled;
 
@@ -115,6 +118,7 @@ fn placeholder_of(span: &Match) -> String {
 #[derive(Debug, Default)]
 pub(crate) struct Cleaner {
     mode: Redaction,
+    own: OwnSecrets,
     warnings: Vec<Warning>,
     /// What of persons was found and left.
     pii: BTreeSet<Pii>,
@@ -125,8 +129,18 @@ impl Cleaner {
     pub(crate) fn new(mode: Redaction) -> Self {
         Self {
             mode,
+            own: OwnSecrets::known(),
             ..Self::default()
         }
+    }
+
+    /// The secrets in `text`, in order and without overlaps.
+    fn secrets(&self, text: &str, suspects: &Suspects) -> Vec<Match> {
+        let by_pattern = match self.mode {
+            Redaction::Off => Vec::new(),
+            Redaction::Secrets | Redaction::Pii => suspects.find(text, secrets_in),
+        };
+        self.own.beside(by_pattern, text)
     }
 
     /// What was taken out: one warning for each field and kind, never with what it was.
@@ -142,13 +156,8 @@ impl Cleaner {
     /// `text` without what has to go; `None` if there is nothing of it.
     fn cleaned(&mut self, text: &str, field: &str) -> Option<String> {
         let mut suspects = Suspects::of(text);
-        let without_secrets = match self.mode {
-            Redaction::Off => None,
-            Redaction::Secrets | Redaction::Pii => {
-                let secrets = suspects.find(text, secrets_in);
-                self.replaced(text, field, secrets, "secret")
-            }
-        };
+        let secrets = self.secrets(text, &suspects);
+        let without_secrets = self.replaced(text, field, secrets, "secret");
         if let Some(rest) = &without_secrets {
             suspects = Suspects::of(rest);
         }
@@ -164,10 +173,7 @@ impl Cleaner {
     /// What of `text` has to go, in order and without overlaps. What it says of persons and stays is noted.
     fn spans(&mut self, text: &str) -> Vec<Match> {
         let suspects = Suspects::of(text);
-        let mut spans = match self.mode {
-            Redaction::Off => Vec::new(),
-            Redaction::Secrets | Redaction::Pii => suspects.find(text, secrets_in),
-        };
+        let mut spans = self.secrets(text, &suspects);
         let personal = suspects.find(text, personal::personal_in);
         if self.mode == Redaction::Pii {
             let is_free = |found: &Match| {
@@ -218,13 +224,13 @@ impl Cleaner {
     /// Whether anything in `text` has to go.
     fn has_something(&self, text: &str) -> bool {
         let suspects = Suspects::of(text);
-        match self.mode {
+        let found = |detect: fn(&str) -> Vec<Match>| !suspects.find(text, detect).is_empty();
+        let by_pattern = match self.mode {
             Redaction::Off => false,
-            Redaction::Secrets => !suspects.find(text, secrets_in).is_empty(),
-            Redaction::Pii => {
-                !suspects.find(text, secrets_in).is_empty() || !suspects.find(text, personal::personal_in).is_empty()
-            }
-        }
+            Redaction::Secrets => found(secrets_in),
+            Redaction::Pii => found(secrets_in) || found(personal::personal_in),
+        };
+        by_pattern || self.own.are_in(text)
     }
 
     /// Cleans a text.

@@ -130,15 +130,20 @@ fn an_edit_of_another_version_is_a_conflict_e9_14() {
             again,
             Err(EditError::Stale {
                 current: 2,
-                given: 1,
+                given: Some(1),
                 ..
             })
         ),
         "{again:?}"
     );
+    let says_none = sim.edit_of("", THREE);
+    assert!(
+        matches!(says_none, Err(EditError::Stale { given: None, .. })),
+        "{says_none:?}"
+    );
     let by_number = sim.run.edit_plan(root, THREE, Some(7), &Known::default(), "ada");
     assert!(
-        matches!(by_number, Err(EditError::Stale { given: 7, .. })),
+        matches!(by_number, Err(EditError::Stale { given: Some(7), .. })),
         "{by_number:?}"
     );
 }
@@ -173,13 +178,11 @@ fn a_group_that_has_begun_is_one_step_and_one_that_has_not_may_get_more_members_
     // Whoever writes the list again without its names means the same group, wherever it stands.
     sim.edit("", "- {id: first, do: {tool: echo}}\n- {id: between, do: {tool: echo}}\n- [{id: x, do: {tool: echo}}, {id: y, do: {tool: echo}}]\n- {id: last, do: {tool: echo}}");
     assert_eq!(sim.id("group-2"), group);
-    sim.edit(
-        "",
-        &sim.markdown("").replace(
-            "  - [ ] y {#y}",
-            "  - [ ] z {#z}\n    ```yaml\n    do: {tool: echo}\n    ```\n  - [ ] y {#y}",
-        ),
+    let with_z = sim.markdown("").replace(
+        "  - [ ] y {#y}",
+        "  - [ ] z {#z}\n    ```yaml\n    do: {tool: echo}\n    ```\n  - [ ] y {#y}",
     );
+    sim.edit("", &format!("<!-- folio plan edit r1, version 2 -->\n{with_z}"));
     assert_ne!(sim.id("group-2"), group, "its members are part of it");
     for _ in 0..3 {
         sim.end_one();

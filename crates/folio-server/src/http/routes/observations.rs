@@ -315,7 +315,7 @@ impl Base {
     /// Under which conditions `caller` changes something.
     pub(super) fn guard(self, caller: &Caller) -> Guard {
         Guard {
-            expected_version: caller.expected_version,
+            expected_version: caller.if_match.version(),
             base_version: self.base_version,
             idempotency_key: caller.key.clone(),
             reason: None,

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::runs::{full, node_named};
 use crate::http::answer::{Accepted, Answer, Made};
 use crate::http::app::App;
-use crate::http::caller::Caller;
+use crate::http::caller::{Caller, IfMatch};
 use crate::http::describe::about;
 use crate::http::input::{Body, Text, body_invalid};
 use crate::http::problem::Problem;
@@ -158,13 +158,16 @@ struct EditedShape {
 }
 
 /// Makes the body the plan: `{"steps": […]}`, or YAML, or markdown as a GET gives it. `If-Match` is the version that it was made
-/// of; another one is a conflict.
+/// of, and the first if it is not there; another one is a conflict. `*` is the one that there is.
 async fn edit_plan(caller: Caller, Asked(part): Asked<Part>, text: Text) -> Result<Answer<EditedShape>, Problem> {
     caller.may_steer()?;
-    let (row, _, node) = place(&caller, part).await?;
+    let (row, run, node) = place(&caller, part).await?;
     let text =
         std::str::from_utf8(&text.bytes).map_err(|error| body_invalid(format!("the body is no text: {error}")))?;
-    let version = caller.expected_version;
+    let version = match caller.if_match {
+        IfMatch::Any => run.shown_plan(node).map(|plan| plan.version),
+        said => said.version(),
+    };
     let (_, difference) = caller
         .runner
         .edit_plan(row.id, Some(node), text, version, caller.who())

@@ -365,6 +365,40 @@ fn what_is_found_of_persons_is_noted_on_the_entry_and_never_by_whoever_wrote_it_
 }
 
 #[test]
+fn the_programs_own_keys_go_whatever_they_look_like_and_whatever_a_space_wants_m7_6_48() {
+    for secret in ["plain-words-of-a-proxy", "plain-words", "short", "a+b(c)[d]|e"] {
+        keep_out(secret);
+    }
+    let with = |mode, text: &str| {
+        let mut cleaner = Cleaner::new(mode);
+        let mut text = text.to_owned();
+        cleaner.text(&mut text, "body");
+        (text, cleaner.into_warnings().len())
+    };
+    for mode in [Redaction::Off, Redaction::Secrets, Redaction::Pii] {
+        let (text, warnings) = with(
+            mode,
+            "it says plain-words-of-a-proxy, plain-words, short and a+b(c)[d]|e",
+        );
+        let own = "[redacted:own_secret]";
+        assert_eq!(text, format!("it says {own}, {own}, short and {own}"), "{mode:?}");
+        assert_eq!(warnings, 1, "one for each field and kind");
+        assert!(Cleaner::new(mode).is_needed_for(&json!({"a": ["plain-words"]})));
+    }
+    // A pattern that sees more of it than was given does not leave the rest.
+    let address = ["https://bot:", "plain-words@host/"].concat();
+    assert!(!with(Redaction::Secrets, &address).0.contains("plain"));
+    let long = format!("{}plain-words{}", "x ".repeat(300_000), " y".repeat(300_000));
+    assert!(!with(Redaction::Secrets, &long).0.contains("plain"));
+    let mut pieces = CleanPieces::new(long.as_bytes(), Redaction::Off);
+    let mut all = Vec::new();
+    while let Some(piece) = pieces.next().unwrap() {
+        all.extend(piece);
+    }
+    assert!(!String::from_utf8(all).unwrap().contains("plain"));
+}
+
+#[test]
 fn what_is_stored_does_not_depend_on_the_order_of_keys() {
     let stored = |text: &str| {
         let mut value: Value = serde_json::from_str(text).unwrap();

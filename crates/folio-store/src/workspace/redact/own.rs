@@ -1,0 +1,78 @@
+//! What this program was given to prove who it is: keys of models, tokens of servers. No pattern knows them all, and they are known
+//! as they are.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use leakguard::{Kind, Match};
+use regex::{Regex, RegexBuilder};
+
+/// What stands for one is `[redacted:own_secret]`.
+const OWN: Kind = Kind::Custom("own_secret");
+/// Shorter ones are not looked for: they stand in ordinary words.
+const BYTES_MIN: usize = 8;
+/// Bytes that the expression for all of them may take.
+const EXPRESSION_BYTES: usize = 16 * 1024 * 1024;
+
+/// Secrets belong to the program, not to a space: what opens one door must not be written behind another.
+static KNOWN: RwLock<Known> = RwLock::new(Known {
+    secrets: Vec::new(),
+    expression: None,
+});
+
+struct Known {
+    secrets: Vec<String>,
+    expression: Option<Arc<Regex>>,
+}
+
+/// Has `secret` replaced wherever a workspace of this process writes or shows it, whatever the policies of spaces say of
+/// secrets. One of fewer than eight bytes is not looked for.
+pub fn keep_out(secret: &str) {
+    let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
+    if secret.len() < BYTES_MIN || known.secrets.iter().any(|other| other == secret) {
+        return;
+    }
+    known.secrets.push(secret.to_owned());
+    // Where one begins as another does, the longer one is meant.
+    known.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    let all: Vec<String> = known.secrets.iter().map(|secret| regex::escape(secret)).collect();
+    let expression = RegexBuilder::new(&all.join("|")).size_limit(EXPRESSION_BYTES).build();
+    known.expression = expression.ok().map(Arc::new);
+}
+
+/// What looks for them; nothing while there are none.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OwnSecrets(Option<Arc<Regex>>);
+
+impl OwnSecrets {
+    /// Those that are known by now.
+    pub(super) fn known() -> Self {
+        let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
+        Self(known.expression.clone())
+    }
+
+    /// Whether one of them stands in `text`.
+    pub(super) fn are_in(&self, text: &str) -> bool {
+        self.0.as_ref().is_some_and(|expression| expression.is_match(text))
+    }
+
+    /// `found`, and where they stand in `text`, in order and without overlaps.
+    pub(super) fn beside(&self, found: Vec<Match>, text: &str) -> Vec<Match> {
+        let Some(expression) = &self.0 else { return found };
+        let own = expression.find_iter(text);
+        let mut all: Vec<Match> = own.map(|own| Match::new(OWN, own.start(), own.end())).collect();
+        if all.is_empty() {
+            return found;
+        }
+        all.extend(found);
+        all.sort_by_key(|one| one.start);
+        // What a pattern takes for a part of one, or for more, goes with it.
+        let mut apart: Vec<Match> = Vec::with_capacity(all.len());
+        for one in all {
+            match apart.last_mut().filter(|last| one.start < last.end) {
+                Some(last) => *last = Match::new(OWN, last.start, last.end.max(one.end)),
+                None => apart.push(one),
+            }
+        }
+        apart
+    }
+}
