@@ -2,7 +2,7 @@
 
     agent.py FOLDER
 
-Prints its address. In FOLDER it writes what it is given (`begun`), what it is told to stop (`stopped`), and waits with tasks that
+Prints its address. In FOLDER it writes what it is given (`begun`), what it asked and is answered (`answered`), what it is told to stop (`stopped`), and waits with tasks that
 say SLOWLY until there is a file `go`. Without the token it lets nobody in.
 """
 
@@ -36,6 +36,13 @@ def note(name, line):
 class Mender(AgentExecutor):
     async def execute(self, context, event_queue):
         told = context.get_user_input()
+        updater = TaskUpdater(event_queue, context.task_id, context.context_id)
+        if context.current_task is not None:
+            note("answered", told)
+            answer = {"status": "ok", "notes": f"It ticks again: {told}."}
+            await updater.add_artifact([new_text_part(json.dumps(answer))], name="answer")
+            await updater.complete()
+            return
         what = next((word for word in ("SLOWLY", "ASK", "BREAK") if word in told), "QUICKLY")
         note("begun", what)
         await event_queue.enqueue_event(
@@ -46,7 +53,6 @@ class Mender(AgentExecutor):
                 history=[context.message],
             )
         )
-        updater = TaskUpdater(event_queue, context.task_id, context.context_id)
         await updater.start_work()
         if what == "ASK":
             await updater.requires_input(updater.new_agent_message([new_text_part("Which clock?")]))

@@ -91,10 +91,51 @@ goes_on() {
     "$folio" show r7 --json >r7.json && holds 'mended SLOWLY' r7.json && holds '"ok"' r7.json || return 1
     [ "$(begun SLOWLY)" = $((before + 1)) ] || { echo "it was given the task again"; return 1; }
 }
-export -f works refused cancelled goes_on holds comes begun
+# Until $1 asks which clock.
+asks() {
+    for _ in $(seq 300); do
+        "$folio" questions 2>/dev/null | grep -q "$1.*Which clock" && return 0
+        sleep 0.1
+    done
+    echo "$1 asked nothing"
+    return 1
+}
+# What it asks is asked of a person, and it goes on with what they say, also when Folio was killed meanwhile.
+answered() {
+    local running
+    "$folio" run "ASK which clock" --model agent:mender --planning never --allow-tool agent:mender --attended --quiet &
+    running=$!
+    asks r8 || return 1
+    "$folio" answer r8 "the tall one" || return 1
+    wait "$running" || return 1
+    "$folio" show r8 --json >r8.json && holds 'It ticks again: the tall one.' r8.json || return 1
+    "$folio" run "ASK another clock" --model agent:mender --planning never --allow-tool agent:mender --attended --quiet &
+    running=$!
+    asks r9 || return 1
+    kill -9 "$running"
+    wait "$running" 2>/dev/null
+    "$folio" answer r9 "the small one" || return 1
+    "$folio" resume r9 --model agent:mender || return 1
+    "$folio" show r9 --json >r9.json && holds 'It ticks again: the small one.' r9.json || return 1
+    [ "$(wc -l <"$folder/answered")" = 2 ] || { cat "$folder/answered"; return 1; }
+}
+# Nobody answers any more: it is told so.
+called_off() {
+    local before running
+    before=$(wc -l <"$folder/stopped")
+    "$folio" run "ASK which clock" --model agent:mender --planning never --allow-tool agent:mender --attended --quiet &
+    running=$!
+    asks r10 || return 1
+    "$folio" cancel r10 || return 1
+    wait "$running"
+    [ "$(wc -l <"$folder/stopped")" = $((before + 1)) ] || { echo "it still waits"; return 1; }
+}
+export -f works refused cancelled goes_on answered called_off asks holds comes begun
 export folio folder
 try "does a task" bash -c works
 try "may not, or cannot" bash -c refused
 try "is told to stop" bash -c cancelled
 try "killed with the agent at work, and asked for what it did" bash -c goes_on
+try "asks a person" bash -c answered
+try "asked, and nobody answers" bash -c called_off
 exit "$failed"

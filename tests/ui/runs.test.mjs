@@ -179,7 +179,7 @@ describe('runs', () => {
     await node(page, 'Put all of it together').waitFor();
     const save = await edit((text) => text.replace('Put all of it together', 'Nothing any more'));
     const { markdown } = await house.ask('GET', `/runs/${run}/plan`);
-    const other = await fetch(`${house.base}/v1/spaces/main/runs/${run}/plan`, { method: 'PUT', headers: { 'content-type': 'text/markdown' }, body: markdown.replace('all of it', 'everything') });
+    const other = await fetch(`${house.base}/v1/spaces/main/runs/${run}/plan`, { method: 'PUT', headers: { 'content-type': 'text/markdown', 'if-match': '*' }, body: markdown.replace('all of it', 'everything') });
     assert.equal(other.status, 200);
     await save.click();
     await page.getByRole('alert').getByText('version').first().waitFor();

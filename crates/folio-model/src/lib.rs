@@ -30,8 +30,8 @@ pub use agent::{
 pub use cassette::{Cassette, CassetteError, RecordingModel, ReplayingModel};
 pub use error::{ModelError, ModelErrorKind};
 pub use model::{
-    Delta, Message, Model, NewSession, Place, Reply, Request, Role, Speaker, StopCause, ToolCall, ToolDescription,
-    Usage, Worker,
+    ASK_PERSON, Delta, Message, Model, NewSession, Place, Reply, Request, Role, Speaker, StopCause, ToolCall,
+    ToolDescription, Usage, Worker,
 };
 pub use models::{ModelSettings, Models, ModelsSection};
 pub use open::{ModelOptions, OpenError, open};

@@ -194,7 +194,12 @@ pub struct Place {
     pub session: Option<String>,
     /// Who keeps its session, if it can be given back; without, it is told what to do at once.
     pub sessions: Option<mpsc::Sender<NewSession>>,
+    /// Whether it may answer with a call of [`ASK_PERSON`], and is then asked again with what the person said.
+    pub has_person: bool,
 }
+
+/// The tool by which whoever does a task asks a person; its argument is `question`.
+pub const ASK_PERSON: &str = "ask_person";
 
 /// A session of a program that can go on with it when it is started again.
 #[derive(Debug)]
@@ -245,6 +250,12 @@ pub trait Model: Send + Sync + fmt::Debug {
     /// The folder inside of the granted one that such a program wants to work in.
     fn folder(&self) -> Option<&str> {
         None
+    }
+
+    /// Tells whoever waits there for an answer to `question`, the id of a call of [`ASK_PERSON`], that none comes. As far as they can be
+    /// reached; nobody waits for what they say to it.
+    async fn call_off(&self, question: &str) {
+        let _asked_nothing = question;
     }
 
     /// As [`Model::reply`], in `place`. A program is ended with all that it started before this returns, another machine is told to

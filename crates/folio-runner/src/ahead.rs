@@ -27,6 +27,8 @@ pub(crate) struct Writing<O> {
     pub(crate) asks: Vec<AskAction>,
     /// What is put away by compactors then.
     pub(crate) compactions: Vec<CompactAction>,
+    /// Who is told then that no answer comes: the executor, and its question.
+    pub(crate) called_off: Vec<(Option<String>, String)>,
     /// What is said in the trace when it is durable.
     pub(crate) notes: Vec<TraceNote>,
     /// What it records, to be applied again if it cannot be written.
@@ -114,6 +116,7 @@ impl<O> Ahead<O> {
             calls: std::mem::take(&mut batch.calls),
             asks: std::mem::take(&mut batch.asks),
             compactions: std::mem::take(&mut batch.compactions),
+            called_off: std::mem::take(&mut batch.called_off),
             notes: std::mem::take(&mut batch.notes),
             outcomes: std::mem::take(&mut self.outcomes),
             writes: None,

@@ -22,6 +22,8 @@ pub(crate) struct Hands {
     pub(crate) run: RunId,
     pub(crate) registry: Registry,
     pub(crate) context: ToolContext,
+    /// Whether somebody is there who can be asked something.
+    pub(crate) has_person: bool,
 }
 
 /// Has the tool `(name, argument)` do what `action` asks for, as it may.

@@ -20,6 +20,7 @@ use folio_store::workspace::{PolicyInForce, WorkspaceError};
 use folio_store::{Commit, Committed, Expected, Record, RunAppend, StoreError};
 use folio_tools::ToolContext;
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::task::JoinSet;
 
 use crate::ahead::{Ahead, Writing};
 use crate::book::RunBook;
@@ -90,6 +91,8 @@ pub(crate) struct Drive {
     conflicts: u32,
     /// What is told of the run's pages, once somebody asked, as far as that is known.
     pages: Option<RunPages>,
+    /// Those elsewhere who are being told that nobody waits for them any more. Each has the time that its settings give it.
+    calling_off: JoinSet<()>,
 }
 
 impl Drive {
@@ -157,6 +160,7 @@ impl Drive {
             held: Vec::new(),
             conflicts: 0,
             pages: None,
+            calling_off: JoinSet::new(),
         };
         // A request to stop may come in between; what is in flight is then looked at again.
         loop {
@@ -188,6 +192,7 @@ impl Drive {
             let waits = self.locks.has_waited();
             let is_durable = self.ahead.is_durable();
             if let Some(result) = self.run.result().filter(|_| is_durable) {
+                while self.calling_off.join_next().await.is_some() {}
                 return Ok(Driven::Ended(result.clone()));
             }
             let until = self.run.wakes_at();
@@ -534,6 +539,9 @@ impl Drive {
                 }
                 for compaction in writing.compactions {
                     self.begin_compacting(compaction, writing.batch);
+                }
+                for (executor, question) in writing.called_off {
+                    self.call_off(executor.as_deref(), question);
                 }
                 for outcome in writing.outcomes {
                     if let Outcome::Session(begun, batch) = outcome {

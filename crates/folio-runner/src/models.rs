@@ -297,6 +297,12 @@ impl RunnerModels {
         usual.after(ask.passed)
     }
 
+    /// Who does tasks under that name, or the usual executor.
+    pub(crate) fn executor_named(&self, name: Option<&str>) -> &RunnerModel {
+        let named = name.and_then(|name| self.executors.get(name));
+        named.map_or(&self.executor, |named| &named.model)
+    }
+
     /// What the engine has to know of models, tools and people.
     ///
     /// `may_call`: which tools models of the run are told of.
@@ -398,6 +404,7 @@ pub(crate) async fn ask(
                 let place = Place {
                     session: action.session.clone(),
                     sessions: Some(sessions),
+                    has_person: hands.has_person,
                     ..place
                 };
                 work(&model, all.as_ref(), action, place).await

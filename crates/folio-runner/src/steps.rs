@@ -25,6 +25,8 @@ pub(crate) struct Batch {
     pub(crate) events: Vec<Event>,
     pub(crate) changes: Vec<Change>,
     pub(crate) blobs: Vec<Blob>,
+    /// Who waits elsewhere for an answer that does not come: the name of the executor, if it is not the usual one, and its question.
+    pub(crate) called_off: Vec<(Option<String>, String)>,
     /// What is to be said in the trace when it is durable.
     pub(crate) notes: Vec<TraceNote>,
     /// Calls that begin when the commit is durable.
@@ -72,6 +74,11 @@ impl Batch {
             Event::Finished { result, .. } => result.wrote = more.iter().map(Change::bytes).sum(),
             Event::Proposed { proposal, .. } => proposal.wrote = more.iter().map(Change::bytes).sum(),
             _ => {}
+        }
+        if let Event::Finished { node, .. } = &event
+            && let Some((executor, question)) = run.left_asking(*node)
+        {
+            self.called_off.push((executor.map(str::to_owned), question.to_owned()));
         }
         move_large_output(run, &mut event, &mut self.blobs);
         run.apply(at, &event)?;

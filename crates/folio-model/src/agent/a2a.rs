@@ -50,10 +50,22 @@ impl Failed {
 pub(super) enum Progress {
     /// It is at work on the task of this name.
     Working(String),
-    /// It is done, and this is what it says.
+    /// It is not, and says this.
+    Heard(Heard),
+}
+
+/// What it says when it is not at work any more.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// It is done, and this is what it made.
     Done(String),
-    /// It asks for something before it goes on with the task of this name, and these are its words.
-    Asking(String, String),
+    /// It asks for something before it goes on.
+    Asking {
+        /// How it names the task.
+        task: String,
+        /// Its words.
+        words: String,
+    },
 }
 
 /// One agent that can be reached.
@@ -118,11 +130,19 @@ impl Remote {
         Ok(remote)
     }
 
-    /// Gives it `task`; `id` is the same when the same is given once more. After this it is at work, also when nothing is heard of it.
-    pub(super) async fn send(&self, task: String, id: &str, time: Duration) -> Result<Progress, Failed> {
+    /// Tells it `words`: a new task, or what it asked for the task of that name. `id` is the same when the same is told once more. After
+    /// this it is at work, also when nothing is heard of it.
+    pub(super) async fn send(
+        &self,
+        words: String,
+        of_task: Option<&str>,
+        id: &str,
+        time: Duration,
+    ) -> Result<Progress, Failed> {
         let message = Message {
             message_id: id.to_owned(),
-            ..Message::new(a2a::Role::User, vec![Part::text(task)])
+            task_id: of_task.map(str::to_owned),
+            ..Message::new(a2a::Role::User, vec![Part::text(words)])
         };
         let request = SendMessageRequest {
             message,
@@ -140,7 +160,7 @@ impl Remote {
             .call(methods::SEND_MESSAGE, &request, time, IfLost::MayHaveBegun)
             .await?;
         match answered {
-            SendMessageResponse::Message(message) => Ok(Progress::Done(text_of(&message.parts))),
+            SendMessageResponse::Message(message) => Ok(Progress::Heard(Heard::Done(text_of(&message.parts)))),
             SendMessageResponse::Task(task) => progress(task),
         }
     }
@@ -292,12 +312,15 @@ fn progress(task: Task) -> Result<Progress, Failed> {
             let texts = made.iter().map(|artifact: &Artifact| text_of(&artifact.parts));
             // What it says at its end stands last, where an answer is looked for, if it made nothing.
             let all: Vec<String> = said.into_iter().chain(texts).filter(|text| !text.is_empty()).collect();
-            Ok(Progress::Done(all.join("\n\n")))
+            Ok(Progress::Heard(Heard::Done(all.join("\n\n"))))
         }
         TaskState::Failed => failed(ModelErrorKind::Failed, "it says that it failed"),
         TaskState::Rejected => failed(ModelErrorKind::Failed, "it does not take the task"),
         TaskState::Canceled => failed(ModelErrorKind::Failed, "it was stopped there"),
-        TaskState::InputRequired => Ok(Progress::Asking(task.id, words)),
+        TaskState::InputRequired => {
+            let words = said.unwrap_or_default();
+            Ok(Progress::Heard(Heard::Asking { task: task.id, words }))
+        }
         TaskState::AuthRequired => failed(ModelErrorKind::Unauthorised, "it wants somebody to log in"),
     }
 }
@@ -325,7 +348,7 @@ pub(super) fn because(what: &str, words: &str) -> String {
 }
 
 /// Its words in one line of bounded length.
-fn brief(words: &str) -> String {
+pub(super) fn brief(words: &str) -> String {
     let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
     line.chars().take(PROBLEM_CHARS).collect()
 }

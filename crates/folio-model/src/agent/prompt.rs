@@ -13,10 +13,18 @@ pub fn of(request: &Request) -> String {
     for message in &request.messages {
         let heading = match message.speaker {
             Speaker::System | Speaker::User => "",
+            Speaker::Assistant if message.text.is_empty() => "# What you asked\n",
             Speaker::Assistant => "# What you answered before\n",
-            Speaker::Tool => "# What a tool answered\n",
+            Speaker::Tool => "# What was answered\n",
         };
-        let _ = write!(text, "{heading}{}\n\n", message.text.trim_end());
+        // Whoever works by itself calls no tool but the one by which it asks.
+        let questions = message
+            .tool_calls
+            .iter()
+            .filter_map(|call| call.args["question"].as_str());
+        let said = std::iter::once(message.text.trim_end()).chain(questions);
+        let said: Vec<&str> = said.filter(|said| !said.is_empty()).collect();
+        let _ = write!(text, "{heading}{}\n\n", said.join("\n"));
     }
     if let Some(schema) = &request.answer_schema {
         let _ = write!(

@@ -6,13 +6,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use reqwest::Client;
 use reqwest::header::HeaderValue;
+use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::a2a::{Failed, Progress, Remote, because};
+use super::a2a::{Failed, Heard, Progress, Remote, because, brief};
 use super::prompt;
 use super::settings::AgentSettings;
 use crate::error::{ModelError, ModelErrorKind};
-use crate::model::{Delta, Model, NewSession, Place, Reply, Request, StopCause, Worker};
+use crate::model::{ASK_PERSON, Delta, Model, NewSession, Place, Reply, Request, Speaker, StopCause, ToolCall, Worker};
 use crate::provider::client_for;
 use crate::secret::Secret;
 
@@ -106,14 +107,23 @@ impl Model for RemoteAgent {
         };
         let why = tokio::select! {
             biased;
-            ended = work.done(request, place) => {
-                let text = ended.map_err(|failed| self.error(failed))?;
-                pieces(Delta::Text(text.clone()));
-                return Ok(Reply {
-                    text,
-                    tool_calls: Vec::new(),
-                    stop: StopCause::Done,
-                    usage: None,
+            heard = work.heard(request, place) => {
+                return Ok(match heard.map_err(|failed| self.error(failed))? {
+                    Heard::Done(text) => {
+                        pieces(Delta::Text(text.clone()));
+                        Reply {
+                            text,
+                            tool_calls: Vec::new(),
+                            stop: StopCause::Done,
+                            usage: None,
+                        }
+                    }
+                    Heard::Asking { task, words } => Reply {
+                        text: String::new(),
+                        tool_calls: vec![question_of(&task, &words, request)],
+                        stop: StopCause::ToolCalls,
+                        usage: None,
+                    },
                 });
             }
             () = place.stop.cancelled() => "it was told to stop".to_owned(),
@@ -124,6 +134,62 @@ impl Model for RemoteAgent {
         let failed = work.stopped(why).await;
         Err(self.error(failed))
     }
+
+    async fn call_off(&self, question: &str) {
+        let Some(task) = task_of(question) else { return };
+        let mut work = Work {
+            agent: self,
+            remote: None,
+            stage: Stage::Working(task.to_owned()),
+        };
+        let _told = work.called_off(task).await;
+    }
+}
+
+/// A question that its task asked, and what was answered.
+struct Answered<'r> {
+    task: &'r str,
+    question: &'r str,
+    answer: &'r str,
+}
+
+impl<'r> Answered<'r> {
+    /// The one that was the last that was heard of it.
+    fn last_of(request: &'r Request) -> Option<Self> {
+        let messages = &request.messages;
+        let said = messages.iter().rfind(|said| said.speaker == Speaker::Assistant)?;
+        let call = said.tool_calls.iter().find(|call| call.tool == ASK_PERSON)?;
+        let answer = messages.iter().rfind(|said| said.answers.as_ref() == Some(&call.id))?;
+        Some(Self {
+            task: task_of(&call.id)?,
+            question: call.args.get("question")?.as_str()?,
+            answer: &answer.text,
+        })
+    }
+}
+
+/// The question of a person that `task` asks in `words`. Its id names the task, and which of its questions it is.
+fn question_of(task: &str, words: &str, request: &Request) -> ToolCall {
+    let calls = request.messages.iter().flat_map(|message| &message.tool_calls);
+    let before = calls.filter(|call| call.tool == ASK_PERSON).count();
+    ToolCall {
+        id: format!("{task}/{}", before + 1),
+        tool: ASK_PERSON.to_owned(),
+        args: json!({"question": question_in(words)}),
+    }
+}
+
+/// What a person is asked.
+fn question_in(words: &str) -> &str {
+    match words.trim() {
+        "" => "It asks for something, and does not say what.",
+        words => words,
+    }
+}
+
+/// The task of which `question`, the id of a call, is a question.
+fn task_of(question: &str) -> Option<&str> {
+    question.rsplit_once('/').map(|(task, _number)| task)
 }
 
 /// How far it is known to have come.
@@ -146,24 +212,54 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    async fn done(&mut self, request: &Request, place: &Place) -> Result<String, Failed> {
+    async fn heard(&mut self, request: &Request, place: &Place) -> Result<Heard, Failed> {
+        // Whoever waits for this gives up when its time is over.
+        let time = self.agent.settings.limits().time;
+        let answered = Answered::last_of(request);
+        let key = &request.idempotency_key;
         let task = match &self.stage {
-            Stage::Working(task) => task.clone(),
-            Stage::Beginning | Stage::Told => {
+            Stage::Working(task) => Some(task.clone()),
+            Stage::Beginning | Stage::Told => None,
+        };
+        let heard = match (task, &answered) {
+            (Some(task), answered) => match (self.awaited(&task).await?, answered) {
+                // It still asks what was answered: whoever drove this died before it was told. It is told so as the same message.
+                (Heard::Asking { words, .. }, Some(answered)) if question_in(&words) == answered.question => {
+                    self.told(answered, key, time).await?
+                }
+                (heard, _) => heard,
+            },
+            (None, Some(answered)) => {
+                self.working(answered.task.to_owned(), place).await?;
+                self.told(answered, key, time).await?
+            }
+            (None, None) => {
                 let remote = self.found().await?;
                 // From here on it may be at work.
                 self.stage = Stage::Told;
-                // Whoever waits for this gives up when its time is over.
-                let time = self.agent.settings.limits().time;
-                let sent = remote.send(prompt::of(request), &request.idempotency_key, time).await;
-                match sent? {
-                    Progress::Done(text) => return Ok(text),
-                    Progress::Asking(task, words) => return Err(self.unanswered(&task, &words).await),
-                    Progress::Working(task) => self.working(task, place).await?,
+                match remote.send(prompt::of(request), None, key, time).await? {
+                    Progress::Heard(heard) => heard,
+                    Progress::Working(task) => {
+                        let task = self.working(task, place).await?;
+                        self.awaited(&task).await?
+                    }
                 }
             }
         };
-        self.awaited(&task).await
+        match heard {
+            Heard::Asking { task, words } if !place.has_person => Err(self.unanswered(&task, &words).await),
+            heard => Ok(heard),
+        }
+    }
+
+    /// What comes of its task when it is told what was answered.
+    async fn told(&mut self, answered: &Answered<'_>, key: &str, time: Duration) -> Result<Heard, Failed> {
+        let remote = self.found().await?;
+        let answer = answered.answer.to_owned();
+        match remote.send(answer, Some(answered.task), key, time).await? {
+            Progress::Heard(heard) => Ok(heard),
+            Progress::Working(task) => self.awaited(&task).await,
+        }
     }
 
     async fn found(&mut self) -> Result<Arc<Remote>, Failed> {
@@ -197,8 +293,8 @@ impl Work<'_> {
         Err(Failed::new(ModelErrorKind::Unknown, "nobody waits for it any more"))
     }
 
-    /// What comes of `task`. An agent that is away for a while is waited for.
-    async fn awaited(&mut self, task: &str) -> Result<String, Failed> {
+    /// What comes of `task`: it is done, or asks. An agent that is away for a while is waited for.
+    async fn awaited(&mut self, task: &str) -> Result<Heard, Failed> {
         let mut pause = PAUSE;
         loop {
             let looked = match self.found().await {
@@ -206,9 +302,8 @@ impl Work<'_> {
                 Err(failed) => Err(failed),
             };
             let wanted = match looked {
-                Ok(Progress::Done(text)) => return Ok(text),
-                Ok(Progress::Asking(task, words)) => return Err(self.unanswered(&task, &words).await),
                 Ok(Progress::Working(_)) => None,
+                Ok(Progress::Heard(heard)) => return Ok(heard),
                 Err(failed) => match failed.kind {
                     ModelErrorKind::Unavailable | ModelErrorKind::RateLimited => failed.retry_after,
                     // What it says of its work is so; that nothing can be heard of it is no word on what it does.
@@ -228,7 +323,7 @@ impl Work<'_> {
     async fn unanswered(&mut self, task: &str, words: &str) -> Failed {
         let _told = self.called_off(task).await;
         let what = "it asks for something, and there is nobody who could answer it";
-        Failed::new(ModelErrorKind::Failed, because(what, words))
+        Failed::new(ModelErrorKind::Failed, because(what, &brief(words)))
     }
 
     /// Tells it to stop; why it was not heard to, if it was not.

@@ -12,6 +12,7 @@ use wiremock::{Mock, MockServer, Respond, ResponseTemplate};
 
 use super::super::tests::request;
 use super::*;
+use crate::model::Message;
 
 /// What it answers to each request after that for its card.
 struct Answers(Mutex<VecDeque<ResponseTemplate>>, String);
@@ -260,6 +261,131 @@ async fn one_that_asks_for_something_need_not_wait_e9_17() {
         );
         assert_eq!(house.methods().await.last().map(String::as_str), Some("CancelTask"));
     }
+}
+
+/// The request after the one whose answer was `asked`, when somebody said `answer`.
+fn request_after(asked: &Reply, answer: &str) -> Request {
+    let mut request = request();
+    let said = |speaker, text: &str, tool_calls, answers| Message {
+        speaker,
+        text: text.to_owned(),
+        tool_calls,
+        answers,
+    };
+    let id = asked.tool_calls[0].id.clone();
+    let asked = said(Speaker::Assistant, "", asked.tool_calls.clone(), None);
+    request
+        .messages
+        .extend([asked, said(Speaker::Tool, answer, Vec::new(), Some(id))]);
+    request.idempotency_key = "k2".to_owned();
+    request
+}
+
+#[tokio::test]
+async fn what_it_asks_a_person_is_told_to_it_where_it_waits_e9_17() {
+    let place = Place {
+        has_person: true,
+        ..Place::default()
+    };
+    let long = format!("which {} clock?", "very ".repeat(200));
+    let house = House::of([
+        result(&json!({"task": said("INPUT_REQUIRED", &long)})),
+        result(&json!({"task": said("INPUT_REQUIRED", " ")})),
+        result(&json!({"task": task("WORKING", &json!({}))})),
+        result(&said("COMPLETED", "It ticks.")),
+    ])
+    .await;
+    let asked = house.asked(&place).await.unwrap();
+    let call = ToolCall {
+        id: "t1/1".to_owned(),
+        tool: "ask_person".to_owned(),
+        args: json!({"question": long}),
+    };
+    assert_eq!(asked.tool_calls, [call], "nothing of it is cut");
+    assert_eq!((asked.stop, asked.text.as_str()), (StopCause::ToolCalls, ""));
+    // The name of the task is in the journal before it is told anything.
+    let (tells, mut sessions) = mpsc::channel::<NewSession>(1);
+    let told = Place {
+        sessions: Some(tells),
+        ..place.clone()
+    };
+    let (agent, request) = (house.agent(), request_after(&asked, "the tall one"));
+    let mut unheard = |_| {};
+    let (again, asked_until) = tokio::join!(agent.reply_in(&request, &told, &mut unheard), async {
+        let session = sessions.recv().await.unwrap();
+        let asked_until = house.methods().await.len();
+        session.kept.send(()).unwrap();
+        asked_until
+    });
+    let again = again.unwrap();
+    assert_eq!(asked_until, 1);
+    assert_eq!(
+        again.tool_calls[0].args["question"],
+        "It asks for something, and does not say what."
+    );
+    let mut last = request_after(&again, "all of them");
+    last.messages.splice(2..2, request.messages[2..].iter().cloned());
+    let asked = agent.reply_in(&last, &place, &mut |_| {}).await.unwrap();
+    assert_eq!(asked.text, "It ticks.");
+    let calls = house.calls().await;
+    let told = |at: usize| {
+        let message = &calls[at].1["message"];
+        let text = message["parts"][0]["text"].as_str().unwrap();
+        (text, message["taskId"].as_str(), message["messageId"].as_str().unwrap())
+    };
+    assert_eq!(told(1), ("the tall one", Some("t1"), "k2"));
+    assert_eq!(told(2).0, "all of them");
+    assert_eq!(told(0).1, None);
+}
+
+#[tokio::test]
+async fn an_answer_is_told_once_more_only_where_it_still_asks_the_same_e9_17() {
+    let asks = |words: &str| result(&said("INPUT_REQUIRED", words));
+    let ticks = || result(&said("COMPLETED", "It ticks."));
+    let first = House::of([asks("which clock?")]).await;
+    let place = Place {
+        has_person: true,
+        session: Some("t1".to_owned()),
+        ..Place::default()
+    };
+    let asked = first.asked(&place).await.unwrap();
+    let request = request_after(&asked, "the tall one");
+    for (answers, methods) in [
+        // The driver died before it was told: it is told.
+        (
+            vec![
+                asks("which clock?"),
+                result(&json!({"task": task("WORKING", &json!({}))})),
+                ticks(),
+            ],
+            &["GetTask", "SendMessage", "GetTask"][..],
+        ),
+        // Or after that: it is asked for what came of it.
+        (
+            vec![result(&task("WORKING", &json!({}))), ticks()],
+            &["GetTask", "GetTask"],
+        ),
+        (vec![asks("and which hand?")], &["GetTask"]),
+    ] {
+        let house = House::of(answers).await;
+        let reply = house.agent().reply_in(&request, &place, &mut |_| {}).await.unwrap();
+        assert_eq!(house.methods().await, methods);
+        let asks_anew = methods.len() == 1;
+        assert_eq!(reply.tool_calls.len(), usize::from(asks_anew));
+        if asks_anew {
+            assert_eq!(reply.tool_calls[0].id, "t1/2");
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_that_asked_is_told_that_no_answer_comes_e9_17() {
+    let house = House::of([result(&task("CANCELED", &json!({})))]).await;
+    house.agent().call_off("t1/1").await;
+    house.agent().call_off("none of its own").await;
+    let calls = house.calls().await;
+    assert_eq!(calls.len(), 1);
+    assert_eq!((calls[0].0.as_str(), &calls[0].1["id"]), ("CancelTask", &json!("t1")));
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! What is begun once its beginning is durable: calls of tools, of models and of compactors; and, of what only computes, before.
 
+use std::sync::Arc;
+
 use folio_engine::CallAction;
 use folio_engine::run::{AskAction, CompactAction};
 use folio_tools::{Effect, ToolContext};
@@ -67,6 +69,7 @@ impl Drive {
             run: self.run.id(),
             registry: self.shared.registry.clone(),
             context,
+            has_person: self.shared.options.has_person,
         };
         self.pending.push(Box::pin(async move {
             let (tells, sessions) = mpsc::channel(1);
@@ -77,6 +80,15 @@ impl Drive {
                 First::Session(begun) => Done::Session(begun, batch),
             }
         }));
+    }
+
+    /// Tells whoever waits elsewhere for an answer to `question` that none comes. Only the end of the run waits for that.
+    pub(super) fn call_off(&mut self, executor: Option<&str>, question: String) {
+        let Some(models) = &self.shared.options.models else {
+            return;
+        };
+        let model = Arc::clone(&models.executor_named(executor).model);
+        self.calling_off.spawn(async move { model.call_off(&question).await });
     }
 
     /// Has a compactor put away what was said of a task, which is recorded in `batch`.

@@ -1,13 +1,14 @@
 //! What was set aside for a call of a model: freed when it ends, and spent when nobody saw its end (E9.9, E9.10). What a program is given
 //! back whose end nobody saw (E9.17).
 
-use super::{Agent, answer};
+use super::schema::ASK_PERSON;
+use super::{Agent, Said, answer};
 use crate::event::Event;
 use crate::node::NodeId;
 use crate::result::Failure;
 use crate::run::state::{JournalError, Run};
 use crate::spend::Spend;
-use crate::talk::Purpose;
+use crate::talk::{Purpose, Speaker};
 
 /// What a program is given back that was at work when its driver died.
 #[derive(Debug, Clone)]
@@ -129,6 +130,23 @@ impl Run {
     /// Whether whoever is at work on node `index` can be given back what it was at work on.
     pub(in crate::run) fn has_session(&self, index: usize) -> bool {
         self.agent(index).is_some_and(|agent| agent.session.is_some())
+    }
+
+    /// The question to which whoever works on `node` by itself waits for an answer, as the call that asks it, if it was the last that was
+    /// heard of it; and the name of that executor, if it is not the usual one.
+    #[must_use]
+    pub fn left_asking(&self, node: NodeId) -> Option<(Option<&str>, &str)> {
+        let index = self.index(node).ok()?;
+        let agent = self.agent(index)?;
+        let said = agent.talk.iter().rev().find_map(|said| match said {
+            Said::Message(message) if message.speaker == Speaker::Assistant => Some(message),
+            _ => None,
+        })?;
+        let question = said.calls.iter().find(|call| call.tool == ASK_PERSON)?;
+        let (model, _) = self.model_for(index, Purpose::Work.role())?;
+        model.program.as_ref()?;
+        let executor = self.executor_of(index).map(|(name, _)| name.as_str());
+        Some((executor, &question.id))
     }
 
     /// Why the session in which node `index` was worked on cannot be gone on with by whoever is asked now: then nobody knows what was done.

@@ -16,7 +16,7 @@ use crate::run::call_in_words;
 use crate::run::criteria::{CheckCall, SHELL};
 use crate::run::state::{JournalError, Run};
 use crate::run::tree::NodeKind;
-use crate::talk::Purpose;
+use crate::talk::{Message, Purpose, Speaker};
 
 /// What a question about a criterion says in the place of the call of a model.
 const OF_CRITERION: &str = "criterion:";
@@ -28,6 +28,16 @@ const ANSWERED_BY: &str = "\n(answered by ";
 const QUESTION_CHARS: usize = 2_000;
 /// Who answers where nobody is there.
 const NOBODY: &str = "nobody";
+
+/// `said` without who said it, if it is the answer of a person.
+pub(super) fn without_name(mut said: Message) -> Message {
+    if said.speaker == Speaker::Tool
+        && let Some(at) = said.text.rfind(ANSWERED_BY)
+    {
+        said.text.truncate(at);
+    }
+    said
+}
 
 impl Question {
     /// The criterion that it is about, if it is about one.

@@ -12,7 +12,7 @@ use folio_memory::view;
 use serde_json::Value;
 
 use super::offer::Offered;
-use super::{Equipment, Said, Stage};
+use super::{Equipment, Said, Stage, people};
 use crate::event::BookView;
 use crate::plan::{Budget, Check, HUMAN, Step};
 use crate::projection::{branch_page, workspace_page};
@@ -192,7 +192,9 @@ impl Run {
             if !agent.before.is_empty() {
                 messages.push(Message::user(self.before_block(index)));
             }
-            messages.extend(self.talk(index)?);
+            let talk = self.talk(index)?.into_iter();
+            // Whoever is told an answer elsewhere may read it word for word.
+            messages.extend(talk.map(|said| if works_alone { people::without_name(said) } else { said }));
         }
         if matches!(purpose, Purpose::Judge | Purpose::HandBack) {
             messages.extend(agent.aside.iter().filter_map(|said| match said {

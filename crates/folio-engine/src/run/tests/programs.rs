@@ -1,9 +1,9 @@
 //! Tasks that a program does by itself (E9.3, E9.12, E9.14, E9.17).
 
-use super::models::{equipment, finish, goal_with, house, judged, nested, purposes, read_by, root, said};
+use super::models::{equipment, finish, goal_with, house, judged, nested, purposes, read_by, replied, root, said};
 use super::*;
 use crate::spend::Spend;
-use crate::talk::Purpose;
+use crate::talk::{Purpose, Reply, Speaker, Stop, Wanted};
 
 fn with_program() -> Equipment {
     let mut equipment = equipment();
@@ -380,4 +380,63 @@ fn a_fork_does_not_work_in_the_session_of_another_run_e9_17() {
             assert_eq!(ended(&sim.driven_on()), ended(&resumed), "forked at {}", view.path);
         }
     }
+}
+
+/// Derives and answers until somebody is asked.
+fn until_asked(sim: &mut Sim) {
+    for _ in 0..50 {
+        sim.derive();
+        if !sim.end_one() {
+            break;
+        }
+    }
+    assert_eq!(sim.run.questions().len(), 1);
+}
+
+#[test]
+fn whoever_works_by_itself_may_ask_a_person_and_is_told_the_answer_word_for_word_e9_17() {
+    let asks = |id: &str| {
+        replied(Reply {
+            text: String::new(),
+            calls: vec![Wanted {
+                id: id.to_owned(),
+                tool: "ask_person".to_owned(),
+                args: json!({"question": "Which clock?"}),
+            }],
+            stop: Stop::Done,
+        })
+    };
+    let with_person = |equipment: Equipment| Equipment {
+        has_person: true,
+        ..equipment
+    };
+    let mut sim = goal_with("mend", &json!({}), with_person(with_program()), move |ask| {
+        match ask.call {
+            1 => asks("t1/1"),
+            // What was answered once is not asked again.
+            2 => asks("t1/2"),
+            _ => done("it ticks"),
+        }
+    });
+    let root_id = NodeId::root(sim.run.id());
+    until_asked(&mut sim);
+    assert_eq!(sim.run.left_asking(root_id), Some((None, "t1/1")));
+    sim.record(Event::Answered {
+        node: root_id,
+        answer: "the tall one".to_owned(),
+        by: "ada".to_owned(),
+    });
+    let sim = sim.driven_on();
+    assert_eq!(root(&sim).status, Outcome::Ok);
+    assert_eq!(sim.run.left_asking(root_id), None, "it said more since");
+    let answers = |ask: &AskAction| {
+        let answers = ask.messages.iter().filter(|said| said.speaker == Speaker::Tool);
+        answers.map(|said| said.text.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(answers(&sim.asks[1]), ["the tall one"]);
+    assert_eq!(answers(&sim.asks[2]), ["the tall one", "the tall one"]);
+    // Who is only asked what to do waits for nothing elsewhere.
+    let mut sim = goal_with("mend", &json!({}), with_person(equipment()), move |_| asks("c"));
+    until_asked(&mut sim);
+    assert_eq!(sim.run.left_asking(NodeId::root(sim.run.id())), None);
 }
