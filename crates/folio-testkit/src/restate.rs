@@ -23,6 +23,10 @@ const PRIVATE_KEY: [&str; 4] = [
 
 /// How often a server is asked whether it is there, twenty times a second.
 const ATTEMPTS: u32 = 1_800;
+/// How often servers are begun whose ports somebody else takes before they do.
+const STARTS: u32 = 5;
+/// What a server says of that.
+const PORT_TAKEN: &str = "Address in use";
 
 /// A server, or as many as are one cluster. They and their files are gone when this is dropped.
 #[derive(Debug)]
@@ -85,10 +89,21 @@ impl Restate {
     }
 
     fn with(count: usize, signs: bool) -> Self {
+        for _ in 1..STARTS {
+            match Self::begun(count, signs) {
+                Ok(restate) => return restate,
+                Err(log) => assert!(log.contains(PORT_TAKEN), "Restate does not start: {log}"),
+            }
+        }
+        Self::begun(count, signs).unwrap_or_else(|log| panic!("Restate does not start: {log}"))
+    }
+
+    /// Servers that answer, or what the first says that does not.
+    fn begun(count: usize, signs: bool) -> Result<Self, String> {
         let folder = tempfile::tempdir().expect("a folder");
         let key = folder.path().join("key.pem");
         std::fs::write(&key, PRIVATE_KEY.join("\n")).expect("a file");
-        let ports: Vec<Ports> = (0..count).map(|_| Ports::free()).collect();
+        let ports = Ports::free(count);
         let nodes = ports.iter().enumerate().map(|(number, own)| {
             let conf = folder.path().join(format!("node{number}.toml"));
             let mut text = settings(number, *own, &ports, &folder);
@@ -109,10 +124,10 @@ impl Restate {
         for number in 0..count {
             restate.begin(number);
         }
-        for node in &restate.nodes {
-            node.answers();
+        for node in &mut restate.nodes {
+            node.answers()?;
         }
-        restate
+        Ok(restate)
     }
 
     /// Where requests go, of the node `number`.
@@ -141,9 +156,14 @@ impl Restate {
     }
 
     /// Starts a node again with what it had; it answers when this returns.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start.
     pub fn start_again(&mut self, number: usize) {
         self.begin(number);
-        self.nodes[number].answers();
+        let answers = self.nodes[number].answers();
+        answers.unwrap_or_else(|log| panic!("Restate does not start again: {log}"));
     }
 
     /// Kills a node, removes all that it had, and starts it again.
@@ -192,24 +212,36 @@ impl Drop for Restate {
 }
 
 impl Node {
-    fn answers(&self) {
+    /// Waits until it answers; what it says if it ends instead, or never does.
+    fn answers(&mut self) -> Result<(), String> {
         let doors = [(self.ports.admin, "/health"), (self.ports.ingress, "/restate/health")];
         for _ in 0..ATTEMPTS {
+            let has_ended = |child: &mut Child| !matches!(child.try_wait(), Ok(None));
+            if self.child.as_mut().is_none_or(has_ended) {
+                break;
+            }
             if doors.iter().all(|(port, path)| is_well(*port, path)) {
-                return;
+                return Ok(());
             }
             std::thread::park_timeout(Duration::from_millis(50));
         }
         let log = std::fs::read_to_string(self.conf.with_extension("log"));
-        panic!("Restate does not answer: {}", log.unwrap_or_default());
+        Err(log.unwrap_or_default())
     }
 }
 
 impl Ports {
-    fn free() -> Self {
-        let taken = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
-        let [fabric, ingress, admin] = taken.map(|taken| taken.local_addr().expect("its number").port());
-        Self { fabric, ingress, admin }
+    /// Those of so many servers. Nobody has them when this returns, and somebody may take one before its server does.
+    fn free(count: usize) -> Vec<Self> {
+        let bind = || TcpListener::bind("127.0.0.1:0").expect("a port");
+        let taken: Vec<[TcpListener; 3]> = (0..count).map(|_| [(); 3].map(|()| bind())).collect();
+        let number = |taken: &TcpListener| taken.local_addr().expect("its number").port();
+        let ports = taken.iter().map(|[fabric, ingress, admin]| Self {
+            fabric: number(fabric),
+            ingress: number(ingress),
+            admin: number(admin),
+        });
+        ports.collect()
     }
 }
 
