@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! cargo bench -p folio-runner --bench scale            # all parts, each in a process of its own
-//! cargo bench -p folio-runner --bench scale -- nodes   # one of them: nodes, items, calls, models, fold
+//! cargo bench -p folio-runner --bench scale -- nodes   # one of them: nodes, items, planned, tasks, calls, models, fold
 //! ```
 //!
 //! The store is a file with a full fsync for every acknowledged commit. Memory is the most that the process of a part ever
@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use folio_engine::plan::Plan;
 use folio_engine::run::PlanMode;
 use folio_engine::template::Templates;
 use folio_engine::{Outcome, Run};
@@ -114,8 +115,12 @@ fn memory_in_words() -> String {
 }
 
 async fn one_run(name: &str, runner: &Runner, steps: &Value) -> RunId {
+    run_to_end(name, runner, undivided(steps)).await
+}
+
+async fn run_to_end(name: &str, runner: &Runner, new: NewRun) -> RunId {
     let began = Instant::now();
-    let (run, _) = runner.submit(undivided(steps)).await.expect("the plan is right");
+    let (run, _) = runner.submit(new).await.expect("the plan is right");
     let submitted = began.elapsed();
     let began = Instant::now();
     let result = runner.drive(run).await.expect("the store works");
@@ -145,6 +150,86 @@ fn waiting() -> Value {
     (0..STEPS)
         .map(|n| json!({"id": format!("s{n}"), "do": {"tool": "wait", "args": {"ms": ms}}}))
         .collect()
+}
+
+/// Takes a goal apart into a hundred tasks at the same time, each of these into as many more, and does those that are left.
+#[derive(Debug)]
+struct Planning {
+    /// What each of the smallest tasks is, besides its id.
+    smallest: Value,
+}
+
+const BRANCHES: usize = 100;
+const LEAVES: usize = 990;
+
+/// A task for a model, whose output may be anything.
+fn task(title: &str) -> Value {
+    json!({"title": title, "criteria": [{"id": "c1", "text": "it is there", "check": {"json_schema": {"schema": true}}}]})
+}
+
+impl Planning {
+    fn decision(&self, task: &str) -> Value {
+        let members = |count: usize, each: &Value| -> Vec<Value> {
+            let named = (0..count).map(|n| {
+                let mut member = each.clone();
+                member["id"] = json!(format!("m{n}"));
+                member
+            });
+            named.collect()
+        };
+        let apart = |steps: Vec<Value>| json!({"decision": "plan", "reason": "it is much", "steps": [steps]});
+        if task.starts_with("everything") {
+            apart(members(BRANCHES, &self::task("a branch")))
+        } else if task.starts_with("a branch") {
+            let mut smallest = self.smallest.clone();
+            smallest["satisfies"] = json!(["c1"]);
+            apart(members(LEAVES, &smallest))
+        } else {
+            let finish = json!({"status": "ok", "notes": "done", "output": 1});
+            json!({"decision": "execute", "reason": "it is little", "action": {"tool": "finish", "args": finish}})
+        }
+    }
+}
+
+#[async_trait]
+impl Model for Planning {
+    async fn reply(&self, request: &Request, _: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
+        let asked: Vec<&str> = request.messages.iter().map(|said| said.text.as_str()).collect();
+        let asked = asked.join("\n");
+        let task = asked.split("# The task\n").nth(1).unwrap_or_default();
+        let answer = if asked.contains("You decide how") {
+            self.decision(task)
+        } else {
+            json!({"status": "ok", "notes": "done"})
+        };
+        Ok(Reply {
+            stop: StopCause::Done,
+            text: answer.to_string(),
+            tool_calls: Vec::new(),
+            usage: Some(Usage {
+                tokens_in: 1_000,
+                tokens_out: 20,
+                ..Usage::default()
+            }),
+        })
+    }
+}
+
+/// One goal that a model takes apart, at two levels; results of many steps are put together in parts.
+async fn planned(name: &str, path: &Path, smallest: Value) {
+    let model = RunnerModel::new("planning", Arc::new(Planning { smallest })).at_a_time(64);
+    let options = RunnerOptions {
+        models: Some(RunnerModels::one(model)),
+        ..RunnerOptions::default()
+    };
+    let runner = Runner::new(workspace_at(path), Registry::with_builtins(), options);
+    let budget = json!({"nodes": 200_000, "children": 1_000, "concurrency": 64, "tool_calls": 1_000_000, "tokens": 10_000_000_000_u64});
+    let mut new = new_run(&json!([leaf("any")]), &budget);
+    new.plan = Plan {
+        budget: new.plan.budget,
+        ..Plan::of_goal("everything")
+    };
+    run_to_end(name, &runner, new).await;
 }
 
 /// Many runs at the same time.
@@ -216,13 +301,15 @@ fn part(name: &str) {
         match name {
             "nodes" => drop(one_run(name, &runner, &tree()).await),
             "items" => drop(one_run(name, &runner, &items()).await),
+            "planned" => planned(name, &folder.path().join("planned.db"), leaf("")).await,
+            "tasks" => planned(name, &folder.path().join("planned.db"), task("a leaf")).await,
             "models" => many_runs(name, &runner, &asking()).await,
             "calls" => many_runs(name, &runner, &waiting()).await,
             "fold" => {
                 let run = one_run("the run that is folded", &runner, &items()).await;
                 fold(&runner, run).await;
             }
-            other => panic!("{other}: the parts are nodes, items, calls, models and fold"),
+            other => panic!("{other}: the parts are nodes, items, planned, tasks, calls, models and fold"),
         }
     });
 }
@@ -233,7 +320,7 @@ fn main() {
         return part(name);
     }
     let this = std::env::current_exe().expect("a program knows where it is");
-    for name in ["nodes", "items", "calls", "models", "fold"] {
+    for name in ["nodes", "items", "planned", "tasks", "calls", "models", "fold"] {
         let ended = Command::new(&this).arg(name).status().expect("it was started before");
         assert!(ended.success(), "{name}: {ended}");
     }

@@ -396,7 +396,7 @@ impl Run {
                 if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
                     agent.plan_was_rejected(by, reason);
                 }
-                self.ready.insert(index);
+                self.make_ready(index);
                 Ok(())
             }
             _ => Ok(()),
@@ -443,7 +443,7 @@ impl Run {
             Some(asked) => {
                 asked.said = Some(said);
                 let approval = asked.approval.clone();
-                self.ready.insert(index);
+                self.make_ready(index);
                 Ok(approval)
             }
             None => Err(JournalError::Transition {

@@ -189,39 +189,49 @@ impl Run {
         }));
         actions.extend(self.stopping.iter().map(|index| Action::Stop(self.nodes[*index].id)));
         let mut free = slots;
-        let parked = self
+        let mut parked = self
             .parked
             .iter()
             .take_while(|(at, _)| *at <= now)
-            .map(|(_, index)| index);
+            .map(|(_, index)| *index);
         actions.extend(self.asking.iter().filter_map(|index| self.unattended(*index, now)));
         actions.extend(self.unapproved().into_iter().map(Action::Record));
         let (mut ahead, mut lanes) = (Resources::default(), Lanes::default());
-        for index in self.ready.iter().chain(parked) {
-            if self.is_paused(*index) {
+        let (mut owed, mut waiting) = (self.ready.owed().peekable(), self.ready.waiting().peekable());
+        loop {
+            let next = match (owed.peek(), waiting.peek().filter(|_| free > 0)) {
+                (Some(one), Some(other)) if other < one => waiting.next(),
+                (None, Some(_)) => waiting.next(),
+                (Some(_), _) => owed.next(),
+                (None, None) => parked.next(),
+            };
+            let Some(index) = next else { break };
+            if self.is_paused(index) {
                 continue;
             }
-            let has_room = free > 0 && self.has_lane(*index, &mut lanes);
-            let action = match self.nodes[*index].kind {
+            let has_room = free > 0 && self.has_lane(index, &mut lanes);
+            let action = match self.nodes[index].kind {
                 // What it came to is being checked.
-                NodeKind::Call | NodeKind::Plan if self.agent(*index).is_some() => {
-                    self.due_of_agent(*index, now, has_room)
+                NodeKind::Call | NodeKind::Plan if self.agent(index).is_some() => {
+                    self.due_of_agent(index, now, has_room)
                 }
-                NodeKind::Call | NodeKind::Action if has_room => self.call_in_turn(*index, &mut ahead),
+                NodeKind::Call | NodeKind::Action if has_room => self.call_in_turn(index, &mut ahead),
                 NodeKind::Call | NodeKind::Action => None,
-                NodeKind::Model | NodeKind::RollUp if self.equipment.is_some() || self.is_for_person_at(*index) => {
-                    self.due_of_agent(*index, now, has_room)
+                NodeKind::Model | NodeKind::RollUp if self.equipment.is_some() || self.is_for_person_at(index) => {
+                    self.due_of_agent(index, now, has_room)
                 }
                 NodeKind::Model
                 | NodeKind::RollUp
                 | NodeKind::Plan
                 | NodeKind::Parallel
                 | NodeKind::Sequence
-                | NodeKind::ForEach => Some(self.opening(*index)),
+                | NodeKind::ForEach => Some(self.opening(index)),
             };
-            if action.as_ref().is_some_and(Action::takes_place) {
-                free -= 1;
-                lanes.taken.push(*index);
+            // Whoever is told what memory holds begins with it, and is asked next.
+            let begins = matches!(action, Some(Action::Brief(_))) && !self.is_for_person_at(index);
+            if begins || action.as_ref().is_some_and(Action::takes_place) {
+                free = free.saturating_sub(1);
+                lanes.taken.push(index);
             }
             actions.extend(action);
             // Expansions come in bursts; a bounded number at a time keeps one answer small.

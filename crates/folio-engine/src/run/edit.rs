@@ -503,7 +503,7 @@ impl Run {
             self.nodes[at].waits_left = waits;
             self.skipped.remove(&at);
             if waits == 0 {
-                self.ready.insert(at);
+                self.make_ready(at);
             } else {
                 self.ready.remove(&at);
             }

@@ -181,7 +181,7 @@ impl Run {
         }
         for index in first..self.nodes.len() {
             if self.nodes[index].waits_left == 0 {
-                self.ready.insert(index);
+                self.make_ready(index);
             }
         }
         first

@@ -27,6 +27,7 @@ mod limits;
 mod narrow;
 mod purses;
 mod raise;
+mod ready;
 mod resources;
 mod scope;
 mod state;

@@ -10,6 +10,7 @@ use super::agent::Equipment;
 use super::approval::{AskFirst, AskedAbout, PlanGate, Rule};
 use super::limits::Limits;
 use super::narrow::OwnLimits;
+use super::ready::Ready;
 use super::resources::{Declared, Elsewhere, Resources};
 use super::tree::{Cancel, Frame, Node, NodeKind, NodeView};
 use crate::event::{Event, FORMAT, SetAside};
@@ -39,7 +40,7 @@ pub struct Run {
     pub(super) frames: Vec<Frame>,
     pub(super) by_id: HashMap<NodeId, usize>,
     /// Nodes that may begin, in the order in which they were made.
-    pub(super) ready: BTreeSet<usize>,
+    pub(super) ready: Ready,
     /// Nodes that will not begin, or need only their result written.
     pub(super) skipped: BTreeSet<usize>,
     /// Nodes all of whose children have results.
@@ -139,7 +140,7 @@ impl Run {
             nodes: Vec::new(),
             frames: Vec::new(),
             by_id: HashMap::new(),
-            ready: BTreeSet::new(),
+            ready: Ready::default(),
             skipped: BTreeSet::new(),
             settled: BTreeSet::new(),
             executing: BTreeSet::new(),
@@ -504,13 +505,13 @@ impl Run {
                         self.stopping.remove(&index);
                         match self.nodes[index].cancel {
                             Some(_) => drop(self.skipped.insert(index)),
-                            None => drop(self.ready.insert(index)),
+                            None => self.make_ready(index),
                         }
                         continue;
                     }
                     self.repeat_compaction(index);
                     match self.nodes[index].state {
-                        NodeState::Executing => drop(self.ready.insert(index)),
+                        NodeState::Executing => self.make_ready(index),
                         // Nobody is there any more who could stop it.
                         NodeState::Cancelling => drop(self.skipped.insert(index)),
                         _ => {}
@@ -602,7 +603,7 @@ impl Run {
             limit: self.limits.allowance,
             ..Purse::default()
         }));
-        self.ready.insert(root);
+        self.make_ready(root);
         Ok(())
     }
 
@@ -695,7 +696,7 @@ impl Run {
         let node = &mut self.nodes[index];
         node.waits_left = node.waits_left.saturating_sub(1);
         if node.waits_left == 0 && self.may_begin(index) {
-            self.ready.insert(index);
+            self.make_ready(index);
             if self.has_lanes_around(index) {
                 self.hold_for(index);
             }

@@ -45,7 +45,7 @@ impl Run {
             self.stopping.remove(&index);
             self.skipped.insert(index);
         } else {
-            self.ready.insert(index);
+            self.make_ready(index);
         }
     }
 

@@ -101,7 +101,8 @@ impl Run {
     pub(in crate::run) fn due_of_agent(&self, index: usize, now: Timestamp, has_room: bool) -> Option<Action> {
         let id = self.nodes[index].id;
         let Some(agent) = self.agent(index) else {
-            return Some(Action::Brief(id));
+            // Its time begins with what it is told. People need no room.
+            return (has_room || self.is_for_person_at(index)).then_some(Action::Brief(id));
         };
         if let Some(reason) = self.no_help(index) {
             return Some(Action::Record(Event::PassedOn { node: id, reason }));

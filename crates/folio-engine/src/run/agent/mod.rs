@@ -438,7 +438,7 @@ impl Run {
             }
             Event::Proposed { node, proposal } => {
                 let index = self.step_to(*node, Move::Verify)?;
-                self.ready.insert(index);
+                self.make_ready(index);
                 self.is_to_be_checked(index);
                 let (_, agent) = self.agent_at(*node, "proposed")?;
                 agent.take_reply();
@@ -467,7 +467,7 @@ impl Run {
                 let text = format!("This is not accepted yet:\n{}\nGo on, and finish again.", listed(gaps));
                 agent.answer_calls(&text);
                 agent.say(Message::user(text));
-                self.ready.insert(index);
+                self.make_ready(index);
                 Ok(())
             }
             Event::Spent { node, reason } => {
@@ -477,7 +477,7 @@ impl Run {
                 agent.unread = None;
                 agent.unanswered = None;
                 agent.enter(Stage::HandingBack);
-                self.ready.insert(index);
+                self.make_ready(index);
                 Ok(())
             }
             Event::Questioned { node, question } => {
@@ -586,7 +586,7 @@ impl Run {
 
     fn decided(&mut self, node: NodeId, first: Option<&Wanted>, executor: Option<&str>) -> Result<(), JournalError> {
         let index = self.step_to(node, Move::Start)?;
-        self.ready.insert(index);
+        self.make_ready(index);
         let (_, agent) = self.agent_at(node, "decided")?;
         agent.is_rejected = false;
         agent.executor = executor.map(str::to_owned);
@@ -697,7 +697,7 @@ impl Run {
             path,
         );
         self.actions += 1;
-        self.ready.insert(node);
+        self.make_ready(node);
         node
     }
 
@@ -723,7 +723,7 @@ impl Run {
             return;
         }
         if matches!(node.state, NodeState::Executing | NodeState::RunningChildren) {
-            self.ready.insert(parent);
+            self.make_ready(parent);
         }
     }
 }

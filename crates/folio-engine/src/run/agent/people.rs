@@ -189,7 +189,7 @@ impl Run {
         }
         let index = self.step_to(node, Move::Start)?;
         self.asking.remove(&index);
-        self.ready.insert(index);
+        self.make_ready(index);
         let is_for_person = self.is_for_person_at(index);
         let (_, agent) = self.agent_at(node, "answered")?;
         let question = agent.question.take();
@@ -210,7 +210,7 @@ impl Run {
     fn criterion_answered(&mut self, node: NodeId, answer: &str, by: &str) -> Result<(), JournalError> {
         let index = self.step_to(node, Move::Verify)?;
         self.asking.remove(&index);
-        self.ready.insert(index);
+        self.make_ready(index);
         let (_, agent) = self.agent_at(node, "answered")?;
         let Some(question) = agent.question.take() else {
             return Ok(());

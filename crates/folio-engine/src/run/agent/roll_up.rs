@@ -106,7 +106,7 @@ impl Run {
         made.gathers = gathers.to_vec();
         made.started_at = Some(at);
         self.actions += 1;
-        self.ready.insert(node);
+        self.make_ready(node);
         node
     }
 

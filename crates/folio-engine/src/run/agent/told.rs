@@ -37,6 +37,10 @@ impl Run {
         let agent = Agent::new(self.task_of_model(index), memory, book);
         (self.nodes[index].agent, self.nodes[index].started_at) = (Some(Box::new(agent)), Some(at));
         self.begin_time(index);
+        // From here on there may be something to be read.
+        if self.ready.remove(&index) {
+            self.make_ready(index);
+        }
         Ok(())
     }
 

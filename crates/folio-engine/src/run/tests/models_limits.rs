@@ -698,3 +698,34 @@ fn a_model_without_a_price_is_asked_within_a_limit_of_money_if_that_was_allowed_
         }
     }
 }
+
+#[test]
+fn a_task_is_told_of_memory_and_its_time_begins_when_there_is_room_for_it_e9_15() {
+    let mut members: Vec<Value> = (0..40)
+        .map(|n| json!({"id": format!("m{n}"), "title": format!("look at thing {n}"), "budget": {"deadline": "10s"}}))
+        .collect();
+    members.push(json!({"id": "p", "title": "ask around", "executor": "human"}));
+    let steps = json!({"steps": [{"id": "g", "parallel": members}]});
+    let mut sim = goal_with("look", &steps, equipment(), |_| {
+        execute("finish", json!({"notes": "done"}))
+    });
+    sim.concurrency = 3;
+    sim.derive();
+    assert_eq!(sim.asking.len(), 3);
+    let begun = |sim: &Sim| sim.run.tree().iter().filter(|view| view.started_at.is_some()).count();
+    // The run, the group, those that are asked, and the person, who needs no room.
+    assert_eq!(begun(&sim), 2 + 3 + 1);
+    assert!(
+        sim.run.due(sim.now, 0).is_empty(),
+        "nothing else is owed as long as there is no room"
+    );
+    sim.now = sim.now.plus(Duration::from_secs(9));
+    sim.end_one();
+    sim.derive();
+    assert_eq!((sim.asking.len(), begun(&sim)), (3, 2 + 4 + 1));
+    sim.now = sim.now.plus(Duration::from_secs(5));
+    sim.derive();
+    let tree = sim.run.tree();
+    let late = tree.iter().filter(|view| view.state == NodeState::Cancelling);
+    assert_eq!(late.count(), 2, "of whoever began later the time is not up");
+}
