@@ -21,6 +21,7 @@ static KNOWN: RwLock<Known> = RwLock::new(Known {
 
 struct Known {
     secrets: Vec<String>,
+    /// All of them, made when one is first looked for: who only waits needs none.
     expression: Option<Arc<Regex>>,
 }
 
@@ -34,9 +35,18 @@ pub fn keep_out(secret: &str) {
     known.secrets.push(secret.to_owned());
     // Where one begins as another does, the longer one is meant.
     known.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    let all: Vec<String> = known.secrets.iter().map(|secret| regex::escape(secret)).collect();
-    let expression = RegexBuilder::new(&all.join("|")).size_limit(EXPRESSION_BYTES).build();
-    known.expression = expression.ok().map(Arc::new);
+    known.expression = None;
+}
+
+impl Known {
+    fn expression(&mut self) -> Option<Arc<Regex>> {
+        if self.expression.is_none() {
+            let all: Vec<String> = self.secrets.iter().map(|secret| regex::escape(secret)).collect();
+            let expression = RegexBuilder::new(&all.join("|")).size_limit(EXPRESSION_BYTES).build();
+            self.expression = expression.ok().map(Arc::new);
+        }
+        self.expression.clone()
+    }
 }
 
 /// What looks for them; nothing while there are none.
@@ -47,7 +57,11 @@ impl OwnSecrets {
     /// Those that are known by now.
     pub(super) fn known() -> Self {
         let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
-        Self(known.expression.clone())
+        if known.secrets.is_empty() || known.expression.is_some() {
+            return Self(known.expression.clone());
+        }
+        drop(known);
+        Self(KNOWN.write().unwrap_or_else(PoisonError::into_inner).expression())
     }
 
     /// Whether one of them stands in `text`.
