@@ -98,7 +98,7 @@ impl<'a> Follow<'a> {
                     driver = None;
                     driven?;
                     if self.progress.is_silent() {
-                        let _unseen = self.watch.read().await?;
+                        self.watch.catch_up().await?;
                         break;
                     }
                     false

@@ -1,7 +1,6 @@
 //! What is known of runs.
 
 use folio_engine::Run;
-use folio_memory::Seq;
 use folio_memory::id::{Ref, RunId};
 use folio_store::{RunQuery, RunRow};
 
@@ -28,14 +27,12 @@ impl Runner {
     /// `Store` or `Journal`.
     pub async fn seen(&self, run: RunId) -> Result<(RunRow, Run), RunnerError> {
         let workspace = &self.shared.workspace;
-        let journal = workspace.store().journal(workspace.space(), run, Seq(0)).await?;
-        let folded = self.shared.folded(run, &journal)?;
+        let mut watch = self.shared.watch(run);
+        watch.catch_up().await?;
         let mut row = workspace.run(Ref::Id(run)).await?;
-        row.head = journal.head;
-        if let Some((last, _)) = journal.events.last() {
-            row.updated_at = *last;
-        }
-        Ok((row_as_of(&folded, row), folded))
+        row.head = watch.head();
+        row.updated_at = watch.at().unwrap_or(row.updated_at);
+        Ok((row_as_of(watch.run(), row), watch.into_run()))
     }
 
     /// The runs that have not ended and that no living process drives, oldest first. What this process could not give up

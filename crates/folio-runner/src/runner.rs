@@ -15,7 +15,7 @@ use folio_memory::trace::FAILED;
 use folio_memory::{Actor, Change, Role, RunId, Seq, ThreadKey, Timestamp, TraceNote, TurnId, TurnQuery};
 use folio_store::commit::RECORD_FORMAT;
 use folio_store::workspace::{Compactor, TurnInput, Workspace, WorkspaceError};
-use folio_store::{Commit, Committed, Expected, Journal, OwnerId, Record, RunAppend, RunRow, StoreError};
+use folio_store::{Commit, Committed, Expected, OwnerId, Record, RunAppend, RunRow, StoreError};
 use folio_tools::Registry;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -132,22 +132,16 @@ impl Shared {
 
     /// The run as its journal says, and where the journal ends.
     pub(crate) async fn fold(&self, id: RunId) -> Result<(Run, Seq), RunnerError> {
-        let journal = self
-            .workspace
-            .store()
-            .journal(self.workspace.space(), id, Seq(0))
-            .await?;
-        Ok((self.folded(id, &journal)?, journal.head))
+        let mut watch = self.watch(id);
+        watch.catch_up().await?;
+        let head = watch.head();
+        Ok((watch.into_run(), head))
     }
 
-    /// The run that `journal` is of.
-    pub(crate) fn folded(&self, id: RunId, journal: &Journal) -> Result<Run, RunnerError> {
-        let mut run = Run::new(id, Arc::clone(&self.templates));
-        for (at, event) in &journal.events {
-            run.apply(*at, event)
-                .map_err(|source| RunnerError::Journal { run: id, source })?;
-        }
-        Ok(run)
+    /// The run `id`, of which nothing has been read yet.
+    pub(crate) fn watch(&self, id: RunId) -> Watch {
+        let (store, space) = (self.workspace.store(), self.workspace.space());
+        Watch::with_templates(Arc::clone(store), space.clone(), id, Arc::clone(&self.templates))
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use folio_engine::template::Templates;
 use folio_engine::{Event, Run};
 use folio_memory::{RunId, Seq, SpaceName, Timestamp};
-use folio_store::Store;
+use folio_store::{JOURNAL_PART_BYTES, Store};
 
 use crate::error::RunnerError;
 
@@ -24,17 +24,29 @@ pub struct Watch {
     space: SpaceName,
     run: Run,
     head: Seq,
+    /// When the last event that was read was recorded.
+    at: Option<Timestamp>,
 }
 
 impl Watch {
     /// Follows `run`, of which nothing has been read yet.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, space: SpaceName, run: RunId) -> Self {
+        Self::with_templates(store, space, run, Arc::new(Templates::new()))
+    }
+
+    pub(crate) fn with_templates(
+        store: Arc<dyn Store>,
+        space: SpaceName,
+        run: RunId,
+        templates: Arc<Templates>,
+    ) -> Self {
         Self {
             store,
             space,
-            run: Run::new(run, Arc::new(Templates::new())),
+            run: Run::new(run, templates),
             head: Seq(0),
+            at: None,
         }
     }
 
@@ -44,13 +56,22 @@ impl Watch {
         &self.run
     }
 
+    pub(crate) fn into_run(self) -> Run {
+        self.run
+    }
+
     /// The last commit that was read.
     #[must_use]
     pub fn head(&self) -> Seq {
         self.head
     }
 
-    /// Waits for news, applies them, and returns them in order. Never empty; `None` when the run has ended and all was
+    /// When the last event that was read was recorded; `None` before the first.
+    pub(crate) fn at(&self) -> Option<Timestamp> {
+        self.at
+    }
+
+    /// Waits for news, applies them, and returns them in order, of very many the first. Never empty; `None` when the run has ended and all was
     /// read. May be dropped while it waits.
     ///
     /// # Errors
@@ -59,9 +80,12 @@ impl Watch {
     pub async fn next(&mut self) -> Result<Option<Vec<(Timestamp, Event)>>, RunnerError> {
         let mut seen = self.head;
         loop {
-            let news = self.read().await?;
+            let (news, is_whole) = self.part().await?;
             if !news.is_empty() {
                 return Ok(Some(news));
+            }
+            if !is_whole {
+                continue;
             }
             if self.run.result().is_some() {
                 return Ok(None);
@@ -71,20 +95,50 @@ impl Watch {
         }
     }
 
-    /// What has happened since the last look, without waiting.
+    /// All that has happened since the last look, without waiting.
     ///
     /// # Errors
     ///
     /// `Store` or `Journal`.
     pub async fn read(&mut self) -> Result<Vec<(Timestamp, Event)>, RunnerError> {
-        let journal = self.store.journal(&self.space, self.run.id(), self.head).await?;
+        let (mut news, mut is_whole) = self.part().await?;
+        while !is_whole {
+            let (more, is_last) = self.part().await?;
+            news.extend(more);
+            is_whole = is_last;
+        }
+        Ok(news)
+    }
+
+    /// Takes in all that has happened since the last look, without waiting; how many events that were. Has but a part of them in memory
+    /// at one time.
+    ///
+    /// # Errors
+    ///
+    /// `Store` or `Journal`.
+    pub async fn catch_up(&mut self) -> Result<u64, RunnerError> {
+        let mut events = 0;
+        loop {
+            let (news, is_whole) = self.part().await?;
+            events += news.len() as u64;
+            if is_whole {
+                return Ok(events);
+            }
+        }
+    }
+
+    /// The next events, and whether those were all that there are.
+    async fn part(&mut self) -> Result<(Vec<(Timestamp, Event)>, bool), RunnerError> {
+        let run = self.run.id();
+        let journal = self.store.journal_part(&self.space, run, self.head, JOURNAL_PART_BYTES);
+        let journal = journal.await?;
         for (at, event) in &journal.events {
-            let run = self.run.id();
             self.run
                 .apply(*at, event)
                 .map_err(|source| RunnerError::Journal { run, source })?;
+            self.at = Some(*at);
         }
         self.head = self.head.max(journal.head);
-        Ok(journal.events)
+        Ok((journal.events, journal.is_whole))
     }
 }

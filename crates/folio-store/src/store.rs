@@ -90,7 +90,12 @@ pub struct Journal {
     pub events: Vec<(Timestamp, Event)>,
     /// The last commit that was read.
     pub head: Seq,
+    /// Whether that was the last there was. Otherwise more can be read after `head`.
+    pub is_whole: bool,
 }
+
+/// After how many bytes of what a run's commits say a part of its journal ends. What is read of them is in memory many times as large.
+pub const JOURNAL_PART_BYTES: usize = 1 << 20;
 
 /// Names a process that drives runs. Drawn once a process.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -317,12 +322,33 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unavailable` or `Corrupt`.
     async fn run_heads(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, Seq)>, StoreError>;
 
-    /// What happened in a run after `since`.
+    /// What happened in a run after `since`: at least one commit, if there is one, and no more once they have `bytes`.
     ///
     /// # Errors
     ///
     /// `NotFound`; `Unavailable` or `Corrupt`.
-    async fn journal(&self, space: &SpaceName, run: RunId, since: Seq) -> Result<Journal, StoreError>;
+    async fn journal_part(
+        &self,
+        space: &SpaceName,
+        run: RunId,
+        since: Seq,
+        bytes: usize,
+    ) -> Result<Journal, StoreError>;
+
+    /// All that happened in a run after `since`. Of a long run that is much: whoever only folds it reads it in parts.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`; `Unavailable` or `Corrupt`.
+    async fn journal(&self, space: &SpaceName, run: RunId, since: Seq) -> Result<Journal, StoreError> {
+        let mut whole = self.journal_part(space, run, since, JOURNAL_PART_BYTES).await?;
+        while !whole.is_whole {
+            let more = self.journal_part(space, run, whole.head, JOURNAL_PART_BYTES).await?;
+            whole.events.extend(more.events);
+            (whole.head, whole.is_whole) = (more.head, more.is_whole);
+        }
+        Ok(whole)
+    }
 
     /// Makes this process (`owner`) the only driver of a run, and returns the fence that its commits must carry.
     ///

@@ -224,8 +224,14 @@ impl Store for FaultyStore {
         self.reach(READING)?.run_heads(space, runs).await
     }
 
-    async fn journal(&self, space: &SpaceName, run: RunId, since: Seq) -> Result<Journal, StoreError> {
-        self.reach(READING)?.journal(space, run, since).await
+    async fn journal_part(
+        &self,
+        space: &SpaceName,
+        run: RunId,
+        since: Seq,
+        bytes: usize,
+    ) -> Result<Journal, StoreError> {
+        self.reach(READING)?.journal_part(space, run, since, bytes).await
     }
 
     async fn claim_run(&self, space: &SpaceName, run: RunId, owner: &OwnerId) -> Result<u64, StoreError> {

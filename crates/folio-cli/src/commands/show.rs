@@ -23,7 +23,7 @@ pub(crate) async fn run(context: &Context<'_>, show: Show) -> Result<Exit, Failu
     let workspace = context.workspace().await?;
     let row = workspace.run(show.run).await?;
     let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), row.id);
-    let _events = watch.read().await?;
+    watch.catch_up().await?;
     let row = row_as_of(watch.run(), row);
     let summary = follow::summary(&workspace, &row, watch.run()).await?;
     context

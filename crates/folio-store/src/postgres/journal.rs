@@ -96,32 +96,56 @@ pub(super) async fn as_of(session: &Session, entry: &Entry, seq: Seq) -> Result<
     Ok(fold::state_after(entry, commits_of_entry(session, entry, seq).await?))
 }
 
-/// What happened in `id` after `since`.
-pub(super) async fn of_run(session: Option<&Session>, id: RunId, since: Seq) -> Result<Journal, Failure> {
+/// How many commits of a run are asked for at once: the answer is in memory as a whole.
+const COMMITS_AT_ONCE: i64 = 256;
+
+/// What happened in `id` after `since`, up to the commit with which it has `bytes`.
+pub(super) async fn of_run(session: Option<&Session>, id: RunId, since: Seq, bytes: usize) -> Result<Journal, Failure> {
     let missing = || not_found("run", id);
     let session = session.ok_or_else(missing)?;
     let run = run::by_ids(session, &[id]).await?.remove(&id).ok_or_else(missing)?;
     let sql =
         "SELECT log.seq, log.at, log.record FROM touch JOIN log ON log.space = touch.space AND log.seq = touch.seq
-               WHERE touch.space = $1 AND what = 'r' AND touch.number = $2 AND touch.seq > $3 ORDER BY touch.seq";
-    let rows = session
-        .query(sql, &[&session.space.0, &to_column(run.number), &to_column(since.0)])
-        .await?;
+               WHERE touch.space = $1 AND what = 'r' AND touch.number = $2 AND touch.seq > $3 ORDER BY touch.seq LIMIT $4";
     let mut journal = Journal {
         events: Vec::new(),
         head: since,
+        is_whole: true,
     };
-    for row in &rows {
-        let (seq, at) = (seq(row, 0)?, instant(row, 1)?);
-        let events = fold::events_of(get(row, 2)?).map_err(|error| damaged(&format!("commit {seq}"), error))?;
-        let is_last = events.iter().any(fold::is_beyond);
-        journal.events.extend(events.into_iter().map(|event| (at, event)));
-        journal.head = seq;
-        if is_last {
-            break;
+    let mut left = bytes;
+    loop {
+        let rows = session
+            .query(
+                sql,
+                &[
+                    &session.space.0,
+                    &to_column(run.number),
+                    &to_column(journal.head.0),
+                    &COMMITS_AT_ONCE,
+                ],
+            )
+            .await?;
+        let are_last = rows.len() < usize::try_from(COMMITS_AT_ONCE).unwrap_or(usize::MAX);
+        for row in &rows {
+            if left == 0 {
+                journal.is_whole = false;
+                return Ok(journal);
+            }
+            let (seq, at) = (seq(row, 0)?, instant(row, 1)?);
+            let record: &str = get(row, 2)?;
+            left = left.saturating_sub(record.len());
+            let events = fold::events_of(record).map_err(|error| damaged(&format!("commit {seq}"), error))?;
+            let is_last = events.iter().any(fold::is_beyond);
+            journal.events.extend(events.into_iter().map(|event| (at, event)));
+            journal.head = seq;
+            if is_last {
+                return Ok(journal);
+            }
+        }
+        if are_last {
+            return Ok(journal);
         }
     }
-    Ok(journal)
 }
 
 /// Reads [`COLUMNS`].
@@ -139,7 +163,7 @@ async fn from_rows(session: &Session, rows: &[Row]) -> Result<Vec<LogRow>, Failu
 /// That a newer version wrote the commit in `row`, if that is why it cannot be read.
 async fn too_new(session: &Session, row: &Row) -> Option<StoreError> {
     let run = fold::run_of(&rewrite::text_of(get(row, 4).ok()?, get(row, 5).ok()?).ok()?)?;
-    let journal = of_run(Some(session), run, Seq(0)).await.ok()?;
+    let journal = of_run(Some(session), run, Seq(0), usize::MAX).await.ok()?;
     fold::too_new(run, &journal, seq(row, 0).ok()?)
 }
 

@@ -561,9 +561,15 @@ impl Store for PostgresStore {
         .await
     }
 
-    async fn journal(&self, space: &SpaceName, run: RunId, since: Seq) -> Result<Journal, StoreError> {
+    async fn journal_part(
+        &self,
+        space: &SpaceName,
+        run: RunId,
+        since: Seq,
+        bytes: usize,
+    ) -> Result<Journal, StoreError> {
         self.read(space, move |session, _| async move {
-            journal::of_run(session.as_deref(), run, since).await
+            journal::of_run(session.as_deref(), run, since, bytes).await
         })
         .await
     }

@@ -187,8 +187,14 @@ pub(super) fn as_of(conn: &Connection, place: Place, seq: Seq) -> Result<Option<
     ))
 }
 
-/// What happened in `id` after `since`.
-pub(super) fn of_run(conn: &Connection, space: Option<SpaceId>, id: RunId, since: Seq) -> Result<Journal, Failure> {
+/// What happened in `id` after `since`, up to the commit with which it has `bytes`.
+pub(super) fn of_run(
+    conn: &Connection,
+    space: Option<SpaceId>,
+    id: RunId,
+    since: Seq,
+    bytes: usize,
+) -> Result<Journal, Failure> {
     let missing = || not_found("run", id);
     let space = space.ok_or_else(missing)?;
     let place = run::place_of(conn, space, id)?.ok_or_else(missing)?;
@@ -200,12 +206,19 @@ pub(super) fn of_run(conn: &Connection, space: Option<SpaceId>, id: RunId, since
     let mut journal = Journal {
         events: Vec::new(),
         head: since,
+        is_whole: true,
     };
+    let mut left = bytes;
     while let Some(row) = rows.next()? {
+        if left == 0 {
+            journal.is_whole = false;
+            break;
+        }
         let seq = Seq(row.get::<_, Place>(0)?.number());
         let at = Timestamp::from_nanos(row.get(1)?);
         let name = || format!("commit {seq}");
         let record = row.get_ref(2)?.as_str().map_err(|error| damaged(&name(), error))?;
+        left = left.saturating_sub(record.len());
         let events = fold::events_of(record).map_err(|error| damaged(&name(), error))?;
         let is_last = events.iter().any(fold::is_beyond);
         journal.events.extend(events.into_iter().map(|event| (at, event)));
@@ -231,7 +244,7 @@ fn too_new(conn: &Connection, row: &Row<'_>) -> Option<StoreError> {
     let place: Place = row.get(0).ok()?;
     let text = rewrite::text_of(row.get_ref(4).ok()?, row.get_ref(5).ok()?).ok()?;
     let run = fold::run_of(&text)?;
-    let journal = of_run(conn, Some(place.space()), run, Seq(0)).ok()?;
+    let journal = of_run(conn, Some(place.space()), run, Seq(0), usize::MAX).ok()?;
     fold::too_new(run, &journal, Seq(place.number()))
 }
 

@@ -459,9 +459,17 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn journal(&self, space: &SpaceName, run: RunId, since: Seq) -> Result<Journal, StoreError> {
-        self.read(space, move |conn, space| journal::of_run(conn, space, run, since))
-            .await
+    async fn journal_part(
+        &self,
+        space: &SpaceName,
+        run: RunId,
+        since: Seq,
+        bytes: usize,
+    ) -> Result<Journal, StoreError> {
+        self.read(space, move |conn, space| {
+            journal::of_run(conn, space, run, since, bytes)
+        })
+        .await
     }
 
     async fn claim_run(&self, space: &SpaceName, run: RunId, owner: &OwnerId) -> Result<u64, StoreError> {

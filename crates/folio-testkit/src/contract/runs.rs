@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use folio_memory::id::{Ref, RunHandle};
 use folio_memory::{RunId, Seq};
-use folio_store::{ErrorKind, Expected, RunQuery, StoreError};
+use folio_store::{ErrorKind, Expected, JOURNAL_PART_BYTES, RunQuery, StoreError};
 
 use super::Home;
 use super::scene::{Scene, asked_by, started};
@@ -87,6 +87,25 @@ pub async fn a_journal_gives_its_events_in_order_from_anywhere(home: &dyn Home) 
         .await
         .expect("a journal");
     assert_eq!((nothing.events.len(), nothing.head), (0, whole.head));
+    // In parts: one commit each if only one byte is wanted, all at once if that is enough.
+    let (mut parts, mut since) = (Vec::new(), Seq(0));
+    for commits in 1.. {
+        let part = scene.store.journal_part(&scene.space, run, since, 1).await;
+        let part = part.expect("a part of a journal");
+        assert!(part.head > since && part.events.iter().all(|(at, _)| *at == part.events[0].0));
+        parts.extend(part.events);
+        since = part.head;
+        assert_eq!(part.is_whole, commits == 4, "{since}");
+        if part.is_whole {
+            break;
+        }
+    }
+    assert_eq!((&parts, since), (&whole.events, whole.head));
+    let all = scene
+        .store
+        .journal_part(&scene.space, run, Seq(0), JOURNAL_PART_BYTES)
+        .await;
+    assert_eq!(all.expect("a journal"), whole);
     let unknown = scene.store.journal(&scene.space, RunId::derived(&["?"]), Seq(0)).await;
     assert_eq!(unknown.expect_err("no such run").kind(), ErrorKind::NotFound);
 }

@@ -181,7 +181,7 @@ async fn main_pages(workspace: &Workspace, run: RunId) -> Result<BTreeMap<&'stat
 async fn tree(caller: Caller, _: Asked<Nothing>) -> Result<Answer<TreeShape>, Problem> {
     let row = caller.run_row().await?;
     let mut watch = watch_of(&caller, &row);
-    let events = watch.read().await?.len() as u64;
+    let events = watch.catch_up().await?;
     let pages = handles_of(&caller.workspace, row.id).await?;
     Ok(Answer::of(TreeShape::of(&row, watch.run(), events, &pages)))
 }

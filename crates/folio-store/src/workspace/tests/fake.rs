@@ -326,7 +326,7 @@ impl Store for FakeStore {
         panic!("no test needs it")
     }
 
-    async fn journal(&self, _: &SpaceName, _: RunId, _: Seq) -> Result<Journal, StoreError> {
+    async fn journal_part(&self, _: &SpaceName, _: RunId, _: Seq, _: usize) -> Result<Journal, StoreError> {
         panic!("no test needs it")
     }
 
