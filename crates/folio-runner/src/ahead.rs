@@ -13,6 +13,9 @@ use crate::steps::Batch;
 /// milliseconds, so that nobody who watches notices that they come together.
 const EVENTS_MAX: usize = 256;
 
+/// The same for what they write onto pages: of one plan that may be a thousand entries.
+const CHANGES_MAX: usize = 2_048;
+
 /// What comes of a write that goes on beside.
 type Written = JoinHandle<Result<Committed, RunnerError>>;
 
@@ -73,7 +76,9 @@ impl<O> Ahead<O> {
 
     /// Whether more may be gathered.
     pub(crate) fn has_room(&self) -> bool {
-        self.writing.is_none() || (self.batch.events.len() < EVENTS_MAX && self.batch.blobs.is_empty())
+        let batch = &self.batch;
+        let is_small = batch.events.len() < EVENTS_MAX && batch.changes.len() < CHANGES_MAX && batch.blobs.is_empty();
+        self.writing.is_none() || is_small
     }
 
     /// Whether there is something to write, and nothing being written.

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use folio_engine::run::CheckFinding;
+use folio_engine::run::{CheckFinding, ModelAnswer};
 use folio_engine::{CallOutcome, Event, NodeId, Run};
 use folio_memory::id::Ref;
 use folio_memory::{Actor, Role, RunId, ThreadKey};
@@ -43,6 +43,10 @@ use crate::steps::{Outside, UnderWay, derive, needed_model, status_of};
 /// How often in a row a commit is put together anew because somebody else wrote to the journal in between.
 const CONFLICTS_MAX: u32 = 100;
 
+/// Bytes of what models answered after which no more goes into the same commit. A plan of theirs is in memory many times as large while it
+/// is read, made nodes and pages of, and written.
+const REPLIES_AT_ONCE: usize = 256 * 1024;
+
 /// Something that was done outside and now is to be recorded.
 #[derive(Debug)]
 enum Done {
@@ -58,6 +62,19 @@ enum Done {
     Session(Box<SessionBegun>, u64),
     /// What was said was put away by a compactor. Its being asked is recorded in this batch.
     PutAway(Box<Result<PutAway, WorkspaceError>>, u64),
+}
+
+impl Done {
+    /// Bytes of what a model answered.
+    fn replied(&self) -> usize {
+        match self {
+            Self::Asked(ended, _) => match &ended.answer {
+                ModelAnswer::Replied { reply, .. } => reply.text.len(),
+                ModelAnswer::Failed(_) | ModelAnswer::Stopped => 0,
+            },
+            _ => 0,
+        }
+    }
 }
 
 type Pending = FuturesUnordered<Pin<Box<dyn Future<Output = Done> + Send>>>;
@@ -218,7 +235,12 @@ impl Drive {
                 () = leaving.cancelled(), if !leaving.is_cancelled() => {}
             }
             // Whatever else has ended meanwhile goes into the same commit.
-            while has_room && let Some(Some(more)) = futures_util::FutureExt::now_or_never(self.pending.next()) {
+            let mut replied: usize = done.iter().map(Done::replied).sum();
+            while has_room
+                && replied < REPLIES_AT_ONCE
+                && let Some(Some(more)) = futures_util::FutureExt::now_or_never(self.pending.next())
+            {
+                replied += more.replied();
                 done.push(more);
             }
         }

@@ -330,3 +330,47 @@ async fn calls_that_begin_in_one_commit_do_not_go_beyond_a_limit_together_e9_10(
     assert_eq!(purse.spent.model_calls, 3, "of four that were due at once");
     assert_eq!(house.model.asked().len(), 3);
 }
+
+#[tokio::test]
+async fn long_answers_that_come_at_once_are_not_all_in_one_commit() {
+    let reason = "it is small, ".repeat(11_000);
+    let cues = vec![When::any().json(&json!({
+        "decision": "execute", "reason": reason, "low_complexity": true, "resources_available": true,
+        "criteria_testable": true, "action": {"tool": "finish", "args": {"notes": "done"}},
+    }))];
+    let house = House::new(cues.into_iter().map(folio_model::Cue::always).collect());
+    let steps: Vec<_> = [
+        "walk through cellars",
+        "weigh old stones",
+        "paint a door",
+        "count swallows",
+    ]
+    .iter()
+    .map(|title| json!({"title": title, "needs": []}))
+    .collect();
+    let plan = json!({"title": "four at once", "steps": steps});
+    let plan = folio_engine::plan::from_value(&plan, &folio_engine::plan::Known::default()).unwrap();
+    let run = submit(
+        &house.runner,
+        folio_runner::NewRun {
+            plan,
+            ..of_goal("four at once", json!({}))
+        },
+    )
+    .await;
+    assert_eq!(house.runner.drive(run).await.unwrap().status, Outcome::Ok);
+    let workspace = house.runner.workspace();
+    let log = workspace
+        .store()
+        .changes(workspace.space(), folio_memory::Seq(0), 1_000)
+        .await
+        .unwrap();
+    let is_reply = |event: &&folio_engine::Event| matches!(event, folio_engine::Event::Replied { .. });
+    let replies = log.iter().filter_map(|commit| {
+        let events = &commit.record.run.as_ref()?.events;
+        Some(events.iter().filter(is_reply).count()).filter(|replies| *replies > 0)
+    });
+    let replies: Vec<usize> = replies.collect();
+    assert_eq!(replies.iter().sum::<usize>(), 4);
+    assert!(replies.iter().all(|replies| *replies <= 2), "{replies:?}");
+}
