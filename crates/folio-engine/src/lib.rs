@@ -13,6 +13,7 @@
 
 pub mod event;
 pub mod node;
+mod output;
 pub mod plan;
 pub mod projection;
 pub mod result;

@@ -591,8 +591,8 @@ fn evidence_line(evidence: &crate::result::Evidence) -> String {
 
 fn shown(output: &Output) -> Option<String> {
     match output {
-        Output::Inline(value) if value.is_null() => None,
-        Output::Inline(value) => Some(preview(value)),
+        Output::Inline(inline) if inline.is_null() => None,
+        Output::Inline(inline) => Some(preview(&inline.value())),
         Output::Blob { hash, bytes } => Some(format!("{bytes} bytes, kept as blob:{hash}; read it with result_read")),
     }
 }

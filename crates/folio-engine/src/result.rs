@@ -1,11 +1,10 @@
 //! What a node came to (E9.4), and what supports it (E9.7).
 
-use std::fmt::{self, Write as _};
-use std::sync::Arc;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use sha2::{Digest, Sha256};
+
+pub use crate::output::{Inline, Output};
 
 /// How a node ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -184,56 +183,6 @@ pub struct Failure {
     pub reason: StopReason,
     /// Whether another attempt may help.
     pub may_retry: bool,
-}
-
-/// The value that a node gives to later steps.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Output {
-    /// The value itself.
-    Inline(Arc<Value>),
-    /// A value too large for the journal: its JSON text is kept beside it under the hash of its content.
-    Blob {
-        /// SHA-256, 64 hexadecimal digits.
-        hash: String,
-        /// Bytes of JSON text.
-        bytes: u64,
-    },
-}
-
-impl Output {
-    /// Nothing.
-    #[must_use]
-    pub fn null() -> Self {
-        Self::Inline(Arc::new(Value::Null))
-    }
-
-    /// The hash of its JSON text: SHA-256, 64 hexadecimal digits, whether it is kept beside the journal or in it.
-    #[must_use]
-    pub fn content_hash(&self) -> String {
-        match self {
-            Self::Blob { hash, .. } => hash.clone(),
-            Self::Inline(value) => {
-                let digest = Sha256::digest(value.to_string().as_bytes());
-                digest.iter().fold(String::with_capacity(64), |mut text, byte| {
-                    let _infallible = write!(text, "{byte:02x}");
-                    text
-                })
-            }
-        }
-    }
-
-    /// Whether it is nothing.
-    #[must_use]
-    pub fn is_null(&self) -> bool {
-        matches!(self, Self::Inline(value) if value.is_null())
-    }
-}
-
-impl Default for Output {
-    fn default() -> Self {
-        Self::null()
-    }
 }
 
 /// A reference to what supports a result. Results bubble up by reference, so their size does not grow with depth (H9).

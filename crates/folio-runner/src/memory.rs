@@ -316,8 +316,8 @@ pub(crate) fn turn_of(run: &Run) -> Option<TurnId> {
 /// What a finished node's `observe:` rules say; nothing for a node that has no output to speak of.
 pub(crate) fn ruled(run: &Run, node: NodeId, result: &folio_engine::NodeResult) -> (Vec<Value>, Vec<String>) {
     match &result.output {
-        Output::Inline(value) if matches!(result.status, Outcome::Ok | Outcome::Partial) => {
-            run.observations(node, result, value)
+        Output::Inline(inline) if matches!(result.status, Outcome::Ok | Outcome::Partial) => {
+            run.observations(node, result, &inline.value())
         }
         _ => (Vec::new(), Vec::new()),
     }

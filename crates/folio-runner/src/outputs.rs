@@ -11,6 +11,8 @@ use folio_store::{Blob, BlobHash, ErrorKind, Workspace};
 use folio_tools::ResultSource;
 use serde_json::Value;
 
+use crate::watch::Watch;
+
 /// Bytes of JSON text that an output may have to stand in the journal itself (the limit of inline content).
 pub(crate) const INLINE_BYTES_MAX: usize = 64 * 1024;
 
@@ -22,12 +24,12 @@ pub(crate) fn move_large_output(run: &mut Run, event: &mut Event, blobs: &mut Ve
         Event::Proposed { proposal, .. } => &mut proposal.output,
         _ => return,
     };
-    let Output::Inline(value) = &*output else { return };
-    if fits(value, INLINE_BYTES_MAX) {
+    let Some(value) = output.value() else { return };
+    if fits(&value, INLINE_BYTES_MAX) {
         return;
     }
     let blob = Blob::new(value.to_string().into_bytes());
-    run.supply(&blob.hash().0, Arc::clone(value));
+    run.supply(&blob.hash().0, value);
     *output = Output::Blob {
         hash: blob.hash().0.clone(),
         bytes: blob.bytes().len() as u64,
@@ -72,20 +74,15 @@ impl ResultSource for JournalResults {
         if let Some(hash) = node.strip_prefix("blob:") {
             return self.blob(hash).await;
         }
-        let (store, space) = (self.workspace.store(), self.workspace.space());
-        let journal = store
-            .journal(space, self.run, folio_memory::Seq(0))
-            .await
-            .map_err(|error| error.to_string())?;
-        let mut run = Run::new(self.run, Arc::clone(&self.templates));
-        for (at, event) in &journal.events {
-            run.apply(*at, event).map_err(|error| error.to_string())?;
-        }
+        let (store, space) = (Arc::clone(self.workspace.store()), self.workspace.space().clone());
+        let mut watch = Watch::with_templates(store, space, self.run, Arc::clone(&self.templates));
+        watch.catch_up().await.map_err(|error| error.to_string())?;
+        let run = watch.run();
         let view = run.node_named(node);
         let view = view.ok_or_else(|| format!("there is no node {node:?} in this run"))?;
         let result = view.result.ok_or_else(|| format!("{node} has no result yet"))?;
         match &result.output {
-            Output::Inline(value) => Ok(as_text(value).into_bytes()),
+            Output::Inline(inline) => Ok(as_text(&inline.value()).into_bytes()),
             Output::Blob { hash, .. } => self.blob(hash).await,
         }
     }

@@ -295,7 +295,7 @@ async fn run(runner: &Runner, new: NewRun, made: &Made, name: &str, found: &mut 
         let wanted = json!({"value": {"answer": answer, "seen": made.answers.get(&format!("{task}-seen"))}});
         let output = nodes.get(task.as_str()).and_then(|node| node.result);
         let output = match output.map(|result| &result.output) {
-            Some(Output::Inline(value)) => Value::clone(value),
+            Some(Output::Inline(inline)) => Value::clone(&inline.value()),
             // What is long is kept beside the journal.
             Some(Output::Blob { hash, .. }) => {
                 let bytes = runner.workspace().blob(&BlobHash(hash.clone())).await?;

@@ -311,8 +311,8 @@ impl ResultShape {
 /// The value of a result; a large one is named by the hash that it is kept under.
 pub(crate) fn output_of(result: &NodeResult) -> Option<Value> {
     match &result.output {
-        Value_::Inline(value) if value.is_null() => None,
-        Value_::Inline(value) => Some((**value).clone()),
+        Value_::Inline(inline) if inline.is_null() => None,
+        Value_::Inline(inline) => Some((*inline.value()).clone()),
         Value_::Blob { hash, bytes } => Some(json!({"blob": hash, "bytes": bytes})),
     }
 }

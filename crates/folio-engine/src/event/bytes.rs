@@ -107,7 +107,7 @@ fn of_failure(failure: &Failure) -> u64 {
 
 fn of_output(output: &Output) -> u64 {
     match output {
-        Output::Inline(value) => of_value(value),
+        Output::Inline(inline) => of_value(&inline.value()),
         Output::Blob { bytes, .. } => *bytes,
     }
 }
@@ -177,7 +177,6 @@ fn of_question(question: &Question) -> u64 {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::sync::Arc;
 
     use serde_json::json;
 
@@ -196,7 +195,7 @@ mod tests {
     fn what_people_read_counts_twice_and_values_once_e9_10() {
         let mut result = NodeResult::new(Outcome::Ok, "ten chars.");
         assert_eq!(finished(result.clone()).bytes(), 256 + 20);
-        result.output = Output::Inline(Arc::new(json!({"text": "four", "n": [1, true]})));
+        result.output = Output::of(json!({"text": "four", "n": [1, true]}));
         // Two keys and a string by their length, 8 for whatever else there is.
         let output = 8 + (4 + 4) + (1 + 8 + 8 + 8);
         assert_eq!(finished(result.clone()).bytes(), 256 + 20 + output);

@@ -1,5 +1,6 @@
 //! Limits that a plan or a task sets for itself.
 
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -85,6 +86,12 @@ fn serialize_dollars<S: serde::Serializer>(micros: &Option<u64>, serializer: S) 
 }
 
 impl Budget {
+    /// No limit.
+    pub fn none() -> Arc<Self> {
+        static NONE: LazyLock<Arc<Budget>> = LazyLock::new(Arc::default);
+        Arc::clone(&NONE)
+    }
+
     /// Whether no limit is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

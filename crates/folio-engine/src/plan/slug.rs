@@ -1,6 +1,7 @@
 //! The short names of steps.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -11,10 +12,10 @@ pub const SLUG_CHARS_MAX: usize = 64;
 /// A step's short name, unique within its plan: `^[a-z0-9][a-z0-9_-]{0,63}$`.
 ///
 /// Templates name the result of a step by it. A `-` is an operator there, so `results.list-files` cannot be
-/// written; `results.list_files` and `results["list-files"]` both find it.
+/// written; `results.list_files` and `results["list-files"]` both find it. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Slug(String);
+pub struct Slug(Arc<str>);
 
 /// A text that is not a slug.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,7 +39,7 @@ impl Slug {
             && text.bytes().next().is_some_and(is_word)
             && text.bytes().all(|c| is_word(c) || c == b'-' || c == b'_');
         if well_formed {
-            Ok(Self(text.to_owned()))
+            Ok(Self(text.into()))
         } else {
             Err(SlugError { given: text.to_owned() })
         }
@@ -46,7 +47,7 @@ impl Slug {
 
     /// The slug of a name that is known to give one; anything else gives `step`.
     pub(crate) fn of(name: &str) -> Self {
-        Self::from_title(name).unwrap_or_else(|| Self("step".to_owned()))
+        Self::from_title(name).unwrap_or_else(|| Self("step".into()))
     }
 
     /// Makes a slug out of words: lower case, everything else that is not a letter or a digit becomes one `-`.
@@ -74,7 +75,7 @@ impl Slug {
             let word = u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]);
             slug = format!("step-{word:08x}");
         }
-        (!slug.is_empty()).then_some(Self(slug))
+        (!slug.is_empty()).then(|| Self(slug.into()))
     }
 
     /// The text of the slug.
@@ -104,7 +105,7 @@ impl TryFrom<String> for Slug {
 
 impl From<Slug> for String {
     fn from(slug: Slug) -> Self {
-        slug.0
+        slug.as_str().to_owned()
     }
 }
 

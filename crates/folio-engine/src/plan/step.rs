@@ -210,8 +210,8 @@ pub struct Task {
     pub retry: Retry,
     /// How long one attempt may take.
     pub timeout: Option<Duration>,
-    /// Limits for it and everything below it.
-    pub budget: Budget,
+    /// Limits for it and everything below it. Most tasks have none, and share that.
+    pub budget: Arc<Budget>,
     /// How much of the limits around it it and everything below it may have.
     pub share: Option<Share>,
 }
@@ -240,7 +240,7 @@ impl Task {
             observe: Vec::new(),
             retry: Retry::default(),
             timeout: None,
-            budget: Budget::default(),
+            budget: Budget::none(),
             share: None,
         }
     }
@@ -375,7 +375,7 @@ impl Serialize for Task {
         if let Some(timeout) = self.timeout {
             map.serialize_entry("timeout", &duration::format(timeout))?;
         }
-        entry_unless(&mut map, self.budget.is_empty(), "budget", &self.budget)?;
+        entry_unless(&mut map, self.budget.is_empty(), "budget", &*self.budget)?;
         entry_unless(&mut map, self.share.is_none(), "budget_share", &self.share)?;
         map.end()
     }

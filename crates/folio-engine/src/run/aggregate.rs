@@ -82,7 +82,7 @@ impl Run {
                 Ok(Some(Ok(_)) | None) => {}
             }
         }
-        result.output = Output::Inline(value);
+        result.output = Output::of(value);
         if is_asked {
             return Aggregation::Done(Box::new(proposed(node.id, result)));
         }

@@ -140,7 +140,7 @@ impl Run {
             let severity = self.severity_of(index, StopReason::BudgetBytes);
             return NodeResult::failed(severity, StopReason::BudgetBytes, notes);
         }
-        result.output = Output::Inline(answer.output);
+        result.output = Output::of(answer.output);
         result
     }
 
@@ -295,7 +295,7 @@ fn proposed(node: NodeId, answer: CallAnswer) -> Event {
             stop_reason: None,
             severity: None,
             notes: answer.notes,
-            output: Output::Inline(answer.output),
+            output: Output::of(answer.output),
             evidence: answer.evidence,
             claims: Vec::new(),
         }),

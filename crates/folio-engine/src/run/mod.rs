@@ -1,6 +1,6 @@
 //! A run as the fold of its events: what is, what is owed, and what follows.
 //!
-//! - `state`: [`Run`], and how each event changes it; `stop`: how parts of it are stopped
+//! - `state`: [`Run`], and how each event changes it; `views`: what others see of it; `stop`: how parts of it are stopped
 //! - `due`: what is owed now, derived from the state and never stored
 //! - `grow`: how the tree grows
 //! - `edit`: how people change a plan that is being carried out
@@ -34,6 +34,7 @@ mod state;
 mod stop;
 mod tree;
 mod versions;
+mod views;
 
 #[cfg(test)]
 mod tests;

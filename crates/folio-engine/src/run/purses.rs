@@ -18,24 +18,25 @@ use crate::talk::ModelRole;
 const TASK_TOKENS_IN: u64 = 2_000;
 
 /// What was set aside for a member of a group.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Held {
     /// So much.
     aside: Amount,
-    /// What it and everything below used up or set aside since.
-    used: Amount,
+    /// What it and everything below used up or set aside since; nothing as long as it waits, which most members of a large group do.
+    used: Option<Box<Amount>>,
 }
 
 impl Held {
     /// What of it is not used.
     pub(super) fn rest(&self) -> Amount {
-        self.aside.minus(&self.used)
+        self.used.as_deref().map_or(self.aside, |used| self.aside.minus(used))
     }
 
     /// Takes in that `grown` more and `shrunk` less is used; gives what it changes around it.
     fn take_in(&mut self, change: Change) -> Change {
         let before = self.rest();
-        self.used = self.used.plus(&change.grown).minus(&change.shrunk);
+        let used = self.used.get_or_insert_default();
+        **used = used.plus(&change.grown).minus(&change.shrunk);
         let after = self.rest();
         // What was held and is now used was counted already.
         Change {
@@ -145,7 +146,7 @@ impl Run {
     /// Sets aside what the member `index` of a group that sets something aside needs at the least, as far as it fits.
     pub(super) fn hold_for(&mut self, index: usize) {
         let Some(parent) = self.nodes[index].parent else { return };
-        let Some(set_aside) = self.nodes[parent].set_aside else {
+        let Some(set_aside) = self.nodes[parent].set_aside.as_deref() else {
             return;
         };
         let around = self.limits_around(parent);
@@ -158,10 +159,7 @@ impl Run {
         if aside.is_nothing() || node.held.is_some() || node.is_terminal() || self.skipped.contains(&index) {
             return;
         }
-        self.nodes[index].held = Some(Box::new(Held {
-            aside,
-            used: Amount::default(),
-        }));
+        self.nodes[index].held = Some(Box::new(Held { aside, used: None }));
         let change = Change {
             grown: aside,
             shrunk: Amount::default(),
@@ -339,7 +337,9 @@ impl Run {
 
     /// Whether something is set aside for node `index` when its turn comes.
     pub(super) fn has_lanes_around(&self, index: usize) -> bool {
-        let around = self.nodes[index].parent.and_then(|parent| self.nodes[parent].set_aside);
+        let around = self.nodes[index]
+            .parent
+            .and_then(|parent| self.nodes[parent].set_aside.as_deref());
         around.is_some_and(|set_aside| set_aside.lanes.is_some())
     }
 
@@ -356,7 +356,7 @@ impl Run {
     /// Sets aside what the members of the group `index` need, or, where they wait for one another, leaves it to each as its
     /// turn comes.
     pub(super) fn set_aside(&mut self, index: usize, set_aside: Option<SetAside>) {
-        self.nodes[index].set_aside = set_aside;
+        self.nodes[index].set_aside = set_aside.map(Box::new);
         if set_aside.is_some_and(|set_aside| set_aside.lanes.is_none()) {
             for child in self.nodes[index].children.clone() {
                 self.hold_for(child);

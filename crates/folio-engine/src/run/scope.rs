@@ -199,7 +199,7 @@ impl Run {
                     Some(output @ Output::Blob { hash, .. }) => {
                         self.output_value(output).ok_or_else(|| BodyNeeded(hash.clone()))
                     }
-                    Some(Output::Inline(value)) => Ok(Arc::clone(value)),
+                    Some(Output::Inline(inline)) => Ok(inline.value()),
                 }
             }
             NodeKind::ForEach => {

@@ -12,7 +12,7 @@ use super::limits::Limits;
 use super::narrow::OwnLimits;
 use super::ready::Ready;
 use super::resources::{Declared, Elsewhere, Resources};
-use super::tree::{Cancel, Frame, Node, NodeKind, NodeView};
+use super::tree::{Cancel, Frame, Node, NodeKind};
 use crate::event::{Event, FORMAT, SetAside};
 use crate::node::{Move, NodeId, NodeState};
 use crate::plan::{self, Plan, Step, Work};
@@ -54,13 +54,15 @@ pub struct Run {
     /// Outputs that are kept beside the journal and have been read, by hash.
     pub(super) bodies: HashMap<String, Arc<Value>>,
     pub(super) finished: BTreeMap<Outcome, u32>,
-    cancel_requests: u32,
+    pub(super) cancel_requests: u32,
     /// What models may be asked, if the driver has any. Not part of what the journal says.
     pub(super) equipment: Option<Arc<Equipment>>,
     /// Nodes that wait for the answer of a person.
     pub(super) asking: BTreeSet<usize>,
     /// What people answered, by what was asked.
     pub(super) answers: BTreeMap<String, String>,
+    /// What memory held when somebody was last told.
+    pub(super) last_told: Arc<str>,
     /// Calls of tools that models wanted, and roll-ups: nodes that stand in no plan.
     pub(super) actions: usize,
     /// Plans that took the place of others.
@@ -85,11 +87,11 @@ pub struct Run {
     pub(super) elsewhere: Option<Elsewhere>,
     /// How many subtrees are paused.
     pub(super) paused: u32,
-    pauses: u32,
+    pub(super) pauses: u32,
     /// How often somebody was asked for a yes, said one or a no, or changed limits.
-    steered: u32,
+    pub(super) steered: u32,
     /// The format of the journal's events.
-    format: u32,
+    pub(super) format: u32,
 }
 
 /// Why a journal cannot be folded. It was not written by a correct runner, or by a newer one.
@@ -152,6 +154,7 @@ impl Run {
             equipment: None,
             asking: BTreeSet::new(),
             answers: BTreeMap::new(),
+            last_told: Arc::default(),
             actions: 0,
             replans: 0,
             gate: PlanGate::default(),
@@ -179,215 +182,6 @@ impl Run {
     #[must_use]
     pub fn equipment(&self) -> Option<&Arc<Equipment>> {
         self.equipment.as_ref()
-    }
-
-    /// What the run used up, and may use up; `None` before it began.
-    #[must_use]
-    pub fn purse(&self) -> Option<&Purse> {
-        self.nodes.first()?.purse.as_deref()
-    }
-
-    /// Its id.
-    #[must_use]
-    pub fn id(&self) -> RunId {
-        self.id
-    }
-
-    /// What is wanted, in words.
-    #[must_use]
-    pub fn goal(&self) -> &str {
-        &self.goal
-    }
-
-    /// Its plan.
-    #[must_use]
-    pub fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    /// Its inputs: an object.
-    #[must_use]
-    pub fn inputs(&self) -> &Value {
-        &self.inputs
-    }
-
-    /// What templates see as `run`: the written id, the folder that it was submitted from.
-    #[must_use]
-    pub fn variable(&self) -> &Value {
-        &self.run_variable
-    }
-
-    /// Its limits.
-    #[must_use]
-    pub fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
-    /// When it must be over, if there is such a moment.
-    #[must_use]
-    pub fn deadline(&self) -> Option<Timestamp> {
-        self.deadline
-    }
-
-    /// Its nodes that stand in plans: those that count against the limit of nodes.
-    #[must_use]
-    pub fn planned_nodes(&self) -> usize {
-        self.nodes_in_plans()
-    }
-
-    /// When it was started; `None` before.
-    #[must_use]
-    pub fn started_at(&self) -> Option<Timestamp> {
-        self.started_at
-    }
-
-    /// The format of its journal's events, as far as they were applied; 0 before it began. One that is lower than
-    /// [`FORMAT`] was written by an older version.
-    #[must_use]
-    pub fn format(&self) -> u32 {
-        self.format
-    }
-
-    /// What it came to; `None` while it goes on.
-    #[must_use]
-    pub fn result(&self) -> Option<&NodeResult> {
-        self.nodes.first().and_then(|root| root.result.as_ref())
-    }
-
-    /// How many nodes ended in each way.
-    #[must_use]
-    pub fn counts(&self) -> &BTreeMap<Outcome, u32> {
-        &self.finished
-    }
-
-    /// How often somebody asked to stop it or a part of it.
-    #[must_use]
-    pub fn cancel_requests(&self) -> u32 {
-        self.cancel_requests
-    }
-
-    /// The number of nodes made so far.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.nodes.len()
-    }
-
-    /// Whether nothing has happened yet.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
-    }
-
-    /// Every node, parents before children and children in plan order.
-    #[must_use]
-    pub fn tree(&self) -> Vec<NodeView<'_>> {
-        let mut views = Vec::with_capacity(self.nodes.len());
-        let mut stack = if self.nodes.is_empty() { Vec::new() } else { vec![0] };
-        while let Some(index) = stack.pop() {
-            views.push(self.view(index));
-            stack.extend(self.nodes[index].children.iter().rev());
-        }
-        views
-    }
-
-    /// One node.
-    #[must_use]
-    pub fn node(&self, id: NodeId) -> Option<NodeView<'_>> {
-        self.by_id.get(&id).map(|index| self.view(*index))
-    }
-
-    /// The children of a node, in plan order.
-    #[must_use]
-    pub fn children(&self, id: NodeId) -> Vec<NodeView<'_>> {
-        let Some(index) = self.by_id.get(&id) else {
-            return Vec::new();
-        };
-        self.nodes[*index]
-            .children
-            .iter()
-            .map(|child| self.view(*child))
-            .collect()
-    }
-
-    /// The steps of a node whose results count: those of its last plan and what was kept of earlier ones, in plan order.
-    #[must_use]
-    pub fn steps(&self, id: NodeId) -> Vec<NodeView<'_>> {
-        let Some(index) = self.by_id.get(&id) else {
-            return Vec::new();
-        };
-        let is_step = |member: &usize| !matches!(self.nodes[*member].kind, NodeKind::Action | NodeKind::RollUp);
-        self.members(*index)
-            .filter(is_step)
-            .map(|member| self.view(member))
-            .collect()
-    }
-
-    /// The steps that version `version` of a model's plan for `id` has made, if it is the last.
-    #[must_use]
-    pub fn steps_of_plan(&self, id: NodeId, version: u32) -> Vec<NodeView<'_>> {
-        let steps = self.steps(id);
-        let made = |step: &NodeView<'_>| id.child(version, step.slug(), "") == step.id;
-        steps.into_iter().filter(made).collect()
-    }
-
-    /// How often somebody paused it or a part of it, or had it go on.
-    #[must_use]
-    pub fn pauses(&self) -> u32 {
-        self.pauses
-    }
-
-    /// How often somebody was asked for a yes, said one or a no, or changed limits.
-    #[must_use]
-    pub fn steered(&self) -> u32 {
-        self.steered
-    }
-
-    /// The node whose path of slugs is `path`; of several versions of a plan, the step of the last.
-    #[must_use]
-    pub fn node_at(&self, path: &str) -> Option<NodeView<'_>> {
-        self.nodes
-            .iter()
-            .rposition(|node| &*node.path == path)
-            .map(|index| self.view(index))
-    }
-
-    /// The node that `name` means: its id, or its path as [`Self::node_at`] takes it.
-    #[must_use]
-    pub fn node_named(&self, name: &str) -> Option<NodeView<'_>> {
-        let by_id = name.parse().ok().and_then(|id| self.node(id));
-        by_id.or_else(|| self.node_at(name))
-    }
-
-    /// The nodes whose call began and has no outcome.
-    #[must_use]
-    pub fn in_flight(&self) -> Vec<NodeId> {
-        self.executing.iter().map(|index| self.nodes[*index].id).collect()
-    }
-
-    pub(super) fn view(&self, index: usize) -> NodeView<'_> {
-        let node = &self.nodes[index];
-        NodeView {
-            id: node.id,
-            parent: node.parent.map(|parent| self.nodes[parent].id),
-            kind: node.kind,
-            path: &node.path,
-            depth: node.depth,
-            step: node.step.as_ref(),
-            optional: node.optional,
-            state: node.state,
-            attempt: node.attempt,
-            started_at: node.started_at,
-            finished_at: node.finished_at,
-            call: &node.call,
-            result: node.result.as_ref(),
-            model_calls: node.agent.as_ref().map_or(0, |agent| agent.calls),
-            repeated: node.agent.as_ref().map_or(0, |agent| agent.repeated),
-            plan_version: node.plan.as_ref().map_or(0, |plan| plan.version),
-            spent: &node.spent,
-            purse: node.purse.as_deref(),
-            paused: node.paused,
-            parked: node.retry_at.map(|until| (until, &*node.parked_for)),
-        }
     }
 
     pub(super) fn index(&self, id: NodeId) -> Result<usize, JournalError> {
@@ -454,7 +248,7 @@ impl Run {
                 node.attempt = *attempt;
                 node.retry_at = None;
                 node.started_at.get_or_insert(at);
-                node.call.clone_from(call);
+                node.call = call.as_str().into();
                 self.begin_time(index);
                 self.spend(index, &Spend::TOOL_CALL);
                 self.take_resources(index, writes);
@@ -717,7 +511,10 @@ impl Run {
         if let Some(retry_at) = node.retry_at.take() {
             self.parked.remove(&(retry_at, index));
         }
-        node.result = Some(result.clone());
+        node.result = Some(NodeResult {
+            output: result.output.packed(),
+            ..result.clone()
+        });
         node.finished_at = Some(at);
         if node.agent.is_some() {
             self.agent_ended(index);
@@ -772,7 +569,7 @@ impl Run {
     /// The value of an output, if it is at hand.
     pub(super) fn output_value(&self, output: &Output) -> Option<Arc<Value>> {
         match output {
-            Output::Inline(value) => Some(Arc::clone(value)),
+            Output::Inline(inline) => Some(inline.value()),
             Output::Blob { hash, .. } => self.bodies.get(hash).cloned(),
         }
     }

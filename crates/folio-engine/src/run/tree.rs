@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use folio_memory::Timestamp;
 use serde_json::Value;
 
-use super::agent::Agent;
+use super::agent::{Agent, Tally};
 use super::purses::Held;
 use super::state::Run;
 use crate::event::SetAside;
@@ -161,7 +161,7 @@ pub(super) struct Node {
     /// Its plan, once it has one.
     pub(super) plan: Option<Box<Planned>>,
     /// Of a roll-up, the results that it puts into one. Of a task whose results are too many, what stands for them.
-    pub(super) gathers: Vec<usize>,
+    pub(super) gathers: Box<[usize]>,
     pub(super) cancel: Option<Cancel>,
     pub(super) attempt: u32,
     pub(super) retry_at: Option<Timestamp>,
@@ -170,10 +170,11 @@ pub(super) struct Node {
     pub(super) started_at: Option<Timestamp>,
     pub(super) finished_at: Option<Timestamp>,
     /// What its last call was, in one line.
-    pub(super) call: String,
+    pub(super) call: Box<str>,
     pub(super) result: Option<NodeResult>,
-    /// What a model that does it said and did.
+    /// What a model that does it said and did, until it has ended; and what is counted of that afterwards.
     pub(super) agent: Option<Box<Agent>>,
+    pub(super) tally: Option<Tally>,
     /// What it and everything below used up.
     pub(super) spent: Spend,
     /// What it and everything below may use up, if that is counted here.
@@ -183,7 +184,7 @@ pub(super) struct Node {
     /// What it was set aside as a member of a group, until it has ended.
     pub(super) held: Option<Box<Held>>,
     /// What it sets aside for its members, if it is a group.
-    pub(super) set_aside: Option<SetAside>,
+    pub(super) set_aside: Option<Box<SetAside>>,
     /// No call at or below it is begun.
     pub(super) paused: bool,
     /// The names of what its call writes, once somebody asked.

@@ -267,7 +267,7 @@ impl Builder {
                 delay_max: Duration::from_secs(u64::from(detail.number)),
             },
             timeout: has(11).then(|| Duration::from_millis(1 + u64::from(detail.number) * 37)),
-            budget: budget(detail),
+            budget: Arc::new(budget(detail)),
             share: has(10)
                 .then(|| Share::of(f64::from(detail.number % 1_000 + 1) / 1_000.0))
                 .flatten(),

@@ -1,7 +1,5 @@
 //! What the plan wants observed of calls whose results a judge or a person checked.
 
-use std::sync::Arc;
-
 use folio_engine::{Event, Output};
 
 use super::Drive;
@@ -28,7 +26,7 @@ impl Drive {
                     Some(blob) => self.value_of(hash, blob.bytes())?,
                     None => self.body(&hash.clone()).await?,
                 };
-                result.output = Output::Inline(Arc::new(value));
+                result.output = Output::of(value);
             }
             let (ruled, problems) = ruled(&self.run, node, &result);
             let call = self.run.node(node).map_or("", |view| view.call);

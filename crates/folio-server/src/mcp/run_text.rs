@@ -1,6 +1,6 @@
 //! A run as a text: where it stands, in one line or in full.
 
-use folio::engine::{Output, Run};
+use folio::engine::Run;
 use folio::memory::tokens::Tokens;
 use folio::store::RunRow;
 
@@ -51,7 +51,7 @@ pub(super) fn run_brief(row: &RunRow, run: &Run, report: Option<&str>, tokens: &
         text.push('\n');
         text.push_str(beginning(&result.notes, NOTES_TOKENS, tokens).trim_end());
     }
-    if let Output::Inline(output) = &result.output
+    if let Some(output) = result.output.value()
         && !output.is_null()
     {
         let output = match output.as_str() {

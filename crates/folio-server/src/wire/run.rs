@@ -149,7 +149,7 @@ impl ResultShape {
     /// `result` as programs read it.
     pub(crate) fn of(result: &NodeResult) -> Self {
         let (output, output_ref) = match &result.output {
-            Output::Inline(value) => (Some((**value).clone()).filter(|value| !value.is_null()), None),
+            Output::Inline(inline) => (Some((*inline.value()).clone()).filter(|value| !value.is_null()), None),
             Output::Blob { hash, bytes } => (
                 None,
                 Some(OutputRef {

@@ -17,6 +17,8 @@ impl<'a> Decoder<'a> {
         };
         let mut criteria: Vec<Criterion> = items.iter().filter_map(|item| self.criterion(item)).collect();
         number_the_unnamed(&mut criteria);
+        // They are there as long as their run: nothing is kept free for more of them.
+        criteria.shrink_to_fit();
         criteria
     }
 

@@ -106,7 +106,10 @@ impl<'a> Decoder<'a> {
         {
             self.faults.bad_value(&timeout, "a timeout must be longer than zero");
         }
-        task.budget = self.budget(at);
+        let budget = self.budget(at);
+        if !budget.is_empty() {
+            task.budget = Arc::new(budget);
+        }
         task.share = self.field(at, "budget_share").and_then(|share| self.share(&share));
         self.noted(at, Step::Task(Arc::new(task)))
     }

@@ -142,7 +142,7 @@ impl Run {
             self.parked.remove(&(retry_at, index));
         }
         self.executing.insert(index);
-        "model, to put a summary".clone_into(&mut self.nodes[index].call);
+        self.nodes[index].call = "model, to put a summary".into();
         self.reserve(index, reserved);
         Ok(())
     }

@@ -707,7 +707,7 @@ impl Run {
     pub(in crate::run) fn members(&self, index: usize) -> impl Iterator<Item = usize> {
         let node = &self.nodes[index];
         let members = match &node.plan {
-            _ if node.kind == NodeKind::RollUp => &node.gathers,
+            _ if node.kind == NodeKind::RollUp => &node.gathers[..],
             Some(plan) => &plan.members,
             None => &node.children,
         };

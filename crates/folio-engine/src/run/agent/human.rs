@@ -52,8 +52,8 @@ impl Run {
     pub(crate) fn times_handed(&self, node: NodeId) -> u32 {
         let index = self.index(node).ok();
         index
-            .and_then(|index| self.agent(index))
-            .map_or(0, |agent| agent.handed)
+            .and_then(|index| self.tally(index))
+            .map_or(0, |tally| tally.handed)
     }
 
     /// Hands node `index` to a person.

@@ -102,13 +102,24 @@ pub(super) struct Version {
     pub(super) met: Vec<String>,
 }
 
+/// What is known of a task that a model did once it has ended: so many of them are in a run that nothing else of them is kept.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Tally {
+    /// Calls of models.
+    pub(super) calls: u32,
+    /// Calls that were made again because nobody saw their end.
+    pub(super) repeated: u32,
+    /// Times that it was handed to a person.
+    handed: u32,
+}
+
 /// A task that a model does, while it goes on.
 #[derive(Debug)]
 pub(super) struct Agent {
     pub(super) task: Arc<Task>,
     pub(super) stage: Stage,
     /// What memory holds for it, and whether it was told so since it was taken apart the last time, or another plan was wanted.
-    pub(super) memory: String,
+    pub(super) memory: Arc<str>,
     pub(super) is_told: bool,
     /// What stands in its scratchbook.
     pub(super) book: Option<Box<BookView>>,
@@ -171,11 +182,11 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    pub(super) fn new(task: Arc<Task>, memory: &str, book: Option<Box<BookView>>) -> Self {
+    pub(super) fn new(task: Arc<Task>, memory: Arc<str>, book: Option<Box<BookView>>) -> Self {
         Self {
             task,
             stage: Stage::Deciding,
-            memory: memory.to_owned(),
+            memory,
             is_told: true,
             book,
             before: String::new(),
@@ -514,7 +525,7 @@ impl Run {
         // Of a call that is judged it stays known what was called, and how often.
         if self.nodes[index].kind != NodeKind::Call {
             self.nodes[index].attempt = 1;
-            self.nodes[index].call = format!("model, to {}", purpose.as_str().replace('_', " "));
+            self.nodes[index].call = format!("model, to {}", purpose.as_str().replace('_', " ")).into();
         }
         let (_, agent) = self.agent_at(node, "asked")?;
         agent.calls = pending.call;
@@ -705,15 +716,18 @@ impl Run {
     pub(super) fn agent_ended(&mut self, index: usize) {
         self.orphan_call(index);
         self.asking.remove(&index);
-        if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
-            agent.talk = Vec::new();
-            agent.before = String::new();
-            agent.done_before = Vec::new();
-            agent.memory = String::new();
-            agent.book = None;
-            agent.unread = None;
-            agent.proposal = None;
-        }
+        self.nodes[index].tally = self.tally(index);
+        self.nodes[index].agent = None;
+    }
+
+    /// What is counted of whoever does, or did, node `index`; `None` if nobody was asked about it.
+    pub(super) fn tally(&self, index: usize) -> Option<Tally> {
+        let of_agent = |agent: &Agent| Tally {
+            calls: agent.calls,
+            repeated: agent.repeated,
+            handed: agent.handed,
+        };
+        self.agent(index).map(of_agent).or(self.nodes[index].tally)
     }
 
     /// A child of a task that a model does has ended.

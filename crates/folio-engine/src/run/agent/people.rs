@@ -2,6 +2,7 @@
 //! for all of them in the same way.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde_json::json;
 
@@ -92,7 +93,7 @@ impl Run {
     #[must_use]
     pub fn is_judged_call(&self, node: NodeId) -> bool {
         let index = self.index(node).ok();
-        index.is_some_and(|index| self.nodes[index].kind == NodeKind::Call && self.agent(index).is_some())
+        index.is_some_and(|index| self.nodes[index].kind == NodeKind::Call && self.tally(index).is_some())
     }
 
     /// Whether somebody can be asked about any of `criteria`: a judge, or a person.
@@ -116,7 +117,7 @@ impl Run {
         self.stopping.remove(&index);
         self.settled.remove(&index);
         self.give_back_resources(index);
-        let agent = Agent::new(self.task_of_model(index), "", None);
+        let agent = Agent::new(self.task_of_model(index), Arc::default(), None);
         self.nodes[index].agent = Some(Box::new(agent));
     }
 

@@ -599,7 +599,7 @@ impl Run {
         lines.reverse();
         let node = &self.nodes[index];
         if node.kind == NodeKind::Call {
-            lines.push(node.call.clone());
+            lines.push(node.call.to_string());
         }
         if node.kind == NodeKind::Plan || self.agent(index).is_some_and(super::Agent::has_plan) {
             lines.extend(self.digests(&self.inputs_of(index), sizes)?);
@@ -612,7 +612,7 @@ impl Run {
             return Ok(());
         };
         let output = match &proposal.output {
-            Output::Inline(value) => std::sync::Arc::clone(value),
+            Output::Inline(inline) => inline.value(),
             Output::Blob { hash, .. } => self
                 .output_value(&proposal.output)
                 .ok_or_else(|| BodyNeeded(hash.clone()))?,

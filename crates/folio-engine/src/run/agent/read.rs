@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::mem::discriminant;
-use std::sync::Arc;
 use std::time::Duration;
 
 use folio_memory::Timestamp;
@@ -493,7 +492,7 @@ impl Run {
                 stop_reason,
                 severity,
                 notes,
-                output: Output::Inline(Arc::new(answer.get("output").cloned().unwrap_or(Value::Null))),
+                output: Output::of(answer.get("output").cloned().unwrap_or(Value::Null)),
                 evidence: checked.evidence,
                 claims: self.claims(index, answer),
             }),

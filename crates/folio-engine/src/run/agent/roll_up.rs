@@ -25,7 +25,7 @@ impl Run {
     pub(super) fn inputs_of(&self, index: usize) -> Vec<usize> {
         let node = &self.nodes[index];
         if !node.gathers.is_empty() {
-            return node.gathers.clone();
+            return node.gathers.to_vec();
         }
         let members: Vec<usize> = self.members(index).collect();
         self.without_groups(&members, true)
@@ -77,7 +77,7 @@ impl Run {
                 }
             }
         }
-        self.nodes[index].gathers = stand;
+        self.nodes[index].gathers = stand.into();
         self.ready.remove(&index);
         Ok(())
     }
@@ -99,11 +99,11 @@ impl Run {
         let step = Some(Step::Task(Arc::new(task)));
         let node = self.add_node(id, Some(index), self.nodes[index].frame, NodeKind::RollUp, step, path);
         let whole = self.agent(index).map(|agent| Arc::clone(&agent.task));
-        let mut agent = Agent::new(whole.unwrap_or_else(|| self.task_of_model(index)), "", None);
+        let mut agent = Agent::new(whole.unwrap_or_else(|| self.task_of_model(index)), Arc::default(), None);
         agent.stage = Stage::Aggregating;
         let made = &mut self.nodes[node];
         made.agent = Some(Box::new(agent));
-        made.gathers = gathers.to_vec();
+        made.gathers = gathers.into();
         made.started_at = Some(at);
         self.actions += 1;
         self.make_ready(node);
@@ -115,7 +115,7 @@ impl Run {
         if self.nodes[index].kind == NodeKind::RollUp || self.nodes[index].gathers.is_empty() {
             return;
         }
-        self.nodes[index].gathers = Vec::new();
+        self.nodes[index].gathers = Box::default();
         for child in self.nodes[index].children.clone() {
             if self.nodes[child].kind == NodeKind::RollUp {
                 self.cancel(child, Cancel::ByParent);
@@ -135,7 +135,7 @@ impl Run {
         };
         let mut result = self.roll_up(index);
         result.notes = cut(&text_of(&answer, "notes"), NOTES_CHARS);
-        result.output = Output::Inline(Arc::new(answer.get("output").cloned().unwrap_or(Value::Null)));
+        result.output = Output::of(answer.get("output").cloned().unwrap_or(Value::Null));
         let given = self.checked_evidence(index, answer.get("evidence"));
         if !given.evidence.is_empty() {
             result.evidence = given.evidence;

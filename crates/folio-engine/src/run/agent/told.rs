@@ -1,6 +1,7 @@
 //! What a task that a model does is told of memory: before its first call, and again when what it was taken apart into has ended (E9.16).
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use folio_memory::Timestamp;
 
@@ -34,6 +35,7 @@ impl Run {
         }
         self.step_to(id, Move::Decide)?;
         self.take_share(index, limits);
+        let memory = self.memory_told(memory);
         let agent = Agent::new(self.task_of_model(index), memory, book);
         (self.nodes[index].agent, self.nodes[index].started_at) = (Some(Box::new(agent)), Some(at));
         self.begin_time(index);
@@ -44,7 +46,16 @@ impl Run {
         Ok(())
     }
 
+    /// `memory`, kept once for all who are told the same one after the other.
+    fn memory_told(&mut self, memory: &str) -> Arc<str> {
+        if *self.last_told != *memory {
+            self.last_told = Arc::from(memory);
+        }
+        Arc::clone(&self.last_told)
+    }
+
     fn told_again(&mut self, id: NodeId, memory: &str, book: Option<Box<BookView>>) -> Result<(), JournalError> {
+        let memory = self.memory_told(memory);
         let (index, agent) = self.agent_at(id, "briefed")?;
         if agent.is_told || !matches!(agent.stage, Stage::Children | Stage::Aggregating | Stage::Replanning) {
             return Err(JournalError::Transition {
@@ -54,7 +65,7 @@ impl Run {
             });
         }
         agent.is_told = true;
-        (agent.memory, agent.book) = (memory.to_owned(), book);
+        (agent.memory, agent.book) = (memory, book);
         Ok(())
     }
 

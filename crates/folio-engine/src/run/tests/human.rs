@@ -101,7 +101,7 @@ fn a_person_can_say_that_it_cannot_be_done_and_give_more_than_words_e9_17() {
         assert_eq!(goes_on(&mut sim), None);
         let result = sim.run.node_at("visit").unwrap().result.unwrap().clone();
         let output = match &result.output {
-            Output::Inline(value) => (**value).clone(),
+            Output::Inline(inline) => (*inline.value()).clone(),
             other @ Output::Blob { .. } => panic!("{other:?}"),
         };
         (result.status, result.severity, result.notes, output)

@@ -74,7 +74,7 @@ fn a_judge_and_a_person_check_a_call_and_a_written_plan_e9_6() {
     // What it answered is its result, whoever looked at it, and it was called twice.
     let wall = sim.run.node_at("wall").unwrap();
     assert_eq!((wall.result.unwrap().attempts, wall.model_calls), (2, 1));
-    let output = Output::Inline(Arc::new(json!({"text": "blue paint"})));
+    let output = Output::of(json!({"text": "blue paint"}));
     assert_eq!(wall.result.unwrap().output, output);
     assert_eq!(purposes(&sim), [Purpose::Judge, Purpose::Judge]);
     let read = read_by(&sim, 0);

@@ -1,7 +1,6 @@
 //! Where the texts of a commit are.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use folio_engine::talk::Wanted;
 use folio_engine::{Event, Finding, NodeResult, Output, Verdict};
@@ -275,7 +274,7 @@ fn clean_wanted(cleaner: &mut Cleaner, call: &mut Wanted) {
 fn clean_output(cleaner: &mut Cleaner, output: &mut Output, renamed: &Renamed) {
     match output {
         // The value may be shared with the run in memory; it is copied only if something is wrong.
-        Output::Inline(value) if cleaner.is_needed_for(value) => cleaner.value(Arc::make_mut(value), "output"),
+        Output::Inline(inline) if cleaner.is_needed_for(&inline.value()) => cleaner.value(inline.value_mut(), "output"),
         Output::Inline(_) => {}
         Output::Blob { hash, bytes } => {
             if let Some((new_hash, new_bytes)) = renamed.get(hash) {

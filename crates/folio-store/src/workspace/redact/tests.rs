@@ -198,7 +198,7 @@ fn events_follow_a_body_to_its_new_hash() {
     let node = NodeId::root(run);
     let shared = Arc::new(json!({ "keep": token }));
     let mut inline = NodeResult::new(Outcome::Ok, "");
-    inline.output = Output::Inline(Arc::clone(&shared));
+    inline.output = Output::of(Arc::clone(&shared));
     let events = vec![
         Event::Finished {
             node,
@@ -243,7 +243,7 @@ fn events_follow_a_body_to_its_new_hash() {
 fn a_clean_value_is_left_where_it_is() {
     let value = Arc::new(json!({ "files": ["a", "b"] }));
     let mut result = NodeResult::new(Outcome::Ok, "");
-    result.output = Output::Inline(Arc::clone(&value));
+    result.output = Output::of(Arc::clone(&value));
     let run = RunId::derived(&["r"]);
     let events = vec![Event::Finished {
         node: NodeId::root(run),

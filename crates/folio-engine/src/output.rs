@@ -1,0 +1,211 @@
+//! The value that a node gives to later steps.
+
+use std::fmt::{self, Write as _};
+use std::sync::{Arc, LazyLock};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// The value that a node gives to later steps.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Output {
+    /// The value itself.
+    Inline(Inline),
+    /// A value too large for the journal: its JSON text is kept beside it under the hash of its content.
+    Blob {
+        /// SHA-256, 64 hexadecimal digits.
+        hash: String,
+        /// Bytes of JSON text.
+        bytes: u64,
+    },
+}
+
+impl Output {
+    /// Nothing.
+    #[must_use]
+    pub fn null() -> Self {
+        static NOTHING: LazyLock<Arc<Value>> = LazyLock::new(Arc::default);
+        Self::Inline(Inline(Form::Tree(Arc::clone(&NOTHING))))
+    }
+
+    /// `value`, as it is.
+    #[must_use]
+    pub fn of(value: impl Into<Arc<Value>>) -> Self {
+        Self::Inline(Inline(Form::Tree(value.into())))
+    }
+
+    /// The value, if it is not kept elsewhere.
+    #[must_use]
+    pub fn value(&self) -> Option<Arc<Value>> {
+        match self {
+            Self::Inline(inline) => Some(inline.value()),
+            Self::Blob { .. } => None,
+        }
+    }
+
+    /// The hash of its JSON text: SHA-256, 64 hexadecimal digits, whether it is kept beside the journal or in it.
+    #[must_use]
+    pub fn content_hash(&self) -> String {
+        match self {
+            Self::Blob { hash, .. } => hash.clone(),
+            Self::Inline(inline) => {
+                let digest = Sha256::digest(inline.value().to_string().as_bytes());
+                digest.iter().fold(String::with_capacity(64), |mut text, byte| {
+                    let _infallible = write!(text, "{byte:02x}");
+                    text
+                })
+            }
+        }
+    }
+
+    /// The same in as little memory as it needs: of results there are as many as nodes, and few of them are read again.
+    pub(crate) fn packed(&self) -> Self {
+        match self {
+            Self::Inline(inline) if inline.is_null() => Self::null(),
+            Self::Inline(inline) => Self::Inline(inline.packed()),
+            Self::Blob { .. } => self.clone(),
+        }
+    }
+
+    /// Whether it is nothing.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        matches!(self, Self::Inline(inline) if inline.is_null())
+    }
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self::null()
+    }
+}
+
+/// A value that stands in the journal itself. Cheap to clone.
+#[derive(Clone)]
+pub struct Inline(Form);
+
+#[derive(Clone)]
+enum Form {
+    Tree(Arc<Value>),
+    /// Its JSON text: a small object is a tenth as large in memory.
+    Text(Arc<str>),
+}
+
+/// How deep in one another the parts of a value may be that is kept as text. What reads it stops soon after a hundred.
+const PACKED_DEPTH_MAX: u32 = 64;
+
+impl Inline {
+    /// The value.
+    #[must_use]
+    pub fn value(&self) -> Arc<Value> {
+        match &self.0 {
+            Form::Tree(value) => Arc::clone(value),
+            // It was written by `packed`, which writes nothing that cannot be read.
+            Form::Text(text) => Arc::new(serde_json::from_str(text).unwrap_or_default()),
+        }
+    }
+
+    /// The value, to change it; a copy if it is shared.
+    pub fn value_mut(&mut self) -> &mut Value {
+        if let Form::Text(_) = self.0 {
+            self.0 = Form::Tree(self.value());
+        }
+        match &mut self.0 {
+            Form::Tree(value) => Arc::make_mut(value),
+            Form::Text(_) => unreachable!("it was made a tree"),
+        }
+    }
+
+    /// Whether it is nothing.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        matches!(&self.0, Form::Tree(value) if value.is_null())
+    }
+
+    fn packed(&self) -> Self {
+        match &self.0 {
+            Form::Tree(value) if has_parts(value) && is_flat(value, PACKED_DEPTH_MAX) => {
+                Self(Form::Text(value.to_string().into()))
+            }
+            Form::Tree(_) | Form::Text(_) => self.clone(),
+        }
+    }
+}
+
+fn has_parts(value: &Value) -> bool {
+    matches!(value, Value::String(_) | Value::Array(_) | Value::Object(_))
+}
+
+/// Whether no part of `value` is more than `depth` levels below it.
+fn is_flat(value: &Value, depth: u32) -> bool {
+    let below = |part: &Value| !has_parts(part) || (depth > 0 && is_flat(part, depth - 1));
+    match value {
+        Value::Array(items) => items.iter().all(below),
+        Value::Object(entries) => entries.values().all(below),
+        _ => true,
+    }
+}
+
+impl fmt::Debug for Inline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value().fmt(f)
+    }
+}
+
+impl PartialEq for Inline {
+    fn eq(&self, other: &Self) -> bool {
+        self.value() == other.value()
+    }
+}
+
+impl Serialize for Inline {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Inline {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(|value| Self(Form::Tree(Arc::new(value))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_packed_is_the_same_value() {
+        for value in [
+            json!(null),
+            json!(true),
+            json!(0.1),
+            json!(u64::MAX),
+            json!("a \"b\"\n"),
+            json!({"z": [1.5e-9, {}], "a": ""}),
+        ] {
+            let output = Output::of(value.clone());
+            let packed = output.packed();
+            assert_eq!(packed, output);
+            assert_eq!(packed.value().as_deref(), Some(&value));
+            assert_eq!(packed.content_hash(), output.content_hash());
+            assert_eq!(serde_json::to_value(&packed).unwrap(), json!({"inline": value}));
+            assert_eq!(packed.is_null(), value.is_null());
+            let Output::Inline(mut inline) = packed else {
+                panic!("it is not elsewhere")
+            };
+            assert_eq!(*inline.value_mut(), value);
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_too_deep_to_be_read_again_stays_as_it_is() {
+        let deep = (0..200).fold(json!(7), |inner, _| json!([inner]));
+        let packed = Output::of(deep.clone()).packed();
+        assert_eq!(packed.value().as_deref(), Some(&deep));
+    }
+}

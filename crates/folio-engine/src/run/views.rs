@@ -1,0 +1,225 @@
+//! What others see of a run: its parts, its nodes, where each of them stands.
+
+use std::collections::BTreeMap;
+
+use folio_memory::{RunId, Timestamp};
+use serde_json::Value;
+
+use super::limits::Limits;
+use super::state::Run;
+use super::tree::{NodeKind, NodeView};
+use crate::node::NodeId;
+use crate::plan::Plan;
+use crate::result::{NodeResult, Outcome};
+use crate::spend::Purse;
+
+impl Run {
+    /// What the run used up, and may use up; `None` before it began.
+    #[must_use]
+    pub fn purse(&self) -> Option<&Purse> {
+        self.nodes.first()?.purse.as_deref()
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> RunId {
+        self.id
+    }
+
+    /// What is wanted, in words.
+    #[must_use]
+    pub fn goal(&self) -> &str {
+        &self.goal
+    }
+
+    /// Its plan.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Its inputs: an object.
+    #[must_use]
+    pub fn inputs(&self) -> &Value {
+        &self.inputs
+    }
+
+    /// What templates see as `run`: the written id, the folder that it was submitted from.
+    #[must_use]
+    pub fn variable(&self) -> &Value {
+        &self.run_variable
+    }
+
+    /// Its limits.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// When it must be over, if there is such a moment.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.deadline
+    }
+
+    /// Its nodes that stand in plans: those that count against the limit of nodes.
+    #[must_use]
+    pub fn planned_nodes(&self) -> usize {
+        self.nodes_in_plans()
+    }
+
+    /// When it was started; `None` before.
+    #[must_use]
+    pub fn started_at(&self) -> Option<Timestamp> {
+        self.started_at
+    }
+
+    /// The format of its journal's events, as far as they were applied; 0 before it began. One that is lower than
+    /// [`FORMAT`] was written by an older version.
+    #[must_use]
+    pub fn format(&self) -> u32 {
+        self.format
+    }
+
+    /// What it came to; `None` while it goes on.
+    #[must_use]
+    pub fn result(&self) -> Option<&NodeResult> {
+        self.nodes.first().and_then(|root| root.result.as_ref())
+    }
+
+    /// How many nodes ended in each way.
+    #[must_use]
+    pub fn counts(&self) -> &BTreeMap<Outcome, u32> {
+        &self.finished
+    }
+
+    /// How often somebody asked to stop it or a part of it.
+    #[must_use]
+    pub fn cancel_requests(&self) -> u32 {
+        self.cancel_requests
+    }
+
+    /// The number of nodes made so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether nothing has happened yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Every node, parents before children and children in plan order.
+    #[must_use]
+    pub fn tree(&self) -> Vec<NodeView<'_>> {
+        let mut views = Vec::with_capacity(self.nodes.len());
+        let mut stack = if self.nodes.is_empty() { Vec::new() } else { vec![0] };
+        while let Some(index) = stack.pop() {
+            views.push(self.view(index));
+            stack.extend(self.nodes[index].children.iter().rev());
+        }
+        views
+    }
+
+    /// One node.
+    #[must_use]
+    pub fn node(&self, id: NodeId) -> Option<NodeView<'_>> {
+        self.by_id.get(&id).map(|index| self.view(*index))
+    }
+
+    /// The children of a node, in plan order.
+    #[must_use]
+    pub fn children(&self, id: NodeId) -> Vec<NodeView<'_>> {
+        let Some(index) = self.by_id.get(&id) else {
+            return Vec::new();
+        };
+        self.nodes[*index]
+            .children
+            .iter()
+            .map(|child| self.view(*child))
+            .collect()
+    }
+
+    /// The steps of a node whose results count: those of its last plan and what was kept of earlier ones, in plan order.
+    #[must_use]
+    pub fn steps(&self, id: NodeId) -> Vec<NodeView<'_>> {
+        let Some(index) = self.by_id.get(&id) else {
+            return Vec::new();
+        };
+        let is_step = |member: &usize| !matches!(self.nodes[*member].kind, NodeKind::Action | NodeKind::RollUp);
+        self.members(*index)
+            .filter(is_step)
+            .map(|member| self.view(member))
+            .collect()
+    }
+
+    /// The steps that version `version` of a model's plan for `id` has made, if it is the last.
+    #[must_use]
+    pub fn steps_of_plan(&self, id: NodeId, version: u32) -> Vec<NodeView<'_>> {
+        let steps = self.steps(id);
+        let made = |step: &NodeView<'_>| id.child(version, step.slug(), "") == step.id;
+        steps.into_iter().filter(made).collect()
+    }
+
+    /// How often somebody paused it or a part of it, or had it go on.
+    #[must_use]
+    pub fn pauses(&self) -> u32 {
+        self.pauses
+    }
+
+    /// How often somebody was asked for a yes, said one or a no, or changed limits.
+    #[must_use]
+    pub fn steered(&self) -> u32 {
+        self.steered
+    }
+
+    /// The node whose path of slugs is `path`; of several versions of a plan, the step of the last.
+    #[must_use]
+    pub fn node_at(&self, path: &str) -> Option<NodeView<'_>> {
+        self.nodes
+            .iter()
+            .rposition(|node| &*node.path == path)
+            .map(|index| self.view(index))
+    }
+
+    /// The node that `name` means: its id, or its path as [`Self::node_at`] takes it.
+    #[must_use]
+    pub fn node_named(&self, name: &str) -> Option<NodeView<'_>> {
+        let by_id = name.parse().ok().and_then(|id| self.node(id));
+        by_id.or_else(|| self.node_at(name))
+    }
+
+    /// The nodes whose call began and has no outcome.
+    #[must_use]
+    pub fn in_flight(&self) -> Vec<NodeId> {
+        self.executing.iter().map(|index| self.nodes[*index].id).collect()
+    }
+
+    pub(super) fn view(&self, index: usize) -> NodeView<'_> {
+        let (node, tally) = (&self.nodes[index], self.tally(index).unwrap_or_default());
+        NodeView {
+            id: node.id,
+            parent: node.parent.map(|parent| self.nodes[parent].id),
+            kind: node.kind,
+            path: &node.path,
+            depth: node.depth,
+            step: node.step.as_ref(),
+            optional: node.optional,
+            state: node.state,
+            attempt: node.attempt,
+            started_at: node.started_at,
+            finished_at: node.finished_at,
+            call: &node.call,
+            result: node.result.as_ref(),
+            model_calls: tally.calls,
+            repeated: tally.repeated,
+            plan_version: node.plan.as_ref().map_or(0, |plan| plan.version),
+            spent: &node.spent,
+            purse: node.purse.as_deref(),
+            paused: node.paused,
+            parked: node.retry_at.map(|until| (until, &*node.parked_for)),
+        }
+    }
+}
