@@ -75,7 +75,7 @@ impl Run {
     }
 
     /// The format of its journal's events, as far as they were applied; 0 before it began. One that is lower than
-    /// [`FORMAT`] was written by an older version.
+    /// [`FORMAT`](crate::event::FORMAT) was written by an older version.
     #[must_use]
     pub fn format(&self) -> u32 {
         self.format
