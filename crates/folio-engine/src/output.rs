@@ -51,7 +51,7 @@ impl Output {
         match self {
             Self::Blob { hash, .. } => hash.clone(),
             Self::Inline(inline) => {
-                let digest = Sha256::digest(inline.value().to_string().as_bytes());
+                let digest = Sha256::digest(inline.text().as_bytes());
                 digest.iter().fold(String::with_capacity(64), |mut text, byte| {
                     let _infallible = write!(text, "{byte:02x}");
                     text
@@ -124,11 +124,17 @@ impl Inline {
         matches!(&self.0, Form::Tree(value) if value.is_null())
     }
 
+    /// Its JSON text.
+    fn text(&self) -> Arc<str> {
+        match &self.0 {
+            Form::Tree(value) => value.to_string().into(),
+            Form::Text(text) => Arc::clone(text),
+        }
+    }
+
     fn packed(&self) -> Self {
         match &self.0 {
-            Form::Tree(value) if has_parts(value) && is_flat(value, PACKED_DEPTH_MAX) => {
-                Self(Form::Text(value.to_string().into()))
-            }
+            Form::Tree(value) if has_parts(value) && is_flat(value, PACKED_DEPTH_MAX) => Self(Form::Text(self.text())),
             Form::Tree(_) | Form::Text(_) => self.clone(),
         }
     }

@@ -101,12 +101,8 @@ impl Watch {
     ///
     /// `Store` or `Journal`.
     pub async fn read(&mut self) -> Result<Vec<(Timestamp, Event)>, RunnerError> {
-        let (mut news, mut is_whole) = self.part().await?;
-        while !is_whole {
-            let (more, is_last) = self.part().await?;
-            news.extend(more);
-            is_whole = is_last;
-        }
+        let mut news = Vec::new();
+        self.each_part(|more| news.extend(more)).await?;
         Ok(news)
     }
 
@@ -118,11 +114,17 @@ impl Watch {
     /// `Store` or `Journal`.
     pub async fn catch_up(&mut self) -> Result<u64, RunnerError> {
         let mut events = 0;
+        self.each_part(|news| events += news.len() as u64).await?;
+        Ok(events)
+    }
+
+    /// Gives all that has happened since the last look to `take`, part by part.
+    async fn each_part(&mut self, mut take: impl FnMut(Vec<(Timestamp, Event)>)) -> Result<(), RunnerError> {
         loop {
             let (news, is_whole) = self.part().await?;
-            events += news.len() as u64;
+            take(news);
             if is_whole {
-                return Ok(events);
+                return Ok(());
             }
         }
     }

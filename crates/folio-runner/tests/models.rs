@@ -303,28 +303,34 @@ async fn models_keep_within_the_calls_at_a_time_also_while_a_confirmation_is_wai
     assert_eq!(most, 2);
 }
 
+/// A house whose model does every task in one call, for `reason`.
+fn who_does_at_once(reason: &str) -> House {
+    let cue = When::any().json(&json!({
+        "decision": "execute", "reason": reason, "low_complexity": true, "resources_available": true,
+        "criteria_testable": true, "action": {"tool": "finish", "args": {"notes": "done"}},
+    }));
+    House::new(vec![cue.always()])
+}
+
+async fn submit_plan(house: &House, plan: &serde_json::Value) -> RunId {
+    let plan = folio_engine::plan::from_value(plan, &folio_engine::plan::Known::default()).unwrap();
+    let new = folio_runner::NewRun {
+        plan,
+        ..of_goal("four at once", json!({}))
+    };
+    submit(&house.runner, new).await
+}
+
 #[tokio::test]
 async fn calls_that_begin_in_one_commit_do_not_go_beyond_a_limit_together_e9_10() {
-    let cues = vec![When::any().json(&json!({
-        "decision": "execute", "reason": "it is small", "low_complexity": true, "resources_available": true,
-        "criteria_testable": true, "action": {"tool": "finish", "args": {"notes": "done"}},
-    }))];
-    let house = House::new(cues.into_iter().map(folio_model::Cue::always).collect());
+    let house = who_does_at_once("it is small");
     let plan = json!({"title": "four at once", "budget": {"model_calls": 3}, "steps": [
         {"id": "a", "title": "walk through cellars", "needs": []},
         {"id": "b", "title": "weigh old stones", "needs": []},
         {"id": "c", "title": "paint a door", "needs": []},
         {"id": "d", "title": "count swallows", "needs": []},
     ]});
-    let plan = folio_engine::plan::from_value(&plan, &folio_engine::plan::Known::default()).unwrap();
-    let run = submit(
-        &house.runner,
-        folio_runner::NewRun {
-            plan,
-            ..of_goal("four at once", json!({}))
-        },
-    )
-    .await;
+    let run = submit_plan(&house, &plan).await;
     house.runner.drive(run).await.unwrap();
     let purse = *house.runner.load(run).await.unwrap().purse().unwrap();
     assert_eq!(purse.spent.model_calls, 3, "of four that were due at once");
@@ -334,11 +340,7 @@ async fn calls_that_begin_in_one_commit_do_not_go_beyond_a_limit_together_e9_10(
 #[tokio::test]
 async fn long_answers_that_come_at_once_are_not_all_in_one_commit() {
     let reason = "it is small, ".repeat(11_000);
-    let cues = vec![When::any().json(&json!({
-        "decision": "execute", "reason": reason, "low_complexity": true, "resources_available": true,
-        "criteria_testable": true, "action": {"tool": "finish", "args": {"notes": "done"}},
-    }))];
-    let house = House::new(cues.into_iter().map(folio_model::Cue::always).collect());
+    let house = who_does_at_once(&reason);
     let steps: Vec<_> = [
         "walk through cellars",
         "weigh old stones",
@@ -349,15 +351,7 @@ async fn long_answers_that_come_at_once_are_not_all_in_one_commit() {
     .map(|title| json!({"title": title, "needs": []}))
     .collect();
     let plan = json!({"title": "four at once", "steps": steps});
-    let plan = folio_engine::plan::from_value(&plan, &folio_engine::plan::Known::default()).unwrap();
-    let run = submit(
-        &house.runner,
-        folio_runner::NewRun {
-            plan,
-            ..of_goal("four at once", json!({}))
-        },
-    )
-    .await;
+    let run = submit_plan(&house, &plan).await;
     assert_eq!(house.runner.drive(run).await.unwrap().status, Outcome::Ok);
     let workspace = house.runner.workspace();
     let log = workspace

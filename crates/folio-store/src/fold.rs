@@ -153,6 +153,42 @@ pub(crate) fn events_of(text: &str) -> serde_json::Result<Vec<Event>> {
     }
 }
 
+/// A part of a run's journal while its commits are read, one after the other.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) journal: Journal,
+    /// Bytes that are still wanted.
+    left: usize,
+}
+
+impl Part {
+    /// What comes after `since`, up to the commit with which it has `bytes`.
+    pub(crate) fn after(since: Seq, bytes: usize) -> Self {
+        let journal = Journal {
+            events: Vec::new(),
+            head: since,
+            is_whole: true,
+        };
+        Self { journal, left: bytes }
+    }
+
+    /// Whether it has all that is wanted, though there is another commit.
+    pub(crate) fn is_full(&mut self) -> bool {
+        self.journal.is_whole = self.left > 0;
+        self.left == 0
+    }
+
+    /// Takes in the next commit, whose record is written `text`; false if nothing after it can be read ([`is_beyond`]).
+    pub(crate) fn take(&mut self, seq: Seq, at: Timestamp, text: &str) -> serde_json::Result<bool> {
+        self.left = self.left.saturating_sub(text.len());
+        let events = events_of(text)?;
+        let is_last = events.iter().any(is_beyond);
+        self.journal.events.extend(events.into_iter().map(|event| (at, event)));
+        self.journal.head = seq;
+        Ok(!is_last)
+    }
+}
+
 /// Whether nothing after `event` can be read, because a newer version wrote it. Whoever folds it says so.
 pub(crate) fn is_beyond(event: &Event) -> bool {
     format_beyond(event).is_some()

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Write as _};
+use std::sync::Arc;
 
 use folio::Timestamp;
 use folio::engine::plan::Step;
@@ -312,7 +313,7 @@ impl ResultShape {
 pub(crate) fn output_of(result: &NodeResult) -> Option<Value> {
     match &result.output {
         Value_::Inline(inline) if inline.is_null() => None,
-        Value_::Inline(inline) => Some((*inline.value()).clone()),
+        Value_::Inline(inline) => Some(Arc::unwrap_or_clone(inline.value())),
         Value_::Blob { hash, bytes } => Some(json!({"blob": hash, "bytes": bytes})),
     }
 }

@@ -10,7 +10,7 @@ use super::state::Run;
 use super::tree::NodeKind;
 use crate::node::NodeId;
 use crate::plan::{Slug, Step};
-use crate::result::{NodeResult, Output};
+use crate::result::NodeResult;
 use crate::template::{self, References, Scope, TemplateError};
 
 /// An output that has to be read first: the hash that it is kept under.
@@ -194,12 +194,9 @@ impl Run {
         let node = &self.nodes[index];
         match node.kind {
             NodeKind::Call | NodeKind::Plan | NodeKind::Model | NodeKind::Action | NodeKind::RollUp => {
-                match node.result.as_ref().map(|r| &r.output) {
+                match &node.result {
                     None => Ok(Arc::new(Value::Null)),
-                    Some(output @ Output::Blob { hash, .. }) => {
-                        self.output_value(output).ok_or_else(|| BodyNeeded(hash.clone()))
-                    }
-                    Some(Output::Inline(inline)) => Ok(inline.value()),
+                    Some(result) => self.output_needed(&result.output),
                 }
             }
             NodeKind::ForEach => {

@@ -12,6 +12,7 @@ use super::limits::Limits;
 use super::narrow::OwnLimits;
 use super::ready::Ready;
 use super::resources::{Declared, Elsewhere, Resources};
+use super::scope::BodyNeeded;
 use super::tree::{Cancel, Frame, Node, NodeKind};
 use crate::event::{Event, FORMAT, SetAside};
 use crate::node::{Move, NodeId, NodeState};
@@ -566,12 +567,17 @@ impl Run {
         }
     }
 
+    /// The value of an output, or what has to be read first.
+    pub(super) fn output_needed(&self, output: &Output) -> Result<Arc<Value>, BodyNeeded> {
+        match output {
+            Output::Inline(inline) => Ok(inline.value()),
+            Output::Blob { hash, .. } => self.bodies.get(hash).cloned().ok_or_else(|| BodyNeeded(hash.clone())),
+        }
+    }
+
     /// The value of an output, if it is at hand.
     pub(super) fn output_value(&self, output: &Output) -> Option<Arc<Value>> {
-        match output {
-            Output::Inline(inline) => Some(inline.value()),
-            Output::Blob { hash, .. } => self.bodies.get(hash).cloned(),
-        }
+        self.output_needed(output).ok()
     }
 }
 

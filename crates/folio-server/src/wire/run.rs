@@ -1,6 +1,7 @@
 //! A run: its row, itself, and its tree.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use folio::Timestamp;
 use folio::engine::plan::{Criterion, Step};
@@ -149,7 +150,10 @@ impl ResultShape {
     /// `result` as programs read it.
     pub(crate) fn of(result: &NodeResult) -> Self {
         let (output, output_ref) = match &result.output {
-            Output::Inline(inline) => (Some((*inline.value()).clone()).filter(|value| !value.is_null()), None),
+            Output::Inline(inline) => (
+                Some(Arc::unwrap_or_clone(inline.value())).filter(|value| !value.is_null()),
+                None,
+            ),
             Output::Blob { hash, bytes } => (
                 None,
                 Some(OutputRef {

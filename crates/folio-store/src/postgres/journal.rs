@@ -107,12 +107,7 @@ pub(super) async fn of_run(session: Option<&Session>, id: RunId, since: Seq, byt
     let sql =
         "SELECT log.seq, log.at, log.record FROM touch JOIN log ON log.space = touch.space AND log.seq = touch.seq
                WHERE touch.space = $1 AND what = 'r' AND touch.number = $2 AND touch.seq > $3 ORDER BY touch.seq LIMIT $4";
-    let mut journal = Journal {
-        events: Vec::new(),
-        head: since,
-        is_whole: true,
-    };
-    let mut left = bytes;
+    let mut part = fold::Part::after(since, bytes);
     loop {
         let rows = session
             .query(
@@ -120,30 +115,24 @@ pub(super) async fn of_run(session: Option<&Session>, id: RunId, since: Seq, byt
                 &[
                     &session.space.0,
                     &to_column(run.number),
-                    &to_column(journal.head.0),
+                    &to_column(part.journal.head.0),
                     &COMMITS_AT_ONCE,
                 ],
             )
             .await?;
         let are_last = rows.len() < usize::try_from(COMMITS_AT_ONCE).unwrap_or(usize::MAX);
         for row in &rows {
-            if left == 0 {
-                journal.is_whole = false;
-                return Ok(journal);
+            if part.is_full() {
+                return Ok(part.journal);
             }
             let (seq, at) = (seq(row, 0)?, instant(row, 1)?);
-            let record: &str = get(row, 2)?;
-            left = left.saturating_sub(record.len());
-            let events = fold::events_of(record).map_err(|error| damaged(&format!("commit {seq}"), error))?;
-            let is_last = events.iter().any(fold::is_beyond);
-            journal.events.extend(events.into_iter().map(|event| (at, event)));
-            journal.head = seq;
-            if is_last {
-                return Ok(journal);
+            let goes_on = part.take(seq, at, get(row, 2)?);
+            if !goes_on.map_err(|error| damaged(&format!("commit {seq}"), error))? {
+                return Ok(part.journal);
             }
         }
         if are_last {
-            return Ok(journal);
+            return Ok(part.journal);
         }
     }
 }

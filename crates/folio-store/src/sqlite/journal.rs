@@ -203,31 +203,20 @@ pub(super) fn of_run(
                CROSS JOIN log ON log.place = ?2 + seq";
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query(params![place, Place::start(space), to_column(since.0)])?;
-    let mut journal = Journal {
-        events: Vec::new(),
-        head: since,
-        is_whole: true,
-    };
-    let mut left = bytes;
+    let mut part = fold::Part::after(since, bytes);
     while let Some(row) = rows.next()? {
-        if left == 0 {
-            journal.is_whole = false;
+        if part.is_full() {
             break;
         }
         let seq = Seq(row.get::<_, Place>(0)?.number());
         let at = Timestamp::from_nanos(row.get(1)?);
         let name = || format!("commit {seq}");
         let record = row.get_ref(2)?.as_str().map_err(|error| damaged(&name(), error))?;
-        left = left.saturating_sub(record.len());
-        let events = fold::events_of(record).map_err(|error| damaged(&name(), error))?;
-        let is_last = events.iter().any(fold::is_beyond);
-        journal.events.extend(events.into_iter().map(|event| (at, event)));
-        journal.head = seq;
-        if is_last {
+        if !part.take(seq, at, record).map_err(|error| damaged(&name(), error))? {
             break;
         }
     }
-    Ok(journal)
+    Ok(part.journal)
 }
 
 /// What [`from_row`] reads.

@@ -522,11 +522,9 @@ impl Run {
 
     fn checking(&self, index: usize, machine: &[Criterion], proposal: &Proposal) -> Action {
         let node = self.nodes[index].id;
-        let Some(output) = self.output_value(&proposal.output) else {
-            let Output::Blob { hash, .. } = &proposal.output else {
-                return Action::Record(checked(node, Vec::new()));
-            };
-            return Action::Load(hash.clone());
+        let output = match self.output_needed(&proposal.output) {
+            Ok(output) => output,
+            Err(BodyNeeded(hash)) => return Action::Load(hash),
         };
         let result = NodeResult::new(proposal.status, proposal.notes.clone());
         let scope = match self.criteria_scope(index, machine, &result, &output) {

@@ -16,7 +16,7 @@ use super::{Equipment, Said, Stage, people};
 use crate::event::BookView;
 use crate::plan::{Budget, Check, HUMAN, Step};
 use crate::projection::{branch_page, workspace_page};
-use crate::result::{NodeResult, Outcome, Output};
+use crate::result::{NodeResult, Outcome};
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
@@ -611,12 +611,7 @@ impl Run {
         let Some(proposal) = self.agent(index).and_then(|agent| agent.proposal.as_deref()) else {
             return Ok(());
         };
-        let output = match &proposal.output {
-            Output::Inline(inline) => inline.value(),
-            Output::Blob { hash, .. } => self
-                .output_value(&proposal.output)
-                .ok_or_else(|| BodyNeeded(hash.clone()))?,
-        };
+        let output = self.output_needed(&proposal.output)?;
         let sizes = self.sizes(Purpose::Judge);
         let mut lines = vec![format!("{}: {}", proposal.status, proposal.notes)];
         if !output.is_null() {
