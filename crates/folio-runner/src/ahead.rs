@@ -36,6 +36,8 @@ pub(crate) struct Writing<O> {
     pub(crate) notes: Vec<TraceNote>,
     /// What it records, to be applied again if it cannot be written.
     pub(crate) outcomes: Vec<O>,
+    /// Whether it writes onto memory, besides what follows from the journal.
+    pub(crate) writes_memory: bool,
     /// What calls of the run write from then on, if that changes (E9.15).
     pub(crate) writes: Option<Vec<String>>,
 }
@@ -86,6 +88,16 @@ impl<O> Ahead<O> {
         self.writing.is_none() && !self.batch.is_empty()
     }
 
+    /// Whether something is being written.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.writing.is_some()
+    }
+
+    /// Whether something that is not durable yet writes onto memory, besides what follows from the journal.
+    pub(crate) fn writes_memory(&self) -> bool {
+        self.batch.writes_memory || self.writing.as_ref().is_some_and(|(writing, _)| writing.writes_memory)
+    }
+
     /// Whether calls were begun whose beginning is in the batch that is gathered.
     pub(crate) fn has_calls(&self) -> bool {
         self.has_calls
@@ -124,6 +136,7 @@ impl<O> Ahead<O> {
             called_off: std::mem::take(&mut batch.called_off),
             notes: std::mem::take(&mut batch.notes),
             outcomes: std::mem::take(&mut self.outcomes),
+            writes_memory: batch.writes_memory,
             writes: None,
         };
         self.number += 1;

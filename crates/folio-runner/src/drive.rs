@@ -47,6 +47,10 @@ const CONFLICTS_MAX: u32 = 100;
 /// is read, made nodes and pages of, and written.
 const REPLIES_AT_ONCE: usize = 256 * 1024;
 
+/// How many answers go into the same commit. While they are being written the others are read: where models answer at once, all that may be
+/// under way would end together, and whoever writes and whoever drives the run would wait for one another.
+const ANSWERS_AT_ONCE: usize = 32;
+
 /// Something that was done outside and now is to be recorded.
 #[derive(Debug)]
 enum Done {
@@ -236,11 +240,14 @@ impl Drive {
             }
             // Whatever else has ended meanwhile goes into the same commit.
             let mut replied: usize = done.iter().map(Done::replied).sum();
+            let mut answers = done.iter().filter(|done| matches!(done, Done::Asked(..))).count();
             while has_room
                 && replied < REPLIES_AT_ONCE
+                && answers < ANSWERS_AT_ONCE
                 && let Some(Some(more)) = futures_util::FutureExt::now_or_never(self.pending.next())
             {
                 replied += more.replied();
+                answers += usize::from(matches!(more, Done::Asked(..)));
                 done.push(more);
             }
         }
@@ -270,7 +277,7 @@ impl Drive {
             // What is told of memory may be told before what it follows from is durable, if that changes nothing of it but the run's own
             // pages: then both are one commit.
             let only_tells = outside.load.is_empty() && outside.compact.is_empty() && outside.verify.is_empty();
-            if self.ahead.may_write()
+            if (self.ahead.may_write() || !self.ahead.batch.is_empty() && self.ahead.has_room())
                 && !self.ahead.has_calls()
                 && only_tells
                 && !outside.brief.is_empty()
@@ -279,7 +286,7 @@ impl Drive {
                 continue;
             }
             if self.ahead.may_write() {
-                if self.ahead.has_calls() {
+                if self.ahead.has_calls() || !self.pending.is_empty() {
                     self.write_beside().await;
                     return Ok(());
                 }

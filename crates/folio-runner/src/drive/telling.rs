@@ -34,7 +34,7 @@ impl Drive {
         let workspace = &shared.workspace;
         let reader = Reader::of(models, &self.memory);
         let is_near = nodes.iter().any(|node| is_near(&self.run, *node));
-        if self.ahead.batch.writes_memory {
+        if self.ahead.writes_memory() {
             return Ok(false);
         }
         let moment = workspace.moment().await?;
@@ -61,6 +61,9 @@ impl Drive {
         let workspace = &shared.workspace;
         self.pages.take_if(|pages| !pages.stand(moment));
         if self.pages.is_none() {
+            if self.ahead.is_writing() {
+                return Ok(false);
+            }
             self.ahead.batch.told = 0;
             self.pages = RunPages::read(workspace, moment, &self.run).await?;
         }
