@@ -197,15 +197,8 @@ impl Run {
         actions.extend(self.asking.iter().filter_map(|index| self.unattended(*index, now)));
         actions.extend(self.unapproved().into_iter().map(Action::Record));
         let (mut ahead, mut lanes) = (Resources::default(), Lanes::default());
-        let (mut owed, mut waiting) = (self.ready.owed().peekable(), self.ready.waiting().peekable());
-        loop {
-            let next = match (owed.peek(), waiting.peek().filter(|_| free > 0)) {
-                (Some(one), Some(other)) if other < one => waiting.next(),
-                (None, Some(_)) => waiting.next(),
-                (Some(_), _) => owed.next(),
-                (None, None) => parked.next(),
-            };
-            let Some(index) = next else { break };
+        let mut ready = self.ready.in_order();
+        while let Some(index) = ready.next(free > 0).or_else(|| parked.next()) {
             if self.is_paused(index) {
                 continue;
             }

@@ -28,6 +28,7 @@ mod lost;
 pub(super) mod models;
 mod models_limits;
 mod narrow;
+mod order;
 mod programs;
 mod properties;
 mod regressions;

@@ -1,0 +1,71 @@
+//! What goes on first where there is room for some only: whoever has begun, before anybody begins (E9.15).
+
+use super::models::{equipment, execute, finish, goal_with, plan_of, said};
+use super::*;
+use crate::talk::Purpose;
+
+/// Model tasks of the plan that have begun and not ended.
+fn at_work(sim: &Sim) -> usize {
+    let is_at_work = |view: &&NodeView<'_>| {
+        view.kind == NodeKind::Model && view.parent.is_some() && view.started_at.is_some() && view.result.is_none()
+    };
+    sim.run.tree().iter().filter(is_at_work).count()
+}
+
+#[test]
+fn who_has_begun_goes_on_before_anybody_begins_e9_15() {
+    let members: Vec<Value> = (0..12)
+        .map(|n| json!({"title": format!("look at thing {n}")}))
+        .collect();
+    let steps = json!({"steps": [{"id": "g", "parallel": members}]});
+    let mut sim = goal_with("look", &steps, equipment(), |ask| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"text": "what is there"})),
+        _ => finish("done"),
+    });
+    sim.concurrency = 2;
+    loop {
+        sim.derive();
+        assert!(at_work(&sim) <= 2, "{} are at work", at_work(&sim));
+        if !sim.end_one() {
+            break;
+        }
+    }
+    assert_eq!((sim.status(""), sim.calls.len()), (Outcome::Ok, 12));
+}
+
+#[test]
+fn what_a_branch_came_to_is_put_together_before_another_begins_e9_15() {
+    let leaves: Vec<Value> = (0..30)
+        .map(|n| json!({"title": format!("leaf {n}"), "do": {"tool": "echo", "args": {}}}))
+        .collect();
+    let extra = json!({
+        "steps": [{"id": "g", "parallel": [{"title": "a branch of apples"}, {"title": "a branch of pears"}]}],
+        "budget": {"fan_in": 5, "children": 30},
+    });
+    let mut sim = goal_with("look", &extra, equipment(), move |ask| match ask.purpose {
+        Purpose::Decide if ask.messages[1].text.contains("# The task\na branch") => plan_of(json!([leaves])),
+        _ => said("{\"status\": \"ok\", \"notes\": \"all of it\"}"),
+    });
+    sim.concurrency = 4;
+    let begun = |sim: &Sim| {
+        let tree = sim.run.tree();
+        let is_leaf = |view: &&NodeView<'_>| sim.run.title(view.id).starts_with("leaf");
+        tree.iter()
+            .filter(is_leaf)
+            .filter(|view| view.started_at.is_some())
+            .count()
+    };
+    let mut begun_before = None;
+    loop {
+        sim.derive();
+        if sim.asks.iter().any(|ask| ask.purpose == Purpose::RollUp) {
+            begun_before.get_or_insert_with(|| begun(&sim));
+        }
+        if !sim.end_one() {
+            break;
+        }
+    }
+    assert_eq!((sim.status(""), begun(&sim)), (Outcome::Ok, 60));
+    let begun_before = begun_before.expect("more than five results are put together in parts");
+    assert!(begun_before <= 30 + 4, "{begun_before} had begun");
+}
