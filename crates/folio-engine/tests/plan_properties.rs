@@ -133,6 +133,15 @@ proptest! {
     }
 
     #[test]
+    fn what_a_step_reads_is_every_step_that_it_reads_in_plan_order_e9_2(plan in plan_support::plan()) {
+        let graph = Graph::of(&plan.steps);
+        for reader in 0..graph.nodes.len() {
+            let one_by_one: Vec<usize> = (0..graph.nodes.len()).filter(|&target| graph.reads(reader, target)).collect();
+            prop_assert_eq!(graph.read_by(reader), one_by_one);
+        }
+    }
+
+    #[test]
     fn a_step_without_needs_waits_for_everything_earlier_in_its_sequence(plan in plan_support::plan()) {
         let graph = Graph::of(&plan.steps);
         for (at, node) in graph.nodes.iter().enumerate() {

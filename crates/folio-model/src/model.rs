@@ -114,7 +114,7 @@ pub struct Request {
     pub tools: Vec<ToolDescription>,
     /// The JSON Schema that the answer must satisfy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer_schema: Option<Value>,
+    pub answer_schema: Option<Arc<Value>>,
     /// The most tokens that it may answer with. Always set: it is what the budget reserves.
     pub tokens_max: u32,
     /// How free the choice of words is, from 0; `None` for the provider's default. Models that do not know it are not

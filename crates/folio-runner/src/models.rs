@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use folio_engine::plan::Known;
 use folio_engine::run::{
-    AgentProgram, AskAction, Equipment, ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec, NamedExecutor,
-    OfferedTools, PlanMode, Price,
+    AgentProgram, AskAction, Equipment, FixedCosts, ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec,
+    NamedExecutor, OfferedTools, PlanMode, Price,
 };
 use folio_engine::spend::Spend;
 use folio_engine::talk::{self, ModelRole, Need, Stop, ToolOffer};
@@ -182,6 +182,7 @@ impl RunnerModel {
                 },
             }),
             fallback: self.fallback.as_ref().map(|next| Arc::new(next.spec())),
+            fixed: FixedCosts::default(),
         }
     }
 

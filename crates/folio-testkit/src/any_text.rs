@@ -10,7 +10,7 @@ use std::time::Duration;
 use folio_engine::event::FORMAT;
 use folio_engine::plan::{self, Known, Plan, ShownStep};
 use folio_engine::run::agent::repair;
-use folio_engine::run::{Equipment, ModelAnswer, ModelSpec, OfferedTools, PlanMode};
+use folio_engine::run::{Equipment, FixedCosts, ModelAnswer, ModelSpec, OfferedTools, PlanMode};
 use folio_engine::talk::{Reply, Stop};
 use folio_engine::template::Templates;
 use folio_engine::{Action, Event, Run};
@@ -150,6 +150,7 @@ fn equipment() -> Equipment {
         price: None,
         program: None,
         fallback: None,
+        fixed: FixedCosts::default(),
     };
     Equipment {
         planner: spec(),

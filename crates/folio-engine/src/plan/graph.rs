@@ -78,6 +78,24 @@ impl Graph {
         false
     }
 
+    /// The steps whose outcomes are settled, and to be read, when `reader` starts ([`Self::reads`]), in plan order.
+    pub fn read_by(&self, reader: usize) -> Vec<usize> {
+        if self.nodes[reader].step.needs().is_some() {
+            return (0..self.nodes.len())
+                .filter(|target| self.reads(reader, *target))
+                .collect();
+        }
+        // What is in a group stands behind it: so what comes before a member stands between the group and the member.
+        let earlier = |at: usize| {
+            let parent = self.nodes[at].parent;
+            let first = parent.map_or(0, |group| group + 1);
+            self.is_ordered(parent).then_some(first..at)
+        };
+        let mut ranges: Vec<_> = self.and_above(reader).filter_map(earlier).collect();
+        ranges.reverse();
+        ranges.into_iter().flatten().collect()
+    }
+
     fn add(&mut self, steps: &[Step], parent: Option<usize>) {
         for step in steps {
             let at = self.nodes.len();

@@ -40,8 +40,8 @@ mod views;
 mod tests;
 
 pub use agent::{
-    AgentProgram, AskAction, CompactAction, Equipment, ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec,
-    NamedExecutor, OfferedTools, PlanMode, Price,
+    AgentProgram, AskAction, CompactAction, Equipment, FixedCosts, ModelAnswer, ModelFailure, ModelFailureKind,
+    ModelSpec, NamedExecutor, OfferedTools, PlanMode, Price,
 };
 pub use approval::{AsksFirst, PlanGate, Waiting, micro_usd};
 pub use conclude::{CallAnswer, CallOutcome};

@@ -32,7 +32,7 @@ pub(super) fn request() -> Request {
         role: Role::Executor,
         messages: vec![said(Speaker::System, "Work."), said(Speaker::User, "Mend the clock.")],
         tools: Vec::new(),
-        answer_schema: Some(serde_json::json!({"required": ["notes"]})),
+        answer_schema: Some(serde_json::json!({"required": ["notes"]}).into()),
         tokens_max: 100,
         temperature: None,
         idempotency_key: "k".to_owned(),

@@ -50,7 +50,7 @@ pub(super) fn options(request: &Request, target: &Target, form: SchemaForm) -> C
     }
     if let Some(schema) = &request.answer_schema {
         match way(schema, target, form) {
-            Way::Strict => options = options.with_response_format(JsonSpec::new(SCHEMA_NAME, schema.clone())),
+            Way::Strict => options = options.with_response_format(JsonSpec::new(SCHEMA_NAME, Value::clone(schema))),
             Way::JsonAndPrompt => options = options.with_response_format(ChatResponseFormat::JsonMode),
             Way::Prompt => {}
         }

@@ -151,7 +151,7 @@ async fn answers_of_tools_go_back_to_the_calls_that_they_answer() {
 async fn a_schema_is_held_to_by_the_means_of_the_provider_e9_13() {
     let mut request = request();
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
-    request.answer_schema = Some(schema);
+    request.answer_schema = Some(schema.into());
     for (wire, place) in [
         ("openai", "/response_format/json_schema/schema"),
         ("openai-responses", "/text/format/schema"),
@@ -184,7 +184,7 @@ async fn a_schema_is_held_to_by_the_means_of_the_provider_e9_13() {
 async fn a_schema_that_strict_forms_would_narrow_stands_in_the_prompt() {
     let mut request = request();
     let args = json!({"type": "object", "properties": {"args": {"type": "object"}}, "required": ["args"]});
-    request.answer_schema = Some(args.clone());
+    request.answer_schema = Some(args.clone().into());
     let sent = async |wire: &str| ask_in(SchemaForm::Strict, wire, &request).await.body();
     let body = sent("openai").await;
     assert_eq!(body["response_format"], json!({"type": "json_object"}));

@@ -4,6 +4,7 @@
 
 mod server;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use folio_model::{
@@ -119,14 +120,14 @@ async fn an_answer_by_schema_is_json_e9_13() {
     let server = Server::start();
     let mut request = request("FOLIO-SCHEMA");
     let schema = json!({"type": "object", "properties": {"windows": {"type": "integer"}}, "required": ["windows"]});
-    request.answer_schema = Some(schema);
+    request.answer_schema = Some(schema.into());
     for wire in WIRES {
         for form in [SchemaForm::Strict, SchemaForm::Prompt] {
             let model = server.model(wire, KEY, form);
             let mut request = request.clone();
             if form == SchemaForm::Prompt {
                 // The server looks for its mark in the last thing that the user said, which is the schema now.
-                request.answer_schema.as_mut().unwrap()["title"] = json!("FOLIO-SCHEMA");
+                Arc::make_mut(request.answer_schema.as_mut().unwrap())["title"] = json!("FOLIO-SCHEMA");
             }
             let reply = model.reply(&request, &mut |_| {}).await;
             let reply = reply.unwrap_or_else(|error| panic!("{wire}: {error}"));

@@ -85,7 +85,7 @@ impl Run {
         let talk = self.talk(index)?;
         let costs: Vec<u64> = talk
             .iter()
-            .map(|message| cost(std::slice::from_ref(message), 0, None, tokens))
+            .map(|message| cost(std::slice::from_ref(message), tokens))
             .collect();
         let summary = SUMMARY_TOKENS.min(u64::from(model.window) / SUMMARY_PART);
         let around = tokens_in.saturating_sub(costs.iter().sum());

@@ -7,7 +7,7 @@ use folio_memory::Timestamp;
 use serde_json::Value;
 
 use super::compact::{CompactAction, Compaction};
-use super::{Agent, Equipment, ModelSpec, NamedExecutor, REJECTIONS_MAX, SENT_BACK_MAX, Stage, answer, prompt, schema};
+use super::{Agent, Equipment, ModelSpec, NamedExecutor, REJECTIONS_MAX, SENT_BACK_MAX, Stage, answer};
 use crate::event::{Event, Proposal};
 use crate::node::NodeId;
 use crate::plan::{Check, Criterion};
@@ -47,7 +47,7 @@ pub struct AskAction {
     /// The tools that it may call.
     pub tools: Arc<[ToolOffer]>,
     /// The JSON Schema of its answer; `None` if it answers by calling tools.
-    pub answer_schema: Option<Value>,
+    pub answer_schema: Option<Arc<Value>>,
     /// The most tokens that it may answer with.
     pub answer_tokens: u32,
     /// How free it is, from 0; `None` for the provider's own default.
@@ -338,11 +338,8 @@ impl Run {
             (purpose == Purpose::Work && !is_opaque).then(|| equipment.offered(named.map(|(_, named)| named)));
         let tools = offered.map_or_else(Arc::default, |offered| Arc::clone(&offered.tools));
         let tools_cost = offered.map_or(0, |offered| offered.cost);
-        let mut answer_schema = schema::of(purpose, is_opaque);
-        if let Some(schema) = answer_schema.as_mut().filter(|_| purpose == Purpose::Decide) {
-            schema::with_executors(schema, self.executors_to_choose(index));
-        }
-        let tokens_in = prompt::cost(&messages, tools_cost, answer_schema.as_ref(), &*model.tokens);
+        let (answer_schema, form_cost) = self.form(index, purpose, model);
+        let tokens_in = self.cost_of(index, &messages, model) + tools_cost + form_cost;
         match self.compaction(index, purpose, tokens_in)? {
             Compaction::Needless => {}
             Compaction::Due(compact) => return Ok(Asking::Compact(compact)),

@@ -10,6 +10,7 @@ use folio_memory::tokens::Tokens;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::fixed::FixedCosts;
 use super::offer::OfferedTools;
 use crate::plan::{HUMAN, Known};
 use crate::spend::Spend;
@@ -91,6 +92,8 @@ pub struct ModelSpec {
     /// The model that is asked in its place when it is away, will not, or writes nonsense (E9.13). A program stands in for nobody, and
     /// nobody for a program.
     pub fallback: Option<Arc<Self>>,
+    /// What all its prompts have in common; nothing at first.
+    pub fixed: FixedCosts,
 }
 
 impl ModelSpec {

@@ -4,7 +4,7 @@
 //! - `offer`: which tools a model is told of, and how much
 //! - `due`: what such a task is owed, by its stage
 //! - `compact`: which part of what was said goes when it outgrows the model's window
-//! - `told`: what it is told of memory, and when; `prompt`: what a model reads; `schema`: the form that it answers in
+//! - `told`: what it is told of memory; `prompt`: what a model reads; `schema`: the form of its answer; `fixed`: what many have in common
 //! - `read`: from a reply to the event that it comes to; `repair`: from a text to the JSON that was meant
 //! - `roll_up`: results that are too many to be read at once are put together in parts first
 //! - `people`: criteria that a person checks
@@ -17,6 +17,7 @@ mod compact;
 mod due;
 mod equipment;
 mod evidence;
+mod fixed;
 mod human;
 mod offer;
 mod people;
@@ -39,6 +40,7 @@ pub use answer::{ModelAnswer, ModelFailure, ModelFailureKind};
 pub use compact::{COMPACTOR_CALLS, CompactAction};
 pub use due::AskAction;
 pub use equipment::{AgentProgram, Equipment, ModelSpec, NamedExecutor, PlanMode, Price};
+pub use fixed::FixedCosts;
 pub use offer::OfferedTools;
 
 use super::state::{JournalError, Run};

@@ -23,6 +23,8 @@ pub(in crate::run) struct Offered {
     pub(super) left_out: Vec<String>,
     /// What their definitions cost.
     pub(super) cost: u64,
+    /// A line for each, for whoever plans.
+    pub(super) listed: String,
     /// What is said of them besides their definitions, for a system prompt; may be empty.
     pub(super) told: String,
 }
@@ -45,6 +47,7 @@ impl Equipment {
         let (found, model) = named.map_or(usual, |named| (&named.offered, &named.model));
         found.0.get_or_init(|| {
             let mut offered = Offered::of(self, model);
+            offered.listed = super::prompt::list_of(&offered.tools);
             offered.told = super::prompt::told_of_tools(self, &offered);
             offered
         })
@@ -66,6 +69,7 @@ impl Offered {
                 tools: tools.into(),
                 left_out: Vec::new(),
                 cost: whole,
+                listed: String::new(),
                 told: String::new(),
             };
         }
@@ -94,6 +98,7 @@ impl Offered {
             cost: tools.iter().map(|tool| cost(tool, tokens)).sum(),
             tools: tools.into(),
             left_out,
+            listed: String::new(),
             told: String::new(),
         }
     }
@@ -153,7 +158,7 @@ fn own_tools(equipment: &Equipment) -> impl Iterator<Item = ToolOffer> {
         name: FINISH.to_owned(),
         description: "Ends the task with its result. Call it alone, once, when the task is done or cannot be done."
             .into(),
-        args_schema: Arc::new(schema::result()),
+        args_schema: schema::result(),
         writes: false,
         need: Need::Always,
     };

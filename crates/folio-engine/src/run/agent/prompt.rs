@@ -20,7 +20,7 @@ use crate::result::{NodeResult, Outcome};
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
-use crate::talk::{Message, Purpose};
+use crate::talk::{Message, Purpose, ToolOffer};
 use crate::template;
 
 /// Characters of texts that a model is shown at most, by the tokens of its window: what is longer is cut, with the way to the
@@ -143,8 +143,8 @@ fn rules(purpose: Purpose, works_alone: bool) -> &'static str {
     }
 }
 
-/// What a request costs, a little more rather than less; the definitions of its tools cost `tools`.
-pub(super) fn cost(messages: &[Message], tools: u64, schema: Option<&Value>, tokens: &dyn Tokens) -> u64 {
+/// What `messages` cost, a little more rather than less.
+pub(super) fn cost(messages: &[Message], tokens: &dyn Tokens) -> u64 {
     let text = |text: &str| u64::from(tokens.count(text));
     let said = messages.iter().map(|message| {
         let calls = message
@@ -153,7 +153,7 @@ pub(super) fn cost(messages: &[Message], tools: u64, schema: Option<&Value>, tok
             .map(|call| text(&call.tool) + text(&call.args.to_string()) + PER_MESSAGE);
         text(&message.text) + calls.sum::<u64>() + PER_MESSAGE
     });
-    said.sum::<u64>() + tools + schema.map_or(0, |schema| text(&schema.to_string()))
+    said.sum()
 }
 
 impl Run {
@@ -443,7 +443,7 @@ impl Run {
             let in_frame = self.step_of(frame, at);
             let mut seen: Vec<usize> = frame.kept.clone();
             if let Some(reader) = in_frame {
-                let earlier = (0..frame.graph.nodes.len()).filter(|target| frame.graph.reads(reader, *target));
+                let earlier = frame.graph.read_by(reader).into_iter();
                 seen.extend(earlier.map(|target| frame.nodes[target]));
             }
             seen.retain(|node| self.nodes[*node].is_terminal() && self.nodes[*node].kind != NodeKind::Sequence);
@@ -667,7 +667,7 @@ impl Run {
     fn put_tools(&self, index: usize, text: &mut String) {
         let Some(equipment) = &self.equipment else { return };
         let named = self.executor_of(index).map(|(_, named)| named);
-        list_tools(text, equipment.offered(named));
+        text.push_str(&equipment.offered(named).listed);
         if equipment.others().next().is_some() {
             text.push_str("# Who can do a task besides the usual executor, if that is said with `executor`\n");
             let named = equipment
@@ -686,7 +686,7 @@ pub(super) fn told_of_tools(equipment: &Equipment, offered: &Offered) -> String 
     let mut told = String::new();
     if equipment.book.includes_tool_list() {
         told.push_str("\n\n");
-        list_tools(&mut told, offered);
+        told.push_str(&offered.listed);
     }
     if !offered.left_out.is_empty() {
         let _ = write!(
@@ -698,14 +698,16 @@ pub(super) fn told_of_tools(equipment: &Equipment, offered: &Offered) -> String 
     told
 }
 
-fn list_tools(text: &mut String, offered: &Offered) {
-    text.push_str("# Tools\n");
-    for tool in &*offered.tools {
+/// A line for each of `tools`, below a heading.
+pub(super) fn list_of(tools: &[ToolOffer]) -> String {
+    let mut text = "# Tools\n".to_owned();
+    for tool in tools {
         let args = tool.args_schema["properties"].as_object();
         let args: Vec<&str> = args.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
         let about = one_line(&tool.description, 200);
-        line_of(text, &format!("{}({}): {about}", tool.name, args.join(", ")));
+        line_of(&mut text, &format!("{}({}): {about}", tool.name, args.join(", ")));
     }
+    text
 }
 
 /// `system` with a view of the scratchbook in it, or the message that holds the view behind all others (M7.8 V6).

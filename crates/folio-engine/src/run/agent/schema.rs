@@ -1,5 +1,7 @@
 //! The forms that models answer in, and the tools that only they have.
 
+use std::sync::{Arc, LazyLock};
+
 use serde_json::{Value, json};
 
 use crate::talk::Purpose;
@@ -9,80 +11,106 @@ pub(super) const FINISH: &str = "finish";
 /// The tool by which an executor asks a person.
 pub(super) const ASK_PERSON: &str = "ask_person";
 
+// Each form is one value for all requests: with the prompts of many tasks at the same time it would be there as often.
+static DECISION: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(decision()));
+static RESULT: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(result_form()));
+static ROLL_UP: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(roll_up()));
+static VERDICTS: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(verdicts()));
+static OTHER_PLAN: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(other_plan()));
+
 /// The JSON Schema of the answer to `purpose`; `None` if the answer is calls of tools, which a program that works alone does
 /// not make.
-pub(super) fn of(purpose: Purpose, works_alone: bool) -> Option<Value> {
+pub(super) fn of(purpose: Purpose, works_alone: bool) -> Option<Arc<Value>> {
     match purpose {
         Purpose::Work => works_alone.then(result),
-        Purpose::Decide => Some(json!({
-            "type": "object",
-            "required": ["decision", "reason", "low_complexity", "resources_available", "criteria_testable"],
-            "properties": {
-                "decision": {"type": "string", "enum": ["execute", "plan"]},
-                "reason": {"type": "string", "description": "One sentence."},
-                "low_complexity": {"type": "boolean"},
-                "resources_available": {"type": "boolean"},
-                "criteria_testable": {"type": "boolean"},
-                "action": {
-                    "type": "object",
-                    "description": "With execute: the first call of a tool.",
-                    "required": ["tool", "args"],
-                    "properties": {"tool": {"type": "string"}, "args": {"type": "object"}}
-                },
-                "steps": steps("With plan: the steps in order; a list inside the list runs at the same time."),
-            },
-        })),
+        Purpose::Decide => Some(Arc::clone(&DECISION)),
         Purpose::Aggregate | Purpose::HandBack => Some(result()),
-        Purpose::RollUp => Some(roll_up()),
-        Purpose::Judge => Some(json!({
-            "type": "object",
-            "required": ["verdicts"],
-            "properties": {
-                "verdicts": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "required": ["criterion", "finding"],
-                        "properties": {
-                            "criterion": {"type": "string"},
-                            "finding": {"type": "string", "enum": ["met", "unmet", "unverifiable"]},
-                            "gap": {"type": "string", "description": "What is missing, or why nobody can tell."}
-                        }
-                    }
-                }
-            }
-        })),
-        Purpose::Replan => Some(json!({
-            "type": "object",
-            "required": ["root_cause", "changes"],
-            "properties": {
-                "root_cause": {"type": "string", "description": "Why the plan did not reach what was wanted."},
-                "changes": {"type": "string", "description": "What is different now."},
-                "give_up": {"type": "boolean", "description": "True if no other plan can help."},
-                "drop": {"type": "array", "items": {"type": "string"}, "description": "Steps that are ok and still not wanted."},
-                "steps": steps("The steps that are still to be done; those that are ok stay and are not written again."),
-            },
-        })),
+        Purpose::RollUp => Some(Arc::clone(&ROLL_UP)),
+        Purpose::Judge => Some(Arc::clone(&VERDICTS)),
+        Purpose::Replan => Some(Arc::clone(&OTHER_PLAN)),
     }
 }
 
-/// Lets the answer of whoever decides say which of `names` does the task.
-pub(super) fn with_executors<'n>(schema: &mut Value, names: impl Iterator<Item = &'n str>) {
+/// The result of a task.
+pub(super) fn result() -> Arc<Value> {
+    Arc::clone(&RESULT)
+}
+
+/// `form`, the answer of whoever decides, with a choice of which of `names` does the task; `None` if there is none.
+pub(super) fn with_executors<'n>(form: &Value, names: impl Iterator<Item = &'n str>) -> Option<Value> {
     let names: Vec<&str> = names.collect();
-    if !names.is_empty() {
-        schema["properties"]["executor"] = json!({
-            "type": "string", "enum": names,
-            "description": "With execute: who does it, if it is not the usual executor."
-        });
+    if names.is_empty() {
+        return None;
     }
+    let mut form = form.clone();
+    form["properties"]["executor"] = json!({
+        "type": "string", "enum": names,
+        "description": "With execute: who does it, if it is not the usual executor."
+    });
+    Some(form)
+}
+
+fn decision() -> Value {
+    json!({
+        "type": "object",
+        "required": ["decision", "reason", "low_complexity", "resources_available", "criteria_testable"],
+        "properties": {
+            "decision": {"type": "string", "enum": ["execute", "plan"]},
+            "reason": {"type": "string", "description": "One sentence."},
+            "low_complexity": {"type": "boolean"},
+            "resources_available": {"type": "boolean"},
+            "criteria_testable": {"type": "boolean"},
+            "action": {
+                "type": "object",
+                "description": "With execute: the first call of a tool.",
+                "required": ["tool", "args"],
+                "properties": {"tool": {"type": "string"}, "args": {"type": "object"}}
+            },
+            "steps": steps("With plan: the steps in order; a list inside the list runs at the same time."),
+        },
+    })
+}
+
+fn verdicts() -> Value {
+    json!({
+        "type": "object",
+        "required": ["verdicts"],
+        "properties": {
+            "verdicts": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": ["criterion", "finding"],
+                    "properties": {
+                        "criterion": {"type": "string"},
+                        "finding": {"type": "string", "enum": ["met", "unmet", "unverifiable"]},
+                        "gap": {"type": "string", "description": "What is missing, or why nobody can tell."}
+                    }
+                }
+            }
+        }
+    })
+}
+
+fn other_plan() -> Value {
+    json!({
+        "type": "object",
+        "required": ["root_cause", "changes"],
+        "properties": {
+            "root_cause": {"type": "string", "description": "Why the plan did not reach what was wanted."},
+            "changes": {"type": "string", "description": "What is different now."},
+            "give_up": {"type": "boolean", "description": "True if no other plan can help."},
+            "drop": {"type": "array", "items": {"type": "string"}, "description": "Steps that are ok and still not wanted."},
+            "steps": steps("The steps that are still to be done; those that are ok stay and are not written again."),
+        },
+    })
 }
 
 fn steps(description: &str) -> Value {
     json!({"type": "array", "description": description, "items": {}})
 }
 
-/// The result of a task.
-pub(super) fn result() -> Value {
+fn result_form() -> Value {
     json!({
         "type": "object",
         "required": ["notes"],

@@ -2,7 +2,7 @@
 
 use super::models::{equipment, execute, finish, goal_with, plan_of, replied, root, said};
 use super::*;
-use crate::run::agent::NamedExecutor;
+use crate::run::agent::{FixedCosts, NamedExecutor};
 use crate::talk::{Purpose, Reply, Stop};
 
 /// Every role has a model that stands in for it, which costs nothing.
@@ -145,6 +145,7 @@ fn with_named() -> Equipment {
             shown: json!({"argv": ["mender"]}),
         }),
         fallback: None,
+        fixed: FixedCosts::default(),
         ..equipment.executor.clone()
     };
     let named = |model: ModelSpec, about: &str| NamedExecutor {

@@ -6,6 +6,7 @@ use folio_memory::tokens::Estimate;
 use super::*;
 use crate::event::LeafTests;
 use crate::result::Finding;
+use crate::run::FixedCosts;
 use crate::spend::Spend;
 use crate::talk::{Need, Purpose, Reply, Stop, ToolOffer, Wanted};
 
@@ -81,6 +82,7 @@ fn spec() -> ModelSpec {
         }),
         program: None,
         fallback: None,
+        fixed: FixedCosts::default(),
     }
 }
 

@@ -1,0 +1,155 @@
+//! What stands in many prompts alike, and what it costs: counted once for all runs that share a model, because to count it is most of what
+//! making a prompt takes.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use folio_memory::tokens::Tokens;
+use serde_json::Value;
+
+use super::prompt::{PER_MESSAGE, cost};
+use super::{ModelSpec, schema};
+use crate::run::state::Run;
+use crate::talk::{Message, Purpose};
+
+/// Texts and forms that are remembered: the rules for each purpose, and the form of the answer to it.
+const KEPT: usize = 24;
+
+/// What is fixed in prompts of a model, with what it costs. Found when it is first needed; a copy finds it anew.
+#[derive(Debug, Default)]
+pub struct FixedCosts(Mutex<Vec<(Fixed, u64)>>);
+
+#[derive(Debug)]
+enum Fixed {
+    Text(String),
+    Schema(Arc<Value>),
+}
+
+impl Clone for FixedCosts {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl FixedCosts {
+    /// What `text` costs, which many prompts have.
+    pub(super) fn of_text(&self, text: &str, tokens: &dyn Tokens) -> u64 {
+        let is_it = |fixed: &Fixed| matches!(fixed, Fixed::Text(known) if known == text);
+        self.find(is_it, || (Fixed::Text(text.to_owned()), text.to_owned()), tokens)
+    }
+
+    /// What `schema` costs, if it is one that many prompts share.
+    pub(super) fn of_schema(&self, schema: &Arc<Value>, tokens: &dyn Tokens) -> u64 {
+        let is_it = |fixed: &Fixed| matches!(fixed, Fixed::Schema(known) if Arc::ptr_eq(known, schema));
+        self.find(
+            is_it,
+            || (Fixed::Schema(Arc::clone(schema)), schema.to_string()),
+            tokens,
+        )
+    }
+
+    fn find(&self, is_it: impl Fn(&Fixed) -> bool, make: impl FnOnce() -> (Fixed, String), tokens: &dyn Tokens) -> u64 {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, cost)) = known.iter().find(|(fixed, _)| is_it(fixed)) {
+            return *cost;
+        }
+        let (fixed, text) = make();
+        let cost = u64::from(tokens.count(&text));
+        if known.len() < KEPT {
+            known.push((fixed, cost));
+        }
+        cost
+    }
+}
+
+impl Run {
+    /// The form of the answer to `purpose` when `model` is asked for node `index`, and what it costs; none if it answers by calling tools.
+    pub(super) fn form(&self, index: usize, purpose: Purpose, model: &ModelSpec) -> (Option<Arc<Value>>, u64) {
+        let Some(form) = schema::of(purpose, model.program.is_some()) else {
+            return (None, 0);
+        };
+        let with_choice = (purpose == Purpose::Decide)
+            .then(|| schema::with_executors(&form, self.executors_to_choose(index)))
+            .flatten();
+        let tokens = &*model.tokens;
+        match with_choice {
+            Some(form) => {
+                let cost = u64::from(tokens.count(&form.to_string()));
+                (Some(Arc::new(form)), cost)
+            }
+            None => {
+                let cost = model.fixed.of_schema(&form, tokens);
+                (Some(form), cost)
+            }
+        }
+    }
+
+    /// What `messages`, everything that `model` reads when it is asked for node `index`, cost it.
+    pub(super) fn cost_of(&self, index: usize, messages: &[Message], model: &ModelSpec) -> u64 {
+        let tokens = &*model.tokens;
+        // A scratchbook may stand in the rules, and is another one each time.
+        let has_book = self.agent(index).is_some_and(|agent| agent.book.is_some());
+        let [rules, task, said @ ..] = messages else {
+            return cost(messages, tokens);
+        };
+        let rules = if has_book {
+            u64::from(tokens.count(&rules.text))
+        } else {
+            model.fixed.of_text(&rules.text, tokens)
+        };
+        // Whoever plans is told of all tools behind the task.
+        let listed = self.equipment.as_ref().map(|equipment| {
+            let named = self.executor_of(index).map(|(_, named)| named);
+            equipment.offered(named).listed.as_str()
+        });
+        let split = listed.and_then(|listed| Some((task.text.strip_suffix(listed)?, listed)));
+        let task = split.map_or_else(
+            || u64::from(tokens.count(&task.text)),
+            |(task, listed)| u64::from(tokens.count(task)) + model.fixed.of_text(listed, tokens),
+        );
+        rules + task + 2 * PER_MESSAGE + cost(said, tokens)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use folio_memory::tokens::Estimate;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Counts how often it is asked.
+    #[derive(Debug, Default)]
+    struct Asked(AtomicU32);
+
+    impl Tokens for Asked {
+        fn count(&self, text: &str) -> u32 {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Estimate.count(text)
+        }
+    }
+
+    #[test]
+    fn what_is_fixed_is_counted_once_and_costs_what_it_costs() {
+        let (fixed, asked) = (FixedCosts::default(), Asked::default());
+        let schema = Arc::new(json!({"type": "object"}));
+        for _ in 0..3 {
+            let costs = [
+                (fixed.of_text("You decide.", &asked), "You decide.".to_owned()),
+                (fixed.of_text("You do a task.", &asked), "You do a task.".to_owned()),
+                (fixed.of_schema(&schema, &asked), schema.to_string()),
+            ];
+            for (cost, text) in costs {
+                assert_eq!(cost, u64::from(Estimate.count(&text)), "{text}");
+            }
+        }
+        assert_eq!(asked.0.load(Ordering::Relaxed), 3);
+        // What does not find a place is counted each time.
+        for n in 0..2 * KEPT {
+            let text = format!("text {n}");
+            assert_eq!(fixed.of_text(&text, &asked), u64::from(Estimate.count(&text)));
+        }
+        assert!(fixed.0.lock().unwrap().len() <= KEPT);
+    }
+}
