@@ -1,7 +1,7 @@
 //! How far a run is ahead of the disk: the batch that is being written, and the one that is gathered meanwhile.
 
-use folio_engine::CallAction;
 use folio_engine::run::{AskAction, CompactAction};
+use folio_engine::{CallAction, NodeId};
 use folio_memory::TraceNote;
 use folio_store::{Committed, StoreError};
 use tokio::task::JoinHandle;
@@ -38,6 +38,8 @@ pub(crate) struct Writing<O> {
     pub(crate) outcomes: Vec<O>,
     /// Whether it writes onto memory, besides what follows from the journal.
     pub(crate) writes_memory: bool,
+    /// Nodes that end with it.
+    pub(crate) ended: Vec<NodeId>,
     /// What calls of the run write from then on, if that changes (E9.15).
     pub(crate) writes: Option<Vec<String>>,
 }
@@ -98,6 +100,12 @@ impl<O> Ahead<O> {
         self.batch.writes_memory || self.writing.as_ref().is_some_and(|(writing, _)| writing.writes_memory)
     }
 
+    /// Whether `node` has ended with something that is not durable yet.
+    pub(crate) fn has_ended(&self, node: NodeId) -> bool {
+        let writing = self.writing.iter().flat_map(|(writing, _)| &writing.ended);
+        self.batch.ended.iter().chain(writing).any(|ended| *ended == node)
+    }
+
     /// Whether calls were begun whose beginning is in the batch that is gathered.
     pub(crate) fn has_calls(&self) -> bool {
         self.has_calls
@@ -137,6 +145,7 @@ impl<O> Ahead<O> {
             notes: std::mem::take(&mut batch.notes),
             outcomes: std::mem::take(&mut self.outcomes),
             writes_memory: batch.writes_memory,
+            ended: std::mem::take(&mut batch.ended),
             writes: None,
         };
         self.number += 1;

@@ -20,6 +20,7 @@ use folio_store::workspace::{PolicyInForce, WorkspaceError};
 use folio_store::{Commit, Committed, Expected, Record, RunAppend, StoreError};
 use folio_tools::ToolContext;
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::ahead::{Ahead, Writing};
@@ -32,10 +33,10 @@ use crate::locks::RunLocks;
 use crate::memory::{MemoryWriter, ruled, turn_of};
 use crate::models::AskEnded;
 use crate::others::Followed;
-use crate::outputs::JournalResults;
 use crate::pages::RunPages;
 use crate::perform::{self, Performed};
 use crate::prefer::Preferences;
+use crate::results::{Question, RunResults};
 use crate::runner::Shared;
 use crate::sessions::SessionBegun;
 use crate::steps::{Outside, UnderWay, derive, needed_model, status_of};
@@ -105,6 +106,8 @@ pub(crate) struct Drive {
     prefer: Option<Preferences>,
     under_way: UnderWay,
     pending: Pending,
+    /// Results that calls ask for.
+    questions: mpsc::Receiver<Question>,
     ahead: Ahead<Outcome>,
     /// Calls that have ended and are to be checked once their beginning is durable.
     held: Vec<Done>,
@@ -134,11 +137,8 @@ impl Drive {
         let mut context = ToolContext::new(roots, run_folder);
         context.shell = Arc::new(grants::shell_of(&run));
         context.environment = Arc::new(shared.options.environment.clone());
-        context.results = Arc::new(JournalResults {
-            workspace: shared.workspace.clone(),
-            run: id,
-            templates: Arc::clone(&shared.templates),
-        });
+        let (results, questions) = RunResults::new(&shared.workspace);
+        context.results = results;
         context.scratchbook = Arc::new(RunBook {
             workspace: shared.workspace.clone(),
             run: id,
@@ -177,6 +177,7 @@ impl Drive {
             prefer,
             under_way: UnderWay::default(),
             pending: FuturesUnordered::new(),
+            questions,
             ahead: Ahead::default(),
             held: Vec::new(),
             conflicts: 0,
@@ -230,6 +231,7 @@ impl Drive {
                 biased;
                 (writing, written) = self.ahead.written() => self.take_in(writing, written).await?,
                 Some(first) = self.pending.next(), if has_room => done.push(first),
+                Some(question) = self.questions.recv() => question.answer(&self.run, &self.ahead),
                 () = followed.foreign(), if is_durable => self.catch_up().await?,
                 () = &mut given_back, if waits => {}
                 () = tokio::time::sleep(wake.unwrap_or(Duration::MAX)), if wake.is_some() && has_room => {}

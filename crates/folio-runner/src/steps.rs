@@ -37,6 +37,8 @@ pub(crate) struct Batch {
     pub(crate) compactions: Vec<CompactAction>,
     /// Whether it writes more than follows from its events: what calls want written to memory.
     pub(crate) writes_memory: bool,
+    /// Nodes that end with it.
+    pub(crate) ended: Vec<NodeId>,
     /// How many of its changes are taken into what is told of the run's pages.
     pub(crate) told: usize,
     /// How many of its events were looked at for results of which the plan wants something observed.
@@ -82,6 +84,9 @@ impl Batch {
         }
         move_large_output(run, &mut event, &mut self.blobs);
         run.apply(at, &event)?;
+        if let Event::Finished { node, .. } = &event {
+            self.ended.push(*node);
+        }
         self.changes.extend(projection::changes(run, &event));
         self.writes_memory |= !more.is_empty();
         self.changes.extend(more);

@@ -101,6 +101,47 @@ async fn a_plan_runs_to_its_end_and_its_results_flow_forward() {
 }
 
 #[tokio::test]
+async fn earlier_results_are_read_from_whoever_drives_the_run() {
+    let house = House::new();
+    let long = "x".repeat(100_000);
+    let items: Vec<u32> = (0..100).collect();
+    let plan = json!({"title": "Look back", "budget": {"items": 100}, "steps": [
+        {"id": "small", "do": {"tool": "text", "args": {"op": "echo", "value": {"n": 2}}}},
+        {"id": "large", "do": {"tool": "text", "args": {"op": "echo", "value": long}}},
+        [
+            {"id": "of-small", "do": {"tool": "result_read", "args": {"node": "small"}}},
+            {"id": "of-large", "do": {"tool": "result_read", "args": {"node": "large", "max_bytes": 10}}},
+            {"id": "of-itself", "optional": true, "do": {"tool": "result_read", "args": {"node": "group-3/of-itself"}}},
+            {"id": "of-none", "optional": true, "do": {"tool": "result_read", "args": {"node": "nowhere"}}},
+        ],
+        {"id": "all", "for_each": items, "max_items": 100,
+         "step": {"id": "one", "do": {"tool": "result_read", "args": {"node": "small"}}}},
+    ]});
+    let (run, _) = house.run(&plan.to_string()).await;
+    let read = async |path: &str| house.output(run, path).await["inline"]["text"].clone();
+    let small = "{\n  \"value\": {\n    \"n\": 2\n  }\n}";
+    assert_eq!(read("group-3/of-small").await, small);
+    let of_large = house.output(run, "group-3/of-large").await;
+    let size = of_large["inline"]["total_bytes"].as_u64().unwrap_or_default();
+    assert!(size > 100_000, "{of_large}");
+    for item in [0, 63, 99] {
+        assert_eq!(read(&format!("all/one[{item}]")).await, small);
+    }
+    let run = house.runner.load(run).await.unwrap();
+    let notes = |path: &str| run.node_at(path).unwrap().result.unwrap().notes.clone();
+    assert!(
+        notes("group-3/of-itself").contains("group-3/of-itself has no result yet"),
+        "{}",
+        notes("group-3/of-itself")
+    );
+    assert!(
+        notes("group-3/of-none").contains("there is no node \"nowhere\" in this run"),
+        "{}",
+        notes("group-3/of-none")
+    );
+}
+
+#[tokio::test]
 async fn a_row_that_was_read_before_the_end_says_what_the_journal_says() {
     let house = House::new();
     let run = house.submit(ECHO).await.unwrap();
