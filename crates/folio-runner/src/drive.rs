@@ -40,6 +40,7 @@ use crate::results::{Question, RunResults};
 use crate::runner::Shared;
 use crate::sessions::SessionBegun;
 use crate::steps::{Outside, UnderWay, derive, needed_model, status_of};
+use crate::submitted::Opened;
 
 /// How often in a row a commit is put together anew because somebody else wrote to the journal in between.
 const CONFLICTS_MAX: u32 = 100;
@@ -124,7 +125,7 @@ impl Drive {
     ///
     /// Calls that had begun and have no outcome are owed again, by the class of their tools.
     pub(crate) async fn open(shared: Arc<Shared>, id: RunId, fence: u64) -> Result<Self, RunnerError> {
-        let (mut run, head) = shared.open(id).await?;
+        let Opened { mut run, head, pages } = shared.open(id).await?;
         let policy = shared.workspace.policy().await?;
         if shared.options.models.is_none()
             && let Some(tasks) = needed_model(&run)
@@ -181,7 +182,7 @@ impl Drive {
             ahead: Ahead::default(),
             held: Vec::new(),
             conflicts: 0,
-            pages: None,
+            pages,
             calling_off: JoinSet::new(),
         };
         // A request to stop may come in between; what is in flight is then looked at again.

@@ -9,9 +9,15 @@ use folio_memory::{RunId, Seq};
 use folio_store::StoreError;
 use folio_store::workspace::Workspace;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// How often, at most, a runner looks whether somebody else wrote to one of its runs' journals.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// How many times as long as a look takes there is none: of a thousand runs it takes some milliseconds.
+const REST: u32 = 50;
+/// But never for longer than this, however slow the store is.
+const REST_MAX: Duration = Duration::from_secs(1);
 
 /// The runs that are driven here, and one task that looks after all of them: a thousand runs cost one question, not a thousand.
 #[derive(Debug, Default)]
@@ -72,8 +78,9 @@ impl Others {
 
 /// Looks at the journals as long as runs are driven here.
 async fn look_after(others: Arc<Others>, workspace: Workspace, mut seen: Seq) {
+    let mut rest = LOOK_AGAIN;
     loop {
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(rest).await;
         {
             let mut driven = others.driven.lock().unwrap_or_else(PoisonError::into_inner);
             driven.retain(|_, followed| followed.strong_count() > 0);
@@ -89,9 +96,11 @@ async fn look_after(others: Arc<Others>, workspace: Workspace, mut seen: Seq) {
             continue;
         }
         others.has_new.store(false, Ordering::Release);
+        let began = Instant::now();
         if others.look(&workspace).await.is_err() {
             others.has_new.store(true, Ordering::Release);
         }
+        rest = LOOK_AGAIN.max(began.elapsed() * REST).min(REST_MAX);
     }
 }
 

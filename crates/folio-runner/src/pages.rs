@@ -65,6 +65,26 @@ impl RunPages {
         Ok(Some(Self { mark, ids, lines, more }))
     }
 
+    /// The pages of `run` as `changes`, its first, are about to make them. None if nobody keeps account of what others write onto them.
+    pub(crate) async fn of_new(workspace: &Workspace, run: &Run, changes: &[Change]) -> Option<Self> {
+        let mark = workspace.moment().await.ok()?.mark_of_pages();
+        let main = projection::main_page(run.id());
+        let lines = changes.iter().find_map(|change| match change {
+            Change::EnsurePage(new) if new.id == main => Some(PageLines::of_new(&new.fields)),
+            _ => None,
+        });
+        let mut pages = Self {
+            mark: Some(mark?),
+            ids: vec![main],
+            lines: vec![lines?],
+            more: 0,
+        };
+        for change in changes {
+            pages.take(workspace, run, change).await.ok()?;
+        }
+        Some(pages)
+    }
+
     /// Whether others had written nothing onto them at `moment` since they were read.
     pub(crate) fn stand(&self, moment: Moment) -> bool {
         self.mark.is_some() && self.mark == moment.mark_of_pages()
@@ -118,6 +138,12 @@ impl RunPages {
                 lines.name_it(*handle);
             }
         }
+    }
+
+    /// The same pages under the handles that they got.
+    pub(crate) fn named(mut self, pages: &[(PageId, PageHandle)]) -> Self {
+        self.name(pages);
+        self
     }
 
     /// The planner's block of seed 000, once there is something on a page besides the goal.

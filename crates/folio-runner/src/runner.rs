@@ -32,9 +32,10 @@ use crate::lost::LostCalls;
 use crate::models::RunnerModels;
 use crate::new_run::NewRun;
 use crate::others::Others;
+use crate::pages::RunPages;
 use crate::places::Places;
 use crate::steps::{STEPPING_MAX, model_tasks};
-use crate::submitted;
+use crate::submitted::{self, Opened};
 use crate::watch::{Observer, Watch};
 
 pub use crate::known::known_tools;
@@ -123,11 +124,13 @@ pub(crate) struct Shared {
 impl Shared {
     /// The run as its journal says, and where the journal ends; or said, if it was submitted just now. A commit that
     /// expects that end finds out.
-    pub(crate) async fn open(&self, id: RunId) -> Result<(Run, Seq), RunnerError> {
-        match self.submitted.take(id) {
-            Some(opened) => Ok(opened),
-            None => self.fold(id).await,
+    pub(crate) async fn open(&self, id: RunId) -> Result<Opened, RunnerError> {
+        if let Some(opened) = self.submitted.take(id) {
+            return Ok(opened);
         }
+        let (run, head) = self.fold(id).await?;
+        let pages = None;
+        Ok(Opened { run, head, pages })
     }
 
     /// The run as its journal says, and where the journal ends.
@@ -273,8 +276,9 @@ impl Runner {
         let mut run = Run::new(id, Arc::clone(&self.shared.templates));
         run.apply(now, &event)
             .map_err(|source| RunnerError::Journal { run: id, source })?;
-        let changes = begins.into_iter().chain(projection::changes(&run, &event)).collect();
-        let begin = (vec![event], changes);
+        let told = projection::changes(&run, &event);
+        let pages = RunPages::of_new(workspace, &run, &told).await;
+        let begin = (vec![event], begins.into_iter().chain(told).collect());
         let committed = self.begin(id, now, begin, title, actor, idempotency_key).await?;
         let (recorded, handle) = committed.run.unwrap_or((id, RunHandle(0)));
         if committed.replayed {
@@ -286,7 +290,8 @@ impl Runner {
         }
         // A store keeps instants from running backwards; then the run began at another one than was thought.
         if committed.at == now {
-            self.shared.submitted.keep(run, committed.seq);
+            let (pages, head) = (pages.map(|pages| pages.named(&committed.pages)), committed.seq);
+            self.shared.submitted.keep(Opened { run, head, pages });
         }
         Ok(Submitted {
             id,

@@ -6,34 +6,46 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use folio_engine::Run;
 use folio_memory::{RunId, Seq};
 
+use crate::pages::RunPages;
+
 /// Most runs that are kept.
 const RUNS: usize = 1_024;
 /// Most nodes of all of them together, but for the last one, which is kept however large it is.
 const NODES: usize = 20_000;
 
-/// The newest of them, the oldest first, each with the end of its journal.
+/// A run as its journal says.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) run: Run,
+    /// Where the journal ends.
+    pub(crate) head: Seq,
+    /// What is told of its pages, if that is known without reading them.
+    pub(crate) pages: Option<RunPages>,
+}
+
+/// The newest of them, the oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Submitted(Mutex<VecDeque<(Run, Seq)>>);
+pub(crate) struct Submitted(Mutex<VecDeque<Opened>>);
 
 impl Submitted {
-    /// Keeps `run`, whose journal ends at `head`.
-    pub(crate) fn keep(&self, run: Run, head: Seq) {
+    /// Keeps a run.
+    pub(crate) fn keep(&self, opened: Opened) {
         let mut runs = self.runs();
-        runs.push_back((run, head));
-        let mut nodes: usize = runs.iter().map(|(run, _)| run.len()).sum();
+        runs.push_back(opened);
+        let mut nodes: usize = runs.iter().map(|opened| opened.run.len()).sum();
         while runs.len() > RUNS || (runs.len() > 1 && nodes > NODES) {
-            nodes -= runs.pop_front().map_or(0, |(run, _)| run.len());
+            nodes -= runs.pop_front().map_or(0, |opened| opened.run.len());
         }
     }
 
     /// Gives `run` away, if it is there. Somebody may have written to its journal since: a commit that expects its end finds out.
-    pub(crate) fn take(&self, run: RunId) -> Option<(Run, Seq)> {
+    pub(crate) fn take(&self, run: RunId) -> Option<Opened> {
         let mut runs = self.runs();
-        let at = runs.iter().position(|(kept, _)| kept.id() == run)?;
+        let at = runs.iter().position(|opened| opened.run.id() == run)?;
         runs.remove(at)
     }
 
-    fn runs(&self) -> MutexGuard<'_, VecDeque<(Run, Seq)>> {
+    fn runs(&self) -> MutexGuard<'_, VecDeque<Opened>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -55,12 +67,16 @@ mod tests {
         let runs: Vec<RunId> = (0..RUNS + 2)
             .map(|_| {
                 let id = RunId::draw(&ids, Timestamp::from_millis(1));
-                submitted.keep(Run::new(id, Arc::clone(&templates)), Seq(7));
+                submitted.keep(Opened {
+                    run: Run::new(id, Arc::clone(&templates)),
+                    head: Seq(7),
+                    pages: None,
+                });
                 id
             })
             .collect();
         assert!(submitted.take(runs[1]).is_none());
-        assert_eq!(submitted.take(runs[2]).unwrap().1, Seq(7));
+        assert_eq!(submitted.take(runs[2]).unwrap().head, Seq(7));
         assert!(submitted.take(runs[2]).is_none());
         assert!(submitted.take(runs[RUNS + 1]).is_some());
     }

@@ -67,7 +67,7 @@ impl Prepared {
             );
             return Err(StoreError::Invalid(message));
         }
-        if depth_of(&record_json) > DEPTH_MAX {
+        if is_too_deep(&record_json) {
             return Err(StoreError::Invalid(format!(
                 "a value in the commit is nested deeper than {DEPTH_MAX} levels"
             )));
@@ -164,6 +164,13 @@ fn check_record(record: &Record) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Whether values of a JSON text are nested deeper than could be read back.
+fn is_too_deep(json: &str) -> bool {
+    // Most have fewer brackets than that takes, and those are counted many bytes at a time.
+    let opening = json.bytes().filter(|byte| matches!(byte, b'{' | b'[')).count();
+    opening > DEPTH_MAX && depth_of(json) > DEPTH_MAX
+}
+
 /// How deep the values of a JSON text are nested.
 fn depth_of(json: &str) -> usize {
     let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0_usize, false, false);
@@ -185,10 +192,19 @@ fn depth_of(json: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::depth_of;
+    use super::{DEPTH_MAX, depth_of, is_too_deep};
 
     #[test]
     fn brackets_in_texts_do_not_count_as_depth() {
         assert_eq!(depth_of(r#"{"a":"[[[{\"[","b":[{}]}"#), 3);
+    }
+
+    #[test]
+    fn what_has_many_brackets_need_not_be_deep() {
+        let nested = |levels: usize| ["[".repeat(levels), "]".repeat(levels)].concat();
+        assert!(!is_too_deep(&nested(DEPTH_MAX)));
+        assert!(is_too_deep(&nested(DEPTH_MAX + 1)));
+        let wide = format!("[{}]", vec!["{}"; 2 * DEPTH_MAX].join(","));
+        assert!(!is_too_deep(&wide));
     }
 }

@@ -10,6 +10,11 @@ use folio_store::sqlite::OpenOptions;
 use folio_store::{RandomIds, SqliteStore, SystemClock, Workspace};
 use serde_json::{Value, json};
 
+/// As in the program.
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static MEMORY: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// A new file at `path`.
 pub(crate) fn workspace_at(path: &Path) -> Workspace {
     let store = SqliteStore::open(&OpenOptions::at(path)).expect("a temporary folder can be written");

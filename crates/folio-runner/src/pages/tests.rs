@@ -180,3 +180,23 @@ async fn what_somebody_else_writes_onto_a_page_is_told_to_the_next_step() {
     let knows: Vec<_> = told.iter().map(|told| told.contains("mind the roof")).collect();
     assert_eq!(knows, [false, true, true, true]);
 }
+
+#[tokio::test]
+async fn the_pages_of_a_run_that_was_just_submitted_are_known() {
+    let house = house();
+    let (_first, run) = (house.submit().await, house.submit().await);
+    let workspace = &house.workspace;
+    let opened = house.runner.shared.open(run).await.unwrap();
+    let kept = opened.pages.unwrap();
+    let moment = workspace.moment().await.unwrap();
+    assert!(kept.stand(moment));
+    let read = RunPages::read(workspace, moment, &opened.run).await.unwrap().unwrap();
+    assert_eq!((&kept.ids, kept.more), (&read.ids, read.more));
+    let named = |pages: &RunPages| pages.lines.iter().all(PageLines::is_named);
+    assert!(named(&kept) && named(&read));
+    let (person, text) = (Actor::new(Role::Human, "ada"), "mind the roof".to_owned());
+    let main = Ref::Id(projection::main_page(run));
+    let written = workspace.append(&person, main, "By hand", text, &[], None);
+    written.await.unwrap();
+    assert!(!kept.stand(workspace.moment().await.unwrap()));
+}

@@ -87,7 +87,7 @@ use self::marks::Marks;
 use self::open::Target;
 use self::place::SpaceId;
 use self::readers::Readers;
-use self::scope::space_id;
+use self::scope::FoundSpaces;
 use self::trace::Notes;
 use self::wake::Wake;
 use self::writer::Writer;
@@ -116,6 +116,7 @@ pub struct SqliteStore {
     location: String,
     file: Option<PathBuf>,
     readers: Arc<Readers>,
+    spaces: Arc<FoundSpaces>,
     living: Arc<Living>,
     marks: Arc<Marks>,
     owners: Arc<Owners>,
@@ -160,6 +161,7 @@ impl SqliteStore {
             location: target.location.clone(),
             file: target.file.clone(),
             readers: Readers::new(target.clone()),
+            spaces: Arc::default(),
             living: Arc::new(Living::new(options.live.clone(), target.clone())),
             marks,
             owners: Arc::clone(&owners),
@@ -207,7 +209,7 @@ impl SqliteStore {
         space: &SpaceName,
         question: impl FnOnce(&Connection, Option<SpaceId>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.readers.read(about(space, question)).await
+        self.readers.read(self.about(space, question)).await
     }
 
     /// Asks a question about one space that a row or two answer.
@@ -216,13 +218,25 @@ impl SqliteStore {
         space: &SpaceName,
         question: impl FnOnce(&Connection, Option<SpaceId>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.readers.read_one(about(space, question)).await
+        self.readers.read_one(self.about(space, question)).await
+    }
+
+    /// `question` about the space called `name`, as a reader is asked it.
+    fn about<T, Q>(&self, name: &SpaceName, question: Q) -> impl FnOnce(&Connection) -> Result<T, Failure> + use<T, Q>
+    where
+        Q: FnOnce(&Connection, Option<SpaceId>) -> Result<T, Failure>,
+    {
+        let (name, spaces) = (name.clone(), Arc::clone(&self.spaces));
+        move |conn| {
+            let space = spaces.id(conn, &name)?;
+            question(conn, space)
+        }
     }
 
     async fn look_for(&self, space: &SpaceName, texts: Arc<Vec<String>>) -> Result<residue::Search, StoreError> {
         let file = self.file.clone();
         let question = move |conn: &Connection, space| residue::search(conn, file.as_deref(), space, &texts);
-        self.readers.read(about(space, question)).await
+        self.readers.read(self.about(space, question)).await
     }
 
     async fn scrub_files(&self, space: &SpaceName, texts: Arc<Vec<String>>, anew: bool) -> Result<(), StoreError> {
@@ -244,18 +258,6 @@ impl SqliteStore {
             reason: reason.to_owned(),
             source,
         }
-    }
-}
-
-/// `question` about the space called `name`, as a reader is asked it.
-fn about<T, Q>(name: &SpaceName, question: Q) -> impl FnOnce(&Connection) -> Result<T, Failure> + use<T, Q>
-where
-    Q: FnOnce(&Connection, Option<SpaceId>) -> Result<T, Failure>,
-{
-    let name = name.clone();
-    move |conn| {
-        let space = space_id(conn, &name)?;
-        question(conn, space)
     }
 }
 

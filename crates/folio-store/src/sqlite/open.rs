@@ -17,8 +17,9 @@ use crate::live::LiveOptions;
 /// The path that stands for a store without a file, gone when it is closed.
 pub const IN_MEMORY: &str = "memory:";
 
-/// Bytes that the write-ahead log keeps on disk after it was moved.
-const WAL_BYTES_KEPT: u32 = 8 * 1024 * 1024;
+/// Bytes that the write-ahead log keeps on disk after it was moved: more than it usually has, so that it is written over, and not cut off
+/// and grown again each time.
+const WAL_BYTES_KEPT: u32 = 32 * 1024 * 1024;
 
 /// How long a statement waits for another process before it gives up.
 pub(super) const BUSY_WAIT: Duration = Duration::from_secs(10);

@@ -1,6 +1,7 @@
 //! What is known while a transaction is under way, in which nobody else can write.
 
 use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
 
 use folio_memory::{PageId, RunId, Seq, SpaceName, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
@@ -252,6 +253,26 @@ impl<'w> Scope<'w> {
             changes_memory,
             changes_pages,
         });
+    }
+}
+
+/// Spaces that somebody asked about. None ever goes away, so what is known of one stays true.
+#[derive(Debug, Default)]
+pub(super) struct FoundSpaces(RwLock<HashMap<SpaceName, SpaceId>>);
+
+impl FoundSpaces {
+    /// The row of the space called `name`, if it has one.
+    pub(super) fn id(&self, conn: &Connection, name: &SpaceName) -> Result<Option<SpaceId>, Failure> {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).copied();
+        if known.is_some() {
+            return Ok(known);
+        }
+        let found = space_id(conn, name)?;
+        if let Some(space) = found {
+            let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            known.insert(name.clone(), space);
+        }
+        Ok(found)
     }
 }
 

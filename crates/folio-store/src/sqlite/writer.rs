@@ -33,8 +33,8 @@ const BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How long a transaction may usually take if jobs are to be done right where they come from: on a slower disk the way to
 /// the thread does not count, and whoever brings a job has better things to do meanwhile.
 const QUICK: Duration = Duration::from_micros(500);
-/// Pages of 4 KiB after which the write-ahead log is moved into the file.
-const WAL_PAGES: u32 = 2_000;
+/// Pages of 4 KiB after which the write-ahead log is moved into the file. A page that was written often meanwhile is moved once.
+const WAL_PAGES: u32 = 6_000;
 
 /// The writer, shared by the thread and those who bring jobs.
 #[derive(Debug)]
