@@ -167,13 +167,18 @@ async fn finish(context: &Context<'_>, workspace: &Workspace, run: RunId, watch:
             format!("run {} ended without a result", row.handle),
         ));
     };
-    match tell(context, &row, &summary, result) {
+    match tell(context, &row, &summary, (watch.run(), result)) {
         Err(failure) if !failure.is_closed_pipe() => Err(failure),
         _ => Ok(exit_of(result.status)),
     }
 }
 
-fn tell(context: &Context<'_>, row: &RunRow, summary: &Summary, result: &NodeResult) -> Result<(), Failure> {
+fn tell(
+    context: &Context<'_>,
+    row: &RunRow,
+    summary: &Summary,
+    (run_itself, result): (&folio::engine::Run, &NodeResult),
+) -> Result<(), Failure> {
     let output = context.output;
     if output.is_json() {
         let mut line = serde_json::json!(summary);
@@ -190,7 +195,7 @@ fn tell(context: &Context<'_>, row: &RunRow, summary: &Summary, result: &NodeRes
         let again = context.settings.repeated();
         output.note(format_args!("\n{} {status}: {notes}", style.strong(row.handle)));
         let run = row.handle;
-        let more = result.stop_reason.and_then(limit_named);
+        let more = result.stop_reason.and_then(|reason| limit_named(reason, run_itself));
         let more = more.map(|limit| ("go on with more", format!("fork {run} --before-limit {limit}")));
         let ways = [
             ("pages", format!("tree --run {run}")),

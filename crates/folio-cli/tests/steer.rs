@@ -344,6 +344,23 @@ fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
 }
 
 #[test]
+fn more_of_the_run_is_not_offered_where_a_part_or_an_output_had_too_little_e9_10() {
+    let folio = Folio::new();
+    let echo = |id: &str| format!("{{id: {id}, do: {{tool: text, args: {{op: echo, value: a long answer}}}}}}");
+    let (one, two) = (echo("one"), echo("two"));
+    let of_a_part = format!("steps: [{{id: s, budget: {{tool_calls: 1}}, plan: {{steps: [{one}, {two}]}}}}]");
+    let of_an_output = format!("budget: {{output_bytes: 5}}\nsteps: [{one}]");
+    for (plan, reason) in [(of_a_part, "budget_tool_calls"), (of_an_output, "budget_bytes")] {
+        folio.file("plan.yaml", format!("title: Little\n{plan}"));
+        let stopped = folio.call(&["run", "--plan", "plan.yaml", "--json"]);
+        assert!(stopped.stdout.contains(reason), "{}", stopped.stdout);
+        let told = folio.call(&["run", "--plan", "plan.yaml"]);
+        assert_eq!(told.code, 1, "{}", told.stderr);
+        assert!(!told.stderr.contains("--before-limit"), "{}", told.stderr);
+    }
+}
+
+#[test]
 fn a_run_that_a_limit_stopped_is_gone_on_with_when_there_is_more_e9_10() {
     let folio = Folio::new();
     let step = |n: u32| format!("  - {{id: s{n}, do: {{tool: text, args: {{op: echo, value: {n}}}}}}}\n");

@@ -113,8 +113,10 @@ impl Runner {
         }
         let changes = begins.into_iter().chain(fork.changes).collect();
         let title = fork.run.plan().title.clone();
-        let committed = self.begin(id, now, (fork.events, changes), title, actor, None).await?;
-        Ok((id, committed.run.map_or(RunHandle(0), |(_, handle)| handle)))
+        let committed = self
+            .begin(id, now, (fork.events, changes), title, actor, self.key.clone())
+            .await?;
+        Ok(committed.run.unwrap_or((id, RunHandle(0))))
     }
 
     /// Folds the journal of a run from its first event, and compares what it says with the pages and the row that are kept. What

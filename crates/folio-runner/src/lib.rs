@@ -42,6 +42,7 @@ mod perform;
 mod places;
 mod prefer;
 mod reads;
+mod request;
 mod results;
 pub mod runner;
 mod sessions;

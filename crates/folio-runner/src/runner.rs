@@ -15,7 +15,7 @@ use folio_memory::trace::FAILED;
 use folio_memory::{Actor, Change, Role, RunId, Seq, ThreadKey, Timestamp, TraceNote, TurnId, TurnQuery};
 use folio_store::commit::RECORD_FORMAT;
 use folio_store::workspace::{Compactor, TurnInput, Workspace, WorkspaceError};
-use folio_store::{Commit, Committed, Expected, OwnerId, Record, RunAppend, RunRow, StoreError};
+use folio_store::{Commit, Committed, OwnerId, Record, RunAppend, RunRow, StoreError};
 use folio_tools::Registry;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -34,6 +34,7 @@ use crate::new_run::NewRun;
 use crate::others::Others;
 use crate::pages::RunPages;
 use crate::places::Places;
+use crate::request::Requested;
 use crate::steps::{STEPPING_MAX, model_tasks};
 use crate::submitted::{self, Opened};
 use crate::watch::{Observer, Watch};
@@ -70,17 +71,6 @@ pub struct RunnerOptions {
     pub dispatch: Option<Arc<dyn Dispatch>>,
 }
 
-/// What became of something that somebody wants of a run.
-#[derive(Debug)]
-enum Requested {
-    /// It stands in the journal.
-    Recorded(Box<Event>),
-    /// There was nothing to record.
-    Nothing,
-    /// The run has ended.
-    Ended,
-}
-
 /// A run that is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Submitted {
@@ -96,6 +86,8 @@ pub struct Submitted {
 #[derive(Debug, Clone)]
 pub struct Runner {
     pub(crate) shared: Arc<Shared>,
+    /// Under what is recorded what is asked for through it, if it may be asked for again.
+    pub(crate) key: Option<String>,
 }
 
 #[derive(Debug)]
@@ -172,6 +164,7 @@ impl Runner {
                 submitted: submitted::Submitted::default(),
                 leaving: CancellationToken::new(),
             }),
+            key: None,
         }
     }
 
@@ -486,7 +479,7 @@ impl Runner {
             let Some((_, question)) = questions.iter().find(|(asking, _)| *asking == node) else {
                 return Err(RunnerError::NoQuestion { node });
             };
-            if !question.options.is_empty() && !question.options.iter().any(|option| option == answer) {
+            if !question.takes(answer) {
                 return Err(RunnerError::NotAnOption {
                     answer: answer.to_owned(),
                     options: question.options.clone(),
@@ -518,6 +511,8 @@ impl Runner {
         version: Option<u32>,
         by: &str,
     ) -> Result<(u32, PlanDifference), RunnerError> {
+        // What is edited says of which version it was made, and so cannot be done twice.
+        let unkeyed = self.under(None);
         let known = self.known();
         let root = NodeId::root(run);
         let node = node.unwrap_or(root);
@@ -534,10 +529,10 @@ impl Runner {
         };
         if node == root {
             // A run that nobody has begun with has its plan from now on.
-            self.request(run, by, expand).await?;
+            unkeyed.request(run, by, expand).await?;
         }
         let edit = |run: &Run| Ok(run.edit_plan(node, text, version, &known, by)?);
-        let made = match self.request(run, by, edit).await? {
+        let made = match unkeyed.request(run, by, edit).await? {
             Requested::Recorded(event) => Some(*event),
             Requested::Nothing => None,
             Requested::Ended => return Err(RunnerError::Ended),
@@ -626,18 +621,6 @@ impl Runner {
         self.must_go_on(run, &who, change).await
     }
 
-    async fn must_go_on(
-        &self,
-        run: RunId,
-        by: &str,
-        make: impl Fn(&Run) -> Result<Option<Event>, RunnerError>,
-    ) -> Result<(), RunnerError> {
-        match self.request(run, by, make).await? {
-            Requested::Recorded(_) | Requested::Nothing => Ok(()),
-            Requested::Ended => Err(RunnerError::Ended),
-        }
-    }
-
     /// Begins no more calls of a run, or of one subtree of it; what is under way ends. Outlives the driver.
     ///
     /// # Errors
@@ -670,67 +653,6 @@ impl Runner {
         })
         .await
         .map(drop)
-    }
-
-    /// Writes what somebody wants of a run into its journal.
-    async fn request(
-        &self,
-        run: RunId,
-        by: &str,
-        make: impl Fn(&Run) -> Result<Option<Event>, RunnerError>,
-    ) -> Result<Requested, RunnerError> {
-        let workspace = &self.shared.workspace;
-        // Somebody may write to the journal in between; the request is then made on what it says now.
-        for _ in 0..100 {
-            let (mut folded, head) = self.shared.fold(run).await?;
-            if folded.result().is_some() {
-                return Ok(Requested::Ended);
-            }
-            let Some(mut event) = make(&folded)? else {
-                return Ok(Requested::Nothing);
-            };
-            let _said_in_the_event = workspace.clean_event(&mut event);
-            let now = workspace.clock().now();
-            folded
-                .apply(now, &event)
-                .map_err(|source| RunnerError::Journal { run, source })?;
-            let changes = projection::changes(&folded, &event);
-            let append = RunAppend {
-                run,
-                events: vec![event.clone()],
-                status: None,
-                title: None,
-            };
-            let commit = Commit {
-                space: workspace.space().clone(),
-                at: now,
-                actor: Actor::new(Role::Human, by).in_run(run),
-                idempotency_key: None,
-                expected: vec![Expected::RunHead { run, head, fence: None }],
-                record: Record {
-                    format: RECORD_FORMAT,
-                    changes,
-                    run: Some(append),
-                    reason: None,
-                    folded: None,
-                },
-                blobs: Vec::new(),
-            };
-            match workspace.commit(commit).await {
-                Ok(committed) => {
-                    self.wake_elsewhere(run, committed.seq).await;
-                    return Ok(Requested::Recorded(Box::new(event)));
-                }
-                Err(WorkspaceError::Store(StoreError::StaleRun { .. })) => tokio::task::yield_now().await,
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(RunnerError::Store(StoreError::Unavailable {
-            doing: "write to",
-            location: workspace.store().location(),
-            reason: "the run's journal grew 100 times while the request was being written".to_owned(),
-            source: None,
-        }))
     }
 
     /// Ends the turns of runs that have ended while nobody ended their turns: the process was killed in between. How many

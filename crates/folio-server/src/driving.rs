@@ -25,7 +25,7 @@ pub(crate) struct Driving {
     most: usize,
     places: Arc<Semaphore>,
     /// Whether each was taken back, and when it is over.
-    runs: Mutex<Vec<(CancellationToken, JoinHandle<()>)>>,
+    runs: Mutex<Vec<(RunId, CancellationToken, JoinHandle<()>)>>,
 }
 
 /// The request that a run was started by. Dropped, it takes the run back.
@@ -81,16 +81,22 @@ impl Driving {
             drop(place);
         });
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        runs.retain(|(_, driven)| !driven.is_finished());
-        runs.push((taken_back.clone(), driven));
+        runs.retain(|(.., driven)| !driven.is_finished());
+        runs.push((id, taken_back.clone(), driven));
         AskedFor(taken_back.drop_guard())
+    }
+
+    /// Whether the run `id` is driven here, or about to be: its row says so only when its driver has claimed it.
+    pub(crate) fn drives(&self, id: RunId) -> bool {
+        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.iter().any(|(run, _, driven)| *run == id && !driven.is_finished())
     }
 
     /// Waits a little for the runs that were taken back. The others are left to who takes them up.
     pub(crate) async fn wind_down(&self) {
         let runs = std::mem::take(&mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner));
         let stopping = async {
-            for (taken_back, driven) in runs {
+            for (_, taken_back, driven) in runs {
                 if taken_back.is_cancelled() {
                     let _over = driven.await;
                 }

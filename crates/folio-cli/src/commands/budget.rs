@@ -69,14 +69,19 @@ pub(crate) struct Raised {
     minutes: Option<Number>,
 }
 
-/// How more of the limit that stopped a run for `reason` is asked for; `None` if it was no limit that can be raised.
-pub(crate) fn limit_named(reason: StopReason) -> Option<&'static str> {
+/// How more of the limit that stopped `run` for `reason` is asked for; `None` if it was none of the run's own that can be raised.
+pub(crate) fn limit_named(reason: StopReason, run: &Run) -> Option<&'static str> {
+    let own = &run.limits().allowance;
+    // A limit of a part is raised in that part, and an output that is too large is none of the bytes that the run may write.
     match reason {
-        StopReason::BudgetTokens => Some("--tokens +N"),
-        StopReason::BudgetUsd => Some("--usd +USD"),
-        StopReason::BudgetModelCalls => Some("--model-calls +N"),
-        StopReason::BudgetToolCalls => Some("--tool-calls +N"),
-        StopReason::BudgetBytes => Some("--bytes +N"),
+        StopReason::BudgetTokens => (own.tokens.or(own.tokens_in).or(own.tokens_out)).map(|_| "--tokens +N"),
+        StopReason::BudgetUsd => own.micro_usd.map(|_| "--usd +USD"),
+        StopReason::BudgetModelCalls => own.model_calls.map(|_| "--model-calls +N"),
+        StopReason::BudgetToolCalls => own.tool_calls.map(|_| "--tool-calls +N"),
+        StopReason::BudgetBytes => {
+            let is_reached = |purse: &Purse| purse.limit.bytes.is_some_and(|limit| purse.bytes >= limit);
+            run.purse().is_some_and(is_reached).then_some("--bytes +N")
+        }
         StopReason::BudgetNodes => Some("--nodes +N"),
         StopReason::Deadline => Some("--minutes N"),
         _ => None,

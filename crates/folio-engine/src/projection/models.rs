@@ -61,7 +61,7 @@ impl Projection<'_> {
                 );
             }
             Event::PassedOn { node, reason } => {
-                let id = format!("passed-on/{}", self.calls(*node));
+                let id = self.block(event);
                 self.note(
                     *node,
                     &id,
@@ -72,7 +72,7 @@ impl Projection<'_> {
                 );
             }
             Event::Rejected { node, problems } => {
-                let id = format!("rejected/{}/{}", self.calls(*node), problems.len());
+                let id = self.block(event);
                 self.listed(*node, &id, "An answer was not used", String::new(), "results", problems);
             }
             Event::Decided {
@@ -110,16 +110,16 @@ impl Projection<'_> {
             Event::Wants { node, calls, refused } => self.wants(*node, calls, refused),
             Event::Checked { node, verdicts, .. } if !verdicts.is_empty() => {
                 let lines: Vec<String> = verdicts.iter().map(verdict_line).collect();
-                let id = format!("checked/{}/{}", self.calls(*node), lines.len());
+                let id = self.block(event);
                 self.listed(*node, &id, "Criteria", String::new(), "results", &lines);
             }
             Event::SentBack { node, gaps } => {
-                let id = format!("sent-back/{}", self.calls(*node));
+                let id = self.block(event);
                 self.listed(*node, &id, "Not accepted yet", String::new(), "remaining", gaps);
             }
             Event::Spent { node, reason } => {
                 let body = "No more calls are begun; what there is, is handed back.".to_owned();
-                let id = format!("spent/{reason}");
+                let id = self.block(event);
                 self.note(
                     *node,
                     &id,
@@ -129,13 +129,12 @@ impl Projection<'_> {
                     Owner::planner(),
                 );
             }
-            Event::Questioned { node, question } => self.questioned(*node, question),
+            Event::Questioned { node, question } => {
+                let id = self.block(event);
+                self.questioned(*node, &id, question);
+            }
             Event::Answered { node, answer, by } => {
-                // Of several criteria that a person checks each has an answer.
-                let id = match self.run.verdicts_on(*node) {
-                    0 => format!("answered/{}", self.calls(*node)),
-                    verdicts => format!("answered/{}/{verdicts}", self.calls(*node)),
-                };
+                let id = self.block(event);
                 self.note(
                     *node,
                     &id,
@@ -164,7 +163,12 @@ impl Projection<'_> {
 
     /// How often somebody was asked to do something for `node`: a model, or a person.
     fn calls(&self, node: NodeId) -> u32 {
-        self.run.node(node).map_or(0, |view| view.model_calls) + self.run.times_handed(node)
+        self.run.times_asked(node)
+    }
+
+    /// The name of the block about `event`.
+    fn block(&self, event: &Event) -> String {
+        self.run.block_of(event).unwrap_or_default()
     }
 
     /// A block on the branch of `node`.
@@ -239,18 +243,21 @@ impl Projection<'_> {
         self.note(node, &id, "Actions", String::new(), &actions, Owner::executor());
     }
 
-    fn questioned(&mut self, node: NodeId, question: &Question) {
+    fn questioned(&mut self, node: NodeId, id: &str, question: &Question) {
         let page = branch_page(self.run, node);
         let asked = std::iter::once(question.text.clone());
         let lines: Vec<String> = asked
             .chain(question.options.iter().map(|option| format!("- {option}")))
             .collect();
         let parts = json!({ "questions": lines });
-        let id = match question.criterion() {
-            None => format!("question/{}/{node}", self.calls(node)),
-            Some(criterion) => format!("question/{}/{criterion}/{node}", self.calls(node)),
-        };
-        self.log(page, &id, "Question", String::new(), Some(parts), Owner::executor());
+        self.log(
+            page,
+            &format!("{id}/{node}"),
+            "Question",
+            String::new(),
+            Some(parts),
+            Owner::executor(),
+        );
     }
 
     /// What came of one call that a model wanted, or of one roll-up.

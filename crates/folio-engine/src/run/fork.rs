@@ -44,11 +44,18 @@ impl ForkAt {
             Self::Node(node) if node == NodeId::root(source) => Some((1, node)),
             Self::Node(node) => {
                 let begins = journal.iter().position(|(_, event)| event.node() == Some(node));
-                begins.map(|at| (at, node))
+                match begins {
+                    // It was stopped before it began: whoever does it has to come before that.
+                    Some(at) if matches!(journal[at].1, Event::Finished { .. }) => {
+                        let stopped = stopping(source, &journal[..at], node)?;
+                        Some((stopped.unwrap_or(at), node))
+                    }
+                    _ => begins.map(|at| (at, node)),
+                }
             }
             Self::Limit => {
                 let mut stopped = journal.iter().enumerate();
-                stopped.find_map(|(at, (_, event))| Some((at, stopped_by_limit(event)?)))
+                stopped.find_map(|(at, (_, event))| Some((at, stopped_by_limit(source, event)?)))
             }
         };
         found.ok_or(match self {
@@ -58,9 +65,26 @@ impl ForkAt {
     }
 }
 
-/// The node that `event` ends, or has come to an end, because of a limit.
-fn stopped_by_limit(event: &Event) -> Option<NodeId> {
+/// Where in `journal`, that of the run `source`, it was asked to stop `node`, or something around it.
+fn stopping(source: RunId, journal: &[(Timestamp, Event)], node: NodeId) -> Result<Option<usize>, JournalError> {
+    let mut run = Run::new(source, Arc::default());
+    for (at, event) in journal {
+        run.apply(*at, event)?;
+    }
+    let around = |inner: &NodeId| run.node(*inner).and_then(|view| view.parent);
+    let stops: Vec<NodeId> = std::iter::successors(Some(node), around).collect();
+    Ok(journal.iter().position(|(_, event)| {
+        let Event::CancelRequested { node, .. } = event else {
+            return false;
+        };
+        node.is_none_or(|stopped| stops.contains(&stopped))
+    }))
+}
+
+/// The node of the run `source` that `event` ends, or has come to an end, because of a limit.
+fn stopped_by_limit(source: RunId, event: &Event) -> Option<NodeId> {
     match event {
+        Event::CancelRequested { node, by } if by == Run::DEADLINE => Some(node.unwrap_or(NodeId::root(source))),
         Event::Spent { node, reason } if reason.is_limit() => Some(*node),
         Event::Proposed { node, proposal } if proposal.stop_reason.is_some_and(StopReason::is_limit) => Some(*node),
         Event::Checked {

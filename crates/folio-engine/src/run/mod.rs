@@ -17,6 +17,7 @@
 pub mod agent;
 mod aggregate;
 mod approval;
+mod blocks;
 mod conclude;
 mod criteria;
 mod due;

@@ -91,6 +91,8 @@ pub struct Run {
     pub(super) pauses: u32,
     /// How often somebody was asked for a yes, said one or a no, or changed limits.
     pub(super) steered: u32,
+    /// The blocks that the logs of tasks under way have got and could get once more, by node.
+    pub(super) blocks: HashMap<usize, Vec<String>>,
     /// The format of the journal's events.
     pub(super) format: u32,
 }
@@ -170,6 +172,7 @@ impl Run {
             paused: 0,
             pauses: 0,
             steered: 0,
+            blocks: HashMap::new(),
             format: 0,
         }
     }
@@ -210,6 +213,7 @@ impl Run {
         }
         self.fold(at, event)?;
         self.count_bytes(event);
+        self.count_block(event);
         Ok(())
     }
 

@@ -128,6 +128,11 @@ impl Caller {
         Err(Problem::not_found("not_found", detail).hint("it stands on a page: /pages/PAGE/entries shows it"))
     }
 
+    /// What is asked of runs in this request: with its key, it is done once however often it is asked for.
+    pub(crate) fn keyed_runner(&self) -> Runner {
+        self.runner.under(self.key.clone())
+    }
+
     /// What the journal of a run calls whoever stops, answers or pauses.
     pub(crate) fn who(&self) -> &str {
         match self.actor.name.as_str() {

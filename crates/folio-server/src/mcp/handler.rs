@@ -4,16 +4,17 @@ use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
-    GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities,
-    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
+    CustomRequest, CustomResult, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
+    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents,
+    ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::Value;
 
 use super::resources::Address;
-use super::{Caller, Mcp, ToolSet, answer, complete, follow, prompts, resources, tools};
+use super::{Caller, Mcp, ToolSet, answer, complete, follow, malformed, prompts, resources, tools};
 use crate::http::problem::Problem;
 
 /// What a model is told before it asks for anything.
@@ -33,7 +34,7 @@ impl ServerHandler for Mcp {
             .enable_resources()
             .enable_resources_subscribe()
             .enable_completions();
-        let capabilities = if self.shared.options.sets.contains(&ToolSet::Run) {
+        let capabilities = if self.has_runs() {
             capabilities.enable_tasks().build()
         } else {
             capabilities.build()
@@ -49,7 +50,13 @@ impl ServerHandler for Mcp {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools::offered(&self.shared.options)))
+        let mut offered = tools::offered(&self.shared.options);
+        // Where the policy cannot be read all are named: their calls say what is wrong.
+        let policy = self.shared.runner.workspace().policy().await;
+        if policy.is_ok_and(|policy| !policy.scratchbook.enabled) {
+            offered.retain(|tool| !tools::is_of_scratchbook(&tool.name));
+        }
+        Ok(ListToolsResult::with_all_items(offered))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -247,9 +254,21 @@ impl ServerHandler for Mcp {
         let work = self.cancel(&caller, &request);
         self.unless_cancelled(&context, Box::pin(work)).await?
     }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(malformed::refusal(request, self.has_runs()))
+    }
 }
 
 impl Mcp {
+    fn has_runs(&self) -> bool {
+        self.shared.options.sets.contains(&ToolSet::Run)
+    }
+
     /// Who made the request, in `thread` or where the server stands.
     fn caller_of(&self, context: &RequestContext<RoleServer>, thread: Option<&str>) -> Result<Caller, Problem> {
         let client = context.client_info();

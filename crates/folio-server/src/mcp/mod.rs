@@ -1,12 +1,13 @@
 //! Folio as a server of the Model Context Protocol: a model's working memory, over whatever carries the messages.
 //!
 //! - `tools`: what a model can call, one file a set
-//! - `handler`: from a message of the protocol to one of these, and back
+//! - `handler`: from a message of the protocol to one of these, and back; `malformed`: requests with params that are none
 //! - `answer`: what a call comes to, within its limit of tokens
 //! - `resources`, `follow`: what can be read under an address, and who is told when it changes
 //! - `asking`: what runs ask a person, as forms that the client shows
 //! - `tasks`: runs as tasks of the protocol
 //! - `prompts`: what a person picks; `complete`: what they may go on typing with
+//! - `lines`: messages as lines of input and output; `input`, `id_search`: what such a line says, or which request it fails
 //! - `http`: the same over HTTP
 //!
 //! Both generations of the protocol are spoken, the one with sessions and the one without; which one, the client says.
@@ -17,7 +18,10 @@ mod complete;
 mod follow;
 mod handler;
 pub(crate) mod http;
+mod id_search;
 mod input;
+mod lines;
+mod malformed;
 mod options;
 mod prompts;
 mod resources;
@@ -32,7 +36,6 @@ use folio::runner::Runner;
 use folio::{Actor, ThreadKey, Workspace};
 use rmcp::ServiceExt as _;
 use rmcp::service::QuitReason;
-use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -41,12 +44,12 @@ use crate::driving::Driving;
 use crate::http::Permit;
 
 use self::follow::Followed;
-use self::input::Input;
+use self::lines::Lines;
 pub use self::options::{McpOptions, ToolSet};
 
 /// Requests of one server that are worked on at the same time; others wait.
 const AT_ONCE: usize = 64;
-/// Bytes of one message, at most. What is longer is passed over.
+/// Bytes of one message, at most. What is longer is refused.
 const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 /// Bytes of a client's name that are kept.
 const MAX_NAME_BYTES: usize = 64;
@@ -137,11 +140,7 @@ impl Mcp {
     {
         let token = CancellationToken::new();
         let shared = Arc::clone(&self.shared);
-        let read = Input {
-            inner: read,
-            over: self.is_over.clone(),
-        };
-        let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(MAX_MESSAGE_BYTES);
+        let transport = Lines::new(read, write, self.is_over.clone());
         let conversation = async {
             let running = match self.serve_with_ct(transport, token.clone()).await {
                 Ok(running) => running,

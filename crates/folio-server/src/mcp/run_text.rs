@@ -1,6 +1,7 @@
 //! A run as a text: where it stands, in one line or in full.
 
-use folio::engine::Run;
+use folio::engine::run::Waiting;
+use folio::engine::{NodeId, NodeState, NodeView, Run};
 use folio::memory::tokens::Tokens;
 use folio::store::RunRow;
 
@@ -13,6 +14,10 @@ const STEPS: usize = 300;
 const OUTPUT_TOKENS: u32 = 700;
 /// Tokens of the notes on a result that a short text shows.
 const NOTES_TOKENS: u32 = 500;
+/// What waits for a yes, of which a short text tells.
+const APPROVALS: usize = 8;
+/// Tokens of what waits for a yes that a short text shows.
+const APPROVAL_TOKENS: u32 = 100;
 
 /// How many nodes have ended.
 pub(super) fn ended(run: &Run) -> u32 {
@@ -31,15 +36,73 @@ pub(super) fn run_line(row: &RunRow, run: &Run) -> String {
     )
 }
 
-/// Where `run` stands and what came out, for an answer of a tool.
-pub(super) fn run_brief(row: &RunRow, run: &Run, report: Option<&str>, tokens: &dyn Tokens) -> String {
+/// The same, and where it waits for a person's yes, what that person does.
+pub(super) fn status_line(row: &RunRow, run: &Run) -> String {
+    let mut line = run_line(row, run);
+    if let Some((node, _)) = run.waiting().first() {
+        line.push_str(&format!("; waits for a person's yes: {}", approving(row, run, *node)));
+    }
+    line
+}
+
+/// What of `run` waits for a person's yes, a line each: whose it is, what it is, and how the yes is said.
+pub(super) fn approvals(row: &RunRow, run: &Run, tokens: &dyn Tokens) -> Vec<String> {
+    let line = |(node, waiting): (NodeId, Waiting<'_>)| {
+        let what = match waiting {
+            Waiting::Call(approval) => approval.in_words(),
+            Waiting::Plan(_) => {
+                let steps = run.steps(node);
+                let titles: Vec<String> = steps.iter().map(|step| run.title(step.id)).collect();
+                format!("a plan of {} steps: {}", steps.len(), titles.join(", "))
+            }
+        };
+        let shown = beginning(&what, APPROVAL_TOKENS, tokens);
+        let more = if shown.len() < what.len() { "…" } else { "" };
+        let path = run.node(node).map_or("", |view| view.path);
+        let colon = if path.is_empty() { "" } else { ": " };
+        format!("{path}{colon}{shown}{more}; {}", approving(row, run, node))
+    };
+    run.waiting().into_iter().take(APPROVALS).map(line).collect()
+}
+
+/// How a person says yes to what waits at `node`.
+fn approving(row: &RunRow, run: &Run, node: NodeId) -> String {
+    match run.waiting().len() {
+        1 => format!("`folio approve {}`", row.handle),
+        _ => format!("`folio approve {}.{node}`", row.handle),
+    }
+}
+
+/// Whether `run` waits for a person's yes and does nothing else meanwhile.
+pub(super) fn is_held_up(run: &Run) -> bool {
+    !run.waiting().is_empty()
+        && !run
+            .tree()
+            .iter()
+            .any(|view| is_under_way(view) || view.parked.is_some())
+}
+
+fn is_under_way(view: &NodeView<'_>) -> bool {
+    matches!(
+        view.state,
+        NodeState::Deciding
+            | NodeState::Executing
+            | NodeState::Aggregating
+            | NodeState::Verifying
+            | NodeState::Replanning
+            | NodeState::Cancelling
+    )
+}
+
+/// Where `run` stands and what came out, for an answer of a tool. `is_driven`: whether somebody goes on with it.
+pub(super) fn run_brief(row: &RunRow, run: &Run, is_driven: bool, report: Option<&str>, tokens: &dyn Tokens) -> String {
     let mut text = run_line(row, run);
     let Some(result) = run.result() else {
-        let under_way = run.tree().into_iter().filter(|view| view.state.as_str() == "running");
+        let under_way = run.tree().into_iter().filter(is_under_way);
         for view in under_way.filter(|view| view.parent.is_some()).take(5) {
             text.push_str(&format!("\n- under way: {}", title_of(run, &view)));
         }
-        if !row.driven {
+        if !is_driven {
             text.push_str("\nnobody drives it; `folio resume` goes on with it");
         }
         return text;

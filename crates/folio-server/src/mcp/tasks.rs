@@ -11,7 +11,7 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 
-use super::run_text::run_line;
+use super::run_text::status_line;
 use super::{Caller, Mcp, asking, tools};
 use crate::http::problem::Problem;
 
@@ -56,7 +56,7 @@ impl Mcp {
         // Whoever may not see the run does not see the task.
         caller.workspace.run(RunRef::Id(id)).await?;
         let (row, run) = self.shared.runner.seen(id).await?;
-        let task = task_of(&row, &run_line(&row, &run));
+        let task = task_of(&row, &status_line(&row, &run));
         let payload = match row.status.as_str() {
             "running" => {
                 let forms = asking::forms(&run, &[]);

@@ -7,6 +7,7 @@ use folio::memory::id::{Ref, RunHandle};
 use folio::model::{ScriptedModel, When};
 use folio::runner::{Runner, RunnerModel, RunnerModels, RunnerOptions};
 use folio::tools::{Effect, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec};
+use folio::{Actor, Role};
 use folio_server::{McpOptions, ToolSet};
 use rmcp::ClientHandler;
 use rmcp::model::{
@@ -175,6 +176,7 @@ async fn who_does_not_wait_asks_later_and_no_more_than_eight_are_driven() {
     for n in 1..=8 {
         let (text, run) = pair.call("run_start", json!({"plan": SLOW, "wait_seconds": 0})).await;
         assert!(text.starts_with(&format!("r{n} [running] Slow")), "{text}");
+        assert!(run["driven"] == true && !text.contains("nobody drives it"), "{text}");
         assert_eq!(run["status"], "running");
     }
     let (text, code) = pair
@@ -278,6 +280,65 @@ async fn a_run_of_a_model_may_call_what_whoever_started_the_server_allows_and_ne
         .refused("run_start", json!({"plan": plan, "allow_tools": ["door.ring"]}))
         .await;
     assert_eq!(code, "role_denied", "{text}");
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn what_waits_for_a_yes_is_told_at_once_with_how_it_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    for era in Era::BOTH {
+        let attended = RunnerOptions {
+            has_person: true,
+            ..RunnerOptions::default()
+        };
+        let workspace = runner().await.workspace().clone();
+        let runner = Runner::new(workspace, Registry::with_builtins(), attended);
+        let mut options = with_runs();
+        options.folder = Some(folder.path().to_owned());
+        let pair = Pair::of(era, options, &runner, Plain).await;
+        let shell = json!({"tool": "shell", "args": {"argv": ["true"]}});
+        let plan = json!({"title": "Build", "steps": [{"id": "sh", "do": shell}]});
+        let (text, run) = pair
+            .call("run_start", json!({"plan": plan, "wait_seconds": 3600}))
+            .await;
+        let waits = "sh: shell {\"argv\":[\"true\"]}; `folio approve r1`";
+        assert!(
+            text.starts_with("r1 [running] Build") && text.contains(&format!("waits for a person's yes:\n{waits}")),
+            "{era:?}: {text}"
+        );
+        assert_eq!(run["approvals"], json!([waits]), "{era:?}");
+        let (again, _) = pair
+            .call("run_status", json!({"run": "r1", "wait_seconds": 3600}))
+            .await;
+        assert_eq!(again, text, "{era:?}");
+        let (text, code) = pair.refused("run_answer", json!({"run": "r1", "answer": "yes"})).await;
+        assert!(code == "no_question" && text.contains("`folio approve r1`"), "{text}");
+        let row = runner.workspace().run(Ref::Handle(RunHandle(1))).await.unwrap();
+        let (node, _) = runner.load(row.id).await.unwrap().waiting()[0];
+        let person = Actor::new(Role::Human, "ada");
+        runner.approve(row.id, node, None, &person).await.unwrap();
+        let (text, run) = pair
+            .call("run_status", json!({"run": "r1", "wait_seconds": 3600}))
+            .await;
+        assert!(text.starts_with("r1 [ok]") && run["approvals"].is_null(), "{text}");
+        pair.end().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_under_way_is_named() {
+    let runner = runner().await;
+    let pair = Pair::of(Era::Sessions, with_runs(), &runner, Plain).await;
+    pair.call("run_start", json!({"plan": SLOW, "wait_seconds": 0})).await;
+    // It is as soon as it has been driven so far.
+    while !pair
+        .call("run_status", json!({"run": "r1"}))
+        .await
+        .0
+        .contains("\n- under way: wait")
+    {
+        tokio::task::yield_now().await;
+    }
     pair.end().await;
 }
 

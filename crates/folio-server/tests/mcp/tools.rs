@@ -2,10 +2,10 @@
 
 use folio::memory::tokens::{Tokens as _, Vocabulary};
 use folio::{Actor, Role, ThreadKey};
-use folio_server::McpOptions;
+use folio_server::{McpOptions, ToolSet};
 use serde_json::{Value, json};
 
-use crate::pair::{Era, Pair, options, runner};
+use crate::pair::{Era, Pair, Plain, options, runner};
 
 const SIX: [&str; 6] = [
     "scratch_read",
@@ -26,6 +26,30 @@ async fn the_usual_tools_are_exactly_six_and_at_most_700_tokens_as_they_are_sent
         let sent = json!(tools).to_string();
         let tokens = Vocabulary::O200k.count(&sent);
         assert!(tokens <= 700, "{tokens}: {sent}");
+        pair.end().await;
+    }
+}
+
+#[tokio::test]
+async fn where_the_policy_switches_scratchbooks_off_their_tools_are_not_offered() {
+    for era in Era::BOTH {
+        let runner = runner().await;
+        let mut options = options();
+        options.sets = vec![ToolSet::Observe];
+        let pair = Pair::of(era, options, &runner, Plain).await;
+        let policy = serde_json::from_value(json!({"scratchbook": {"enabled": false}})).unwrap();
+        let person = Actor::new(Role::Human, "ada");
+        runner
+            .workspace()
+            .set_policy(&person, policy, None, None)
+            .await
+            .unwrap();
+        let tools = pair.client.list_all_tools().await.unwrap();
+        let names: Vec<_> = tools.iter().map(|tool| tool.name.to_string()).collect();
+        assert_eq!(names, ["observe_add", "observe_list", "observe_update"]);
+        // Who calls one all the same is told why not.
+        let (_, code) = pair.refused("scratch_read", json!({})).await;
+        assert_eq!(code, "scratchbook_off");
         pair.end().await;
     }
 }
@@ -207,7 +231,7 @@ async fn a_client_does_what_its_role_allows_m7_7() {
         .add_item(&person, &ThreadKey::main(), note, None)
         .await
         .unwrap();
-    let pair = Pair::of(Era::Requests, tool, &runner, crate::pair::Plain).await;
+    let pair = Pair::of(Era::Requests, tool, &runner, Plain).await;
     let (_, code) = pair.refused("scratch_pin", json!({"id": "e1"})).await;
     assert_eq!(code, "role_denied");
     pair.end().await;

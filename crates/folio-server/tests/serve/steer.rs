@@ -127,6 +127,48 @@ async fn another_run_begins_at_a_moment_of_one_over_http() {
 }
 
 #[tokio::test]
+async fn what_is_asked_of_a_run_with_a_key_is_done_once() {
+    let house = House::attended().await;
+    let plan = "[{id: visit, executor: human, title: Go down, criteria: [{check: {regex: 'dry|wet'}}]}]";
+    let run = house.submit(plan).await;
+    let driver = house.runner.clone();
+    let driving = tokio::spawn(async move { driver.drive(run).await });
+    let path = format!("/runs/{run}/questions");
+    let waits = async |again: bool| loop {
+        let asked = house.get(&path).await.json();
+        if let Some(item) = asked["items"].get(0)
+            && item["question"].as_str().unwrap().contains("not accepted") == again
+        {
+            break format!("/questions/{}/answer", item["id"].as_str().unwrap());
+        }
+        tokio::task::yield_now().await;
+    };
+    let says = async |at: &str, key: &str, answer: &str| {
+        let body = Some(json!({"answer": answer}));
+        let said = house.ask("POST", at, &[&format!("Idempotency-Key: {key}")], body).await;
+        assert_eq!(said.status, 202, "{said:?}");
+    };
+    let at = waits(false).await;
+    says(&at, "k1", "damp").await;
+    // It is asked again, under the same name.
+    assert_eq!(waits(true).await, at);
+    says(&at, "k1", "damp").await;
+    says(&at, "k2", "wet").await;
+    let result = driving.await.unwrap().unwrap();
+    assert_eq!(result.status, folio::engine::Outcome::Ok, "{}", result.notes);
+    says(&at, "k2", "wet").await;
+    let fork = async || {
+        let body = Some(json!({"at": "visit", "paused": true}));
+        let path = format!("/runs/{run}/fork");
+        let made = house.ask("POST", &path, &["Idempotency-Key: f"], body).await;
+        assert_eq!(made.status, 201, "{made:?}");
+        made.json()["id"].clone()
+    };
+    assert_eq!(fork().await, fork().await);
+    house.stop().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_node_says_what_it_came_to_and_what_it_and_all_below_cost() {
     let house = House::new().await;
     let run = house.run(ECHO).await;

@@ -136,6 +136,15 @@ impl Workspace {
         }
     }
 
+    /// Whether a commit with `key` was written.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn is_recorded(&self, actor: &Actor, key: &str) -> Result<bool, WorkspaceError> {
+        Ok(self.replayed(actor, key).await?.is_some())
+    }
+
     /// What the commit with `key` came to, if there is one.
     pub(super) async fn replayed(&self, actor: &Actor, key: &str) -> Result<Option<Committed>, WorkspaceError> {
         // A key is honoured before anything that is expected, and this cannot be expected of a space that is used.

@@ -102,7 +102,7 @@ impl Run {
             "Results that it can build on:",
             self.results_before(index, self.sizes(Purpose::Work))?,
         );
-        if agent.sent_back > 0 {
+        if agent.sent_back > 0 || agent.rejections > 0 {
             let said = agent.talk.iter().rev().find_map(|said| match said {
                 Said::Message(message) if message.speaker == Speaker::User => Some(message.text.as_str()),
                 _ => None,

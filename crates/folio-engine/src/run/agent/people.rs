@@ -47,6 +47,13 @@ impl Question {
         self.call.strip_prefix(OF_CRITERION).or_else(of_command)
     }
 
+    /// Whether `answer` is one: any where nothing is to be chosen from, and of a criterion, besides *yes*, whatever is missing (E9.6).
+    #[must_use]
+    pub fn takes(&self, answer: &str) -> bool {
+        let chosen = self.options.is_empty() || self.options.iter().any(|option| option == answer);
+        chosen || self.call.starts_with(OF_CRITERION)
+    }
+
     /// Whether a model asks it, of which nobody is asked twice.
     fn is_of_model(&self) -> bool {
         self.criterion().is_none() && !self.is_task()

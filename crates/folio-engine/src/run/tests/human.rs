@@ -199,3 +199,31 @@ fn whoever_plans_or_decides_may_choose_people_if_somebody_said_for_what_e9_17() 
     assert_eq!(goes_on(&mut sim), None);
     assert!(sim.asks.iter().any(|ask| ask.purpose == Purpose::Work));
 }
+
+#[test]
+fn whoever_answered_what_cannot_be_used_is_told_why_e9_13() {
+    let mut sim = attended("steps: [{id: roof, executor: human, title: Look at the roof}]");
+    let (roof, asked) = goes_on(&mut sim).unwrap();
+    says(&mut sim, roof, r#"{"status": "skipped", "notes": "too high"}"#);
+    let (_, again) = goes_on(&mut sim).unwrap();
+    assert!(!asked.contains("skipped"));
+    assert!(
+        again.contains("That cannot be used") && again.contains("skipped"),
+        "{again}"
+    );
+}
+
+#[test]
+fn of_a_criterion_a_person_says_what_is_missing_and_whoever_does_it_is_told_e9_6() {
+    let plan =
+        "steps: [{id: roof, executor: human, title: Mend the roof, criteria: [{text: it is dry, check: human}]}]";
+    let mut sim = attended(plan);
+    let (roof, _) = goes_on(&mut sim).unwrap();
+    says(&mut sim, roof, "mended");
+    goes_on(&mut sim).unwrap();
+    let question = sim.run.questions()[0].1.clone();
+    assert!(question.takes("yes") && question.takes("it leaks above the door"));
+    says(&mut sim, roof, "it leaks above the door");
+    let (_, again) = goes_on(&mut sim).unwrap();
+    assert!(again.contains("it leaks above the door"), "{again}");
+}

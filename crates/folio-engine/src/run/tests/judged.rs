@@ -244,3 +244,36 @@ fn a_judge_that_says_two_things_of_one_criterion_has_said_neither_e9_6() {
     assert!(matches!(findings(&torn, "")[..], [("c1", Finding::Unverifiable(_))]));
     assert_eq!(torn.status(""), Outcome::Partial);
 }
+
+#[test]
+fn as_many_verdicts_of_checks_as_of_those_who_were_not_asked_are_two_blocks_e9_6() {
+    let extra = json!({"steps": [{"id": "wall", "do": {"tool": "echo", "args": {"text": "wet paint"}}, "criteria": [
+        {"id": "w1", "text": "it is dry", "check": {"regex": "dry"}},
+        {"id": "w2", "text": "it looks good"},
+    ]}]});
+    let mut sim = goal_with("paint", &extra, equipment(), |ask| {
+        panic!("nobody need look: {:?}", ask.purpose)
+    });
+    assert_eq!(goes_on(&mut sim), None);
+    assert_eq!(sim.status("wall"), Outcome::Failed);
+    let found = findings(&sim, "wall");
+    assert!(
+        matches!(found[..], [("w1", Finding::Unmet(_)), ("w2", Finding::Unverifiable(_))]),
+        "{found:?}"
+    );
+    let rounds = sim.journal.iter().filter(|(_, event)| event.name() == "checked");
+    assert_eq!(rounds.count(), 2);
+}
+
+#[test]
+fn two_commands_are_asked_about_and_each_yes_is_written_down_e9_14() {
+    let plan = "steps: [{id: wall, do: {tool: echo, args: {}}, criteria: [{text: it stands, check: {command: [make, check]}}, {text: it is dry, check: {command: [make, dry]}}]}]";
+    let mut sim = Sim::new(plan);
+    sim.run.ask_first(Some(Arc::new(|tool, _| tool == "shell")));
+    let mut asked = 0;
+    while let Some((node, _)) = goes_on(&mut sim) {
+        says(&mut sim, node, "yes");
+        asked += 1;
+    }
+    assert_eq!((asked, sim.status("wall")), (2, Outcome::Ok));
+}

@@ -343,7 +343,7 @@ fn a_criterion_for_a_person_is_asked_about_when_all_else_is_met_e9_6() {
     for (at, event) in &sim.journal {
         run.apply(*at, event).unwrap();
         for change in crate::projection::changes(&run, event) {
-            if let folio_memory::Change::AddEntry(entry) = change {
+            if let Change::AddEntry(entry) = change {
                 assert!(entries.insert(entry.id), "{event:?} writes an entry that is there");
             }
         }

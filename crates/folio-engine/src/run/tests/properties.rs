@@ -129,16 +129,16 @@ proptest! {
             run.apply(*at, event).unwrap();
             for change in crate::projection::changes(&run, event) {
                 match change {
-                    folio_memory::Change::EnsurePage(page) => {
+                    Change::EnsurePage(page) => {
                         prop_assert!(page.fields.parent.is_none_or(|parent| pages.contains(&parent)), "a page before its parent");
                         pages.insert(page.id);
                     }
-                    folio_memory::Change::AddEntry(entry) => {
+                    Change::AddEntry(entry) => {
                         prop_assert!(pages.contains(&entry.page), "an entry before its page");
                         prop_assert!(added.insert(entry.id), "an entry twice: {:?}", entry);
                     }
-                    folio_memory::Change::PatchEntry { entry, .. } => prop_assert!(added.contains(&entry), "a patch before its entry"),
-                    folio_memory::Change::SetPageStatus { page, .. } => prop_assert!(pages.contains(&page), "a status before its page"),
+                    Change::PatchEntry { entry, .. } => prop_assert!(added.contains(&entry), "a patch before its entry"),
+                    Change::SetPageStatus { page, .. } => prop_assert!(pages.contains(&page), "a status before its page"),
                     _ => {}
                 }
             }

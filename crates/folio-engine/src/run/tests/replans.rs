@@ -1,6 +1,5 @@
 //! What stays when a plan is changed, and what is written down of the one before (E9.8, seed 000).
 
-use folio_memory::Change;
 use insta::assert_snapshot;
 
 use super::models::{execute, goal, plan_of, read_by, said, task_named};

@@ -405,6 +405,34 @@ fn a_raised_limit_lets_a_task_go_on_that_has_not_handed_back_e9_10() {
 }
 
 #[test]
+fn a_limit_that_was_raised_may_be_reached_again_e9_10() {
+    let model = |ask: &AskAction| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"n": 1})),
+        Purpose::Work => models::wants(&[("echo", json!({"n": ask.call}))]),
+        Purpose::HandBack => said("{\"notes\": \"some\"}"),
+        other => panic!("{other:?}"),
+    };
+    let mut sim = goal_with("count", &json!({"budget": {"model_calls": 3}}), equipment(), model);
+    sim.concurrency = 1;
+    while purposes(&sim).last() != Some(&Purpose::HandBack) {
+        sim.derive();
+        if purposes(&sim).last() != Some(&Purpose::HandBack) {
+            assert!(sim.end_one());
+        }
+    }
+    let more = NewLimits {
+        model_calls: Some(6),
+        ..NewLimits::default()
+    };
+    let event = sim.run.change_limits(None, more, "ada", sim.now);
+    sim.record(event.unwrap());
+    let sim = sim.driven_on();
+    let reached = sim.journal.iter().filter(|(_, event)| event.name() == "spent");
+    assert_eq!(reached.count(), 2);
+    assert_eq!(root(&sim).stop_reason, Some(StopReason::BudgetModelCalls));
+}
+
+#[test]
 fn nodes_and_time_are_limits_of_the_run_and_others_of_whoever_has_them_e9_10() {
     let mut sim = Sim::new(TWO);
     sim.derive();
@@ -522,6 +550,54 @@ fn a_fork_at_any_node_goes_on_to_the_same_end_and_repeats_nothing_that_was_done_
         (&Arc::new(Templates::new()), &[]),
     );
     assert!(matches!(refused, Err(ForkError::NotBegun { .. })));
+}
+
+/// Two steps in a row, of which the first is under way.
+fn one_of_two_under_way() -> Sim {
+    let mut sim = Sim::new(
+        "steps:\n  - {id: one, do: {tool: echo, args: {a: 1}}}\n  - {id: two, do: {tool: echo, args: {a: 2}}}",
+    );
+    sim.derive();
+    sim
+}
+
+fn forked_and_driven_on(source: &Sim, at: ForkAt) -> Sim {
+    let (first, id) = (source.journal[0].1.clone(), RunId::derived(&["forked"]));
+    let with = (&Arc::new(Templates::new()), [].as_slice());
+    let made = forked((source.run.id(), &source.journal), at, id, first, source.now, with).unwrap();
+    let mut sim = Sim::empty();
+    sim.run = made.run;
+    sim.journal = made.events.into_iter().map(|event| (source.now, event)).collect();
+    sim.driven_on()
+}
+
+#[test]
+fn a_fork_at_what_was_stopped_before_it_began_comes_before_that() {
+    for node in [true, false] {
+        let mut sim = one_of_two_under_way();
+        let two = sim.run.node_at("two").unwrap().id;
+        sim.record(Event::CancelRequested {
+            node: node.then_some(two),
+            by: "ada".to_owned(),
+        });
+        let sim = sim.driven_on();
+        assert_eq!(sim.status("two"), Outcome::Cancelled);
+        let again = forked_and_driven_on(&sim, ForkAt::Node(two));
+        assert_eq!((again.status("one"), again.status("two")), (Outcome::Ok, Outcome::Ok));
+    }
+}
+
+#[test]
+fn a_fork_before_a_limit_comes_before_the_time_that_was_over_e9_10() {
+    let mut sim = one_of_two_under_way();
+    sim.record(Event::CancelRequested {
+        node: None,
+        by: Run::DEADLINE.to_owned(),
+    });
+    let sim = sim.driven_on();
+    assert_eq!(sim.run.result().unwrap().status, Outcome::Cancelled);
+    let again = forked_and_driven_on(&sim, ForkAt::Limit);
+    assert_eq!(again.run.result().unwrap().status, Outcome::Ok);
 }
 
 #[test]

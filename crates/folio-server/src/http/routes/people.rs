@@ -138,14 +138,15 @@ async fn answer(
     let run: RunId = run.parse().map_err(|_| missing())?;
     let node: NodeId = node.parse().map_err(|_| missing())?;
     let row = caller.workspace.run(Ref::Id(run)).await?;
-    caller.runner.answer(row.id, node, &input.answer, caller.who()).await?;
+    let runner = caller.keyed_runner();
+    runner.answer(row.id, node, &input.answer, caller.who()).await?;
     full(&caller, &row).await.map(Accepted::of)
 }
 
 /// Begins no more calls of the run, or of a part of it.
 async fn pause(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
     part.caller
-        .runner
+        .keyed_runner()
         .pause(part.row.id, part.node, part.caller.who())
         .await?;
     part.accepted().await
@@ -154,7 +155,7 @@ async fn pause(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
 /// Has what was paused go on.
 async fn go_on(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
     part.caller
-        .runner
+        .keyed_runner()
         .go_on(part.row.id, part.node, part.caller.who())
         .await?;
     part.accepted().await

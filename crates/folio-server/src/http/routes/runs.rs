@@ -257,7 +257,7 @@ fn watch_of(caller: &Caller, row: &RunRow) -> Watch {
 /// Asks for the run, or a part of it, to be stopped.
 async fn cancel(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
     part.caller
-        .runner
+        .keyed_runner()
         .cancel(part.row.id, part.node, part.caller.who())
         .await?;
     part.accepted().await

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
+use axum::extract::State;
 use folio::engine::event::{Always, PlanDifference};
 use folio::engine::plan::to_markdown;
 use folio::engine::run::{ForkAt, plan_versions};
@@ -194,7 +195,12 @@ struct ForkInput {
 }
 
 /// Begins another run from the moment before a node of this one began, or before a limit stopped anything. It is driven here, unless it is to be paused.
-async fn fork(caller: Caller, _: Asked<Nothing>, Body(input): Body<ForkInput>) -> Result<Made<RunInFull>, Problem> {
+async fn fork(
+    caller: Caller,
+    State(app): State<App>,
+    _: Asked<Nothing>,
+    Body(input): Body<ForkInput>,
+) -> Result<Made<RunInFull>, Problem> {
     caller.may_steer()?;
     let row = caller.run_row().await?;
     let at = match &input.at {
@@ -206,11 +212,13 @@ async fn fork(caller: Caller, _: Asked<Nothing>, Body(input): Body<ForkInput>) -
         _ => return Err(body_invalid("either `at` names a node, or `before_limit` is true")),
     };
     let (who, thread) = (caller.actor.clone(), caller.thread());
-    let (id, _) = caller.runner.fork(row.id, at, thread, who, input.paused).await?;
-    if !input.paused {
-        let driver = caller.runner.clone();
-        // Whoever asked reads how it ends from its events.
-        tokio::spawn(async move { drop(driver.drive(id).await) });
+    let place = if input.paused { None } else { Some(app.driving.place()?) };
+    let runner = caller.keyed_runner();
+    let (id, _) = runner.fork(row.id, at, thread, who, input.paused).await?;
+    // Whoever asked reads how it ends from its events. Asked for again, it is driven already.
+    if let Some(place) = place.filter(|_| !app.driving.drives(id)) {
+        let by = caller.who().to_owned();
+        app.driving.drive(caller.runner.clone(), id, by, place).keep_going();
     }
     let row = caller.workspace.run(Ref::Id(id)).await?;
     let at = format!("/v1/spaces/{}/runs/{id}", caller.workspace.space());
@@ -243,11 +251,11 @@ async fn decide(
     let (name, node) = approval.split_once('.').ok_or_else(missing)?;
     let node: NodeId = node.parse().map_err(|_| missing())?;
     let row = caller.run_called(name).await?;
-    let who = &caller.actor;
+    let (runner, who) = (caller.keyed_runner(), &caller.actor);
     if decision.approve {
-        caller.runner.approve(row.id, node, decision.always, who).await?;
+        runner.approve(row.id, node, decision.always, who).await?;
     } else {
-        caller.runner.reject(row.id, node, &decision.reason, who).await?;
+        runner.reject(row.id, node, &decision.reason, who).await?;
     }
     full(&caller, &row).await.map(Accepted::of)
 }

@@ -53,6 +53,11 @@ pub(super) fn offered(options: &McpOptions) -> Vec<Tool> {
     tools
 }
 
+/// Whether the tool `name` is one of the scratchbook, which the policy of a space may switch off.
+pub(super) fn is_of_scratchbook(name: &str) -> bool {
+    name.starts_with("scratch_")
+}
+
 /// Calls the tool.
 pub(super) async fn call(call: Call<'_>) -> Result<Reply, Problem> {
     let answer = match call.name.split('_').next() {

@@ -25,7 +25,7 @@ use crate::http::problem::Problem;
 use crate::http::run_in_full;
 use crate::mcp::answer::{Answer, Reply};
 use crate::mcp::asking::{self, Round};
-use crate::mcp::run_text::{ended, run_brief, run_line};
+use crate::mcp::run_text::{approvals, ended, is_held_up, run_brief, run_line, status_line};
 use crate::mcp::{Caller, Mcp, McpOptions, tasks};
 use crate::submit;
 
@@ -173,7 +173,7 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     if has_tasks {
         let (row, run) = runner.seen(id).await?;
         if run.result().is_none() {
-            return Ok(Reply::Begun(Box::new(tasks::begun(&row, &run_line(&row, &run)))));
+            return Ok(Reply::Begun(Box::new(tasks::begun(&row, &status_line(&row, &run)))));
         }
     }
     replied(&call, id, asks).await
@@ -254,10 +254,12 @@ async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
         }
     };
     let Some(node) = node else {
-        return Err(Problem::not_found(
-            "no_question",
-            format!("run {} asks nothing there", row.handle),
-        ));
+        let detail = format!("run {} asks nothing there", row.handle);
+        let problem = Problem::not_found("no_question", detail);
+        return Err(match approvals(&row, &run, &call.caller.tokens).as_slice() {
+            [] => problem,
+            waiting => problem.hint(format!("a person says yes to what waits: {}", waiting.join("; "))),
+        });
     };
     runner
         .answer(row.id, node, &asked.answer, call.caller.actor.source_name())
@@ -326,7 +328,8 @@ async fn replied(call: &Call<'_>, id: RunId, asks: Option<InputRequiredResult>) 
     }
 }
 
-/// Waits for the end of a run until then, tells on the way how far it is and asks what it asks. Gives what the answer has to ask.
+/// Waits for the end of a run until then, or until it only waits for a person's yes; tells on the way how far it is and asks what
+/// it asks. Gives what the answer has to ask.
 async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<Option<InputRequiredResult>, Problem> {
     let workspace = &call.caller.workspace;
     let mut watch = Watch::new(Arc::clone(workspace.store()), workspace.space().clone(), row.id);
@@ -342,11 +345,15 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
                 let length = u32::try_from(watch.run().len()).unwrap_or(u32::MAX);
                 tell(call, done, length, &run_line(row, watch.run())).await;
             }
-            if !waiting.asks {
-                continue;
-            }
-            let forms = asking::forms(watch.run(), &waiting.put_off);
+            let forms = match waiting.asks {
+                true => asking::forms(watch.run(), &waiting.put_off),
+                false => BTreeMap::new(),
+            };
             if forms.is_empty() {
+                // A yes is said elsewhere, by somebody whom only the answer can send there.
+                if is_held_up(watch.run()) {
+                    return Ok(None);
+                }
                 continue;
             }
             waiting.keep_going();
@@ -406,7 +413,15 @@ pub(in crate::mcp) async fn answer(mcp: &Mcp, caller: &Caller, id: RunId) -> Res
         // Who started it knows them.
         fields.remove("inputs");
     }
-    let mut text = run_brief(&row, &run, report.as_deref(), &caller.tokens);
+    let is_driven = row.driven || run.result().is_none() && mcp.shared.driving.drives(id);
+    structured["driven"] = is_driven.into();
+    let mut text = run_brief(&row, &run, is_driven, report.as_deref(), &caller.tokens);
+    let waiting = approvals(&row, &run, &caller.tokens);
+    if !waiting.is_empty() {
+        text.push_str("\nwaits for a person's yes:\n");
+        text.push_str(&waiting.join("\n"));
+        structured["approvals"] = json!(waiting);
+    }
     let asks = lines_of(&run);
     if !asks.is_empty() {
         text.push_str("\nasks (run_answer):\n");

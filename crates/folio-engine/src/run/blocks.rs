@@ -1,0 +1,72 @@
+//! Blocks that the log of a task gets, and how each is called: what can happen to a task more than once in the same way is counted, so that
+//! no two blocks have one name.
+
+use super::Run;
+use crate::event::Event;
+use crate::node::NodeId;
+
+impl Run {
+    /// How often somebody was asked to do something for `node`: a model, or a person.
+    pub(crate) fn times_asked(&self, node: NodeId) -> u32 {
+        self.node(node).map_or(0, |view| view.model_calls) + self.times_handed(node)
+    }
+
+    /// The name of the block about `event`, which was just applied; none if it has none, or one that cannot come twice.
+    pub(crate) fn block_of(&self, event: &Event) -> Option<String> {
+        let (node, name) = self.kind_of_block(event)?;
+        let index = self.index(node).ok()?;
+        let same = self.blocks.get(&index).into_iter().flatten();
+        match same.filter(|written| **written == name).count() {
+            0 | 1 => Some(name),
+            times => Some(format!("{name}/again/{times}")),
+        }
+    }
+
+    /// Counts the block about `event`, which was just applied. Of what has ended nothing more is written.
+    pub(super) fn count_block(&mut self, event: &Event) {
+        if let Event::Finished { node, .. } = event {
+            if let Ok(index) = self.index(*node) {
+                self.blocks.remove(&index);
+            }
+        } else if let Some((node, name)) = self.kind_of_block(event)
+            && let Ok(index) = self.index(node)
+        {
+            self.blocks.entry(index).or_default().push(name);
+        }
+    }
+
+    /// What the blocks of events have in common that only their number tells apart. Between two calls of a model there may be several
+    /// answers of people, and several rounds of verdicts; a limit that was raised may be reached again.
+    fn kind_of_block(&self, event: &Event) -> Option<(NodeId, String)> {
+        let (node, name) = match event {
+            Event::PassedOn { node, .. } => (*node, format!("passed-on/{}", self.times_asked(*node))),
+            Event::Rejected { node, problems } => {
+                let name = format!("rejected/{}/{}", self.times_asked(*node), problems.len());
+                (*node, name)
+            }
+            Event::Checked { node, verdicts, .. } => {
+                let name = format!("checked/{}/{}", self.times_asked(*node), verdicts.len());
+                (*node, name)
+            }
+            Event::SentBack { node, .. } => (*node, format!("sent-back/{}", self.times_asked(*node))),
+            Event::Spent { node, reason } => (*node, format!("spent/{reason}")),
+            Event::Questioned { node, question } => {
+                let name = match question.criterion() {
+                    None => format!("question/{}", self.times_asked(*node)),
+                    Some(criterion) => format!("question/{}/{criterion}", self.times_asked(*node)),
+                };
+                (*node, name)
+            }
+            Event::Answered { node, .. } => {
+                // Of several criteria that a person checks each has an answer.
+                let name = match self.verdicts_on(*node) {
+                    0 => format!("answered/{}", self.times_asked(*node)),
+                    verdicts => format!("answered/{}/{verdicts}", self.times_asked(*node)),
+                };
+                (*node, name)
+            }
+            _ => return None,
+        };
+        Some((node, name))
+    }
+}

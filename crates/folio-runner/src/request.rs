@@ -1,0 +1,113 @@
+//! What somebody wants of a run: one event, written onto what the journal says by then.
+
+use folio_engine::{Event, Run, projection};
+use folio_memory::{Actor, Role, RunId};
+use folio_store::commit::RECORD_FORMAT;
+use folio_store::workspace::WorkspaceError;
+use folio_store::{Commit, Expected, Record, RunAppend, StoreError};
+
+use crate::error::RunnerError;
+use crate::runner::Runner;
+
+/// What became of something that somebody wants of a run.
+#[derive(Debug)]
+pub(crate) enum Requested {
+    /// It stands in the journal.
+    Recorded(Box<Event>),
+    /// There was nothing to record.
+    Nothing,
+    /// The run has ended.
+    Ended,
+}
+
+impl Runner {
+    /// The same for something that may be asked for again: what was recorded under `key` is not done a second time.
+    ///
+    /// One key is for one request.
+    #[must_use]
+    pub fn under(&self, key: Option<String>) -> Self {
+        Self {
+            shared: std::sync::Arc::clone(&self.shared),
+            key,
+        }
+    }
+
+    /// Writes what somebody wants of a run into its journal.
+    pub(crate) async fn request(
+        &self,
+        run: RunId,
+        by: &str,
+        make: impl Fn(&Run) -> Result<Option<Event>, RunnerError>,
+    ) -> Result<Requested, RunnerError> {
+        let workspace = &self.shared.workspace;
+        let actor = Actor::new(Role::Human, by).in_run(run);
+        if let Some(key) = &self.key
+            && workspace.is_recorded(&actor, key).await?
+        {
+            return Ok(Requested::Nothing);
+        }
+        // Somebody may write to the journal in between; the request is then made on what it says now.
+        for _ in 0..100 {
+            let (mut folded, head) = self.shared.fold(run).await?;
+            if folded.result().is_some() {
+                return Ok(Requested::Ended);
+            }
+            let Some(mut event) = make(&folded)? else {
+                return Ok(Requested::Nothing);
+            };
+            let _said_in_the_event = workspace.clean_event(&mut event);
+            let now = workspace.clock().now();
+            folded
+                .apply(now, &event)
+                .map_err(|source| RunnerError::Journal { run, source })?;
+            let changes = projection::changes(&folded, &event);
+            let append = RunAppend {
+                run,
+                events: vec![event.clone()],
+                status: None,
+                title: None,
+            };
+            let commit = Commit {
+                space: workspace.space().clone(),
+                at: now,
+                actor: actor.clone(),
+                idempotency_key: self.key.clone(),
+                expected: vec![Expected::RunHead { run, head, fence: None }],
+                record: Record {
+                    format: RECORD_FORMAT,
+                    changes,
+                    run: Some(append),
+                    reason: None,
+                    folded: None,
+                },
+                blobs: Vec::new(),
+            };
+            match workspace.commit(commit).await {
+                Ok(committed) => {
+                    self.wake_elsewhere(run, committed.seq).await;
+                    return Ok(Requested::Recorded(Box::new(event)));
+                }
+                Err(WorkspaceError::Store(StoreError::StaleRun { .. })) => tokio::task::yield_now().await,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(RunnerError::Store(StoreError::Unavailable {
+            doing: "write to",
+            location: workspace.store().location(),
+            reason: "the run's journal grew 100 times while the request was being written".to_owned(),
+            source: None,
+        }))
+    }
+
+    pub(crate) async fn must_go_on(
+        &self,
+        run: RunId,
+        by: &str,
+        make: impl Fn(&Run) -> Result<Option<Event>, RunnerError>,
+    ) -> Result<(), RunnerError> {
+        match self.request(run, by, make).await? {
+            Requested::Recorded(_) | Requested::Nothing => Ok(()),
+            Requested::Ended => Err(RunnerError::Ended),
+        }
+    }
+}

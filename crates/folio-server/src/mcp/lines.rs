@@ -1,0 +1,120 @@
+//! The messages of a conversation as lines. What cannot be read is answered, too, by the same writer as everything else.
+
+use std::io;
+
+use futures_util::future::BoxFuture;
+use rmcp::model::JsonRpcMessage;
+use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, BufReader, Empty};
+use tokio_util::sync::CancellationToken;
+
+use super::MAX_MESSAGE_BYTES;
+use super::id_search::IdSearch;
+use super::input::{self, Line};
+
+/// Reads messages from `R`, a line each, and writes them to `W`.
+pub(super) struct Lines<R, W: AsyncWrite> {
+    read: BufReader<R>,
+    /// What was read of the line that it is in.
+    line: Vec<u8>,
+    /// Set while a line is passed over because it is too long.
+    passed_over: Option<IdSearch>,
+    /// Only writes.
+    out: AsyncRwTransport<RoleServer, Empty, W>,
+    /// An answer on its way. Nothing is read until it is sent: who does not read its answers is not owed ever more.
+    answering: Option<BoxFuture<'static, io::Result<()>>>,
+    /// Cancelled when the input has ended: what only waits need not be waited for then.
+    over: CancellationToken,
+}
+
+impl<R, W> Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    /// Cancels `over` when `read` has ended.
+    pub(super) fn new(read: R, write: W, over: CancellationToken) -> Self {
+        Self {
+            read: BufReader::new(read),
+            line: Vec::new(),
+            passed_over: None,
+            out: AsyncRwTransport::new_server(tokio::io::empty(), write),
+            answering: None,
+            over,
+        }
+    }
+
+    /// The next whole line; none when the input has ended. Whoever drops it before it is ready loses nothing.
+    async fn next_line(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            let available = self.read.fill_buf().await?;
+            if available.is_empty() {
+                return Ok(None);
+            }
+            let end = available.iter().position(|byte| *byte == b'\n');
+            let part = &available[..end.unwrap_or(available.len())];
+            match &mut self.passed_over {
+                Some(search) => search.feed(part),
+                None if self.line.len() + part.len() > MAX_MESSAGE_BYTES => {
+                    let mut search = IdSearch::default();
+                    search.feed(&std::mem::take(&mut self.line));
+                    search.feed(part);
+                    self.passed_over = Some(search);
+                }
+                None => self.line.extend_from_slice(part),
+            }
+            let used = part.len() + usize::from(end.is_some());
+            self.read.consume(used);
+            if end.is_none() {
+                continue;
+            }
+            if let Some(search) = self.passed_over.take() {
+                return Ok(Some(input::too_long(search.found())));
+            }
+            let line = input::read(&mut self.line);
+            self.line.clear();
+            return Ok(Some(line));
+        }
+    }
+}
+
+impl<R, W> Transport<RoleServer> for Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(&mut self, item: TxJsonRpcMessage<RoleServer>) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        self.out.send(item)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            // It is kept and not only awaited: this future is dropped whenever the service has something else to do.
+            if let Some(answering) = &mut self.answering {
+                let sent = answering.await;
+                self.answering = None;
+                if sent.is_err() {
+                    break;
+                }
+            }
+            match self.next_line().await {
+                Ok(Some(Line::Message(message))) => return Some(*message),
+                Ok(Some(Line::Nothing)) => {}
+                Ok(Some(Line::Refused(error))) => {
+                    self.answering = Some(Box::pin(self.out.send(JsonRpcMessage::Error(*error))));
+                }
+                Ok(None) | Err(_) => break,
+            }
+        }
+        self.over.cancel();
+        None
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.out.close().await
+    }
+}

@@ -1,0 +1,54 @@
+//! Requests whose method there is, and whose params it cannot take: they arrive as if nobody knew the method.
+
+use rmcp::ErrorData;
+use rmcp::model::{
+    CallToolRequestParams, CancelTaskParams, CompleteRequestParams, CustomRequest, DiscoverRequestParams, ErrorCode,
+    GetPromptRequestParams, GetTaskParams, InitializeRequestParams, PaginatedRequestParams, ReadResourceRequestParams,
+    SubscribeRequestParams, SubscriptionsListenRequestParams, UnsubscribeRequestParams, UpdateTaskParams,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// What is wrong with `request`: its params, or that there is no such method. Tasks there are only where there are runs.
+pub(super) fn refusal(request: CustomRequest, has_tasks: bool) -> ErrorData {
+    let CustomRequest { method, params, .. } = request;
+    let reason = match method.as_str() {
+        "initialize" => wrong_in::<InitializeRequestParams>,
+        "server/discover" => wrong_in::<DiscoverRequestParams>,
+        "tools/call" => wrong_in::<CallToolRequestParams>,
+        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
+            wrong_in::<PaginatedRequestParams>
+        }
+        "prompts/get" => wrong_in::<GetPromptRequestParams>,
+        "resources/read" => wrong_in::<ReadResourceRequestParams>,
+        "resources/subscribe" => wrong_in::<SubscribeRequestParams>,
+        "resources/unsubscribe" => wrong_in::<UnsubscribeRequestParams>,
+        "subscriptions/listen" => wrong_in::<SubscriptionsListenRequestParams>,
+        "completion/complete" => wrong_in::<CompleteRequestParams>,
+        "tasks/get" if has_tasks => wrong_in::<GetTaskParams>,
+        "tasks/update" if has_tasks => wrong_in::<UpdateTaskParams>,
+        "tasks/cancel" if has_tasks => wrong_in::<CancelTaskParams>,
+        _ => return ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None),
+    };
+    let reason = reason(params.unwrap_or_else(|| Value::Object(Map::new())));
+    ErrorData::invalid_params(format!("the params of {method} cannot be read: {reason}"), None)
+}
+
+/// Why `params` are none of these, with the field that it is about.
+fn wrong_in<T: DeserializeOwned>(params: Value) -> String {
+    let whole = match T::deserialize(&params) {
+        Ok(_) => "_meta is not as the protocol has it".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let Value::Object(fields) = params else { return whole };
+    // What reads them says what it found and not where. Each by itself says it; that others are missing then is no news.
+    for (name, value) in fields {
+        let alone = Value::Object(Map::from_iter([(name.clone(), value)]));
+        let Err(error) = T::deserialize(&alone) else { continue };
+        let error = error.to_string();
+        if !error.starts_with("missing field") {
+            return format!("{name}: {error}");
+        }
+    }
+    whole
+}

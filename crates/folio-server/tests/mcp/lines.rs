@@ -1,0 +1,150 @@
+//! What a client writes by itself, without a library that would not write it.
+
+use folio_server::Mcp;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
+use tokio::task::JoinHandle;
+
+use crate::pair::{options, runner};
+
+/// Bytes that a message may have.
+const MESSAGE_MAX: usize = 4 * 1024 * 1024;
+
+/// A client that has begun a session.
+struct Raw {
+    out: WriteHalf<DuplexStream>,
+    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    served: JoinHandle<Result<(), folio_server::McpError>>,
+}
+
+impl Raw {
+    async fn new() -> Self {
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let (read, write) = tokio::io::split(theirs);
+        let server = Mcp::new(runner().await, options());
+        let served = tokio::spawn(server.converse(read, write, std::future::pending()));
+        let (ours, out) = tokio::io::split(ours);
+        let lines = BufReader::new(ours).lines();
+        let mut raw = Self { out, lines, served };
+        let begins = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}});
+        raw.asked(&begins.to_string()).await;
+        let begun = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        raw.say(&begun.to_string()).await;
+        raw
+    }
+
+    async fn say(&mut self, line: &str) {
+        self.out.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    /// What is answered to `line`.
+    async fn asked(&mut self, line: &str) -> Value {
+        self.say(line).await;
+        let line = self.lines.next_line().await.unwrap().unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// The code, the id and the words of the error that `line` is answered with.
+    async fn refused(&mut self, line: &str) -> (i64, Value, String) {
+        let answer = self.asked(line).await;
+        let error = &answer["error"];
+        let code = error["code"].as_i64().unwrap_or_else(|| panic!("{answer}"));
+        (code, answer["id"].clone(), error["message"].to_string())
+    }
+
+    async fn end(mut self) {
+        self.out.shutdown().await.unwrap();
+        self.served.await.unwrap().unwrap();
+    }
+}
+
+/// A call of `scratch_add` whose arguments are this text.
+fn added(id: u32, arguments: &str) -> String {
+    format!(
+        r#"{{"method":"tools/call","params":{{"name":"scratch_add","arguments":{arguments}}},"jsonrpc":"2.0","id":{id}}}"#
+    )
+}
+
+#[tokio::test]
+async fn an_emoji_that_was_cut_in_half_is_no_reason_to_fail() {
+    let mut raw = Raw::new().await;
+    let line = added(1, r#"{"kind":"todo","title":"cut","body":"cut emoji \ud83d"}"#);
+    let answer = raw.asked(&line).await;
+    assert_eq!(
+        (&answer["id"], &answer["result"]["isError"]),
+        (&json!(1), &json!(false)),
+        "{answer}"
+    );
+    let read =
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"scratch_read","arguments":{"id":"e1"}}}"#;
+    let answer = raw.asked(read).await;
+    assert!(answer.to_string().contains("cut emoji \u{fffd}"), "{answer}");
+    raw.end().await;
+}
+
+#[tokio::test]
+async fn a_request_that_cannot_be_read_is_answered_under_its_id() {
+    let mut raw = Raw::new().await;
+    let (code, id, message) = raw.refused(&added(1, r#"{"progress":1e999}"#)).await;
+    assert_eq!((code, id), (-32700, json!(1)));
+    assert!(message.contains("number out of range"), "{message}");
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let (code, id, message) = raw.refused(&added(2, &format!(r#"{{"x":{deep}}}"#))).await;
+    assert_eq!((code, id), (-32700, json!(2)));
+    assert!(message.contains("recursion limit"), "{message}");
+    let (code, id, _) = raw.refused("this is no message").await;
+    assert_eq!((code, id), (-32700, Value::Null));
+    // And it goes on.
+    let answer = raw.asked(r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#).await;
+    assert_eq!(answer["id"], 3);
+    raw.end().await;
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_long_is_answered_under_its_id_and_the_longest_is_read() {
+    let mut raw = Raw::new().await;
+    let ping = |id: u32, length: usize| {
+        let frame = format!(r#"{{"method":"ping","params":{{"x":""}},"jsonrpc":"2.0","id":{id}}}"#);
+        let filled = format!(r#""x":"{}""#, "x".repeat(length - frame.len()));
+        frame.replace(r#""x":"""#, &filled)
+    };
+    let answer = raw.asked(&ping(1, MESSAGE_MAX)).await;
+    assert_eq!((&answer["id"], &answer["error"]), (&json!(1), &Value::Null), "{answer}");
+    for (n, length) in [(2, MESSAGE_MAX + 1), (3, 3 * MESSAGE_MAX)] {
+        let (code, id, message) = raw.refused(&ping(n, length)).await;
+        assert_eq!((code, id), (-32600, json!(n)));
+        assert!(message.contains("4194304 bytes"), "{message}");
+    }
+    let answer = raw.asked(&ping(4, 100)).await;
+    assert_eq!((&answer["id"], &answer["error"]), (&json!(4), &Value::Null), "{answer}");
+    raw.end().await;
+}
+
+#[tokio::test]
+async fn params_that_a_method_cannot_take_are_no_unknown_method() {
+    let mut raw = Raw::new().await;
+    for (method, params, reason) in [
+        ("tools/call", r#"{"name":"scratch_read","arguments":[]}"#, "arguments: "),
+        ("tools/call", "{}", "missing field `name`"),
+        ("tools/call", r#"{"name":5,"arguments":{}}"#, "name: "),
+        ("resources/read", "{}", "missing field `uri`"),
+        ("prompts/get", r#"{"name":"resume","arguments":7}"#, "arguments: "),
+        ("completion/complete", "{}", "missing field `ref`"),
+    ] {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+        let (code, id, message) = raw.refused(&line).await;
+        assert_eq!((code, id), (-32602, json!(1)), "{line}: {message}");
+        assert!(
+            message.contains(method) && message.contains(reason),
+            "{line}: {message}"
+        );
+    }
+    // Tasks are offered with runs only.
+    for method in ["no/such/method", "tasks/get"] {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":2,"method":"{method}","params":{{}}}}"#);
+        let (code, id, _) = raw.refused(&line).await;
+        assert_eq!((code, id), (-32601, json!(2)), "{line}");
+    }
+    raw.end().await;
+}
