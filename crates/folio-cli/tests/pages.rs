@@ -27,7 +27,8 @@ fn a_book_shows_what_is_pinned_begun_and_open_first() {
             "book unpin e1",
             "book list --thread elsewhere",
             "book add todo x --progress 0.5",
-            "book update e2 --progress 2",
+            "book update e3 --progress 2",
+            "book update e2 --progress 0.5",
             "book complete e9",
         ],
     );
@@ -74,8 +75,11 @@ fn a_book_shows_what_is_pinned_begun_and_open_first() {
     $ folio book add todo x --progress 0.5
     ! error: phase: only a task has phase and progress, this is a todo
     = 2
-    $ folio book update e2 --progress 2
+    $ folio book update e3 --progress 2
     ! error: progress: 2 is not from 0 to 1
+    = 2
+    $ folio book update e2 --progress 0.5
+    ! error: phase: only a task has phase and progress, this is a todo
     = 2
     $ folio book complete e9
     ! error: there is no entry e9 in this space

@@ -91,3 +91,39 @@ fn programs_read_the_version_and_the_commit() {
         json!({"space": "main", "version": 1, "changed_seq": 1, "policy": {"strict_types": "nobody"}})
     );
 }
+
+#[test]
+fn a_view_says_why_it_is_empty() {
+    let folio = Folio::new();
+    let seen = session(
+        &folio,
+        &[
+            "book view",
+            "book add todo Mine",
+            "book view --budget 0",
+            "book view --budget 1",
+            "policy set scratchbook.enabled=false",
+            "book view",
+        ],
+    );
+    assert_snapshot!(seen, @r#"
+    $ folio book view
+    ! the scratchbook is empty
+    $ folio book add todo Mine
+    e1 [todo/open] Mine
+    $ folio book view --budget 0
+    ! nothing fits into a budget of 0 tokens
+    $ folio book view --budget 1
+    ! 1 entries; the budget is too small to show one
+    $ folio policy set scratchbook.enabled=false
+    {
+      "scratchbook": {
+        "enabled": false,
+        "profile": "cloud",
+        "path_prefix": "/scratchbook"
+      }
+    }
+    $ folio book view
+    ! scratchbooks are switched off by the policy of the space (scratchbook.enabled)
+    "#);
+}

@@ -7,11 +7,12 @@ mod house;
 use std::time::Duration;
 
 use folio_memory::id::Ref;
+use folio_memory::lifecycle::Report;
 use folio_memory::observation::TypeRegistry;
 use folio_memory::tokens::{Estimate, Tokens as _, Vocabulary};
 use folio_memory::view::{Audience, Render, render, sections_of};
-use folio_memory::{Actor, Entry, EntryQuery, Role, ThreadKey, scratchbook};
-use folio_store::workspace::{ScratchAnswer, ScratchCaller, TurnInput, ViewRequest};
+use folio_memory::{Actor, Entry, EntryQuery, Owner, Role, ThreadKey, scratchbook};
+use folio_store::workspace::{ScratchAnswer, ScratchCaller, TurnInput, ViewRequest, WorkReport};
 use folio_store::{Workspace, WorkspaceError};
 use house::House;
 use serde_json::{Value, json};
@@ -205,7 +206,7 @@ async fn what_is_wrong_is_said_and_another_threads_items_are_left_alone() {
         (
             "scratch_update",
             json!({"id": "e1", "status": "resolved"}),
-            "status: a todo cannot be \"resolved\"",
+            "status: a todo cannot be \"resolved\"; it can be open, in_progress, blocked, done, archived",
         ),
         (
             "scratch_read",
@@ -225,6 +226,64 @@ async fn what_is_wrong_is_said_and_another_threads_items_are_left_alone() {
     );
     let view = space.view(ViewRequest::of(thread("main")), &Estimate).await.unwrap();
     assert_eq!(view.rendered.text, "");
+}
+
+#[tokio::test]
+async fn what_a_budget_of_nothing_leaves_out_is_not_said_to_be_missing() {
+    let house = House::new();
+    let space = &house.space;
+    assert_eq!(
+        call(space, "scratch_read", json!({})).await.text,
+        "the scratchbook is empty"
+    );
+    call(space, "scratch_add", json!({"kind": "todo", "title": "Mine"})).await;
+    assert_eq!(
+        call(space, "scratch_read", json!({"budget": 0})).await.text,
+        "nothing fits into a budget of 0 tokens"
+    );
+    assert_eq!(
+        call(space, "scratch_read", json!({"budget": 1})).await.text,
+        "1 entries; the budget is too small to show one"
+    );
+}
+
+#[tokio::test]
+async fn an_observation_that_is_over_at_once_says_so_when_it_is_added_m7_1_3() {
+    let house = House::new();
+    let space = &house.space;
+    let observed = json!({"kind": "observation", "body": "It rains", "ttl_minutes": 0});
+    let over = call(space, "scratch_add", observed).await;
+    assert_eq!(over.structured["state"], "expired");
+    assert_eq!(over.text, "e1 [observation/active] (50% sure) It rains (expired)");
+    let live = call(space, "scratch_add", json!({"kind": "observation", "body": "It snows"})).await;
+    assert_eq!(live.structured["state"], "live");
+    let read = call(space, "scratch_read", json!({"id": "e1"})).await;
+    assert_eq!(read.structured["state"], "expired");
+    assert!(read.text.contains("(expired)"), "{}", read.text);
+}
+
+#[tokio::test]
+async fn a_long_answer_to_work_that_was_handed_on_is_a_note_with_all_of_it() {
+    let house = House::new();
+    let space = &house.space;
+    call(space, "scratch_add", json!({"kind": "task", "title": "Look"})).await;
+    let report = WorkReport {
+        item: "e1".parse().unwrap(),
+        said: Report::Underway(Some(0.5)),
+        result: format!("{}END", "found ".repeat(200)),
+        after: Vec::new(),
+    };
+    let (_, note) = space
+        .report_work(&model(), &thread("main"), &Owner::agent(), report.clone(), None)
+        .await
+        .unwrap();
+    let note = note.unwrap().fields;
+    assert_eq!(note.body, report.result);
+    assert!(
+        note.title.starts_with("e1: found ") && note.title.ends_with('…'),
+        "{}",
+        note.title
+    );
 }
 
 /// The view of the thread `main`, and what the rules make of all its entries.

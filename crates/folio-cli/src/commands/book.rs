@@ -347,8 +347,8 @@ async fn view(context: &Context<'_>, workspace: &Workspace, view: View) -> Resul
     let shape = ViewShape::of(&found, &items);
     context.output.report(&shape)?;
     let (tokens, omitted) = (shape.receipt.tokens, shape.receipt.omitted());
-    if shape.view.is_empty() {
-        context.output.note("there is nothing to show within this budget");
+    if let Some(why) = found.instead() {
+        context.output.note(why);
     } else if omitted > 0 {
         context
             .output

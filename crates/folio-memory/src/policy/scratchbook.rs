@@ -7,6 +7,8 @@ use crate::warning::Invalid;
 
 /// Tokens of a window up to which it counts as small (M7.8 V6).
 pub const SMALL_WINDOW: u32 = 8 * 1024;
+/// What is said to who asks for a scratchbook where the policy has none.
+pub const SCRATCHBOOKS_OFF: &str = "scratchbooks are switched off by the policy of the space (scratchbook.enabled)";
 /// Per cent of a window that a view has at most (M7.8 V1).
 const WINDOW_SHARE: u64 = 20;
 /// Tokens that a view can be given.

@@ -83,9 +83,12 @@ pub fn page_of(space: &SpaceName, thread: &ThreadKey) -> (PageId, PageFields) {
 
 /// Makes the fields of an item.
 ///
+/// A title of more than 512 bytes is a text: it becomes the body, and its beginning the title, if there is no body.
+///
 /// # Errors
 ///
 /// The first field that is wrong: a kind that is no item, nothing in it, too long, progress out of range, a bad tag.
+/// `title_too_long` if such a title comes with a body: there is no place for the rest of it.
 pub fn draft(input: ItemInput, trust: Trust) -> Result<EntryFields, Invalid> {
     if !is_item(input.kind) {
         return Err(Invalid::new(
@@ -95,25 +98,19 @@ pub fn draft(input: ItemInput, trust: Trust) -> Result<EntryFields, Invalid> {
         ));
     }
     let mut fields = EntryFields::new(input.kind, Owner::agent(), trust);
-    let title = input.title.unwrap_or_else(|| {
-        input
-            .body
-            .lines()
-            .find(|l| !l.trim().is_empty())
-            .unwrap_or("")
-            .to_owned()
-    });
-    fields.title = checked_title(&title)?;
-    check_text(&input.body, "body")?;
-    fields.body = input.body;
+    let title = match &input.title {
+        Some(title) if input.body.trim().is_empty() => checked_title(title)?,
+        Some(title) => whole_title(title)?,
+        None => checked_title(input.body.lines().find(|line| !line.trim().is_empty()).unwrap_or(""))?,
+    };
+    fields.title = title;
+    fields.body = match input.title {
+        Some(title) if one_line(&title).len() > MAX_TITLE_BYTES => title,
+        _ => input.body,
+    };
+    check_text(&fields.body, "body")?;
     fields.tags = Tag::parse_all(input.tags.iter().map(String::as_str))?;
-    if input.kind != EntryKind::Task && (input.phase.is_some() || input.progress.is_some()) {
-        return Err(Invalid::new(
-            "field_not_of_kind",
-            "phase",
-            format!("only a task has phase and progress, this is a {}", input.kind),
-        ));
-    }
+    check_is_of_kind(input.kind, input.phase.as_deref(), input.progress)?;
     fields.phase = input.phase;
     fields.progress = input.progress.map(checked_progress).transpose()?;
     Ok(fields)
@@ -124,6 +121,7 @@ pub fn draft(input: ItemInput, trust: Trust) -> Result<EntryFields, Invalid> {
 /// # Errors
 ///
 /// The first field that is wrong, or `archived` if the item is put away, which is final for updates (M7.5.39).
+/// `title_too_long` for a title of more than 512 bytes: what stands in the body is not to be written over with it.
 pub fn patch(item: &Entry, patch: ItemPatch) -> Result<Vec<FieldChange>, Invalid> {
     let mut changes = Vec::new();
     if item.fields.status == Status::Archived {
@@ -134,25 +132,19 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<Vec<FieldChange>, Invalid
         ));
     }
     if let Some(title) = patch.title {
-        changes.push(FieldChange::Title(checked_title(&title)?));
+        changes.push(FieldChange::Title(whole_title(&title)?));
     }
     if let Some(body) = patch.body {
         check_text(&body, "body")?;
         changes.push(FieldChange::Body(body));
     }
     if let Some(text) = patch.status {
-        let status = Status::parse_in(&text, item.kind.family()).ok_or_else(|| {
-            Invalid::new(
-                "status_invalid",
-                "status",
-                format!("a {} cannot be {text:?}", item.kind),
-            )
-        })?;
-        changes.push(FieldChange::Status(status));
+        changes.push(FieldChange::Status(status_of(item.kind, &text)?));
     }
     if let Some(tags) = patch.tags {
         changes.push(FieldChange::Tags(Tag::parse_all(tags.iter().map(String::as_str))?));
     }
+    check_is_of_kind(item.kind, patch.phase.as_deref(), patch.progress)?;
     if let Some(phase) = patch.phase {
         changes.push(FieldChange::Phase(Some(phase).filter(|p| !p.is_empty())));
     }
@@ -175,23 +167,65 @@ fn is_item(kind: EntryKind) -> bool {
     matches!(kind, EntryKind::Note | EntryKind::Todo | EntryKind::Task)
 }
 
-pub(crate) fn checked_title(title: &str) -> Result<String, Invalid> {
-    let line = title.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.is_empty() {
-        return Err(Invalid::new(
-            "title_empty",
-            "title",
-            "there is neither a title nor a body",
-        ));
+/// The status of an item of `kind` that `text` names. Seed 003 calls every item open that is not done, so that a note is
+/// active by that name, too.
+fn status_of(kind: EntryKind, text: &str) -> Result<Status, Invalid> {
+    let family = kind.family();
+    let status = match (kind, text) {
+        (EntryKind::Note, "open") => Some(Status::Active),
+        _ => Status::parse_in(text, family),
+    };
+    status.ok_or_else(|| {
+        let possible = Status::ALL.into_iter().filter(|status| status.is_of(family));
+        let names: Vec<_> = possible.map(Status::as_str).collect();
+        let message = format!("a {kind} cannot be {text:?}; it can be {}", names.join(", "));
+        Invalid::new("status_invalid", "status", message)
+    })
+}
+
+fn check_is_of_kind(kind: EntryKind, phase: Option<&str>, progress: Option<f64>) -> Result<(), Invalid> {
+    if kind == EntryKind::Task || (phase.is_none() && progress.is_none()) {
+        return Ok(());
     }
-    if line.len() > MAX_TITLE_BYTES {
-        let end = (0..=MAX_TITLE_BYTES - 3)
-            .rev()
-            .find(|at| line.is_char_boundary(*at))
-            .unwrap_or(0);
-        return Ok(format!("{}…", &line[..end]));
+    let message = format!("only a task has phase and progress, this is a {kind}");
+    Err(Invalid::new("field_not_of_kind", "phase", message))
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// `text` as a title: one line, of a long one the beginning. For who keeps the rest of it elsewhere.
+#[must_use]
+pub fn short_title(text: &str) -> String {
+    let line = one_line(text);
+    if line.len() <= MAX_TITLE_BYTES {
+        return line;
+    }
+    format!(
+        "{}…",
+        &line[..line.floor_char_boundary(MAX_TITLE_BYTES - '…'.len_utf8())]
+    )
+}
+
+/// As [`short_title`], if there is something in it.
+pub(crate) fn checked_title(title: &str) -> Result<String, Invalid> {
+    let line = short_title(title);
+    if line.is_empty() {
+        let message = "there is neither a title nor a body";
+        return Err(Invalid::new("title_empty", "title", message));
     }
     Ok(line)
+}
+
+/// `title` in one line, if all of it can stand there.
+fn whole_title(title: &str) -> Result<String, Invalid> {
+    let bytes = one_line(title).len();
+    if bytes > MAX_TITLE_BYTES {
+        let message = format!("{bytes} bytes are more than {MAX_TITLE_BYTES}; what is longer belongs in the body");
+        return Err(Invalid::new("title_too_long", "title", message));
+    }
+    checked_title(title)
 }
 
 pub(crate) fn checked_progress(progress: f64) -> Result<f64, Invalid> {
@@ -209,6 +243,9 @@ pub(crate) fn checked_progress(progress: f64) -> Result<f64, Invalid> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::change::NewEntry;
+    use crate::id::{EntryHandle, EntryId, Seq};
+    use crate::time::Timestamp;
 
     fn input(kind: EntryKind, title: &str) -> ItemInput {
         ItemInput {
@@ -219,6 +256,23 @@ mod tests {
             phase: None,
             progress: None,
         }
+    }
+
+    fn to(status: &str) -> ItemPatch {
+        ItemPatch {
+            status: Some(status.to_owned()),
+            ..ItemPatch::default()
+        }
+    }
+
+    fn entry(kind: EntryKind) -> Entry {
+        let new = NewEntry {
+            id: EntryId::derived(&["e"]),
+            page: PageId::derived(&["p"]),
+            kind,
+            fields: draft(input(kind, "x"), Trust::User).unwrap(),
+        };
+        Entry::added(new, EntryHandle(1), Seq(1), Timestamp::default())
     }
 
     #[test]
@@ -252,6 +306,102 @@ mod tests {
             ..input(EntryKind::Task, "x")
         };
         assert_eq!(draft(task, Trust::User).unwrap_err().code, "progress_invalid");
+    }
+
+    #[test]
+    fn a_title_that_is_too_long_is_the_text_and_begins_the_title() {
+        let long = format!("{} END", "größer ".repeat(100));
+        for body in ["", " \n"] {
+            let item = ItemInput {
+                body: body.to_owned(),
+                ..input(EntryKind::Note, &long)
+            };
+            let fields = draft(item, Trust::User).unwrap();
+            assert_eq!(fields.body, long);
+            assert!(fields.title.len() <= MAX_TITLE_BYTES, "{}", fields.title);
+            assert!(long.starts_with(fields.title.trim_end_matches('…')));
+        }
+    }
+
+    #[test]
+    fn a_title_that_just_fits_stays_a_title() {
+        let fits = "x".repeat(MAX_TITLE_BYTES);
+        let fields = draft(input(EntryKind::Todo, &format!(" {fits}\n")), Trust::User).unwrap();
+        assert_eq!((fields.title.as_str(), fields.body.as_str()), (fits.as_str(), ""));
+    }
+
+    #[test]
+    fn a_title_that_is_too_long_is_refused_where_there_is_no_place_for_its_rest() {
+        let long = "x".repeat(MAX_TITLE_BYTES + 1);
+        let both = ItemInput {
+            body: "text".to_owned(),
+            ..input(EntryKind::Task, &long)
+        };
+        let title = Some(long);
+        let changed = ItemPatch {
+            title,
+            ..ItemPatch::default()
+        };
+        let refused = [
+            draft(both, Trust::User).unwrap_err(),
+            patch(&entry(EntryKind::Note), changed).unwrap_err(),
+        ];
+        for invalid in refused {
+            assert_eq!(invalid.code, "title_too_long");
+            assert_eq!(
+                invalid.message,
+                "513 bytes are more than 512; what is longer belongs in the body"
+            );
+        }
+    }
+
+    #[test]
+    fn only_a_task_gets_progress_or_a_phase_by_a_change() {
+        let progress = ItemPatch {
+            progress: Some(0.5),
+            ..ItemPatch::default()
+        };
+        let phase = ItemPatch {
+            phase: Some("packing".to_owned()),
+            ..ItemPatch::default()
+        };
+        for change in [progress, phase] {
+            for kind in [EntryKind::Note, EntryKind::Todo] {
+                let invalid = patch(&entry(kind), change.clone()).unwrap_err();
+                assert_eq!(invalid.code, "field_not_of_kind");
+                assert_eq!(
+                    invalid.message,
+                    format!("only a task has phase and progress, this is a {kind}")
+                );
+            }
+            assert_eq!(patch(&entry(EntryKind::Task), change).unwrap().len(), 1);
+        }
+    }
+
+    #[test]
+    fn a_status_that_cannot_be_is_answered_with_those_that_can() {
+        for (kind, text, can) in [
+            (
+                EntryKind::Note,
+                "in_progress",
+                "active, pending_review, resolved, archived",
+            ),
+            (
+                EntryKind::Todo,
+                "resolved",
+                "open, in_progress, blocked, done, archived",
+            ),
+        ] {
+            let invalid = patch(&entry(kind), to(text)).unwrap_err();
+            assert_eq!(invalid.code, "status_invalid");
+            assert_eq!(invalid.message, format!("a {kind} cannot be {text:?}; it can be {can}"));
+        }
+    }
+
+    #[test]
+    fn a_note_is_reopened_as_open_too() {
+        let changes = patch(&entry(EntryKind::Note), to("open")).unwrap();
+        assert_eq!(changes, [FieldChange::Status(Status::Active)]);
     }
 
     #[test]

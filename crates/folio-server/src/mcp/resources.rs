@@ -122,9 +122,9 @@ impl Mcp {
                     ..ViewRequest::of(thread)
                 };
                 let view = workspace.view(request, &caller.tokens).await?;
-                match view.rendered.text.as_str() {
-                    "" => "the scratchbook is empty\n".to_owned(),
-                    text => text.to_owned(),
+                match view.instead() {
+                    Some(why) => format!("{why}\n"),
+                    None => view.rendered.text.clone(),
                 }
             }
             Address::Page(page) => workspace.page_markdown(*page).await?,

@@ -38,6 +38,27 @@ async fn pages(runner: &Runner, count: usize) {
 }
 
 #[tokio::test]
+async fn a_view_that_the_policy_switches_off_says_so() {
+    for era in Era::BOTH {
+        let runner = runner().await;
+        let pair = Pair::of(era, options(), &runner, Plain).await;
+        pair.call("scratch_add", json!({"kind": "todo", "title": "Mine"})).await;
+        let policy = serde_json::from_value(json!({"scratchbook": {"enabled": false}})).unwrap();
+        let person = Actor::new(Role::Human, "ada");
+        runner
+            .workspace()
+            .set_policy(&person, policy, None, None)
+            .await
+            .unwrap();
+        assert_eq!(
+            read(&pair, VIEW).await.unwrap(),
+            "scratchbooks are switched off by the policy of the space (scratchbook.enabled)\n"
+        );
+        pair.end().await;
+    }
+}
+
+#[tokio::test]
 async fn views_pages_and_runs_are_read_as_markdown() {
     for era in Era::BOTH {
         let runner = runner().await;

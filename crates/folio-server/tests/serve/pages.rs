@@ -67,3 +67,22 @@ async fn what_no_page_can_be_is_refused() {
     let empty = house.ask("POST", "/pages/p1/entries", &[], Some(json!({}))).await;
     is_problem(&empty, 422, "body_empty");
 }
+
+#[tokio::test]
+async fn what_is_past_its_time_is_not_listed_on_a_page_m7_1_1() {
+    let house = House::new().await;
+    for (content, ttl) in [("gone", 0), ("there", 60)] {
+        let observed = json!({"content": content, "ttl_minutes": ttl});
+        house.makes("/observations", 201, observed).await;
+    }
+    let pages = house.gives("/pages").await;
+    let page = pages["items"][0]["handle"].as_str().unwrap().to_owned();
+    let listed = house.gives(&format!("/pages/{page}/entries")).await;
+    let bodies: Vec<_> = listed["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| &item["body"])
+        .collect();
+    assert_eq!(bodies, ["there"], "{listed}");
+}

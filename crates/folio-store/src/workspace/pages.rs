@@ -137,7 +137,7 @@ impl Workspace {
         self.add(actor, Box::new(new), adding).await
     }
 
-    /// The last `n` entries of a page, oldest of them first. Gives 1,000 at most.
+    /// The last `n` entries of a page that are neither archived nor past their time, oldest of them first. Gives 1,000 at most.
     ///
     /// # Errors
     ///
@@ -172,7 +172,7 @@ impl Workspace {
         Ok(tails.collect())
     }
 
-    /// Every entry of a page that is not archived, oldest first.
+    /// Every entry of a page that is neither archived nor past its time, oldest first.
     ///
     /// # Errors
     ///
@@ -290,7 +290,6 @@ impl Workspace {
 fn on_page(page: PageId, order: Order) -> EntryQuery {
     EntryQuery {
         page: Some(page),
-        include_expired: true,
         include_superseded: true,
         order,
         ..EntryQuery::default()

@@ -2,13 +2,15 @@
 
 mod read;
 
+use folio_memory::entry::State;
 use folio_memory::id::EntryRef;
+use folio_memory::policy::SCRATCHBOOKS_OFF;
 use folio_memory::roles::{Denied, Operation};
 use folio_memory::scratchbook::ScratchItem;
 use folio_memory::scratchbook::tools::Call;
 use folio_memory::tokens::Tokens;
 use folio_memory::view::candidate;
-use folio_memory::{Actor, Entry, EntryKind, Invalid, PageRole, ThreadKey, scratchbook};
+use folio_memory::{Actor, Entry, EntryKind, Invalid, PageRole, ThreadKey, Timestamp, scratchbook};
 use serde_json::{Value, json};
 
 use super::{Workspace, WorkspaceError, Written};
@@ -68,8 +70,7 @@ impl Workspace {
         if self.policy().await?.scratchbook.enabled {
             return Ok(());
         }
-        let message = "scratchbooks are switched off by the policy of the space (scratchbook.enabled)";
-        Err(Invalid::new("scratchbook_off", "tool", message).into())
+        Err(Invalid::new("scratchbook_off", "tool", SCRATCHBOOKS_OFF).into())
     }
 
     async fn scratch_write(&self, caller: &ScratchCaller<'_>, call: Call) -> Result<ScratchAnswer, WorkspaceError> {
@@ -112,7 +113,7 @@ impl Workspace {
             }
             Call::Read(_) => return Err(Invalid::new("arguments_invalid", "tool", "reads only").into()),
         };
-        Ok(answer_of(&written))
+        Ok(answer_of(&written, self.now()))
     }
 
     /// The entry that is named, unless it is an item of another thread's scratchbook: that is not for who works in `thread`.
@@ -142,9 +143,9 @@ impl Workspace {
     }
 }
 
-fn answer_of(written: &Written) -> ScratchAnswer {
+fn answer_of(written: &Written, now: Timestamp) -> ScratchAnswer {
     let entry = &written.entry;
-    let mut text = candidate(entry).lengths[1].clone();
+    let mut text = line_of(entry, now);
     if entry.fields.pin_rank.is_some() {
         text.push_str(" (pinned)");
     }
@@ -155,7 +156,7 @@ fn answer_of(written: &Written) -> ScratchAnswer {
         );
         text.push_str(&line);
     }
-    let mut structured = shape_of(entry);
+    let mut structured = shape_of(entry, now);
     if let Value::Object(fields) = &mut structured {
         fields.insert("warnings".to_owned(), json!(written.warnings));
         fields.insert("replayed".to_owned(), json!(written.replayed));
@@ -166,8 +167,17 @@ fn answer_of(written: &Written) -> ScratchAnswer {
     ScratchAnswer { text, structured }
 }
 
+/// The line of `entry`, which says if it is past its time: its status does not.
+fn line_of(entry: &Entry, now: Timestamp) -> String {
+    let mut line = candidate(entry).lengths[1].clone();
+    if entry.state(now) == State::Expired {
+        line.push_str(" (expired)");
+    }
+    line
+}
+
 /// `entry` as programs get it: an item, an observation, or what else stands on pages.
-fn shape_of(entry: &Entry) -> Value {
+fn shape_of(entry: &Entry, now: Timestamp) -> Value {
     let mut shape = json!(ScratchItem::of(entry));
     let Value::Object(fields) = &mut shape else {
         return shape;
@@ -180,6 +190,7 @@ fn shape_of(entry: &Entry) -> Value {
         fields.insert("confidence".to_owned(), json!(entry.fields.confidence));
         fields.insert("expires_at".to_owned(), json!(entry.fields.lifetime.expires_at()));
         fields.insert("owner".to_owned(), json!(entry.fields.owner));
+        fields.insert("state".to_owned(), json!(entry.state(now)));
     }
     fields.insert("trust".to_owned(), json!(entry.fields.trust));
     shape

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use folio_memory::entry::Status;
 use folio_memory::id::TurnRef;
 use folio_memory::observation::Class;
+use folio_memory::policy::SCRATCHBOOKS_OFF;
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::tokens::Tokens;
 use folio_memory::view::{Audience, BookSections, Offer, Placement, Render, Rendered, Shown, ViewSection, render};
@@ -72,6 +73,26 @@ pub struct View {
     pub placement: Placement,
     /// The commit that it is true for.
     pub as_of: Seq,
+    /// Whether the policy of the space has scratchbooks.
+    pub enabled: bool,
+}
+
+impl View {
+    /// What is said instead of an empty view: why there is nothing to read. None if there is something.
+    #[must_use]
+    pub fn instead(&self) -> Option<String> {
+        let receipt = &self.rendered.receipt;
+        if !self.rendered.text.is_empty() {
+            return None;
+        }
+        Some(match receipt.omitted() {
+            _ if !self.enabled => SCRATCHBOOKS_OFF.to_owned(),
+            // Nobody looked whether there is anything.
+            0 if receipt.budget == 0 => "nothing fits into a budget of 0 tokens".to_owned(),
+            0 => "the scratchbook is empty".to_owned(),
+            omitted => format!("{omitted} entries; the budget is too small to show one"),
+        })
+    }
 }
 
 /// What a view depends on besides what is in memory.
@@ -205,6 +226,7 @@ impl Workspace {
                 rendered,
                 placement,
                 as_of,
+                enabled: policy.enabled,
             });
         }
         let sections = if key.render.budget == 0 {
@@ -227,6 +249,7 @@ impl Workspace {
             rendered,
             placement,
             as_of,
+            enabled: policy.enabled,
         })
     }
 

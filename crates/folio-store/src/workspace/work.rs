@@ -7,7 +7,7 @@ use folio_memory::entry::Status;
 use folio_memory::id::{EntryHandle, EntryRef, Ref};
 use folio_memory::lifecycle::{self, Report, holds_up, is_free_for};
 use folio_memory::roles::Operation;
-use folio_memory::scratchbook::ItemInput;
+use folio_memory::scratchbook::{ItemInput, short_title};
 use folio_memory::{Actor, Change, Entry, EntryId, EntryKind, FieldChange, Invalid, Link, Owner, Relation, ThreadKey};
 
 use super::book::BookFilter;
@@ -361,7 +361,8 @@ impl Workspace {
         }
         Ok(Some(ItemInput {
             kind: EntryKind::Note,
-            title: Some(format!("{}: {}", entry.handle, first_line(&text))),
+            // All of it is in the body.
+            title: Some(short_title(&format!("{}: {}", entry.handle, first_line(&text)))),
             body: text,
             tags: vec![RESULT_TAG.to_owned()],
             phase: None,

@@ -227,7 +227,6 @@ async fn entries(caller: Caller, Asked(asked): Asked<Entries>) -> Result<Answer<
     }
     let query = EntryQuery {
         page: Some(workspace.page(caller.named("page")?).await?.id),
-        include_expired: true,
         include_superseded: true,
         order: if asked.tail.is_some() {
             Order::Newest

@@ -8,7 +8,7 @@ use folio_memory::{Entry, EntryKind, EntryQuery, Invalid, Order, Tag, TextMatch,
 use serde_json::{Map, Value, json};
 
 use super::super::view::ViewRequest;
-use super::{ScratchAnswer, ScratchCaller, Workspace, WorkspaceError, shape_of};
+use super::{ScratchAnswer, ScratchCaller, Workspace, WorkspaceError, line_of, shape_of};
 
 /// Lines that one answer has at most, however short they are.
 const LINES: u32 = 100;
@@ -59,11 +59,7 @@ impl Workspace {
         };
         let view = self.view(request, caller.tokens).await?;
         let receipt = &view.rendered.receipt;
-        let text = match view.rendered.text.as_str() {
-            "" if receipt.omitted() == 0 => "the scratchbook is empty".to_owned(),
-            "" => format!("{} entries; the budget is too small to show one", receipt.omitted()),
-            text => text.to_owned(),
-        };
+        let text = view.instead().unwrap_or_else(|| view.rendered.text.clone());
         let structured = json!({
             "view": view.rendered.text,
             "tokens": receipt.tokens,
@@ -95,7 +91,8 @@ impl Workspace {
             None => 0,
             Some(cursor) => begin_of(cursor, &entry, &whole)?,
         };
-        let line = candidate(&entry).lengths[1].clone();
+        let now = self.now();
+        let line = line_of(&entry, now);
         let own = caller.tokens.count(&line).saturating_add(FRAME);
         // It stands in the text and in what is structured.
         let room = budget.max(LEAST).saturating_sub(own) / 2;
@@ -115,7 +112,7 @@ impl Workspace {
             let left = whole.len() - end;
             text.push_str(&format!("\n(+{left} bytes; go on with cursor {next:?})"));
         }
-        let mut structured = shape_of(&entry);
+        let mut structured = shape_of(&entry, now);
         if let Value::Object(fields) = &mut structured {
             let field = if entry.kind == EntryKind::Observation {
                 "content"

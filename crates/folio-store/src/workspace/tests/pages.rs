@@ -52,6 +52,29 @@ async fn pages_make_a_tree_and_read_as_markdown() {
 }
 
 #[tokio::test]
+async fn what_is_past_its_time_is_on_no_page_m7_1_1() {
+    let f = fixture();
+    let observed = |content: &str, minutes: u32| input(json!({"content": content, "ttl_minutes": minutes}));
+    for (content, minutes) in [("gone", 0), ("stays", 1)] {
+        f.workspace
+            .add_observation(&person(), observed(content, minutes), None)
+            .await
+            .unwrap();
+    }
+    let page = Ref::Id(f.workspace.scratch_page().await.unwrap().0);
+    let seen = async || -> Vec<String> {
+        let entries = f.workspace.page_entries(page).await.unwrap();
+        let markdown = f.workspace.page_markdown(page).await.unwrap();
+        assert_eq!(f.workspace.tail(page, 9).await.unwrap(), entries);
+        assert_eq!(markdown.matches("[observation/").count(), entries.len(), "{markdown}");
+        entries.into_iter().map(|entry| entry.fields.body).collect()
+    };
+    assert_eq!(seen().await, ["stays"]);
+    *f.clock.0.lock().unwrap() = f.workspace.now().plus(Duration::from_secs(60));
+    assert_eq!(seen().await, [""; 0]);
+}
+
+#[tokio::test]
 async fn a_page_entry_needs_something_in_it_and_a_page() {
     let f = fixture();
     let page = f
