@@ -187,6 +187,9 @@ fn a_damaged_file_is_told_from_a_foreign_one() {
 fn the_doctor_finds_nothing_wrong_with_a_good_store() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "x"]);
+    let nowhere = folio.call(&["doctor", "--store", "sqlite:nowhere.db"]);
+    assert_eq!(nowhere.code, 3, "{}", nowhere.stderr);
+    assert!(nowhere.stderr.contains("there is no file"), "{}", nowhere.stderr);
     let found = folio.json(&["doctor"]);
     assert_eq!((&found["healthy"], &found["problems"]), (&json!(true), &json!([])));
 }

@@ -1,6 +1,7 @@
 //! `folio doctor`: looks for damage.
 
 use std::fmt::{self, Write as _};
+use std::path::Path;
 
 use clap::Args;
 use serde::Serialize;
@@ -40,6 +41,12 @@ impl Report for Findings {
 
 /// Carries out `folio doctor`.
 pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failure> {
+    let path = context.settings.store.strip_prefix("sqlite:");
+    if let Some(path) = path.filter(|path| !Path::new(path).exists()) {
+        // Opening it would make it, and nothing is wrong with what was made a moment ago.
+        let missing = Failure::new(Exit::NotFound, "not_found", format!("there is no file {path}"));
+        return Err(missing.hint("any other command makes it"));
+    }
     let folio = context.folio().await?;
     let found = folio.store().check().await?;
     let healthy = found.problems.is_empty();

@@ -215,6 +215,8 @@ async fn limits_are_read_and_changed_by_people_and_never_below_what_is_used_up_e
             .find(|one| one["what"] == what)
             .cloned()
     };
+    let nothing = house.ask("PATCH", &path, &[], Some(json!({}))).await;
+    is_problem(&nothing, 422, "body_invalid");
     let limits = house.get(&path).await.json();
     assert_eq!(
         of(&limits, "tool_calls"),

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use folio_memory::Timestamp;
+use serde_json::Value;
 
+use super::repair::is_too_deep;
 use crate::event::Event;
 use crate::node::NodeId;
 use crate::result::{Failure, StopReason};
@@ -126,7 +128,13 @@ impl Run {
         };
         let call = pending.call;
         match answer {
-            ModelAnswer::Replied { reply, used, model } => {
+            ModelAnswer::Replied { mut reply, used, model } => {
+                // Kept as the text that it is: nobody takes that for arguments, and whoever said it is told so (E9.13).
+                for call in &mut reply.calls {
+                    if is_too_deep(&call.args) {
+                        call.args = Value::String(call.args.to_string());
+                    }
+                }
                 let spent = match used {
                     Some(used) => Spend {
                         // What it cost is said by a program that knows, or follows from the price and what comes on top of it.

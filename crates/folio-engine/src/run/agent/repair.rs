@@ -14,6 +14,23 @@ pub struct Repaired {
 /// Brackets that may be inside one another; more is not worth reading.
 const DEPTH_MAX: usize = 128;
 
+/// Lists and objects that may be inside one another in what a model says, as in what tools take and give. A store could not read back much more,
+/// with what stands around it.
+const LEVELS_MAX: usize = 64;
+
+/// Whether lists and objects in `value` are nested deeper than anybody reads.
+pub(super) fn is_too_deep(value: &Value) -> bool {
+    fn has_more_than(levels: usize, value: &Value) -> bool {
+        let inside = |inner: &Value| has_more_than(levels - 1, inner);
+        match value {
+            Value::Array(items) => levels == 0 || items.iter().any(inside),
+            Value::Object(map) => levels == 0 || map.values().any(inside),
+            _ => false,
+        }
+    }
+    has_more_than(LEVELS_MAX, value)
+}
+
 /// The first JSON object of `text`, mended where it can be without guessing at what it says.
 ///
 /// Brackets at the end are closed only if every one of `required` is a key of the object afterwards: what was cut off before
@@ -23,6 +40,14 @@ const DEPTH_MAX: usize = 128;
 ///
 /// Why there is no object, in words for the model.
 pub fn object(text: &str, required: &[&str]) -> Result<Repaired, String> {
+    let read = any_object(text, required)?;
+    if is_too_deep(&read.value) {
+        return Err(format!("lists and objects are nested more than {LEVELS_MAX} deep"));
+    }
+    Ok(read)
+}
+
+fn any_object(text: &str, required: &[&str]) -> Result<Repaired, String> {
     let trimmed = text.trim();
     if let Ok(value @ Value::Object(_)) = serde_json::from_str::<Value>(trimmed) {
         return Ok(Repaired {
@@ -153,6 +178,15 @@ mod tests {
         check("{\"a\": [1, 2], \"b\": \"x\"", &wanted);
         check("{\"a\": [1, 2], \"b\": \"x", &wanted);
         check("{\"a\": \"two\nlines\"}", &json!({"a": "two\nlines"}));
+    }
+
+    #[test]
+    fn what_is_nested_deeper_than_anybody_reads_is_not_read_e9_13() {
+        let nested = |levels: usize| format!("{{\"a\": {}{}}}", "[".repeat(levels), "]".repeat(levels));
+        check(&nested(1), &json!({"a": []}));
+        assert!(object(&nested(LEVELS_MAX - 1), &["a"]).is_ok());
+        let refused = object(&nested(LEVELS_MAX), &["a"]).unwrap_err();
+        assert_eq!(refused, "lists and objects are nested more than 64 deep");
     }
 
     #[test]

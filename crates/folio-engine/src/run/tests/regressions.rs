@@ -363,3 +363,30 @@ fn a_task_of_a_task_asks_as_its_parent_has_to() {
         sim.calls
     );
 }
+
+#[test]
+fn what_a_model_nests_too_deep_is_asked_for_again_and_is_in_no_event_e9_13() {
+    let deep = || (0..110).fold(json!(1), |inner, _| json!([inner]));
+    let asked = std::sync::atomic::AtomicU32::new(0);
+    let model = move |ask: &AskAction| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"n": 1})),
+        _ => match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            0 => wants(&[("echo", json!({"n": deep()}))]),
+            1 => wants(&[("finish", json!({"status": "ok", "notes": "deep", "output": deep()}))]),
+            _ => finish("counted"),
+        },
+    };
+    let sim = goal_with("count", &json!({}), equipment(), model).driven_on();
+    assert_eq!((root(&sim).status, root(&sim).notes.as_str()), (Outcome::Ok, "counted"));
+    // A store reads back a hundred, with what stands around an event.
+    assert!(sim.journal.iter().all(|(_, event)| levels(&json!(event)) < 80));
+}
+
+fn levels(value: &Value) -> usize {
+    let inside = |values: &mut dyn Iterator<Item = &Value>| 1 + values.map(levels).max().unwrap_or(0);
+    match value {
+        Value::Array(items) => inside(&mut items.iter()),
+        Value::Object(map) => inside(&mut map.values()),
+        _ => 0,
+    }
+}

@@ -14,7 +14,7 @@ use crate::http::answer::Answer;
 use crate::http::app::App;
 use crate::http::caller::Caller;
 use crate::http::describe::about;
-use crate::http::input::Body;
+use crate::http::input::{Body, body_invalid};
 use crate::http::problem::Problem;
 use crate::http::query::Asked;
 use crate::wire::run::LimitShape;
@@ -134,6 +134,9 @@ async fn change_limits(
     let (row, _, node) = place(&caller, part).await?;
     let part = Some(node).filter(|node| *node != NodeId::root(row.id));
     let limits = NewLimits::from(input);
+    if limits == NewLimits::default() {
+        return Err(body_invalid("there is no limit in it"));
+    }
     caller
         .runner
         .change_limits(row.id, part, |_| limits, &caller.actor)
