@@ -2,7 +2,7 @@
 
 use folio_engine::run::{AskAction, CompactAction};
 use folio_engine::{CallAction, NodeId};
-use folio_memory::TraceNote;
+use folio_memory::{EntryId, TraceNote};
 use folio_store::{Committed, StoreError};
 use tokio::task::JoinHandle;
 
@@ -42,6 +42,8 @@ pub(crate) struct Writing<O> {
     pub(crate) ended: Vec<NodeId>,
     /// What calls of the run write from then on, if that changes (E9.15).
     pub(crate) writes: Option<Vec<String>>,
+    /// Entries that it changes.
+    pub(crate) patched: Vec<EntryId>,
 }
 
 /// What was applied to a run and is not durable yet.
@@ -147,6 +149,7 @@ impl<O> Ahead<O> {
             writes_memory: batch.writes_memory,
             ended: std::mem::take(&mut batch.ended),
             writes: None,
+            patched: Vec::new(),
         };
         self.number += 1;
         self.has_calls = false;

@@ -4,8 +4,10 @@ mod appends;
 mod beginning;
 mod bodies;
 mod judged;
+mod put_away;
 mod telling;
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use std::time::Duration;
 use folio_engine::run::{CheckFinding, ModelAnswer};
 use folio_engine::{CallOutcome, Event, NodeId, Run};
 use folio_memory::id::Ref;
-use folio_memory::{Actor, Role, RunId, ThreadKey};
+use folio_memory::{Actor, EntryId, Role, RunId, ThreadKey};
 use folio_store::commit::RECORD_FORMAT;
 use folio_store::workspace::{PolicyInForce, WorkspaceError};
 use folio_store::{Commit, Committed, Expected, Record, RunAppend, StoreError};
@@ -112,6 +114,8 @@ pub(crate) struct Drive {
     ahead: Ahead<Outcome>,
     /// Calls that have ended and are to be checked once their beginning is durable.
     held: Vec<Done>,
+    /// Steps of which nothing is written any more, because somebody has put their entries away.
+    put_away: HashSet<EntryId>,
     /// How often in a row somebody else was quicker.
     conflicts: u32,
     /// What is told of the run's pages, once somebody asked, as far as that is known.
@@ -181,6 +185,7 @@ impl Drive {
             questions,
             ahead: Ahead::default(),
             held: Vec::new(),
+            put_away: HashSet::new(),
             conflicts: 0,
             pages,
             calling_off: JoinSet::new(),
@@ -502,7 +507,8 @@ impl Drive {
 
     /// What the gathered batch is written as.
     fn next_commit(&mut self) -> (Commit, Writing<Outcome>) {
-        let (batch, mut writing) = self.ahead.take();
+        let (mut batch, mut writing) = self.ahead.take();
+        writing.patched = self.leave_out(&mut batch.changes);
         let workspace = &self.shared.workspace;
         let (id, head) = (self.run.id(), self.followed.head());
         let append = RunAppend {
@@ -584,11 +590,7 @@ impl Drive {
                 }
                 Ok(())
             }
-            Err(RunnerError::Store(
-                error @ (StoreError::StaleRun { .. }
-                | StoreError::OtherPolicy { .. }
-                | StoreError::WrittenElsewhere { .. }),
-            )) => {
+            Err(RunnerError::Store(error)) if self.may_be_written_anew(&error, &writing.patched).await? => {
                 // Whoever waits for what others write waits as long as they do.
                 if let StoreError::WrittenElsewhere { name, run, head } = &error {
                     self.locks.is_refused(&self.shared.workspace, name, *run, *head);

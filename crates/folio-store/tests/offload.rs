@@ -13,7 +13,7 @@ use folio_memory::id::Ref;
 use folio_memory::scratchbook::ItemInput;
 use folio_memory::tokens::{Estimate, Tokens};
 use folio_memory::{Actor, Entry, Role, ThreadKey};
-use folio_store::workspace::{BookFilter, Compacted, Compactor, Desk, Offload, Offloaded};
+use folio_store::workspace::{BookFilter, Compacted, Compactor, Desk, ForgetFilter, Offload, Offloaded};
 use folio_testkit::faulty_store::Fault;
 use house::House;
 use serde_json::{Value, json};
@@ -289,4 +289,39 @@ async fn secrets_of_a_conversation_do_not_reach_the_disk_m7_6_48() {
     assert_eq!(residue.found, Vec::<String>::new());
     let said = house.space.said(&thread(), 1, 1).await.unwrap();
     assert_eq!(said.messages[0].1["content"], "use [redacted:github_token]");
+}
+
+#[tokio::test]
+async fn what_was_put_away_may_be_archived_or_forgotten_and_the_next_goes_on_m7_8_v8() {
+    let house = House::new();
+    let ada = Actor::new(Role::Human, "ada");
+    let first = offload(&house, &conversation("a", 5), &at_once()).await.block.unwrap();
+    let archived = house.space.archive(&ada, Ref::Handle(first.handle), None).await;
+    archived.unwrap();
+    let second = offload(&house, &conversation("b", 5), &at_once()).await.block.unwrap();
+    assert_eq!((second.from, second.to), (14, 26));
+    for gone in [second.handle, second.summary, second.next_actions] {
+        let filter = ForgetFilter {
+            entries: vec![Ref::Handle(gone)],
+            ..ForgetFilter::default()
+        };
+        house.space.forget(&ada, &filter, "asked to").await.unwrap();
+    }
+    let third = offload(&house, &conversation("c", 5), &at_once()).await.block.unwrap();
+    let said = house.space.said(&thread(), 1, u64::MAX).await.unwrap();
+    assert_eq!((said.total, said.messages.len()), (third.to, 13));
+    // The one that was archived is put away once more.
+    let again = offload(&house, &conversation("a", 5), &at_once()).await.block.unwrap();
+    assert_eq!((again.from, again.replayed), (third.to + 1, false));
+    let replayed = offload(&house, &conversation("c", 5), &at_once()).await.block.unwrap();
+    assert_eq!((replayed.handle, replayed.replayed), (third.handle, true));
+}
+
+#[tokio::test]
+async fn a_thread_may_have_a_long_name_m7_8_v8() {
+    let house = House::new();
+    let thread = ThreadKey("t".repeat(1_500));
+    let list = Value::from(conversation("a", 5));
+    let put_away = house.space.offload(&client(), &thread, &list, &at_once()).await;
+    assert!(put_away.unwrap().block.is_some());
 }

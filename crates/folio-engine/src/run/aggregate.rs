@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::agent::repair::too_deep_to_keep;
 use super::criteria::{CheckCall, CheckFinding};
 use super::scope::BodyNeeded;
 use super::state::Run;
@@ -57,7 +58,9 @@ impl Run {
                 Ok(scope) => scope,
                 Err(needed) => return Aggregation::Needs(needed),
             };
-            match self.templates.render_value(output, &scope) {
+            let rendered = self.templates.render_value(output, &scope);
+            let rendered = rendered.map_err(|error| error.to_string());
+            match rendered.and_then(|made| too_deep_to_keep(&made).map_or(Ok(made), Err)) {
                 Ok(rendered) => value = Arc::new(rendered),
                 // The steps that it reads may have failed; then that is what the result is about.
                 Err(error) => {

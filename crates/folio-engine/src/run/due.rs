@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use folio_memory::Timestamp;
 use serde_json::Value;
 
+use super::agent::repair::too_deep_to_keep;
 use super::agent::{AskAction, CompactAction};
 use super::aggregate::Aggregation;
 use super::criteria::CheckCall;
@@ -379,7 +380,10 @@ impl Run {
                     Ok(scope) => scope,
                     Err(BodyNeeded(hash)) => return Action::Load(hash),
                 };
-                let items = match self.templates.list(&for_each.over, &scope) {
+                let listed = self.templates.list(&for_each.over, &scope);
+                let listed = listed.map_err(|error| error.to_string());
+                let is_kept = |items: Vec<Value>| items.iter().find_map(too_deep_to_keep).map_or(Ok(items), Err);
+                let items = match listed.and_then(is_kept) {
                     Ok(items) => items,
                     Err(error) => {
                         return Action::Record(self.failing(

@@ -10,6 +10,7 @@ use folio_memory::tokens::Estimate;
 use folio_memory::{Actor, Role, RunId, Seq, SpaceName};
 use folio_model::{Delta, Model, ModelError, Reply, Request, ScriptedModel, When};
 use folio_store::sqlite::OpenOptions;
+use folio_store::workspace::ForgetFilter;
 use folio_store::{RandomIds, SqliteStore, SystemClock};
 use folio_tools::Registry;
 use serde_json::json;
@@ -17,10 +18,11 @@ use serde_json::json;
 use super::*;
 use crate::{NewRun, Runner, RunnerModel, RunnerModels, RunnerOptions};
 
-/// Says that it is done. The first time, somebody writes onto a page beside it.
+/// Says that it is done. The first time, somebody writes onto a page beside it, or puts the last steps of the plan away.
 #[derive(Debug)]
 struct Finishing {
     beside: Mutex<Option<(Workspace, PageId)>>,
+    away: Mutex<Option<(Workspace, PageId)>>,
     says: ScriptedModel,
 }
 
@@ -29,6 +31,7 @@ impl Finishing {
         let done = json!({"status": "ok", "notes": "swept and dusted", "output": 1});
         Self {
             beside: Mutex::default(),
+            away: Mutex::default(),
             says: ScriptedModel::new([When::any().calls([("finish", done)]).always()]),
         }
     }
@@ -43,6 +46,21 @@ impl Model for Finishing {
             let text = "mind the roof".to_owned();
             let written = workspace.append(&person, Ref::Id(page), "By hand", text, &[], None);
             written.await.unwrap();
+        }
+        let away = self.away.lock().unwrap().take();
+        if let Some((workspace, plan)) = away {
+            let person = Actor::new(Role::Human, "ada");
+            let steps = workspace.page_entries(Ref::Id(plan)).await.unwrap();
+            let [.., archived, forgotten] = &steps[..] else {
+                panic!("{steps:?}")
+            };
+            let done = workspace.archive(&person, Ref::Id(archived.id), None).await;
+            done.unwrap();
+            let filter = ForgetFilter {
+                entries: vec![Ref::Id(forgotten.id)],
+                ..ForgetFilter::default()
+            };
+            workspace.forget(&person, &filter, "asked to").await.unwrap();
         }
         self.says.reply(request, delta).await
     }
@@ -199,4 +217,17 @@ async fn the_pages_of_a_run_that_was_just_submitted_are_known() {
     let written = workspace.append(&person, main, "By hand", text, &[], None);
     written.await.unwrap();
     assert!(!kept.stand(workspace.moment().await.unwrap()));
+}
+
+#[tokio::test]
+async fn a_run_goes_on_without_steps_that_somebody_put_away() {
+    let house = house();
+    let run = house.submit().await;
+    let plan = projection::plan_page(run);
+    *house.model.away.lock().unwrap() = Some((house.workspace.clone(), plan));
+    house.drive(run).await;
+    let steps = house.workspace.page_entries(Ref::Id(plan)).await.unwrap();
+    let statuses: Vec<_> = steps.iter().map(|step| step.fields.status).collect();
+    assert_eq!(&statuses[..2], [Status::Done, Status::Done]);
+    assert!(house.workspace.store().check().await.unwrap().problems.is_empty());
 }

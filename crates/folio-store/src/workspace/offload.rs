@@ -27,6 +27,8 @@ use super::view::ViewRequest;
 use super::{BookFilter, Workspace, WorkspaceError, Write, source_of, trust_of};
 use crate::error::StoreError;
 
+/// Blocks in a row that may have been archived or forgotten.
+const GONE_MAX: usize = 10_000;
 /// How often an offload is tried again because somebody else offloads the same thread.
 const ATTEMPTS: u32 = 8;
 /// Bytes of the bodies of a summary and of what is to be done next.
@@ -129,6 +131,8 @@ pub struct Said {
 /// A block as its entry holds it.
 #[derive(Debug)]
 struct Kept {
+    /// Its place among all that were ever put away; those that were archived or forgotten since keep theirs.
+    number: usize,
     entry: Entry,
     from: u64,
     to: u64,
@@ -217,23 +221,39 @@ impl Workspace {
         let mut attempt = 1;
         loop {
             let kept = self.blocks(thread).await?;
-            if let Some(number) = kept.iter().position(|block| block.fingerprint == fingerprint) {
-                return Ok((self.block(thread, number, &kept[number], true).await?, warnings));
+            if let Some(block) = kept.iter().find(|block| block.fingerprint == fingerprint) {
+                return Ok((self.block(thread, block, true).await?, warnings));
             }
-            let number = kept.len();
+            let next = self.next_block(thread, kept.last()).await?;
+            let number = next.0;
+            let before = kept.last().map(|block| block.number);
             let changes = self
-                .changes_for(actor, (thread, work), messages, &kept, (body.clone(), &fingerprint))
+                .changes_for(
+                    actor,
+                    (thread, work),
+                    messages,
+                    (next, before),
+                    (body.clone(), &fingerprint),
+                )
                 .await?;
+            // A thread may be called whatever somebody likes, and a key may not.
+            let key = EntryId::derived(&["offload", &thread.0, &fingerprint, &number.to_string()]);
             let write = Write {
-                idempotency_key: Some(format!("offload:{}:{fingerprint}", thread.0)),
+                idempotency_key: Some(format!("offload:{key}")),
                 reason: Some("a conversation outgrew its window".to_owned()),
                 ..Write::of(changes)
             };
             match self.in_thread(thread).record(&compactor_for(actor), write).await {
                 Ok(_) => {
                     let kept = self.blocks(thread).await?;
-                    let Some(block) = kept.get(number) else { continue };
-                    return Ok((self.block(thread, number, block, false).await?, warnings));
+                    if let Some(block) = kept.iter().find(|block| block.number == number) {
+                        return Ok((self.block(thread, block, false).await?, warnings));
+                    }
+                    if attempt == ATTEMPTS {
+                        let name = BlockIds::of(self.space(), thread, number).block.to_string();
+                        return Err(StoreError::NotFound { what: "entry", name }.into());
+                    }
+                    attempt += 1;
                 }
                 // Somebody else has put something away meanwhile, under the same number.
                 Err(WorkspaceError::Store(StoreError::Invalid(_) | StoreError::StaleVersion { .. }))
@@ -251,11 +271,10 @@ impl Workspace {
         actor: &Actor,
         (thread, work): (&ThreadKey, &ThreadKey),
         messages: &[Message],
-        kept: &[Kept],
+        ((number, first), before): ((usize, u64), Option<usize>),
         (body, fingerprint): (String, &str),
     ) -> Result<Vec<Change>, WorkspaceError> {
-        let ids = BlockIds::of(self.space(), thread, kept.len());
-        let first = kept.last().map_or(1, |block| block.to + 1);
+        let ids = BlockIds::of(self.space(), thread, number);
         let last = first + messages.len() as u64 - 1;
         let (page, page_fields) = page_of(self.space(), thread);
         let mut fields = EntryFields::new(EntryKind::Log, Owner::agent(), trust_of(actor));
@@ -278,7 +297,7 @@ impl Workspace {
         let found: Extract = extract(messages);
         let open = self.open_items(work).await?;
         let texts = [found.summary(), found.next_actions(&open).join("\n")];
-        let before = match kept.len().checked_sub(1) {
+        let before = match before {
             Some(number) => self.in_force(thread, number).await?,
             None => None,
         };
@@ -325,7 +344,9 @@ impl Workspace {
             let new = summary_entry(actor, book, id, title, text, (first, last, rank), index == 0)?;
             changes.push(Change::AddEntry(Box::new(new)));
             changes.push(link(id, Relation::DerivedFrom, block));
-            if let Some(old) = before.as_ref().map(|before| &before[index]) {
+            // What was forgotten stays as it is.
+            let old = before.as_ref().map(|before| &before[index]);
+            if let Some(old) = old.filter(|old| old.fields.erased.is_none()) {
                 changes.push(Change::PatchEntry {
                     entry: old.id,
                     fields: vec![FieldChange::SupersededBy(Some(id))],
@@ -376,9 +397,10 @@ impl Workspace {
             }
         };
         let kept = self.blocks(thread).await?;
-        let Some(number) = kept.iter().position(|known| known.entry.handle == block.handle) else {
+        let Some(known) = kept.iter().find(|known| known.entry.handle == block.handle) else {
             return Ok(None);
         };
+        let number = known.number;
         let ids = BlockIds::of(self.space(), thread, number);
         let before = self.in_force(thread, number).await?;
         if before
@@ -402,11 +424,14 @@ impl Workspace {
         )
         .await?;
         let write = Write {
-            idempotency_key: Some(format!("compact:{}:{number}", thread.0)),
+            idempotency_key: Some(format!(
+                "compact:{}",
+                EntryId::derived(&["compact", &thread.0, &number.to_string()])
+            )),
             ..Write::of(changes)
         };
         self.in_thread(thread).record(&compactor_for(actor), write).await?;
-        *block = self.block(thread, number, &kept[number], block.replayed).await?;
+        *block = self.block(thread, known, block.replayed).await?;
         Ok(None)
     }
 
@@ -485,11 +510,16 @@ impl Workspace {
             Err(WorkspaceError::Store(StoreError::NotFound { .. })) => return Ok(Vec::new()),
             entries => entries?,
         };
+        let mut next = 0;
         let blocks = entries.into_iter().filter_map(|entry| {
             let parts = entry.fields.parts.as_ref()?;
             let (from, to) = (parts.get("from")?.as_u64()?, parts.get("to")?.as_u64()?);
             let fingerprint = parts.get("fingerprint")?.as_str()?.to_owned();
+            let is_of = |number: &usize| BlockIds::of(self.space(), thread, *number).block == entry.id;
+            let number = (next..next + GONE_MAX).find(is_of).unwrap_or(next);
+            next = number + 1;
             Some(Kept {
+                number,
                 entry,
                 from,
                 to,
@@ -497,6 +527,20 @@ impl Workspace {
             })
         });
         Ok(blocks.collect())
+    }
+
+    /// The number of the next block of `thread`, behind `last` and those that are not there any more, and of its first message.
+    async fn next_block(&self, thread: &ThreadKey, last: Option<&Kept>) -> Result<(usize, u64), WorkspaceError> {
+        let (mut number, mut first) = last.map_or((0, 1), |last| (last.number + 1, last.to + 1));
+        while let Some(gone) = self
+            .entry_if_there(BlockIds::of(self.space(), thread, number).block)
+            .await?
+        {
+            let to = gone.fields.parts.as_ref().and_then(|parts| parts.get("to")?.as_u64());
+            first = first.max(to.map_or(0, |to| to + 1));
+            number += 1;
+        }
+        Ok((number, first))
     }
 
     /// What the block with this number comes to: as a compactor put it, or as it was found without one.
@@ -519,15 +563,9 @@ impl Workspace {
         }
     }
 
-    async fn block(
-        &self,
-        thread: &ThreadKey,
-        number: usize,
-        kept: &Kept,
-        replayed: bool,
-    ) -> Result<Block, WorkspaceError> {
-        let ids = BlockIds::of(self.space(), thread, number);
-        let Some([summary, next]) = self.in_force(thread, number).await? else {
+    async fn block(&self, thread: &ThreadKey, kept: &Kept, replayed: bool) -> Result<Block, WorkspaceError> {
+        let ids = BlockIds::of(self.space(), thread, kept.number);
+        let Some([summary, next]) = self.in_force(thread, kept.number).await? else {
             return Err(StoreError::NotFound {
                 what: "entry",
                 name: ids.extracted[0].to_string(),

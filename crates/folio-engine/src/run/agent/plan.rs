@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::repair::too_deep_to_keep;
 use super::similar::likeness;
 use crate::node::NodeId;
 use crate::plan::{self, Known, Step, Task, Work};
@@ -79,7 +80,11 @@ impl Run {
                 };
             }
         }
-        Draft::Good(json!(plan.steps))
+        let steps = json!(plan.steps);
+        match too_deep_to_keep(&steps) {
+            None => Draft::Good(steps),
+            Some(problem) => Draft::Wrong(vec![problem]),
+        }
     }
 
     /// What a model's plan is checked against.

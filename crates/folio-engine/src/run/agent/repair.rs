@@ -18,17 +18,27 @@ const DEPTH_MAX: usize = 128;
 /// with what stands around it.
 const LEVELS_MAX: usize = 64;
 
+/// The same of what is made of several of those: of results by a template, or of the steps of a plan.
+const MADE_LEVELS_MAX: usize = 80;
+
 /// Whether lists and objects in `value` are nested deeper than anybody reads.
 pub(super) fn is_too_deep(value: &Value) -> bool {
-    fn has_more_than(levels: usize, value: &Value) -> bool {
-        let inside = |inner: &Value| has_more_than(levels - 1, inner);
-        match value {
-            Value::Array(items) => levels == 0 || items.iter().any(inside),
-            Value::Object(map) => levels == 0 || map.values().any(inside),
-            _ => false,
-        }
+    has_more_levels(value, LEVELS_MAX)
+}
+
+/// Why `value`, which was made of others, is of no use, if it is nested too deep to be stored.
+pub(in crate::run) fn too_deep_to_keep(value: &Value) -> Option<String> {
+    let message = || format!("lists and objects are nested more than {MADE_LEVELS_MAX} deep");
+    has_more_levels(value, MADE_LEVELS_MAX).then(message)
+}
+
+fn has_more_levels(value: &Value, levels: usize) -> bool {
+    let inside = |inner: &Value| has_more_levels(inner, levels - 1);
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(inside),
+        Value::Object(map) => levels == 0 || map.values().any(inside),
+        _ => false,
     }
-    has_more_than(LEVELS_MAX, value)
 }
 
 /// The first JSON object of `text`, mended where it can be without guessing at what it says.

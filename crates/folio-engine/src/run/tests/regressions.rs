@@ -2,6 +2,7 @@
 
 use super::models::*;
 use super::*;
+use crate::result::Output;
 use crate::spend::Dimension;
 use crate::talk::Purpose;
 
@@ -380,6 +381,30 @@ fn what_a_model_nests_too_deep_is_asked_for_again_and_is_in_no_event_e9_13() {
     assert_eq!((root(&sim).status, root(&sim).notes.as_str()), (Outcome::Ok, "counted"));
     // A store reads back a hundred, with what stands around an event.
     assert!(sim.journal.iter().all(|(_, event)| levels(&json!(event)) < 80));
+}
+
+/// `inner` in so many lists, as JSON.
+fn in_lists(levels: usize, inner: &str) -> String {
+    [&"[".repeat(levels), inner, &"]".repeat(levels)].concat()
+}
+
+#[test]
+fn what_templates_nest_too_deep_is_no_output_and_no_list_e9_5() {
+    let deep = in_lists(50, "1");
+    let around = in_lists(40, "'{{ results.x.output.value }}'");
+    let x = format!("{{id: x, do: {{tool: echo, args: {{value: {deep}}}}}}}");
+    let sim = Sim::new(&format!("output: {around}\nsteps: [{x}]")).driven_on();
+    let result = sim.run.result().unwrap();
+    assert_eq!(
+        (result.status, &result.output),
+        (Outcome::Partial, &Output::of(Value::Null))
+    );
+    assert!(result.notes.contains("nested more than 80 deep"), "{}", result.notes);
+    let each = format!("{{id: each, for_each: [{around}], do: {{tool: echo, args: {{}}}}}}");
+    let sim = Sim::new(&format!("steps: [{x}, {each}]")).driven_on();
+    let result = sim.run.node_at("each").unwrap().result.unwrap();
+    assert_eq!(result.stop_reason, Some(StopReason::InvalidInput));
+    assert!(result.notes.contains("nested more than 80 deep"), "{}", result.notes);
 }
 
 fn levels(value: &Value) -> usize {

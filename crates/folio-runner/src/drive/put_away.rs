@@ -1,0 +1,55 @@
+//! Steps whose entries somebody has archived or had forgotten while their run goes on: that is final, and the run goes on without them.
+
+use folio_memory::entry::Status;
+use folio_memory::id::Ref;
+use folio_memory::{Change, EntryId};
+use folio_store::StoreError;
+use folio_store::workspace::WorkspaceError;
+
+use super::Drive;
+use crate::error::RunnerError;
+
+impl Drive {
+    /// Takes out of `changes` those of entries that were put away; which others are changed.
+    pub(super) fn leave_out(&self, changes: &mut Vec<Change>) -> Vec<EntryId> {
+        let mut patched = Vec::new();
+        changes.retain(|change| match change {
+            Change::PatchEntry { entry, .. } if self.put_away.contains(entry) => false,
+            Change::PatchEntry { entry, .. } => {
+                patched.push(*entry);
+                true
+            }
+            _ => true,
+        });
+        patched
+    }
+
+    /// Whether what was refused for `error` can be written on what stands there now, without what was put away of `patched`.
+    pub(super) async fn may_be_written_anew(
+        &mut self,
+        error: &StoreError,
+        patched: &[EntryId],
+    ) -> Result<bool, RunnerError> {
+        match error {
+            StoreError::StaleRun { .. } | StoreError::OtherPolicy { .. } | StoreError::WrittenElsewhere { .. } => {
+                Ok(true)
+            }
+            StoreError::Invalid(_) | StoreError::NotFound { .. } => self.finds_put_away(patched).await,
+            _ => Ok(false),
+        }
+    }
+
+    /// Notes which of `patched` were put away; whether there are any that were not known.
+    async fn finds_put_away(&mut self, patched: &[EntryId]) -> Result<bool, RunnerError> {
+        let mut has_found = false;
+        for id in patched {
+            let is_gone = match self.shared.workspace.entry(Ref::Id(*id)).await {
+                Ok(entry) => entry.fields.status == Status::Archived || entry.fields.erased.is_some(),
+                Err(WorkspaceError::Store(StoreError::NotFound { .. })) => true,
+                Err(error) => return Err(error.into()),
+            };
+            has_found |= is_gone && self.put_away.insert(*id);
+        }
+        Ok(has_found)
+    }
+}
