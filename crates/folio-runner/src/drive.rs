@@ -17,7 +17,6 @@ use folio_engine::run::{CheckFinding, ModelAnswer};
 use folio_engine::{CallOutcome, Event, NodeId, Run};
 use folio_memory::id::Ref;
 use folio_memory::{Actor, EntryId, Role, RunId, ThreadKey};
-use folio_store::commit::RECORD_FORMAT;
 use folio_store::workspace::{PolicyInForce, WorkspaceError};
 use folio_store::{Commit, Committed, Expected, Record, RunAppend, StoreError};
 use folio_tools::ToolContext;
@@ -536,11 +535,8 @@ impl Drive {
             idempotency_key: None,
             expected,
             record: Record {
-                format: RECORD_FORMAT,
-                changes: batch.changes,
                 run: Some(append),
-                reason: None,
-                folded: None,
+                ..Record::of(batch.changes)
             },
             blobs: batch.blobs,
         };

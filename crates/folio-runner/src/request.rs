@@ -2,7 +2,6 @@
 
 use folio_engine::{Event, Run, projection};
 use folio_memory::{Actor, Role, RunId};
-use folio_store::commit::RECORD_FORMAT;
 use folio_store::workspace::WorkspaceError;
 use folio_store::{Commit, Expected, Record, RunAppend, StoreError};
 
@@ -74,11 +73,8 @@ impl Runner {
                 idempotency_key: self.key.clone(),
                 expected: vec![Expected::RunHead { run, head, fence: None }],
                 record: Record {
-                    format: RECORD_FORMAT,
-                    changes,
                     run: Some(append),
-                    reason: None,
-                    folded: None,
+                    ..Record::of(changes)
                 },
                 blobs: Vec::new(),
             };

@@ -13,7 +13,6 @@ use folio_engine::{Event, NodeId, NodeResult, Run, projection};
 use folio_memory::id::{Ref, RunHandle};
 use folio_memory::trace::FAILED;
 use folio_memory::{Actor, Change, Role, RunId, Seq, ThreadKey, Timestamp, TraceNote, TurnId, TurnQuery};
-use folio_store::commit::RECORD_FORMAT;
 use folio_store::workspace::{Compactor, TurnInput, Workspace, WorkspaceError};
 use folio_store::{Commit, Committed, OwnerId, Record, RunAppend, RunRow, StoreError};
 use folio_tools::Registry;
@@ -317,11 +316,8 @@ impl Runner {
             idempotency_key,
             expected: Vec::new(),
             record: Record {
-                format: RECORD_FORMAT,
-                changes,
                 run: Some(append),
-                reason: None,
-                folded: None,
+                ..Record::of(changes)
             },
             blobs: Vec::new(),
         };

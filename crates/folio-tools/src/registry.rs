@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 
+use folio_memory::depth_exceeds;
 use serde_json::{Value, json};
 
 use crate::arguments::{check, nearest};
@@ -289,15 +290,6 @@ fn one_line(notes: &str) -> String {
     let mut kept: String = joined.chars().take(NOTES_CHARS - 1).collect();
     kept.push('…');
     kept
-}
-
-/// Whether lists and objects go more than `levels` deep. Does not recurse deeper than that.
-fn depth_exceeds(value: &Value, levels: usize) -> bool {
-    match value {
-        Value::Array(items) => levels == 0 || items.iter().any(|item| depth_exceeds(item, levels - 1)),
-        Value::Object(fields) => levels == 0 || fields.values().any(|item| depth_exceeds(item, levels - 1)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
 }
 
 /// Drops a value without recursion: the ordinary drop of a very deep one would end the process.

@@ -38,33 +38,23 @@ impl Run {
     /// What the blocks of events have in common that only their number tells apart. Between two calls of a model there may be several
     /// answers of people, and several rounds of verdicts; a limit that was raised may be reached again.
     fn kind_of_block(&self, event: &Event) -> Option<(NodeId, String)> {
-        let (node, name) = match event {
-            Event::PassedOn { node, .. } => (*node, format!("passed-on/{}", self.times_asked(*node))),
-            Event::Rejected { node, problems } => {
-                let name = format!("rejected/{}/{}", self.times_asked(*node), problems.len());
-                (*node, name)
-            }
-            Event::Checked { node, verdicts, .. } => {
-                let name = format!("checked/{}/{}", self.times_asked(*node), verdicts.len());
-                (*node, name)
-            }
-            Event::SentBack { node, .. } => (*node, format!("sent-back/{}", self.times_asked(*node))),
-            Event::Spent { node, reason } => (*node, format!("spent/{reason}")),
-            Event::Questioned { node, question } => {
-                let name = match question.criterion() {
-                    None => format!("question/{}", self.times_asked(*node)),
-                    Some(criterion) => format!("question/{}/{criterion}", self.times_asked(*node)),
-                };
-                (*node, name)
-            }
-            Event::Answered { node, .. } => {
-                // Of several criteria that a person checks each has an answer.
-                let name = match self.verdicts_on(*node) {
-                    0 => format!("answered/{}", self.times_asked(*node)),
-                    verdicts => format!("answered/{}/{verdicts}", self.times_asked(*node)),
-                };
-                (*node, name)
-            }
+        let node = event.node()?;
+        let asked = || self.times_asked(node);
+        let name = match event {
+            Event::PassedOn { .. } => format!("passed-on/{}", asked()),
+            Event::Rejected { problems, .. } => format!("rejected/{}/{}", asked(), problems.len()),
+            Event::Checked { verdicts, .. } => format!("checked/{}/{}", asked(), verdicts.len()),
+            Event::SentBack { .. } => format!("sent-back/{}", asked()),
+            Event::Spent { reason, .. } => format!("spent/{reason}"),
+            Event::Questioned { question, .. } => match question.criterion() {
+                None => format!("question/{}", asked()),
+                Some(criterion) => format!("question/{}/{criterion}", asked()),
+            },
+            // Of several criteria that a person checks each has an answer.
+            Event::Answered { .. } => match self.verdicts_on(node) {
+                0 => format!("answered/{}", asked()),
+                verdicts => format!("answered/{}/{verdicts}", asked()),
+            },
             _ => return None,
         };
         Some((node, name))

@@ -8,6 +8,7 @@ use super::ttl::{TtlInput, lifetime};
 use super::types::{Class, ObservationType, TypeRegistry};
 use crate::actor::{Role, Source, Trust};
 use crate::entry::{Confidence, EntryFields, EntryKind, Family, Owner, Status, Tag, check_text};
+use crate::nesting::depth_exceeds;
 use crate::policy::{SpacePolicy, TypePolicy};
 use crate::time::Timestamp;
 use crate::warning::{Invalid, Warning};
@@ -220,7 +221,7 @@ fn confidence_invalid(raw: Option<&Value>) -> Invalid {
 }
 
 pub(super) fn check_context(context: Value) -> Result<Value, Invalid> {
-    if depth(&context) > MAX_CONTEXT_DEPTH {
+    if depth_exceeds(&context, MAX_CONTEXT_DEPTH) {
         return Err(Invalid::new(
             "context_too_deep",
             "context",
@@ -244,14 +245,6 @@ fn claim(claimed: Value, warnings: &mut Vec<Warning>) -> Option<Value> {
             warnings.push(Warning::new("claimed_source_dropped", message, "source", "nothing"));
             None
         }
-    }
-}
-
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
-        _ => 0,
     }
 }
 

@@ -2,14 +2,14 @@
 
 use folio::runner::{Runner, RunnerOptions};
 use folio::tools::Registry;
-use folio::{Folio, SpaceName, ThreadKey, Workspace};
+use folio::{Actor, Folio, Role, SpaceName, ThreadKey, Workspace};
 use folio_server::{Mcp, McpError, McpOptions};
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, Implementation, ProtocolVersion,
 };
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, RoleClient, RunningService};
 use rmcp::{ClientHandler, ServiceError};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 /// Which generation of the protocol a client speaks.
@@ -58,6 +58,13 @@ pub(crate) async fn runner() -> Runner {
     let folio = Folio::open("memory:").await.unwrap();
     let workspace = folio.workspace(SpaceName::main());
     Runner::new(workspace, Registry::with_builtins(), RunnerOptions::default())
+}
+
+pub(crate) async fn switch_scratchbooks_off(runner: &Runner) {
+    let policy = serde_json::from_value(json!({"scratchbook": {"enabled": false}})).unwrap();
+    let person = Actor::new(Role::Human, "ada");
+    let set = runner.workspace().set_policy(&person, policy, None, None);
+    set.await.unwrap();
 }
 
 pub(crate) fn options() -> McpOptions {

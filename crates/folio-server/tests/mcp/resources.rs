@@ -12,7 +12,7 @@ use rmcp::{ClientHandler, ServiceError};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::pair::{Era, Pair, Plain, options, runner};
+use crate::pair::{Era, Pair, Plain, options, runner, switch_scratchbooks_off};
 
 const VIEW: &str = "folio://view/main";
 
@@ -43,13 +43,7 @@ async fn a_view_that_the_policy_switches_off_says_so() {
         let runner = runner().await;
         let pair = Pair::of(era, options(), &runner, Plain).await;
         pair.call("scratch_add", json!({"kind": "todo", "title": "Mine"})).await;
-        let policy = serde_json::from_value(json!({"scratchbook": {"enabled": false}})).unwrap();
-        let person = Actor::new(Role::Human, "ada");
-        runner
-            .workspace()
-            .set_policy(&person, policy, None, None)
-            .await
-            .unwrap();
+        switch_scratchbooks_off(&runner).await;
         assert_eq!(
             read(&pair, VIEW).await.unwrap(),
             "scratchbooks are switched off by the policy of the space (scratchbook.enabled)\n"

@@ -5,7 +5,7 @@ use folio::{Actor, Role, ThreadKey};
 use folio_server::{McpOptions, ToolSet};
 use serde_json::{Value, json};
 
-use crate::pair::{Era, Pair, Plain, options, runner};
+use crate::pair::{Era, Pair, Plain, options, runner, switch_scratchbooks_off};
 
 const SIX: [&str; 6] = [
     "scratch_read",
@@ -37,13 +37,7 @@ async fn where_the_policy_switches_scratchbooks_off_their_tools_are_not_offered(
         let mut options = options();
         options.sets = vec![ToolSet::Observe];
         let pair = Pair::of(era, options, &runner, Plain).await;
-        let policy = serde_json::from_value(json!({"scratchbook": {"enabled": false}})).unwrap();
-        let person = Actor::new(Role::Human, "ada");
-        runner
-            .workspace()
-            .set_policy(&person, policy, None, None)
-            .await
-            .unwrap();
+        switch_scratchbooks_off(&runner).await;
         let tools = pair.client.list_all_tools().await.unwrap();
         let names: Vec<_> = tools.iter().map(|tool| tool.name.to_string()).collect();
         assert_eq!(names, ["observe_add", "observe_list", "observe_update"]);

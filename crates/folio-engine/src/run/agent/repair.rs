@@ -1,5 +1,6 @@
 //! From what a model wrote to the JSON that it meant (E9.13): fences, prose around it, commas too many, brackets not closed.
 
+use folio_memory::depth_exceeds;
 use serde_json::Value;
 
 /// JSON that was read from a model's text.
@@ -23,22 +24,13 @@ const MADE_LEVELS_MAX: usize = 80;
 
 /// Whether lists and objects in `value` are nested deeper than anybody reads.
 pub(super) fn is_too_deep(value: &Value) -> bool {
-    has_more_levels(value, LEVELS_MAX)
+    depth_exceeds(value, LEVELS_MAX)
 }
 
 /// Why `value`, which was made of others, is of no use, if it is nested too deep to be stored.
 pub(in crate::run) fn too_deep_to_keep(value: &Value) -> Option<String> {
     let message = || format!("lists and objects are nested more than {MADE_LEVELS_MAX} deep");
-    has_more_levels(value, MADE_LEVELS_MAX).then(message)
-}
-
-fn has_more_levels(value: &Value, levels: usize) -> bool {
-    let inside = |inner: &Value| has_more_levels(inner, levels - 1);
-    match value {
-        Value::Array(items) => levels == 0 || items.iter().any(inside),
-        Value::Object(map) => levels == 0 || map.values().any(inside),
-        _ => false,
-    }
+    depth_exceeds(value, MADE_LEVELS_MAX).then(message)
 }
 
 /// The first JSON object of `text`, mended where it can be without guessing at what it says.

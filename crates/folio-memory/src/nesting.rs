@@ -1,0 +1,33 @@
+//! How deep lists and objects are inside one another.
+
+use serde_json::Value;
+
+/// Whether lists and objects in `value` go more than `levels` deep; a text or a number has none. Does not recurse deeper than that.
+#[must_use]
+pub fn depth_exceeds(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(|item| depth_exceeds(item, levels - 1)),
+        Value::Object(fields) => levels == 0 || fields.values().any(|item| depth_exceeds(item, levels - 1)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_list_is_one_level_and_what_is_in_it_more() {
+        for (value, levels) in [
+            (json!("x"), 0),
+            (json!([]), 1),
+            (json!({"a": 1}), 1),
+            (json!([1, {"a": [2]}]), 3),
+        ] {
+            assert!(!depth_exceeds(&value, levels), "{value}");
+            assert!(levels == 0 || depth_exceeds(&value, levels - 1), "{value}");
+        }
+    }
+}
