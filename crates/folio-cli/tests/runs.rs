@@ -177,6 +177,7 @@ fn what_cannot_be_run_is_refused_before_anything_begins() {
     );
     let seen = [
         folio.seen(&["run"]),
+        folio.seen(&["run", "  "]),
         folio.seen(&["run", "make it better"]),
         folio.seen(&["run", "--plan", "model.yaml"]),
         folio.seen(&["run", "--plan", "path.yaml"]),
@@ -186,6 +187,10 @@ fn what_cannot_be_run_is_refused_before_anything_begins() {
         folio.seen(&["run", "--plan", "plan.yaml", "--input", "nonsense"]),
     ];
     assert_snapshot!(seen.join("----\n"), @r#"
+    ! error: there is neither a plan nor a goal
+    !   hint: without a model: folio run --plan examples/repo-review.yaml --input repo=.
+    = 2
+    ----
     ! error: there is neither a plan nor a goal
     !   hint: without a model: folio run --plan examples/repo-review.yaml --input repo=.
     = 2

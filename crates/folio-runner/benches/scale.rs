@@ -114,8 +114,11 @@ fn memory_in_words() -> String {
     memory_most().map_or_else(String::new, |mb| format!(", at most {mb:.0} MB resident"))
 }
 
-async fn one_run(name: &str, runner: &Runner, steps: &Value) -> RunId {
-    run_to_end(name, runner, undivided(steps)).await
+async fn one_run(name: &str, runner: &Runner, steps: Value) -> RunId {
+    let new = undivided(&steps);
+    // What they were made from is not of the run.
+    drop(steps);
+    run_to_end(name, runner, new).await
 }
 
 async fn run_to_end(name: &str, runner: &Runner, new: NewRun) -> RunId {
@@ -299,14 +302,14 @@ fn part(name: &str) {
     let runtime = tokio::runtime::Runtime::new().expect("threads can be started");
     runtime.block_on(async {
         match name {
-            "nodes" => drop(one_run(name, &runner, &tree()).await),
-            "items" => drop(one_run(name, &runner, &items()).await),
+            "nodes" => drop(one_run(name, &runner, tree()).await),
+            "items" => drop(one_run(name, &runner, items()).await),
             "planned" => planned(name, &folder.path().join("planned.db"), leaf("")).await,
             "tasks" => planned(name, &folder.path().join("planned.db"), task("a leaf")).await,
             "models" => many_runs(name, &runner, &asking()).await,
             "calls" => many_runs(name, &runner, &waiting()).await,
             "fold" => {
-                let run = one_run("the run that is folded", &runner, &items()).await;
+                let run = one_run("the run that is folded", &runner, items()).await;
                 fold(&runner, run).await;
             }
             other => panic!("{other}: the parts are nodes, items, planned, tasks, calls, models and fold"),

@@ -74,7 +74,7 @@ impl Runner {
         let (actor, turn, begins) = self.turn_of(actor, thread, goal, id).await?;
         let path = self.load(source).await?;
         let path = path.node(node).map_or("", |view| view.path).to_owned();
-        let limits = serde_json::from_value(plan.clone()).map(|plan| folio_engine::Limits::of(&plan));
+        let limits = folio_engine::plan::from_stored(plan).map(|plan| folio_engine::Limits::of(&plan));
         let deadline = limits.ok().map(|limits| now.plus(limits.deadline));
         let mut variable = run.clone();
         variable["id"] = json!(id.to_string());

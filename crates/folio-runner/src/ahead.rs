@@ -83,7 +83,8 @@ impl<O> Ahead<O> {
     /// Whether more may be gathered.
     pub(crate) fn has_room(&self) -> bool {
         let batch = &self.batch;
-        let is_small = batch.events.len() < EVENTS_MAX && batch.changes.len() < CHANGES_MAX && batch.blobs.is_empty();
+        let is_few = batch.events.len() < EVENTS_MAX && batch.changes.len() < CHANGES_MAX;
+        let is_small = is_few && batch.blobs.is_empty() && !batch.is_full();
         self.writing.is_none() || is_small
     }
 

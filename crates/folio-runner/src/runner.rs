@@ -255,10 +255,13 @@ impl Runner {
         if !new.allow_tools.is_empty() {
             variable["tools"] = json!(new.allow_tools);
         }
+        let stored = json!(plan);
+        // A plan that is written out is large, and the run reads its own from what is stored.
+        drop(plan);
         let mut event = Event::RunStarted {
             format: FORMAT,
             goal,
-            plan: json!(plan),
+            plan: stored,
             inputs,
             deadline: Some(now.plus(limits.deadline)),
             run: variable,

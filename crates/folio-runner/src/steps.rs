@@ -19,10 +19,20 @@ use crate::prefer::Preferences;
 /// gathers and what is written of it are in memory so many times at most, and the log still takes all of them with one sync.
 pub(crate) const STEPPING_MAX: usize = 128;
 
+/// Bytes of events and outputs that are gathered for one commit; then it is written before more follows. A store takes records eight times
+/// as large.
+const BYTES_AT_ONCE: u64 = 32 * 1024 * 1024;
+
+/// Changes of pages that are gathered for one commit; then it is written before more follows. The steps of a plan that begin together are as many as
+/// it has, and each is in memory with two kilobytes until it is written.
+const CHANGES_AT_ONCE: usize = 8_192;
+
 /// What one commit of a run will hold.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) events: Vec<Event>,
+    /// What they count as, with what they write ([`Event::bytes`]).
+    bytes: u64,
     pub(crate) changes: Vec<Change>,
     pub(crate) blobs: Vec<Blob>,
     /// Who waits elsewhere for an answer that does not come: the name of the executor, if it is not the usual one, and its question.
@@ -57,6 +67,11 @@ impl Batch {
         self.events.is_empty()
     }
 
+    /// Whether it has as much as goes into one commit.
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes >= BYTES_AT_ONCE || self.changes.len() >= CHANGES_AT_ONCE
+    }
+
     /// Applies `event` and takes up what it writes to the run's pages, and `more` behind that. The first event in a journal of
     /// an older format is that it is of this one's from here on (E9.9).
     pub(crate) fn record(
@@ -83,7 +98,9 @@ impl Batch {
             self.called_off.push((executor.map(str::to_owned), question.to_owned()));
         }
         move_large_output(run, &mut event, &mut self.blobs);
+        let before = bytes_of(run);
         run.apply(at, &event)?;
+        self.bytes += bytes_of(run) - before;
         if let Event::Finished { node, .. } = &event {
             self.ended.push(*node);
         }
@@ -93,6 +110,11 @@ impl Batch {
         self.events.push(event);
         Ok(())
     }
+}
+
+/// What the journal and the pages of `run` count as.
+fn bytes_of(run: &Run) -> u64 {
+    run.purse().map_or(0, |purse| purse.bytes)
 }
 
 /// What has to be done outside before more can follow.
@@ -139,7 +161,7 @@ pub(crate) struct Begun {
     pub(crate) batch: u64,
 }
 
-/// Puts into `batch` everything that follows from the state of `run` until only the outside can move it.
+/// Puts into `batch` everything that follows from the state of `run` until only the outside can move it, or until it is full.
 pub(crate) fn derive(
     run: &mut Run,
     registry: &Registry,
@@ -161,6 +183,9 @@ pub(crate) fn derive(
             None => run.due(now, slots),
         };
         for action in due {
+            if batch.is_full() {
+                return Ok(Outside::default());
+            }
             if !first && !run.is_still_due(&action) {
                 continue;
             }

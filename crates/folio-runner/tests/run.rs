@@ -12,7 +12,7 @@ use folio_memory::id::Ref;
 use folio_memory::{Actor, EntryQuery, PageQuery, PageRole, Role, RunId, Seq, SpaceName};
 use folio_runner::{NewRun, Runner, RunnerError, RunnerOptions, Watch, row_as_of};
 use folio_store::sqlite::OpenOptions;
-use folio_store::{RandomIds, RunRow, SqliteStore, Store, StoreError, SystemClock, Workspace};
+use folio_store::{LogRow, RandomIds, RunRow, SqliteStore, Store, StoreError, SystemClock, Workspace};
 use folio_testkit::{Fault, FaultyStore};
 use folio_tools::{Registry, ShellPolicy};
 use serde_json::{Value, json};
@@ -98,6 +98,37 @@ async fn a_plan_runs_to_its_end_and_its_results_flow_forward() {
     let (run, result) = house.run(ECHO).await;
     assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
     assert_eq!(house.output(run, "d").await, json!({"inline": {"value": "deep2"}}));
+}
+
+#[tokio::test]
+async fn lists_that_are_too_large_together_go_into_several_commits() {
+    let house = House::new();
+    let each = |n: u32| {
+        json!({"id": format!("e{n}"), "for_each": ["{{ results.long.output.value }}"],
+            "step": {"id": "one", "do": {"tool": "text", "args": {"op": "echo", "value": 1}}}})
+    };
+    let members: Vec<Value> = (0..6).map(each).collect();
+    let template = "{% raw %}{% for i in range(10000) %}{{ v }}{% endfor %}{% endraw %}";
+    let args = json!({"op": "template", "data": {"v": "y".repeat(750)}, "template": template});
+    let plan = json!({"title": "Six long lists", "steps": [
+        {"id": "long", "do": {"tool": "text", "args": args}},
+        {"parallel": members},
+    ]});
+    let (_, result) = house.run(&plan.to_string()).await;
+    assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
+
+    let workspace = house.runner.workspace();
+    let commits = workspace
+        .store()
+        .changes(workspace.space(), Seq(0), 1_000)
+        .await
+        .unwrap();
+    let bytes = |row: &LogRow| -> u64 {
+        let run = row.record.run.iter();
+        run.flat_map(|run| &run.events).map(Event::bytes).sum()
+    };
+    let largest = commits.iter().map(bytes).max().unwrap_or_default();
+    assert!((20_000_000..40_000_000).contains(&largest), "{largest}");
 }
 
 #[tokio::test]

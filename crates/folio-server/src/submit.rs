@@ -14,12 +14,12 @@ use crate::http::problem::Problem;
 const MISTAKES: usize = 10;
 
 /// The plan that was written down, as JSON, or as a text in YAML or JSON; or the one that a goal comes to. None if there is
-/// neither.
+/// neither: a goal of spaces wants nothing.
 pub(crate) fn plan_of(runner: &Runner, plan: Option<Value>, goal: Option<&str>) -> Result<Option<Plan>, Problem> {
     let text = match plan {
         Some(Value::String(text)) => text,
         Some(other) => other.to_string(),
-        None => return Ok(goal.map(Plan::of_goal)),
+        None => return Ok(goal.filter(|goal| !goal.trim().is_empty()).map(Plan::of_goal)),
     };
     plan::parse(&text, &runner.known())
         .map(Some)

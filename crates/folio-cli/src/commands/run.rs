@@ -193,8 +193,8 @@ impl Driving {
 pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure> {
     let (name, plan) = match (&run.plan, &run.goal) {
         (Some(file), _) => plan::read(context, file).await?,
-        (None, Some(goal)) => ("the goal".to_owned(), Plan::of_goal(goal)),
-        (None, None) => {
+        (None, Some(goal)) if !goal.trim().is_empty() => ("the goal".to_owned(), Plan::of_goal(goal)),
+        (None, _) => {
             let nothing = Failure::usage("nothing_to_run", "there is neither a plan nor a goal");
             return Err(nothing.hint(WITHOUT_MODEL));
         }

@@ -41,7 +41,7 @@ pub use errors::{CODES, Place, PlanError, PlanErrors};
 pub use graph::{Graph, GraphNode};
 pub use inputs::{InputError, check_inputs};
 pub use markdown::{ShownStep, to_markdown, to_yaml_steps};
-pub use parse::{Known, KnownTool, Limits, from_value, parse};
+pub use parse::{Known, KnownTool, Limits, from_stored, from_value, parse};
 pub use slug::{SLUG_CHARS_MAX, Slug, SlugError};
 pub use step::{
     Call, ForEach, Group, HUMAN, Join, MAX_ITEMS_DEFAULT, Observe, OnHard, Sequence, Step, SubPlan, Task, Work,

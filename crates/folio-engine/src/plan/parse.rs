@@ -108,9 +108,17 @@ pub(super) fn check(root: &Node, mut errors: Vec<PlanError>, known: Option<&Know
 
 /// Reads a stored plan. It was checked when it was stored, and rules may have become stricter since: only its
 /// form is looked at.
+///
+/// # Errors
+///
+/// Every mistake of its form.
+pub fn from_stored(value: &Value) -> Result<Plan, PlanErrors> {
+    check(&Node::of_json(value), Vec::new(), None)
+}
+
+/// As [`from_stored`].
 impl<'de> Deserialize<'de> for Plan {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
-        check(&Node::of_json(&value), Vec::new(), None).map_err(serde::de::Error::custom)
+        from_stored(&Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
     }
 }

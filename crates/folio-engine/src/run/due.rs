@@ -156,6 +156,9 @@ fn shortened(text: &str, max: usize) -> String {
     kept
 }
 
+/// Bytes of the lists of `for_each` that one answer names; then the rest is named by the next. They are in memory together, and written together.
+const LISTED_MAX: u64 = 16 * 1024 * 1024;
+
 impl Run {
     /// What is owed at `now`, with room for `slots` more calls. Empty if there is nothing to do but wait.
     ///
@@ -197,7 +200,7 @@ impl Run {
             .map(|(_, index)| *index);
         actions.extend(self.asking.iter().filter_map(|index| self.unattended(*index, now)));
         actions.extend(self.unapproved().into_iter().map(Action::Record));
-        let (mut ahead, mut lanes) = (Resources::default(), Lanes::default());
+        let (mut ahead, mut lanes, mut listed) = (Resources::default(), Lanes::default(), 0_u64);
         let mut ready = self.ready.in_order();
         while let Some(index) = ready.next(free > 0).or_else(|| parked.next()) {
             if self.is_paused(index) {
@@ -227,9 +230,12 @@ impl Run {
                 free = free.saturating_sub(1);
                 lanes.taken.push(index);
             }
+            if let Some(Action::Record(event @ Event::Expanded { .. })) = &action {
+                listed = listed.saturating_add(event.bytes());
+            }
             actions.extend(action);
-            // Expansions come in bursts; a bounded number at a time keeps one answer small.
-            if actions.len() >= 1_024 {
+            // Expansions come in bursts; a bounded number and size at a time keeps one answer small.
+            if actions.len() >= 1_024 || listed >= LISTED_MAX {
                 break;
             }
         }

@@ -375,7 +375,7 @@ impl Run {
         deadline: Option<Timestamp>,
         run: &Value,
     ) -> Result<(), JournalError> {
-        let plan = read_plan(plan)?;
+        let plan = plan::from_stored(plan).map_err(|errors| JournalError::Plan(errors.to_string()))?;
         self.limits = Limits::of(&plan);
         self.plan = Arc::new(plan);
         goal.clone_into(&mut self.goal);
@@ -599,9 +599,4 @@ fn no_plan() -> Plan {
         report: None,
         output: None,
     }
-}
-
-/// Reads a plan as it was stored: it was checked when it was submitted.
-fn read_plan(plan: &Value) -> Result<Plan, JournalError> {
-    serde_json::from_value(plan.clone()).map_err(|error| JournalError::Plan(error.to_string()))
 }

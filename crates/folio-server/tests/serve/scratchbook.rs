@@ -189,6 +189,9 @@ async fn a_large_result_is_put_away_and_read_part_by_part() {
     let next = part["next"].as_str().unwrap();
     let on = house.gives(&format!("/blobs/{name}?{next}&max_bytes=100")).await;
     assert_eq!(on["from"], part["to"]);
+    house
+        .refuses(&format!("/blobs/{name}?from=6&to=5"), 400, "query_invalid")
+        .await;
     house.refuses("/blobs/e999", 404, "not_found").await;
     house
         .refuses(&format!("/blobs/{name}?lines=x"), 400, "query_invalid")

@@ -51,6 +51,7 @@ async fn what_cannot_be_run_is_told_with_every_mistake() {
     is_problem(&wrong, 422, "plan_invalid");
     assert!(wrong.json()["errors"].as_array().unwrap().len() >= 2, "{wrong:?}");
     is_problem(&ask(json!({})).await, 422, "body_invalid");
+    is_problem(&ask(json!({"goal": " "})).await, 422, "body_invalid");
     is_problem(&ask(json!({"goal": "Make tea"})).await, 422, "needs_model");
     let plan = json!({"inputs": {"n": {"type": "integer"}}, "steps": [{"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": 1}}}]});
     is_problem(&ask(json!({ "plan": plan })).await, 422, "inputs_invalid");

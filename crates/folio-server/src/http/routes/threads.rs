@@ -436,10 +436,13 @@ async fn blob(caller: Caller, Asked(asked): Asked<Passage>) -> Result<Answer<Pas
             words: words.clone(),
             from,
         },
-        (None, None) => Part::Bytes {
-            from,
-            to: asked.to.unwrap_or(u64::MAX),
-        },
+        (None, None) => {
+            let to = asked.to.unwrap_or(u64::MAX);
+            if from > to {
+                return Err(wrong("to", &to.to_string(), "no less than `from`"));
+            }
+            Part::Bytes { from, to }
+        }
     };
     let max_bytes = usize::try_from(asked.max_bytes.unwrap_or(READ_BYTES)).unwrap_or(usize::MAX);
     let read = caller
