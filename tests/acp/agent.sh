@@ -14,10 +14,12 @@ ends() { printf '{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"%s"%s}}\n' "$p
 finish() {
     update "{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":$(quoted "$answer")}}"
     update '{"sessionUpdate":"usage_update","used":1234,"size":200000,"cost":{"amount":0.05,"currency":"USD"}}'
+    [ "$mode" = costs ] && { ends end_turn; return; }
     ends end_turn ',"usage":{"totalTokens":1234,"inputTokens":1100,"outputTokens":34,"cachedReadTokens":100}'
 }
+# Asks whether it may: the id of its question, that of the tool call, and what kind that is, if it says so.
 may() {
-    printf '{"jsonrpc":"2.0","id":"%s","method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t1","kind":"%s","title":"wants to %s"},"options":[{"optionId":"always","name":"Always","kind":"allow_always"},{"optionId":"once","name":"Once","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}}\n' "$1" "$1" "$1"
+    printf '{"jsonrpc":"2.0","id":"%s","method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"%s",%s"title":"wants to %s"},"options":[{"optionId":"always","name":"Always","kind":"allow_always"},{"optionId":"once","name":"Once","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}}\n' "$1" "$2" "${3:+\"kind\":\"$3\",}" "$1"
 }
 
 # What a session holds is kept in the file `history`, an update a line, and outlives the program in those modes that say so.
@@ -84,8 +86,20 @@ while IFS= read -r line; do
             update '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"I will look first."}}'
             update '{"sessionUpdate":"tool_call","toolCallId":"t1","title":"look","kind":"read","status":"pending"}'
             case $mode in
-                works) finish ;;
-                asks) may read ;;
+                works | costs) finish ;;
+                asks) may read a1 read ;;
+                # What it does is said before it asks.
+                tells)
+                    update '{"sessionUpdate":"tool_call","toolCallId":"a2","title":"mend","status":"pending"}'
+                    update '{"sessionUpdate":"tool_call_update","toolCallId":"a2","kind":"edit"}'
+                    may mend a2
+                    ;;
+                thinks)
+                    thought=$(head -c 1000 /dev/zero | tr '\0' x)
+                    while :; do
+                        update "{\"sessionUpdate\":\"agent_thought_chunk\",\"content\":{\"type\":\"text\",\"text\":\"$thought\"}}"
+                    done
+                    ;;
                 dies) echo "it broke" >&2; exit 3 ;;
                 turns) ends max_turn_requests ;;
                 fails) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"no model today"}}\n' "$prompt" ;;
@@ -97,7 +111,8 @@ while IFS= read -r line; do
         *'"method":"session/cancel"'*) ends cancelled ;;
         *'"result"'*'"outcome"'*)
             case $line in
-                *'"read"'*) may execute ;;
+                *'"read"'*) may execute a3 execute ;;
+                *'"mend"'*) may other t1 execute ;;
                 *) finish ;;
             esac
             ;;

@@ -30,7 +30,7 @@ while IFS= read -r line; do
             fi
             if [ -e changed ]; then other=$text; else other=$none; fi
             tools=$tools,$(listed turns 'Wants something else once the tools change.' "$other" "$reads")
-            for name in send die hang mumble mend; do
+            for name in send die hang mumble mend deaf abandon; do
                 tools=$tools,$(listed "$name" "Changes something: $name." "$none" "$acts")
             done
             for name in die_once always_dies fail refuse large change wait; do
@@ -55,6 +55,16 @@ while IFS= read -r line; do
                 *'"name":"die_once"'*)
                     [ -e died ] || { touch died; exit 3; }
                     says "alive again"
+                    ;;
+                *'"name":"deaf"'*)
+                    exec </dev/null
+                    says "I hear nothing any more"
+                    exec sleep 1000
+                    ;;
+                *'"name":"abandon"'*)
+                    sleep 1000 <&0 &
+                    says "somebody else holds the pipes"
+                    exit 0
                     ;;
                 *'"name":"hang"'* | *'"name":"wait"'*) ;;
                 *'"name":"mumble"'*) answer '{"nothing":"of the protocol"}' ;;

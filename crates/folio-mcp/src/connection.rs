@@ -1,8 +1,8 @@
 //! One connection to a server: by the pipes of a program, or by HTTP.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use folio_process::{Program, Talking};
@@ -20,6 +20,7 @@ use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, Str
 use rmcp::{ClientHandler, RoleClient, ServiceError};
 use tokio::sync::Mutex;
 
+use crate::incoming::Incoming;
 use crate::listed::Definition;
 use crate::login;
 use crate::servers::ToStart;
@@ -59,8 +60,8 @@ pub(crate) struct Connection {
     program: std::sync::Mutex<Option<Talking>>,
     /// The tools as they were listed last, by the names that the server has for them.
     definitions: Mutex<BTreeMap<String, Definition>>,
-    /// Calls that are under way.
-    calls: AtomicUsize,
+    /// Whether nothing new is asked over it.
+    is_given_up: AtomicBool,
 }
 
 impl Connection {
@@ -82,7 +83,7 @@ impl Connection {
                     service,
                     program: std::sync::Mutex::new(program),
                     definitions: Mutex::new(definitions(&listed)),
-                    calls: AtomicUsize::new(0),
+                    is_given_up: AtomicBool::new(false),
                 };
                 return Ok((connection, listed));
             }
@@ -123,8 +124,9 @@ impl Connection {
             let (talking, stdin, stdout) =
                 folio_process::spawn(&program_of(server)).map_err(|error| error.to_string())?;
             *program = Some(talking);
-            let transport =
-                AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(server.settings.answer_bytes());
+            let longest = server.settings.answer_bytes();
+            let incoming = Incoming::new(stdout, longest);
+            let transport = AsyncRwTransport::new_client(incoming, stdin).with_max_line_length(longest);
             serve_client_with_lifecycle(client, transport, lifecycle).await
         };
         let service = service.map_err(|error| not_begun(&error, server))?;
@@ -134,13 +136,21 @@ impl Connection {
         Ok((service, listed))
     }
 
+    /// Whether something new can be asked over it.
     pub(crate) fn is_open(&self) -> bool {
-        !self.service.is_closed() && !self.service.peer().is_transport_closed()
+        let is_gone = self.is_given_up.load(Ordering::Acquire) || self.has_program_ended();
+        !is_gone && !self.service.is_closed() && !self.service.peer().is_transport_closed()
     }
 
-    /// Whether a call is under way.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.calls.load(Ordering::Acquire) > 0
+    /// Whether its program is gone. What it left behind may hold the pipes open, and answers nothing.
+    fn has_program_ended(&self) -> bool {
+        let mut program = self.program.lock().unwrap_or_else(PoisonError::into_inner);
+        program.as_mut().is_some_and(Talking::has_ended)
+    }
+
+    /// Has nothing new asked over it. What is under way may still be answered.
+    pub(crate) fn give_up(&self) {
+        self.is_given_up.store(true, Ordering::Release);
     }
 
     /// How the server defines the tool now, as far as it said; `None` if it has none of that name.
@@ -161,7 +171,6 @@ impl Connection {
 
     /// Makes one call. Dropping the future tells the server that nobody waits for it any more.
     pub(crate) async fn call(&self, params: CallToolRequestParams) -> Result<CallToolResponse, ServiceError> {
-        let _under_way = UnderWay::of(&self.calls);
         self.service.call_tool_once(params).await
     }
 
@@ -173,22 +182,6 @@ impl Connection {
         if let Some(mut program) = program {
             program.end(GRACE).await;
         }
-    }
-}
-
-/// Counts a call for as long as it is there.
-struct UnderWay<'a>(&'a AtomicUsize);
-
-impl<'a> UnderWay<'a> {
-    fn of(calls: &'a AtomicUsize) -> Self {
-        calls.fetch_add(1, Ordering::AcqRel);
-        Self(calls)
-    }
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -1,6 +1,7 @@
 //! One server: its connection is made when it is needed, and made again when it is gone.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use tokio::time::Instant;
 
 use crate::connection::{Connection, in_words};
 use crate::error::McpError;
+use crate::incoming::{TOO_LONG, longer_than};
 use crate::listed::{Definition, Offered, offered};
 use crate::login;
 use crate::servers::ToStart;
@@ -43,8 +45,21 @@ struct State {
 enum Lost {
     /// Certainly not, or it answered that it did nothing.
     Never(ToolError),
+    /// Certainly not, since the connection is gone: another one may do.
+    Unsent(String),
     /// It may have, and its answer is lost.
     Maybe(String),
+    /// It did, and its answer is not taken; another one would be as long.
+    TooLong(String),
+}
+
+/// How far a call is.
+#[derive(Debug, Default)]
+struct Attempt {
+    /// What it is made over, once that is there.
+    connection: Option<Arc<Connection>>,
+    /// Whether the server may have been asked.
+    is_asked: bool,
 }
 
 impl Server {
@@ -78,23 +93,45 @@ impl Server {
         let may_repeat = matches!(effect, Effect::Pure | Effect::Read | Effect::Idempotent);
         let ends = Instant::now() + self.start.settings.time();
         let mut tries = 1;
+        let mut is_sent_again = false;
+        let mut attempt = Attempt::default();
         loop {
-            let trying = self.try_once(tool, definition, request);
+            let trying = self.try_once(tool, definition, request, &mut attempt);
             let lost = tokio::select! {
                 biased;
                 done = trying => match done {
                     Ok(result) => return Ok(result),
                     Err(Lost::Never(error)) => return Err(error),
+                    Err(Lost::Unsent(reason)) => {
+                        self.give_up(&mut attempt);
+                        if is_sent_again {
+                            return Err(self.unavailable(reason).of_call());
+                        }
+                        is_sent_again = true;
+                        continue;
+                    }
                     Err(Lost::Maybe(reason)) => reason,
+                    Err(Lost::TooLong(reason)) => {
+                        return Err(if may_repeat { self.too_long(&reason) } else { self.unknown(&reason) });
+                    }
                 },
                 () = context.cancel.cancelled() => {
                     // The server was told; whoever gave up on the call knows whether that matters.
-                    return Err(if may_repeat { ToolError::cancelled() } else { self.unknown("it was called off") });
+                    let is_harmless = may_repeat || !attempt.is_asked;
+                    return Err(if is_harmless { ToolError::cancelled() } else { self.unknown("it was called off") });
                 }
                 () = tokio::time::sleep_until(ends) => {
-                    self.give_up_if_idle().await;
-                    let reason = format!("it did not answer within {} s", self.start.settings.time().as_secs());
-                    return Err(if may_repeat { self.timed_out(&reason) } else { self.unknown(&reason) });
+                    let seconds = self.start.settings.time().as_secs();
+                    let is_asked = attempt.is_asked;
+                    self.give_up(&mut attempt);
+                    let reason = format!("it did not answer within {seconds} s");
+                    return Err(match (may_repeat, is_asked) {
+                        (true, _) => self.timed_out(&reason),
+                        (false, true) => self.unknown(&reason),
+                        (false, false) => {
+                            self.unavailable(format!("it could not be asked within {seconds} s")).of_call()
+                        }
+                    });
                 }
             };
             if !may_repeat {
@@ -112,12 +149,15 @@ impl Server {
         tool: &str,
         definition: &Definition,
         request: &ToolRequest,
+        attempt: &mut Attempt,
     ) -> Result<CallToolResult, Lost> {
+        *attempt = Attempt::default();
         let connection = self.connection().await.map_err(|error| Lost::Never(error.of_call()))?;
-        let now = connection
-            .definition(tool)
-            .await
-            .map_err(|error| Lost::Never(self.unavailable(in_words(&error)).of_call()))?;
+        attempt.connection = Some(Arc::clone(&connection));
+        let now = connection.definition(tool).await.map_err(|error| match error {
+            ServiceError::TransportSend(_) | ServiceError::TransportClosed => Lost::Unsent(in_words(&error)),
+            error => Lost::Never(self.unavailable(in_words(&error)).of_call()),
+        })?;
         if now.as_ref() != Some(definition) {
             let reason = match now {
                 None => format!("it has no tool {tool} any more"),
@@ -135,8 +175,9 @@ impl Server {
         let mut meta = JsonObject::new();
         meta.insert("folio/idempotency-key".to_owned(), json!(request.request_id));
         params.meta = Some(RequestMetaObject::from(meta));
+        attempt.is_asked = true;
         match connection.call(params).await {
-            Ok(CallToolResponse::Complete(result)) => Ok(result),
+            Ok(CallToolResponse::Complete(result)) => self.within_limit(result),
             Ok(CallToolResponse::InputRequired(_)) => Err(Lost::Never(
                 self.failed(FailureKind::Failed, "it asks for input that nobody can give here"),
             )),
@@ -145,8 +186,22 @@ impl Server {
         }
     }
 
+    /// The answer, if it is not too long. Of one that comes by HTTP in one piece the library does not see to that.
+    fn within_limit(&self, result: CallToolResult) -> Result<CallToolResult, Lost> {
+        let bytes_max = self.start.settings.answer_bytes();
+        let mut counted = Counted(0);
+        let is_measured = self.start.settings.url.is_some() && serde_json::to_writer(&mut counted, &result).is_ok();
+        if is_measured && counted.0 > bytes_max {
+            return Err(Lost::TooLong(longer_than(bytes_max)));
+        }
+        Ok(result)
+    }
+
     fn lost(&self, error: ServiceError) -> Lost {
         match error {
+            ServiceError::McpError(error) if error.code == TOO_LONG => {
+                Lost::TooLong(longer_than(self.start.settings.answer_bytes()))
+            }
             ServiceError::McpError(error) => {
                 let kind = match error.code {
                     ErrorCode::INVALID_PARAMS => FailureKind::InvalidArgs,
@@ -164,7 +219,10 @@ impl Server {
                 let sent = error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>();
                 match sent {
                     // A line that was not written to its end is none.
-                    None => Lost::Never(self.unavailable(words).of_call()),
+                    None => Lost::Unsent(words),
+                    Some(StreamableHttpError::ResponseBodyTooLarge { max_size }) => {
+                        Lost::TooLong(longer_than(*max_size))
+                    }
                     Some(StreamableHttpError::Client(error)) if error.is_connect() => {
                         Lost::Never(self.unavailable(words).of_call())
                     }
@@ -209,13 +267,18 @@ impl Server {
         Ok(connection)
     }
 
-    /// Gives a connection up that does not answer, unless somebody else waits for it: then it is theirs to say so.
-    async fn give_up_if_idle(&self) {
-        let mut state = self.state.lock().await;
-        if state
-            .connection
-            .as_ref()
-            .is_some_and(|connection| !connection.is_busy())
+    /// Gives up the connection of a call that came to nothing. Other calls that wait for their answers keep it.
+    fn give_up(&self, attempt: &mut Attempt) {
+        let Some(given_up) = attempt.connection.take() else {
+            return;
+        };
+        given_up.give_up();
+        // Whoever has the lock sees by itself that it is not open any more.
+        if let Ok(mut state) = self.state.try_lock()
+            && state
+                .connection
+                .as_ref()
+                .is_some_and(|connection| Arc::ptr_eq(connection, &given_up))
         {
             state.connection = None;
         }
@@ -249,6 +312,12 @@ impl Server {
         )
     }
 
+    fn too_long(&self, reason: &str) -> ToolError {
+        let message = format!("MCP server {}: {reason}", self.start.name);
+        let hint = format!("let it answer more: `answer_bytes` in [mcp.{}]", self.start.name);
+        ToolError::new(FailureKind::TooLarge, "output_too_large", message).hint(hint)
+    }
+
     fn timed_out(&self, reason: &str) -> ToolError {
         let message = format!("MCP server {}: {reason}", self.start.name);
         let hint = format!("give it more time: `time_s` in [mcp.{}]", self.start.name);
@@ -265,5 +334,19 @@ impl Server {
             self.start.name
         );
         ToolError::new(FailureKind::Unknown, "outcome_unknown", message).hint(hint)
+    }
+}
+
+/// Bytes that were written.
+struct Counted(usize);
+
+impl io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

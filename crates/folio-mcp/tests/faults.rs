@@ -95,6 +95,17 @@ fn start(name: &str, settings: McpSettings, folder: PathBuf) -> ToStart {
     }
 }
 
+/// Waits until there is no process `pid` any more; one that nobody waited for yet counts as gone.
+async fn is_gone(pid: &str) {
+    for _ in 0..2_000 {
+        match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+            Ok(text) if !text.contains(") Z ") => tokio::time::sleep(Duration::from_millis(5)).await,
+            _ => return,
+        }
+    }
+    panic!("process {pid} is still there");
+}
+
 fn context() -> ToolContext {
     ToolContext::new(Roots::new(Vec::new()).unwrap(), RunFolder::none())
 }
@@ -236,14 +247,104 @@ async fn a_server_says_no_in_its_own_words() {
 }
 
 #[tokio::test]
-async fn a_message_over_the_limit_is_not_taken() {
+async fn a_call_that_never_reached_the_server_changed_nothing_e9_12() {
+    let command = [
+        "sh",
+        "-c",
+        "[ ! -e begun ] || exec sleep 1000; touch begun; exec sh server.sh",
+    ];
     let house = House::with(|settings| McpSettings {
-        answer_bytes: Some(100_000),
+        command: command.map(str::to_owned).to_vec(),
         time_s: Some(1),
         ..settings
     })
     .await;
-    assert_eq!(house.error("x.large").await.kind, FailureKind::TimedOut);
+    assert_eq!(house.error("x.die").await.kind, FailureKind::Unknown);
+    let error = house.error("x.send").await;
+    assert_eq!(
+        (error.kind, error.code.as_str()),
+        (FailureKind::Unavailable, "mcp_server_unavailable"),
+        "{error:?}"
+    );
+    assert_eq!(house.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn a_call_that_could_not_be_sent_is_made_over_another_connection() {
+    let house = House::new().await;
+    let first = house.pid();
+    assert!(house.call("x.deaf", json!({})).await.is_ok());
+    // It may change something, and was never heard.
+    let answer = house.call("x.send", json!({})).await;
+    assert_eq!(answer.outputs["text"], "sent", "{answer:?}");
+    assert_eq!(house.asked().len(), 2);
+    assert_ne!(house.pid(), first);
+}
+
+#[tokio::test]
+async fn a_server_that_is_gone_is_started_again_whoever_holds_its_pipes() {
+    let house = House::new().await;
+    let first = house.pid();
+    assert!(house.call("x.abandon", json!({})).await.is_ok());
+    is_gone(&first).await;
+    let answer = house.call("x.send", json!({})).await;
+    assert_eq!(answer.outputs["text"], "sent", "{answer:?}");
+    assert_ne!(house.pid(), first);
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_started_anew_while_others_wait_for_it() {
+    let house = House::with(|settings| McpSettings {
+        time_s: Some(1),
+        ..settings
+    })
+    .await;
+    let first = house.pid();
+    let next = async {
+        let error = house.error("x.hang").await;
+        let answer = house.call("x.echo", json!({"text": "a"})).await;
+        (error, answer, house.pid())
+    };
+    let waiting = async {
+        while house.asked().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        house.error("x.hang").await
+    };
+    let ((error, answer, second), other) = tokio::join!(next, waiting);
+    assert_eq!((error.kind, other.kind), (FailureKind::Unknown, FailureKind::Unknown));
+    assert!(answer.is_ok(), "{answer:?}");
+    assert_ne!(second, first);
+    assert!(house.call("x.echo", json!({"text": "a"})).await.is_ok());
+    assert_eq!(house.pid(), second, "the new one goes on");
+}
+
+#[tokio::test]
+async fn a_message_over_the_limit_is_not_taken_and_named() {
+    let limited = |settings| McpSettings {
+        answer_bytes: Some(100_000),
+        ..settings
+    };
+    let house = House::with(limited).await;
+    let first = house.pid();
+    let error = house.error("x.large").await;
+    assert_eq!(error.kind, FailureKind::TooLarge, "{error:?}");
+    assert!(
+        error.message.contains("longer than 100000 bytes") && error.message.contains("answer_bytes"),
+        "{error:?}"
+    );
+    assert_eq!(house.asked().len(), 1, "another answer would be as long");
+    assert!(house.call("x.echo", json!({"text": "a"})).await.is_ok());
+    assert_eq!(house.pid(), first);
+    // What it did is done, and what it said of it is lost.
+    let house = House::with(|settings| McpSettings {
+        effects: [("large".to_owned(), Effect::Opaque)].into(),
+        ..limited(settings)
+    })
+    .await;
+    let error = house.error("x.large").await;
+    assert_eq!(error.kind, FailureKind::Unknown, "{error:?}");
+    assert!(error.message.contains("answer_bytes"), "{error:?}");
     let house = House::new().await;
     let answer = house.call("x.large", json!({})).await;
     assert_eq!(answer.outputs["text"].as_str().map(str::len), Some(300_000));

@@ -47,6 +47,7 @@ async fn opened(url: &str, token: &str) -> (Servers, Registry) {
     let settings = McpSettings {
         allow: vec!["*".to_owned()],
         start_s: Some(5),
+        answer_bytes: Some(100_000),
         ..McpSettings::of_url(url)
     };
     let servers = Servers::open(vec![ToStart {
@@ -81,6 +82,22 @@ async fn a_server_is_reached_by_http_with_its_token_and_headers() {
             "{heads:?}"
         );
     }
+}
+
+#[tokio::test]
+async fn an_answer_over_the_limit_is_not_taken_and_named() {
+    let (url, _) = serve(false).await;
+    let (servers, registry) = opened(&url, "sesame").await;
+    let answer = add(&registry, json!({"a": 2, "b": 40, "times": 10_000})).await;
+    assert!(answer.is_ok(), "{answer:?}");
+    // It may have changed something.
+    let error = add(&registry, json!({"a": 2, "b": 40, "times": 60_000}))
+        .await
+        .error
+        .unwrap();
+    assert_eq!(error.kind, FailureKind::Unknown, "{error:?}");
+    assert!(error.message.contains("`answer_bytes`"), "{error:?}");
+    servers.close().await;
 }
 
 #[tokio::test]

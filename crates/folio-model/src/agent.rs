@@ -20,6 +20,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use async_trait::async_trait;
+use folio_memory::tokens::{Estimate, Tokens as _};
 use folio_process::{Ended, Program, Tail, Whole};
 
 pub use acp::AgentGrant;
@@ -30,10 +31,12 @@ pub use settings::{AgentPrompt, AgentSettings, AgentToAsk, AgentsSection};
 pub use tool::ToolAgent;
 
 use crate::error::{ModelError, ModelErrorKind};
-use crate::model::{Delta, Model, Place, Reply, Request, StopCause, Worker};
+use crate::model::{Delta, Model, Place, Reply, Request, Speaker, StopCause, Usage, Worker};
 
 /// Characters of the last line that a program printed, in the words of its failure.
 const LAST_LINE_CHARS: usize = 200;
+/// Bytes that one argument of a program may have: what Linux takes, without the zero at its end.
+const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
 /// Bytes of what it prints to standard error that are kept, from the end.
 const ERROR_BYTES: usize = 16 * 1024;
 
@@ -65,6 +68,22 @@ impl AgentProgram {
             message: message.into(),
             retry_after: None,
         }
+    }
+
+    /// Why `prompt` cannot be its last argument, if that is how it is told.
+    fn no_argument(&self, prompt: &str) -> Option<String> {
+        let is_argument = self.settings.prompt == AgentPrompt::Argument && self.settings.form != AgentForm::Acp;
+        let why = if !is_argument {
+            return None;
+        } else if prompt.len() > ARGUMENT_BYTES_MAX {
+            let bytes = prompt.len();
+            format!("the task has {bytes} bytes, and an argument at most {ARGUMENT_BYTES_MAX}")
+        } else if prompt.contains('\0') {
+            "the task has a zero byte, which no argument can have".to_owned()
+        } else {
+            return None;
+        };
+        Some(format!("{why}: `prompt = \"stdin\"` lets it read the task"))
     }
 
     /// The command line and the text for standard input.
@@ -115,7 +134,13 @@ impl Model for AgentProgram {
         let Some(folder) = &place.folder else {
             return Err(self.error(ModelErrorKind::Invalid, "there is no folder that it may work in"));
         };
-        let (program, input) = self.start(prompt::of(request), folder)?;
+        let task = prompt::of(request);
+        if let Some(why) = self.no_argument(&task) {
+            // What it did and answered stays, though nobody can tell it what is wrong with that.
+            let answered = last_answer(request).ok_or_else(|| self.error(ModelErrorKind::Invalid, why))?;
+            return Ok(unasked(answered));
+        }
+        let (program, input) = self.start(task, folder)?;
         if place.session.is_some() && self.settings.form != AgentForm::Acp {
             let message =
                 "it was at work when its driver died, and one that is not talked with has no session to go on with";
@@ -131,7 +156,7 @@ impl Model for AgentProgram {
                 text: said.text,
                 tool_calls: Vec::new(),
                 stop: said.stop,
-                usage: said.usage,
+                usage: said.usage.map(|usage| with_tokens(usage, request)),
             });
         }
         let (mut output, mut errors) = (Whole::new(self.settings.output_bytes()), Tail::new(ERROR_BYTES));
@@ -180,8 +205,41 @@ impl Model for AgentProgram {
             text,
             tool_calls: Vec::new(),
             stop: StopCause::Done,
-            usage: heard.usage,
+            usage: heard.usage.map(|usage| with_tokens(usage, request)),
         })
+    }
+}
+
+/// What it answered when it was asked before, if it was.
+fn last_answer(request: &Request) -> Option<&str> {
+    let said = request.messages.iter().rev();
+    let mut answers = said.filter(|message| message.speaker == Speaker::Assistant && !message.text.is_empty());
+    answers.next().map(|message| message.text.as_str())
+}
+
+/// The same answer again, for which nobody was asked.
+fn unasked(answer: &str) -> Reply {
+    Reply {
+        text: answer.to_owned(),
+        tool_calls: Vec::new(),
+        stop: StopCause::Done,
+        usage: Some(Usage {
+            micro_usd: Some(0),
+            ..Usage::default()
+        }),
+    }
+}
+
+/// What it reports. If that is money alone, tokens are those that are set aside for one that reports nothing: the prompt's, and the
+/// longest answer's.
+fn with_tokens(usage: Usage, request: &Request) -> Usage {
+    if usage.tokens_in + usage.tokens_out > 0 {
+        return usage;
+    }
+    Usage {
+        tokens_in: u64::from(Estimate.count(&prompt::of(request))),
+        tokens_out: u64::from(request.tokens_max),
+        ..usage
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::Stdio;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::process::{Child, Command};
 
 /// What ends the group that it leads when the process that holds the other end of its standard input is gone.
@@ -49,12 +49,16 @@ impl Group {
         self.pid = self.pid.or_else(|| pid_of(child));
     }
 
-    pub(crate) fn ask_to_end(&self) {
+    /// Asks all that is in it to end, and `child`, which was started in it, wherever it is now.
+    pub(crate) fn ask_to_end(&self, child: &Child) {
         self.signal(Signal::TERM);
+        signal_alone(child, Signal::TERM);
     }
 
-    pub(crate) fn kill(&self) {
+    /// Kills the same.
+    pub(crate) fn kill(&self, child: &Child) {
         self.signal(Signal::KILL);
+        signal_alone(child, Signal::KILL);
     }
 
     fn signal(&self, signal: Signal) {
@@ -65,12 +69,21 @@ impl Group {
     }
 
     /// Ends all that is left, and lets go.
-    pub(crate) async fn close(mut self) {
-        self.kill();
+    pub(crate) async fn close(mut self, child: &Child) {
+        self.kill(child);
         self.pid = None;
         if let Some(mut leash) = self.leash.take() {
             leash.kill().await.unwrap_or_default();
         }
+    }
+}
+
+/// Signals a program that may have left its group, as `timeout` and `setsid` do, and the group that it leads then.
+fn signal_alone(child: &Child, signal: Signal) {
+    // There is none once it was waited for, so the number is nobody else's.
+    if let Some(pid) = pid_of(child) {
+        kill_process_group(pid, signal).unwrap_or_default();
+        kill_process(pid, signal).unwrap_or_default();
     }
 }
 
@@ -80,7 +93,7 @@ fn pid_of(child: &Child) -> Option<Pid> {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        self.kill();
+        self.signal(Signal::KILL);
     }
 }
 
@@ -121,9 +134,9 @@ mod tests {
         tokio::io::AsyncReadExt::read_exact(child.stdout.as_mut().unwrap(), &mut ready)
             .await
             .unwrap();
-        group.ask_to_end();
+        group.ask_to_end(&child);
         assert!(child.try_wait().unwrap().is_none());
-        group.close().await;
+        group.close(&child).await;
         assert_eq!(child.wait().await.unwrap().signal(), Some(9));
     }
 }

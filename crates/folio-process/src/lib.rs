@@ -4,8 +4,9 @@
 //! - [`run()`]: a program from its start to its end; its outputs go to [`Sink`]s as they come
 //! - [`spawn`]: a program that is talked with for as long as it lives
 //!
-//! Nothing is inherited from the environment, and there is no shell in between. A program that leaves its process group is
-//! out of reach.
+//! Nothing is inherited from the environment, and there is no shell in between. A program that leaves its process group, as
+//! `timeout` does, is ended with the group that it leads then; only if whoever started it was killed, it goes on. What it
+//! started and that is in neither group is out of reach.
 
 mod group;
 mod run;
@@ -111,5 +112,33 @@ fn why(error: &io::Error) -> String {
         io::ErrorKind::NotFound => "there is no such program on the PATH, or no such folder to run it in".to_owned(),
         io::ErrorKind::PermissionDenied => "the system does not permit it".to_owned(),
         _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A program that is a script.
+    pub(crate) fn shell(script: &str) -> Program {
+        Program {
+            name: "sh".to_owned(),
+            args: ["-c", script].map(OsString::from).to_vec(),
+            folder: PathBuf::from("/"),
+            environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
+        }
+    }
+
+    /// Waits until there is no process `pid` any more; one that nobody waited for yet counts as gone.
+    pub(crate) async fn is_gone(pid: &str) {
+        for _ in 0..2_000 {
+            match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+                Ok(text) if !text.contains(") Z ") => tokio::time::sleep(Duration::from_millis(5)).await,
+                _ => return,
+            }
+        }
+        panic!("process {pid} is still there");
     }
 }

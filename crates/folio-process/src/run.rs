@@ -13,7 +13,7 @@ use crate::sink::Sink;
 use crate::{ProcessError, Program};
 
 /// How long a program that has ended may leave its outputs open: something that it started still has them. Then that is
-/// killed.
+/// killed. A program that was killed has as long to be gone.
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// How long a program may take.
@@ -62,8 +62,8 @@ impl Finished {
 
 /// Runs a program to its end: it reads `input`, or nothing, and what it prints goes to the sinks as it comes.
 ///
-/// On a limit, on `cancel` and when a sink has enough, the whole group is asked to end, and killed after the grace. Nothing
-/// that it started in its group goes on afterwards. Dropping the future kills it.
+/// On a limit, on `cancel` and when a sink has enough, the whole group is asked to end, and killed after the grace; so is the
+/// program itself if it left the group. Nothing that it started in its group goes on afterwards. Dropping the future kills it.
 ///
 /// # Errors
 ///
@@ -92,6 +92,7 @@ pub async fn run(
     let (mut piece, mut error_piece) = (vec![0; 64 * 1024], vec![0; 16 * 1024]);
     let mut status = None;
     let mut ended = Ended::ByItself;
+    let mut is_killed = false;
     // When to kill: at the end of the grace, or when the outputs stay open for too long.
     let mut kill_at: Option<Instant> = None;
     let time_up = Instant::now() + limits.time;
@@ -118,23 +119,24 @@ pub async fn run(
             () = cancel.cancelled(), if goes_on => why = Some(Ended::Cancelled),
             () = sleep_until(time_up), if goes_on => why = Some(Ended::TimedOut),
             () = at(kill_at) => {
-                group.kill();
-                if status.is_some() {
-                    // Only a program that left the group can still hold them.
+                group.kill(&child);
+                // Only what left the group can still hold the outputs; and nobody waits for what the system does not let go of.
+                if status.is_some() || is_killed {
                     break;
                 }
-                kill_at = None;
+                is_killed = true;
+                kill_at = Some(Instant::now() + DRAIN);
             }
         }
         if let Some(why) = why
             && ended == Ended::ByItself
         {
             ended = why;
-            group.ask_to_end();
+            group.ask_to_end(&child);
             kill_at = Some(Instant::now() + limits.grace);
         }
     }
-    group.close().await;
+    group.close(&child).await;
     Ok(Finished { ended, status })
 }
 
@@ -151,5 +153,63 @@ async fn at(moment: Option<Instant>) {
     match moment {
         Some(moment) => sleep_until(moment).await,
         None => pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use super::*;
+    use crate::tests::{is_gone, shell};
+    use crate::{Tail, Whole};
+
+    const LIMITS: Limits = Limits {
+        time: Duration::from_secs(1000),
+        grace: Duration::from_millis(50),
+    };
+
+    /// Stops a program as soon as it has printed a line.
+    struct StopAtALine {
+        stop: CancellationToken,
+        printed: Whole,
+    }
+
+    impl Sink for StopAtALine {
+        fn take(&mut self, piece: &[u8]) -> ControlFlow<()> {
+            if piece.contains(&b'\n') {
+                self.stop.cancel();
+            }
+            self.printed.take(piece)
+        }
+    }
+
+    /// What becomes of a program that is stopped once it is in a group of its own, and what it printed until then.
+    async fn stopped_outside_of_its_group(script: &str) -> (Finished, String) {
+        let stop = CancellationToken::new();
+        let mut output = StopAtALine {
+            stop: stop.clone(),
+            printed: Whole::new(1024),
+        };
+        let mut errors = Tail::new(1024);
+        let program = shell(&format!("exec setsid sh -c '{script}'"));
+        let running = run(&program, None, LIMITS, &stop, &mut output, &mut errors);
+        let finished = tokio::time::timeout(Duration::from_secs(20), running).await;
+        let printed = String::from_utf8(output.printed.bytes).unwrap();
+        (finished.expect("it ends").unwrap(), printed)
+    }
+
+    #[tokio::test]
+    async fn a_program_that_left_its_group_is_asked_to_end_all_the_same_e9_11() {
+        let (finished, _) = stopped_outside_of_its_group("echo ready; exec sleep 1000").await;
+        assert_eq!((finished.ended, finished.signal()), (Ended::Cancelled, Some(15)));
+    }
+
+    #[tokio::test]
+    async fn one_that_left_its_group_and_will_not_end_is_killed_with_the_group_that_it_leads_e9_11() {
+        let script = r#"trap "" TERM; sleep 1000 & echo $!; while :; do wait; done"#;
+        let (finished, child) = stopped_outside_of_its_group(script).await;
+        assert_eq!((finished.ended, finished.signal()), (Ended::Cancelled, Some(9)));
+        is_gone(child.trim()).await;
     }
 }

@@ -72,20 +72,46 @@ impl Talking {
         Some(line.trim().to_owned())
     }
 
+    /// Whether it is gone, whatever it left behind.
+    pub fn has_ended(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(_)))
+    }
+
     /// Ends it once whoever talked with it has closed its input: it has the grace to end by itself, then is asked to end, and is
     /// killed after the same time again, with all that it started. What it printed to standard error is known then.
     pub async fn end(&mut self, grace: Duration) {
         let Some(group) = self.group.take() else { return };
         if tokio::time::timeout(grace, self.child.wait()).await.is_err() {
-            group.ask_to_end();
+            group.ask_to_end(&self.child);
             // Whatever is left is killed below.
             let _waited = tokio::time::timeout(grace, self.child.wait()).await;
         }
-        group.close().await;
+        group.close(&self.child).await;
         // Killed with its group; what remains is to take note of it.
         let _reaped = tokio::time::timeout(NOTED, self.child.wait()).await;
         if let Some(reading) = self.reading.take() {
             let _read = tokio::time::timeout(NOTED, reading).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+    use super::*;
+    use crate::tests::{is_gone, shell};
+
+    #[tokio::test]
+    async fn one_that_left_its_group_is_ended_all_the_same_e9_11() {
+        let script = r#"exec setsid sh -c 'trap "" TERM; sleep 1000 & echo $$ $!; while :; do wait; done'"#;
+        let (mut talking, stdin, stdout) = spawn(&shell(script)).unwrap();
+        let mut pids = String::new();
+        BufReader::new(stdout).read_line(&mut pids).await.unwrap();
+        drop(stdin);
+        talking.end(Duration::from_millis(50)).await;
+        for pid in pids.split_whitespace() {
+            is_gone(pid).await;
         }
     }
 }

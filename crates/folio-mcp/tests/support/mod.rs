@@ -45,15 +45,19 @@ impl ServerHandler for Adder {
     ) -> Result<CallToolResponse, ErrorData> {
         let args = request.arguments.unwrap_or_default();
         let sum = args["a"].as_f64().unwrap_or_default() + args["b"].as_f64().unwrap_or_default();
+        let times = args.get("times").and_then(Value::as_u64).unwrap_or(1);
+        let text = (0..times).map(|_| sum.to_string()).collect::<String>();
         Ok(CallToolResponse::Complete(CallToolResult::success(vec![
-            ContentBlock::text(sum.to_string()),
+            ContentBlock::text(text),
         ])))
     }
 }
 
-/// It, at `/mcp`.
+/// It, at `/mcp`. One with sessions answers in events, the other in plain JSON.
 pub(crate) fn adder(is_legacy: bool) -> axum::Router {
-    let config = StreamableHttpServerConfig::default().with_legacy_session_mode(is_legacy);
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(is_legacy)
+        .with_json_response(!is_legacy);
     let service = StreamableHttpService::new(|| Ok(Adder), Arc::new(LocalSessionManager::default()), config);
     axum::Router::new().route_service("/mcp", service)
 }

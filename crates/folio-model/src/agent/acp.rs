@@ -3,6 +3,8 @@
 //!
 //! Nothing is offered to it but the conversation: no files, no terminals of ours. It works with its own, in its folder.
 
+use std::collections::BTreeMap;
+use std::future::ready;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +25,7 @@ use futures_util::{SinkExt, StreamExt as _};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use tokio_util::codec::{FramedRead, FramedWrite, LinesCodec};
+use tokio_util::codec::{FramedRead, FramedWrite, LinesCodec, LinesCodecError};
 use tokio_util::sync::CancellationToken;
 
 use super::again::{self, Before};
@@ -97,6 +99,8 @@ struct Heard {
     /// Bytes of all that it said.
     bytes: usize,
     is_too_loud: bool,
+    /// What its tool calls are, by their ids, as far as it said so.
+    kinds: BTreeMap<String, Vec<AgentGrant>>,
     micro_usd: Option<u64>,
     /// What it asked for and was not granted.
     refused: Vec<String>,
@@ -141,8 +145,11 @@ async fn talk(
     let (mut talking, stdin, stdout) = folio_process::spawn(program).map_err(|error| not_started(&error))?;
     let heard = Arc::new(Mutex::new(Heard::default()));
     let longest = settings.output_bytes();
-    let incoming =
-        FramedRead::new(stdout, LinesCodec::new_with_max_length(longest)).map(|line| line.map_err(io::Error::other));
+    let listening = Arc::clone(&heard);
+    // Whoever says too much is not listened to any more, which ends the conversation.
+    let incoming = FramedRead::new(stdout, LinesCodec::new_with_max_length(longest))
+        .take_while(move |line| ready(is_within(&mut held(&listening), line, longest)))
+        .map(|line| line.map_err(io::Error::other));
     let outgoing = FramedWrite::new(stdin, LinesCodec::new());
     let outgoing = SinkExt::<String>::sink_map_err(outgoing, io::Error::other);
     let servers = settings.mcp.iter().filter_map(|(name, command)| {
@@ -167,7 +174,7 @@ async fn talk(
         .name("folio")
         .on_receive_notification(
             async move |notification: SessionNotification, _connection| {
-                hear(&mut held(&hearing), notification.update, longest);
+                hear(&mut held(&hearing), notification.update);
                 Ok(())
             },
             on_receive_notification!(),
@@ -193,8 +200,15 @@ async fn talk(
         let line: String = line.chars().take(200).collect();
         format!("; its last line: {line}")
     });
+    if heard.is_too_loud {
+        let kind = match stage {
+            Stage::Beginning => ModelErrorKind::Invalid,
+            Stage::Working => ModelErrorKind::Unknown,
+        };
+        return Err((kind, format!("it said more than {longest} bytes and was ended")));
+    }
     match ended {
-        Ok(Asked::Answered(response)) => answered(response, heard, settings.output_bytes()),
+        Ok(Asked::Answered(response)) => answered(response, heard),
         Ok(Asked::Ended(Ended::Cancelled, _)) => Err((ModelErrorKind::Unknown, "it was stopped".to_owned())),
         Ok(Asked::Ended(_, stage)) => {
             let seconds = match stage {
@@ -373,15 +387,22 @@ fn held<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn hear(heard: &mut Heard, update: SessionUpdate, bytes_max: usize) {
+/// Whether it may go on after `line`.
+fn is_within(heard: &mut Heard, line: &Result<String, LinesCodecError>, bytes_max: usize) -> bool {
+    match line {
+        Ok(line) => heard.bytes += line.len() + 1,
+        Err(LinesCodecError::MaxLineLengthExceeded) => heard.bytes = usize::MAX,
+        Err(LinesCodecError::Io(_)) => {}
+    }
+    heard.is_too_loud = heard.bytes > bytes_max;
+    !heard.is_too_loud
+}
+
+fn hear(heard: &mut Heard, update: SessionUpdate) {
     match update {
         SessionUpdate::AgentMessageChunk(chunk) => {
             if let ContentBlock::Text(piece) = chunk.content {
-                heard.bytes += piece.text.len();
-                heard.is_too_loud |= heard.bytes > bytes_max;
-                if !heard.is_too_loud {
-                    heard.text.push_str(&piece.text);
-                }
+                heard.text.push_str(&piece.text);
             }
         }
         // What it said before it was told something is no answer to that.
@@ -390,7 +411,13 @@ fn hear(heard: &mut Heard, update: SessionUpdate, bytes_max: usize) {
             heard.text.clear();
         }
         // What it said before it used a tool is not its answer.
-        SessionUpdate::ToolCall(_) => heard.text.clear(),
+        SessionUpdate::ToolCall(call) => {
+            heard.text.clear();
+            // Whoever does not say what it is, says this.
+            let kind = Some(call.kind).filter(|kind| *kind != ToolKind::Other);
+            learn(heard, call.tool_call_id.to_string(), kind);
+        }
+        SessionUpdate::ToolCallUpdate(update) => learn(heard, update.tool_call_id.to_string(), update.fields.kind),
         SessionUpdate::UsageUpdate(usage) => {
             let cost = usage.cost.filter(|cost| cost.currency == "USD");
             heard.micro_usd = cost.and_then(|cost| micro_usd_of(cost.amount)).or(heard.micro_usd);
@@ -399,14 +426,30 @@ fn hear(heard: &mut Heard, update: SessionUpdate, bytes_max: usize) {
     }
 }
 
-/// A yes for this once if the kind of what it asks for was granted, else a no; never a yes for what comes later.
+/// It says that the tool call `id` is of this kind.
+fn learn(heard: &mut Heard, id: String, kind: Option<ToolKind>) {
+    if let Some(kind) = kind.map(AgentGrant::of) {
+        let kinds = heard.kinds.entry(id).or_default();
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+}
+
+/// A yes for this once if the kind of what it asks for was granted, else a no; never a yes for what comes later. What it said before of the
+/// same call counts, too: if it says several kinds, all of them have to be granted.
 fn permission(
     heard: &mut Heard,
     grants: &[AgentGrant],
     request: &RequestPermissionRequest,
 ) -> RequestPermissionOutcome {
     let fields = &request.tool_call.fields;
-    let is_granted = grants.contains(&AgentGrant::of(fields.kind.unwrap_or_default()));
+    let id = request.tool_call.tool_call_id.to_string();
+    learn(heard, id.clone(), fields.kind);
+    let is_granted = match heard.kinds.get(&id) {
+        Some(kinds) => kinds.iter().all(|kind| grants.contains(kind)),
+        None => grants.contains(&AgentGrant::Other),
+    };
     let wanted = if is_granted {
         PermissionOptionKind::AllowOnce
     } else {
@@ -423,10 +466,7 @@ fn permission(
     }
 }
 
-fn answered(response: PromptResponse, heard: Heard, bytes_max: usize) -> Result<Said, Failed> {
-    if heard.is_too_loud {
-        return Err((ModelErrorKind::Unknown, format!("it said more than {bytes_max} bytes")));
-    }
+fn answered(response: PromptResponse, heard: Heard) -> Result<Said, Failed> {
     let refused = match heard.refused.as_slice() {
         [] => String::new(),
         refused => format!("; it was not granted: {}", refused.join(", ")),
@@ -464,10 +504,17 @@ fn answered(response: PromptResponse, heard: Heard, bytes_max: usize) -> Result<
     });
     let is_possible =
         |usage: &Usage| (1..=u64::from(u32::MAX)).contains(&usage.tokens_in.saturating_add(usage.tokens_out));
+    let micro_usd = heard.micro_usd.filter(|micro_usd| *micro_usd > 0);
+    let only_money = || {
+        micro_usd.map(|micro_usd| Usage {
+            micro_usd: Some(micro_usd),
+            ..Usage::default()
+        })
+    };
     Ok(Said {
         text: heard.text,
         stop,
-        usage: usage.filter(is_possible),
+        usage: usage.filter(is_possible).or_else(only_money),
     })
 }
 

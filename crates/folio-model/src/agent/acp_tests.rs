@@ -89,6 +89,14 @@ impl Bench {
         (methods.collect(), prompts.next_back().unwrap_or_default().to_owned())
     }
 
+    /// What was answered when it asked whether it may.
+    fn chosen(&self) -> Vec<Value> {
+        let told = self.told();
+        told.iter()
+            .filter_map(|line| line.pointer("/result/outcome/optionId").cloned())
+            .collect()
+    }
+
     /// What the agent was told.
     fn told(&self) -> Vec<Value> {
         let told = std::fs::read_to_string(self.path("told")).unwrap();
@@ -154,21 +162,55 @@ async fn an_agent_is_told_the_task_and_its_last_words_are_the_answer_e9_17() {
 async fn what_was_not_granted_is_refused_and_a_yes_is_for_once_e9_14() {
     let bench = Bench::new("asks");
     assert_eq!(bench.reply().await.text, ANSWER);
-    let chosen = |bench: &Bench| -> Vec<Value> {
-        let told = bench.told();
-        told.iter()
-            .filter_map(|line| line.pointer("/result/outcome/optionId").cloned())
-            .collect()
-    };
     assert_eq!(
-        chosen(&bench),
+        bench.chosen(),
         [json!("once"), json!("no")],
         "it may read, and not run commands"
     );
     let mut bench = Bench::new("asks");
     bench.settings.grants = Some(vec![AgentGrant::Execute]);
     assert_eq!(bench.reply().await.text, ANSWER);
-    assert_eq!(chosen(&bench), [json!("no"), json!("once")]);
+    assert_eq!(bench.chosen(), [json!("no"), json!("once")]);
+}
+
+#[tokio::test]
+async fn the_kind_that_was_said_before_it_asks_counts_too_e9_14() {
+    use AgentGrant::{Edit, Execute, Read};
+    // It says `edit` before it asks without a kind, and `read` before it asks for `execute`.
+    for (grants, chosen) in [
+        (vec![Edit, Execute], ["once", "no"]),
+        (vec![Edit, Read], ["once", "no"]),
+        (vec![Read, Execute], ["no", "once"]),
+        (vec![AgentGrant::Other], ["no", "no"]),
+    ] {
+        let mut bench = Bench::new("tells");
+        bench.settings.grants = Some(grants.clone());
+        assert_eq!(bench.reply().await.text, ANSWER);
+        assert_eq!(bench.chosen(), chosen.map(|option| json!(option)), "{grants:?}");
+    }
+}
+
+#[tokio::test]
+async fn whatever_it_says_counts_for_what_it_may_say() {
+    for mode in ["loud", "thinks"] {
+        let mut bench = Bench::new(mode);
+        bench.settings.output_bytes = Some(100_000);
+        let error = bench.error().await;
+        assert_eq!(error.kind, ModelErrorKind::Unknown, "{mode}: {error}");
+        assert!(error.message.contains("more than 100000 bytes"), "{mode}: {error}");
+        is_gone(&bench.line_of("pid").await).await;
+    }
+}
+
+#[tokio::test]
+async fn one_that_reports_only_money_costs_that_and_the_tokens_that_are_set_aside_e9_10() {
+    let usage = Usage {
+        tokens_in: u64::from(Estimate.count(&prompt::of(&request()))),
+        tokens_out: 100,
+        micro_usd: Some(50_000),
+        ..Usage::default()
+    };
+    assert_eq!(Bench::new("costs").reply().await.usage, Some(usage));
 }
 
 #[tokio::test]
@@ -197,9 +239,6 @@ async fn why_it_did_not_answer_says_what_can_be_done_next() {
         assert_eq!(error.kind, kind, "{mode}: {error}");
         assert!(error.message.contains(part), "{mode}: {error}");
     }
-    let mut bench = Bench::new("loud");
-    bench.settings.output_bytes = Some(100_000);
-    assert_eq!(bench.error().await.kind, ModelErrorKind::Unknown);
     let mut bench = Bench::new("works");
     bench.settings.command = vec!["/nowhere/agent".to_owned()];
     assert_eq!(bench.error().await.kind, ModelErrorKind::Invalid);

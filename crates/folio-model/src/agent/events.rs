@@ -258,9 +258,9 @@ impl Heard {
         ));
     }
 
-    /// Adds what one of its steps cost. A step that says nothing is not one that cost nothing.
+    /// Adds what one of its steps cost. A step that says nothing is not one that cost nothing; one may say only what of money.
     fn add(&mut self, more: Usage) {
-        if more.tokens_in + more.tokens_out == 0 {
+        if more.tokens_in + more.tokens_out == 0 && more.micro_usd.unwrap_or(0) == 0 {
             return;
         }
         let so_far = self.usage.unwrap_or_default();

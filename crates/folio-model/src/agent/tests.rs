@@ -186,7 +186,23 @@ a warning that is no JSON
             },
         ),
     ];
-    for (form, printed, usage) in cases {
+    let only_money = [
+        (
+            AgentForm::Claude,
+            r#"{"type":"result","is_error":false,"result":"ticks","total_cost_usd":0.0412}"#,
+        ),
+        (
+            AgentForm::Opencode,
+            r#"{"type":"text","part":{"text":"ticks"}}
+{"type":"step_finish","part":{"cost":0.0412,"tokens":{"input":0,"output":0}}}"#,
+        ),
+    ];
+    let set_aside = Usage {
+        micro_usd: Some(41_200),
+        ..usage(u64::from(Estimate.count(&prompt::of(&request()))), 0, 100)
+    };
+    let only_money = only_money.map(|(form, printed)| (form, printed, set_aside));
+    for (form, printed, usage) in cases.into_iter().chain(only_money) {
         std::fs::write(bench.folder.path().join("printed"), printed).unwrap();
         let reply = bench.run("cat printed", form).await;
         let reply = reply.unwrap_or_else(|error| panic!("{form:?}: {error}"));
@@ -361,6 +377,47 @@ async fn a_program_that_reads_nothing_of_a_long_task_answers_as_well() {
     assert_eq!(reply.unwrap().text, "done");
     let nowhere = program.reply(&request, &mut |_| {}).await.unwrap_err();
     assert_eq!(nowhere.kind, ModelErrorKind::Invalid);
+}
+
+#[tokio::test]
+async fn a_task_that_can_be_no_argument_is_refused_before_anything_is_started() {
+    let bench = bench();
+    let mut settings = Bench::settings("echo begun > begun; echo done", AgentForm::Text);
+    settings.command.push("mender".to_owned());
+    settings.prompt = AgentPrompt::Argument;
+    let program = AgentProgram::new("mender", settings, &bench.environment);
+    let place = Place {
+        folder: Some(bench.folder.path().to_owned()),
+        ..Place::default()
+    };
+    let begun = bench.folder.path().join("begun");
+    let longest = {
+        let mut longest = request();
+        let room = ARGUMENT_BYTES_MAX - prompt::of(&longest).len();
+        longest.messages[1].text.push_str(&"x".repeat(room));
+        longest
+    };
+    let reply = program.reply_in(&longest, &place, &mut |_| {}).await;
+    assert_eq!(reply.unwrap().text, "done", "as long as an argument may be");
+    std::fs::remove_file(&begun).unwrap();
+    for more in ["x", "\0"] {
+        let mut request = if more == "x" { longest.clone() } else { request() };
+        request.messages[1].text.push_str(more);
+        let error = program.reply_in(&request, &place, &mut |_| {}).await.unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::Invalid, "{error}");
+        assert!(error.message.contains("`prompt = \"stdin\"`"), "{error}");
+        // What it answered before is not lost because nobody can tell it what is wrong with it.
+        let mut answered = request.messages[0].clone();
+        (answered.speaker, answered.text) = (Speaker::Assistant, "half done".to_owned());
+        request.messages.push(answered);
+        let reply = program.reply_in(&request, &place, &mut |_| {}).await.unwrap();
+        let nothing = Usage {
+            micro_usd: Some(0),
+            ..Usage::default()
+        };
+        assert_eq!((reply.text.as_str(), reply.usage), ("half done", Some(nothing)));
+    }
+    assert!(!begun.exists());
 }
 
 #[test]
