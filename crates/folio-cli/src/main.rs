@@ -18,10 +18,12 @@ mod who;
 
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use arguments::Arguments;
+use arguments::{Arguments, Command};
 use clap::{CommandFactory as _, Parser as _};
 use error::{Exit, Failure};
+use folio::store::sqlite;
 use output::Output;
 use settings::Settings;
 
@@ -30,17 +32,27 @@ use settings::Settings;
 #[global_allocator]
 static MEMORY: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+/// How long the store may take to close.
+const CLOSING_PATIENCE: Duration = Duration::from_secs(3);
+
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
     let mut output = Output::new(&arguments.global);
+    let is_hook = matches!(arguments.command, Some(Command::Hook(_)));
     match run(arguments, &mut output) {
         Ok(exit) => exit.into(),
         // Whoever reads our output has seen enough.
         Err(failure) if failure.is_closed_pipe() => Exit::Done.into(),
         Err(failure) => {
+            // Whatever it was, also what is read before the hook is begun.
+            let failure = if is_hook {
+                failure.ending(Exit::RunNotOk)
+            } else {
+                failure
+            };
             output.failure(&failure);
             failure.exit().into()
         }
@@ -68,6 +80,9 @@ fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let result = runtime.block_on(commands::run(command, settings, output));
     // What is still under way was left on purpose: its run goes on when somebody takes it up.
     runtime.shutdown_background();
+    // It lets go of the store in its own time. Whatever keeps it for longer keeps nobody from ending: nothing is lost, but left lying
+    // beside the file.
+    sqlite::wait_until_closed(CLOSING_PATIENCE);
     result
 }
 
@@ -86,9 +101,17 @@ fn usage(error: &clap::Error) -> ExitCode {
     } else {
         let _unwritten = error.print();
     }
-    if error.use_stderr() {
-        Exit::Usage.into()
-    } else {
+    if !error.use_stderr() {
         Exit::Done.into()
+    } else if asks_for_a_hook() {
+        Exit::RunNotOk.into()
+    } else {
+        Exit::Usage.into()
     }
+}
+
+/// Whether a call that cannot be understood is one of `folio hook`: its mistakes stop nobody either.
+fn asks_for_a_hook() -> bool {
+    let understood = Arguments::command().ignore_errors(true).try_get_matches();
+    understood.is_ok_and(|matches| matches.subcommand_name() == Some("hook"))
 }

@@ -9,7 +9,7 @@
 mod support;
 
 use std::io::Write as _;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use support::{Called, Folio};
@@ -18,18 +18,18 @@ impl Folio {
     /// Calls a hook as an agent program does.
     fn hook(&self, arguments: &[&str], said: &Value) -> Called {
         let arguments = [&["hook"], arguments].concat();
-        let mut process = self.process(&arguments);
+        Self::said(self.process(&arguments), said)
+    }
+
+    /// Starts `process`, which reads `said`.
+    fn said(mut process: Command, said: &Value) -> Called {
         process
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut child = process.spawn().unwrap();
-        child
-            .stdin
-            .take()
-            .unwrap()
-            .write_all(said.to_string().as_bytes())
-            .unwrap();
+        // One that does not understand its arguments reads nothing.
+        let _unread = child.stdin.take().unwrap().write_all(said.to_string().as_bytes());
         Called::of(child.wait_with_output().unwrap())
     }
 
@@ -160,6 +160,67 @@ fn a_hook_that_fails_stops_nobody() {
         );
         assert!(called.stderr.starts_with("error: "), "{}", called.stderr);
     }
+}
+
+#[test]
+fn a_hook_whose_settings_or_arguments_are_wrong_stops_nobody_either() {
+    let folio = Folio::new();
+    let check = |called: Called, what: &str| {
+        assert_eq!(
+            (called.code, called.stdout.as_str()),
+            (1, ""),
+            "{what}: {}",
+            called.stderr
+        );
+        assert!(called.stderr.contains("error"), "{what}: {}", called.stderr);
+    };
+    for arguments in [
+        &["hook", "stop", "--nonsense"][..],
+        &["--space", "A B", "hook", "stop"],
+        &["hook", "--turn", "no turn", "stop"],
+        &["hook", "user-prompt", "--budget", "many"],
+        &["hook", "nonsense"],
+        &["hook"],
+    ] {
+        check(Folio::said(folio.process(arguments), &json!({})), &arguments.join(" "));
+    }
+    let mut process = folio.process(&["hook", "stop"]);
+    process.env("FOLIO_SPACE", "A B");
+    check(Folio::said(process, &json!({})), "FOLIO_SPACE");
+    folio.file("folio.toml", "this is no setting");
+    check(folio.hook(&["stop"], &json!({})), "folio.toml");
+    // Other commands are as they were.
+    assert_eq!(
+        Folio::said(folio.process(&["search", "hook", "--nonsense"]), &json!({})).code,
+        2
+    );
+    assert_eq!(Folio::said(folio.process(&["tree"]), &json!({})).code, 2);
+}
+
+#[test]
+fn of_a_very_long_prompt_the_turn_keeps_the_beginning_and_says_so() {
+    let folio = Folio::new();
+    folio.added(&["user-prompt"], &prompt("first"));
+    let long = "Mend it. ö ".repeat(10_000);
+    folio.added(&["user-prompt"], &prompt(&long));
+    let open = folio.json(&["turn", "list", "--open"])["items"].clone();
+    assert_eq!(open.as_array().unwrap().len(), 1, "the turn before is at its end");
+    let kept = open[0]["input"].as_str().unwrap();
+    let label = format!("\n[the beginning of a prompt of {} bytes]", long.len());
+    let begins = kept.strip_suffix(&label).unwrap_or_else(|| panic!("{kept}"));
+    assert!(long.starts_with(begins) && kept.len() > 65_500, "{}", kept.len());
+}
+
+#[test]
+fn what_was_put_away_before_is_not_counted_again() {
+    let folio = Folio::new();
+    let said = |text: &str| format!("{}\n", json!({"role": "user", "content": text}));
+    folio.file("t.jsonl", said("Repair the pump") + &said("Which one?"));
+    let compact = json!({"hook_event_name": "PreCompact", "transcript_path": "t.jsonl"});
+    let words = |folio: &Folio| folio.hook(&["pre-compact"], &compact).stderr;
+    assert!(words(&folio).contains("2 messages put away\n"));
+    let again = words(&folio);
+    assert!(again.contains("0 messages put away; 2 were before"), "{again}");
 }
 
 /// The block of the page with hooks is one that works.

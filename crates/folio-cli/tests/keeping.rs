@@ -40,6 +40,19 @@ fn a_person_forgets_what_something_said_and_sees_that_it_is_gone() {
 }
 
 #[test]
+fn what_is_too_short_to_be_looked_for_is_not_said_to_be_gone_m7_6_50() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "PIN 4711"]);
+    folio.ok(&["observe", "add", "a text that is long enough", "--tag", "june"]);
+    let short = folio.ok(&["forget", "e1", "--yes"]);
+    assert!(!short.contains("nothing of it is left"), "{short}");
+    assert!(short.contains("not looked for 1 of its texts"), "{short}");
+    let long = folio.ok(&["forget", "e2", "--yes"]);
+    assert!(long.contains("nothing of it is left"), "{long}");
+    assert!(long.contains("not looked for 1 of its texts"), "{long}");
+}
+
+#[test]
 fn what_is_too_much_is_put_away_and_the_trace_says_why_m7_6_46() {
     let folio = Folio::new();
     let seen = session(

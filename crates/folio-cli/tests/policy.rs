@@ -22,6 +22,7 @@ fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
             "observe add x --type weather",
             "policy unset strict_types",
             "policy set types.weather.class=storm",
+            "policy set quota.live_observations=9 retention.archive_after_minutes=-5",
             "policy set policy.json",
             "policy set wrong.json",
             "trace --limit 4",
@@ -58,7 +59,11 @@ fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
       }
     }
     $ folio policy set types.weather.class=storm
-    ! error: the policy cannot be read: unknown variant `storm`, expected one of `alert`, `pending_confirmation`, `dependency`, `reminder`, `action_suggestion`, `insight`, `observation`, `pattern`
+    ! error: the policy cannot be read: types.weather.class: unknown variant `storm`, expected one of `alert`, `pending_confirmation`, `dependency`, `reminder`, `action_suggestion`, `insight`, `observation`, `pattern`
+    !   hint: `folio policy show` prints one that can
+    = 2
+    $ folio policy set quota.live_observations=9 retention.archive_after_minutes=-5
+    ! error: the policy cannot be read: retention.archive_after_minutes: invalid value: integer `-5`, expected u64
     !   hint: `folio policy show` prints one that can
     = 2
     $ folio policy set policy.json

@@ -135,7 +135,7 @@ fn a_server_that_is_not_there_is_told_without_the_password() {
     ");
     assert_snapshot!(Folio::new().seen(&["backup", "copy.db", "--store", url]), @"
     ! error: a PostgreSQL database is copied by PostgreSQL's own tools
-    !   hint: pg_dump makes a copy, pg_restore a database of it
+    !   hint: docs/postgres.md shows the role that pg_dump needs; `folio migrate --to sqlite:FILE` needs none
     = 2
     ");
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::change::FieldChange;
 use crate::entry::{Entry, EntryKind, Outcome, State, Status};
+use crate::patterns::is_reflection;
 use crate::query::at_path;
 use crate::time::Timestamp;
 use crate::turn::Used;
@@ -58,11 +59,13 @@ pub fn keys_of(goal: &Entry) -> Vec<Value> {
         .collect()
 }
 
-/// How far a goal is to which `linked` belong. What has expired or was replaced says nothing; what is archived is closed.
+/// How far a goal is to which `linked` belong. What has expired or was replaced says nothing, nor does what was learned from
+/// others: nobody closes that. What is archived is closed.
 #[must_use]
 pub fn progress(linked: &[Entry], now: Timestamp) -> Progress {
     let (mut open, mut closed) = (0_u32, 0_u32);
-    for entry in linked.iter().filter(|entry| entry.fields.superseded_by.is_none()) {
+    let counts = |entry: &&Entry| entry.fields.superseded_by.is_none() && !is_reflection(entry);
+    for entry in linked.iter().filter(counts) {
         match entry.state(now) {
             State::Live => open += 1,
             State::Settled | State::Archived => closed += 1,
@@ -122,7 +125,7 @@ pub fn proposals(entries: &[Entry], now: Timestamp) -> Vec<Proposal> {
             && entry.state(now) == State::Live
             && confidence >= PROMOTE_FROM
             && at_path(fields.context.as_ref(), GOAL_PATH).is_none()
-            && fields.source.channel.as_deref() != Some(crate::patterns::CHANNEL);
+            && !is_reflection(entry);
         let title = [&fields.title, &fields.body]
             .into_iter()
             .find_map(|text| text.lines().find(|line| !line.trim().is_empty()))?;
@@ -157,6 +160,15 @@ mod tests {
         let found = progress(&linked, NOW);
         assert_eq!((found.open, found.closed, found.progress), (2, 2, Some(0.5)));
         assert_eq!(progress(&[], NOW).progress, None);
+    }
+
+    #[test]
+    fn what_was_learned_is_no_part_of_a_goal_m7_11_3() {
+        let mut pattern = with(Status::Active);
+        pattern.fields.source.channel = Some(crate::patterns::CHANNEL.to_owned());
+        let found = progress(&[with(Status::Resolved), pattern.clone()], NOW);
+        assert_eq!((found.open, found.closed, found.progress), (0, 1, Some(1.0)));
+        assert_eq!(progress(&[pattern], NOW).progress, None);
     }
 
     #[test]

@@ -73,6 +73,8 @@ pub struct Residue {
     pub searched: Vec<String>,
     /// Where a text still is, in words: another entry, a run, free space of a file.
     pub found: Vec<String>,
+    /// How many texts were not looked for: they are so short that they stand anywhere by chance.
+    pub not_looked_for: u64,
     /// Copies that were made before a migration. They hold what the store held then; nobody but people should remove them.
     pub backups: Vec<String>,
 }

@@ -354,6 +354,8 @@ async fn rows_that_do_not_follow_from_the_log_are_found() {
         "UPDATE blob SET bytes = zeroblob(10)",
         "UPDATE blob SET size = 10",
         "UPDATE run SET place = place + 1000",
+        "UPDATE run SET status = 'done'",
+        "UPDATE run SET title = 'another run'",
         "UPDATE turn SET begun = replace(begun, 'next', 'last')",
         "DELETE FROM turn WHERE place IN (SELECT max(place) FROM turn)",
         "DELETE FROM watch WHERE what = 1",

@@ -48,6 +48,15 @@ async fn two_spaces(database: &Database) -> Arc<PostgresStore> {
     store
 }
 
+/// One of the pieces of SQL in the documents.
+fn documented(number: usize) -> &'static str {
+    let text = include_str!("../../../docs/postgres.md");
+    let piece = text.split("```sql").nth(number);
+    piece
+        .and_then(|rest| rest.split("```").next())
+        .expect("as the documents have it")
+}
+
 /// A role that may do with the tables what the program does, and owns none of them; its password is its name.
 fn hostile(database: &Database) -> String {
     let name = format!("hostile_{}", std::process::id());
@@ -164,14 +173,7 @@ async fn a_role_that_owns_nothing_can_use_the_store() {
     let database = Database::fresh();
     drop(PostgresStore::open(&OpenOptions::at(database.url())).unwrap());
     let name = hostile(&database);
-    let documented = include_str!("../../../docs/postgres.md");
-    let grants = documented
-        .split("```sql")
-        .nth(1)
-        .and_then(|rest| rest.split("```").next());
-    let grants = grants
-        .expect("the grants, as the documents have them")
-        .replace("folio_app", &name);
+    let grants = documented(1).replace("folio_app", &name);
     database.ask(&grants).unwrap();
     // What was granted before a table came holds for that one, too.
     database
@@ -192,4 +194,39 @@ async fn a_role_that_owns_nothing_can_use_the_store() {
     database
         .ask(&format!("DROP OWNED BY {name}; DROP ROLE {name}"))
         .unwrap();
+}
+
+#[tokio::test]
+async fn the_role_for_copies_sees_the_rows_of_every_space_as_pg_dump_asks_for_them() {
+    let database = Database::fresh();
+    two_spaces(&database).await;
+    let (owner, name) = (hostile(&database), format!("dump_{}", std::process::id()));
+    let made = documented(2).replace("folio_dump", &name).replace('…', &name);
+    database.ask(&made).unwrap();
+    let sql = "SET row_security = off; SELECT count(*) FROM folio.entry";
+    let refused = folio_testkit::postgres::ask(&database.url_as(&owner, &owner), sql).unwrap_err();
+    assert!(refused.contains("row-level security"), "{refused}");
+    let seen = folio_testkit::postgres::ask(&database.url_as(&name, &name), sql).unwrap();
+    assert!(seen.ends_with('2'), "{seen}");
+    for role in [owner, name] {
+        database
+            .ask(&format!("DROP OWNED BY {role}; DROP ROLE {role}"))
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_says_something_else_than_the_log_is_found() {
+    let database = Database::fresh();
+    let store = PostgresStore::open(&OpenOptions::at(database.url())).unwrap();
+    Scene::on(Arc::<PostgresStore>::clone(&store)).a_run("a run").await;
+    for (damage, count) in [
+        ("UPDATE folio.run SET title = title", 0),
+        ("UPDATE folio.run SET title = 'another run'", 1),
+        ("UPDATE folio.run SET title = 'a run', status = 'done'", 1),
+    ] {
+        database.ask(damage).unwrap();
+        let problems = store.check().await.unwrap().problems;
+        assert_eq!(problems.len(), count, "{damage}: {problems:?}");
+    }
 }

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use folio_memory::id::Ref;
 use folio_memory::lifecycle::Report;
-use folio_memory::observation::TypeRegistry;
+use folio_memory::observation::{ObservationInput, TypeRegistry};
 use folio_memory::tokens::{Estimate, Tokens as _, Vocabulary};
 use folio_memory::view::{Audience, Render, render, sections_of};
 use folio_memory::{Actor, Entry, EntryQuery, Owner, Role, ThreadKey, scratchbook};
 use folio_store::workspace::{ScratchAnswer, ScratchCaller, TurnInput, ViewRequest, WorkReport};
-use folio_store::{Workspace, WorkspaceError};
+use folio_store::{Store as _, Workspace, WorkspaceError};
 use house::House;
 use serde_json::{Value, json};
 
@@ -460,4 +460,38 @@ async fn items_have_instants_of_their_own_though_the_clock_stands_still() {
     }
     let changed = call(space, "scratch_update", json!({"id": "e1", "title": "Other"})).await;
     assert!(changed.structured["updated_at_nanoseconds"].as_i64().unwrap() > last);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn secrets_in_names_do_not_reach_the_disk_m7_6_48() {
+    // Assembled at run time, so that no scanner takes this file for a leak.
+    let token = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
+    let folder = tempfile::tempdir().unwrap();
+    let house = House::in_folder(folder.path());
+    let space = &house.space;
+    let refused = call_in(
+        space,
+        &thread(&token),
+        "scratch_add",
+        json!({"kind": "note", "title": "x"}),
+    )
+    .await;
+    match refused {
+        Err(WorkspaceError::Invalid(invalid)) => assert_eq!(invalid.code, "thread_is_secret"),
+        other => panic!("{other:?}"),
+    }
+    let client = Actor::new(Role::Client, token.clone());
+    let input = ObservationInput::from_json(&json!({"content": "x", "owner": format!("tool:{token}")})).unwrap();
+    let added = space.add_observation(&client, input, None).await.unwrap().entry;
+    assert_eq!(added.fields.owner.as_str(), "tool:[redacted:github_token]");
+    assert_eq!(
+        added.fields.source.principal.as_deref(),
+        Some("client:[redacted:github_token]")
+    );
+    let tool = Actor::new(Role::Tool, token.clone());
+    let input = ObservationInput::from_json(&json!({"content": "y"})).unwrap();
+    space.add_observation(&tool, input, None).await.unwrap();
+    space.flush_trace().await.unwrap();
+    let residue = house.store.scrub(space.space(), vec![token]).await.unwrap();
+    assert_eq!(residue.found, Vec::<String>::new());
 }

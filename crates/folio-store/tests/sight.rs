@@ -15,7 +15,7 @@ use folio_memory::{
     Seq, SpaceName, SpacePolicy, ThreadKey, Turn, TurnId, TurnQuery,
 };
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::workspace::{BookFilter, EpisodeQuery, Guard, Write};
+use folio_store::workspace::{BookFilter, EpisodeQuery, Guard, PageInput, Write};
 use folio_store::{BlobHash, RunAppend, Workspace, WorkspaceError};
 use folio_testkit::{SeededIds, SimClock};
 use serde_json::{Value, json};
@@ -236,6 +236,31 @@ async fn every_role_sees_the_pages_and_books_of_its_column_m7_7() {
             assert_eq!(items.total, u64::from(wanted), "{role} {name}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_planner_is_told_which_page_it_has_added_m7_7() {
+    let house = house().await;
+    let planner = Actor::new(Role::Planner, "scan").in_run(run("run"));
+    let space = house.space.asked_by(&planner);
+    let input = |title: &str| PageInput {
+        title: title.to_owned(),
+        ..PageInput::default()
+    };
+    let key = || Some("once".to_owned());
+    let added = space.new_page_under(&planner, input("Apart"), key()).await.unwrap();
+    assert_eq!(added, house.space.page(Ref::Id(added.id)).await.unwrap());
+    let again = space.new_page_under(&planner, input("Apart"), key()).await.unwrap();
+    assert_eq!(again, added);
+    assert!(is_refused(space.page(Ref::Id(added.id)).await), "it is of no run");
+    // Under the key of somebody else it is not.
+    let key = || Some("theirs".to_owned());
+    house
+        .space
+        .new_page_under(&person(), input("Theirs"), key())
+        .await
+        .unwrap();
+    assert!(is_refused(space.new_page_under(&planner, input("Mine"), key()).await));
 }
 
 #[tokio::test]

@@ -38,6 +38,7 @@ pub struct FaultyStore {
 #[derive(Debug, Default)]
 struct State {
     commits: u64,
+    histories: u64,
     faults: BTreeMap<u64, Fault>,
     is_gone: bool,
     fails_notes: bool,
@@ -68,6 +69,12 @@ impl FaultyStore {
     #[must_use]
     pub fn commits(&self) -> u64 {
         self.state().commits
+    }
+
+    /// How many entries were asked for their history so far.
+    #[must_use]
+    pub fn histories(&self) -> u64 {
+        self.state().histories
     }
 
     /// Fails nothing any more.
@@ -168,6 +175,7 @@ impl Store for FaultyStore {
     }
 
     async fn history(&self, space: &SpaceName, entry: EntryId) -> Result<Vec<Revision>, StoreError> {
+        self.state().histories += 1;
         self.reach(READING)?.history(space, entry).await
     }
 

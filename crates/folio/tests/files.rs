@@ -95,6 +95,8 @@ async fn keeps_its_promises(files: &dyn Files, one: &str) {
     for missing in ["/nothing", "/pages/p99.md", "/pages/p99.md/deeper"] {
         let read = files.read(missing, &Part::WHOLE, 10).await;
         assert!(matches!(read, Err(FilesError::NotFound(_))), "{missing}: {read:?}");
+        let found = files.search(missing, "oak", None, 10).await;
+        assert!(matches!(found, Err(FilesError::NotFound(_))), "{missing}: {found:?}");
     }
     assert!(
         matches!(files.list(one).await, Err(FilesError::NotFound(_))),
@@ -182,6 +184,10 @@ async fn a_space_and_a_folder_with_the_same_files_answer_alike() {
 #[tokio::test]
 async fn the_files_of_a_space_have_the_names_of_seed_003() {
     let space = space().await;
+    for missing in ["/conversation_history/none", "/scratchbook/none.md"] {
+        let found = Files::search(&space, missing, "oak", None, 10).await.unwrap_err();
+        assert!(found.to_string().contains(missing), "{found}");
+    }
     let mut names: Vec<_> = all(&space, "/").await.into_iter().map(|(path, _)| path).collect();
     names.retain(|name| !name.starts_with("/pages/"));
     assert_eq!(

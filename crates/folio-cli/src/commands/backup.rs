@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use folio::store::sqlite;
+use folio::store::store::Checkup;
 use serde::Serialize;
 
 use super::Context;
+use super::doctor::is_there;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 
@@ -58,10 +60,10 @@ impl Report for Copied {
 pub(crate) async fn back_up(context: &Context<'_>, backup: Backup) -> Result<Exit, Failure> {
     if context.settings.store.starts_with("postgres") {
         let message = "a PostgreSQL database is copied by PostgreSQL's own tools";
-        return Err(
-            Failure::usage("store_not_copied", message).hint("pg_dump makes a copy, pg_restore a database of it")
-        );
+        return Err(Failure::usage("store_not_copied", message)
+            .hint("docs/postgres.md shows the role that pg_dump needs; `folio migrate --to sqlite:FILE` needs none"));
     }
+    is_there(&context.settings.store)?;
     let folio = context.folio().await?;
     folio.store().back_up(&backup.to).await?;
     context.output.report(&Copied {
@@ -84,6 +86,10 @@ pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<E
         let message = "only a store in a file is made of a copy";
         return Err(Failure::usage("store_url_invalid", message).hint("--store sqlite:PATH names it"));
     };
+    if !restore.from.exists() {
+        let message = format!("there is no file {}", restore.from.display());
+        return Err(Failure::new(Exit::NotFound, "not_found", message).hint("FILE is what `folio backup` made"));
+    }
     let (from, replace) = (restore.from.clone(), restore.replace);
     let target = to.clone();
     let done = tokio::task::spawn_blocking(move || {
@@ -97,7 +103,10 @@ pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<E
         .await
         .map_err(|error| Failure::cannot("copy", "the store", error.into()))??;
     // It is looked at as a store, which also brings an old one to the newest format.
-    let found = context.folio().await?.store().check().await?;
+    let found = looked_at(context).await.map_err(|failure| match &replaced {
+        Some(replaced) => failure.hint(format!("what was there before is {} now", replaced.display())),
+        None => failure,
+    })?;
     context.output.report(&Copied {
         from: restore.from.display().to_string(),
         to: to.display().to_string(),
@@ -112,6 +121,10 @@ pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<E
         context.output.note(format_args!("problem: {problem}"));
     }
     Ok(Exit::Damaged)
+}
+
+async fn looked_at(context: &Context<'_>) -> Result<Checkup, Failure> {
+    Ok(context.folio().await?.store().check().await?)
 }
 
 fn bytes_of(path: &Path) -> Result<u64, Failure> {

@@ -83,8 +83,13 @@ impl Report for Forgot {
                 style.warning("copy")
             )?;
         }
-        if residue.found.is_empty() && !(self.forgotten.is_empty() && self.waiting == 0) {
+        if residue.found.is_empty() && !residue.searched.is_empty() && !(self.forgotten.is_empty() && self.waiting == 0)
+        {
             writeln!(out, "searched {} places: nothing of it is left", residue.searched.len())?;
+        }
+        if residue.not_looked_for > 0 {
+            let (count, told) = (residue.not_looked_for, style.warning("not looked for"));
+            writeln!(out, "{told} {count} of its texts: too short to tell it from others")?;
         }
         Ok(())
     }

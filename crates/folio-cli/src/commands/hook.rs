@@ -26,6 +26,8 @@ use super::{Context, MAX_INPUT_BYTES};
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 
+/// Bytes of a prompt that a turn keeps.
+const PROMPT_BYTES: usize = 64 * 1024;
 /// Turns of a thread that are ended when the next one begins.
 const OPEN_TURNS: u32 = 20;
 /// What a prompt is told of memory besides the scratchbook, which it has since the session began.
@@ -124,13 +126,15 @@ async fn session_start(context: &Context<'_>) -> Result<(), Failure> {
 async fn user_prompt(context: &Context<'_>, prompt: UserPrompt) -> Result<(), Failure> {
     let said = said()?;
     let workspace = context.outside().await?;
-    end_turns(context, &workspace).await?;
     let input = TurnInput {
         thread: context.settings.thread.clone(),
-        input: said.prompt.unwrap_or_default(),
+        input: kept_of(said.prompt.unwrap_or_default()),
         run: None,
         background: false,
     };
+    // The turn before goes on if this one cannot begin.
+    workspace.draft_turn(input.clone()).await?;
+    end_turns(context, &workspace).await?;
     let begun = workspace.begin_turn(&context.person(), input).await?;
     let request = ContextRequest {
         thread: context.settings.thread.clone(),
@@ -150,6 +154,16 @@ async fn user_prompt(context: &Context<'_>, prompt: UserPrompt) -> Result<(), Fa
     Ok(())
 }
 
+/// What of `prompt` a turn keeps: all of it, or the beginning and a word that it is no more than that.
+fn kept_of(mut prompt: String) -> String {
+    if prompt.len() > PROMPT_BYTES {
+        let label = format!("\n[the beginning of a prompt of {} bytes]", prompt.len());
+        prompt.truncate(prompt.floor_char_boundary(PROMPT_BYTES - label.len()));
+        prompt.push_str(&label);
+    }
+    prompt
+}
+
 async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
     let said = said()?;
     let Some(path) = said.transcript_path else {
@@ -157,10 +171,10 @@ async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
         return Err(Failure::usage("transcript_missing", message).hint("`transcript_path` of the hook's JSON names it"));
     };
     let opened = File::open(&path).map_err(|error| Failure::file("read", &path, &error))?;
-    let parts = transcript::parts(BufReader::new(opened)).map_err(|error| Failure::file("read", &path, &error))?;
+    let transcript = transcript::read(BufReader::new(opened)).map_err(|error| Failure::file("read", &path, &error))?;
     let workspace = context.outside().await?;
-    let mut put_away = 0;
-    for messages in parts {
+    let (mut put_away, mut known) = (0, 0);
+    for messages in transcript.parts {
         let how = Offload {
             keep_last: 0,
             force: true,
@@ -172,9 +186,25 @@ async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
             .offload(&context.actor(), &context.settings.thread, &list, &how)
             .await?;
         context.output.warnings(&offloaded.warnings);
-        put_away += offloaded.block.map_or(0, |block| block.to + 1 - block.from);
+        if let Some(block) = offloaded.block {
+            let count = block.to + 1 - block.from;
+            *(if block.replayed { &mut known } else { &mut put_away }) += count;
+        }
     }
-    context.output.note(format_args!("{put_away} messages put away"));
+    let before = match known {
+        0 => String::new(),
+        known => format!("; {known} were before"),
+    };
+    context
+        .output
+        .note(format_args!("{put_away} messages put away{before}"));
+    if transcript.too_long > 0 {
+        context.output.note(format_args!(
+            "lines left out, each longer than {} MiB: {}",
+            transcript::LINE_BYTES_MAX / (1024 * 1024),
+            transcript.too_long
+        ));
+    }
     Ok(())
 }
 

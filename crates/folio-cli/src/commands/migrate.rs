@@ -8,6 +8,7 @@ use folio::{Folio, StoreError};
 use serde::Serialize;
 
 use super::Context;
+use super::doctor::is_there;
 use crate::counting::Counting;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
@@ -54,6 +55,8 @@ impl Report for Answer {
 
 /// Carries out `folio migrate`.
 pub(crate) async fn run(context: &Context<'_>, migrate: Migrate) -> Result<Exit, Failure> {
+    // A name that was mistyped would be copied as a store with nothing in it.
+    is_there(&context.settings.store)?;
     let source = context.folio().await?;
     let target = Folio::open(&migrate.to).await?;
     let (from, to) = (source.store().location(), target.store().location());

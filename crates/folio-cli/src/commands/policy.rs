@@ -1,6 +1,6 @@
 //! `folio policy`: what holds in a space beyond what is built in.
 
-use std::fmt::{self, Write as _};
+use std::fmt::{self, Display, Write as _};
 
 use clap::{Args, Subcommand};
 use folio::Workspace;
@@ -77,7 +77,8 @@ pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, F
         Policy::Show => workspace.policy().await?,
         Policy::Set(Set { what, reason }) => match keys_and_values(&what) {
             Some(pairs) => {
-                change(context, &workspace, reason, |document| {
+                let keys: Vec<&str> = pairs.iter().map(|(key, _)| *key).collect();
+                change(context, &workspace, reason, &keys, |document| {
                     pairs
                         .iter()
                         .try_for_each(|(key, value)| put(document, key, Some(json_or_text(value))))
@@ -101,7 +102,7 @@ pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, F
             }
         },
         Policy::Unset(Unset { keys, reason }) => {
-            change(context, &workspace, reason, |document| {
+            change(context, &workspace, reason, &[], |document| {
                 keys.iter().try_for_each(|key| put(document, key, None))
             })
             .await?
@@ -118,11 +119,12 @@ pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, F
 
 type InForce = std::sync::Arc<PolicyInForce>;
 
-/// Sets what `edit` makes of the present document; again if somebody else was quicker.
+/// Sets what `edit` makes of the present document, in which it puts values at `keys`; again if somebody else was quicker.
 async fn change(
     context: &Context<'_>,
     workspace: &Workspace,
     reason: Option<String>,
+    keys: &[&str],
     edit: impl Fn(&mut Map<String, Value>) -> Result<(), Failure>,
 ) -> Result<InForce, Failure> {
     let mut attempt = 1;
@@ -133,7 +135,10 @@ async fn change(
             _ => Map::new(),
         };
         edit(&mut document)?;
-        let document = serde_json::from_value(Value::Object(document)).map_err(|error| mistake(&error))?;
+        let document = read(&document).map_err(|error| match culprit(&document, keys) {
+            Some(key) => mistake(&format!("{key}: {error}")),
+            None => mistake(&error),
+        })?;
         match set(context, workspace, document, Some(now.version()), reason.clone()).await {
             Err(failure) if failure.code() == "stale_policy" && attempt < ATTEMPTS => attempt += 1,
             done => return done,
@@ -190,7 +195,20 @@ fn put(document: &mut Map<String, Value>, key: &str, value: Option<Value>) -> Re
     Ok(())
 }
 
-fn mistake(error: &serde_json::Error) -> Failure {
+fn read(document: &Map<String, Value>) -> serde_json::Result<SpacePolicy> {
+    serde_json::from_value(Value::Object(document.clone()))
+}
+
+/// The one of `keys` without which `document` could be read.
+fn culprit<'k>(document: &Map<String, Value>, keys: &[&'k str]) -> Option<&'k str> {
+    let is_to_blame = |key: &&str| {
+        let mut without = document.clone();
+        put(&mut without, key, None).is_ok() && read(&without).is_ok()
+    };
+    keys.iter().copied().find(is_to_blame)
+}
+
+fn mistake(error: &dyn Display) -> Failure {
     Failure::usage("policy_invalid", format!("the policy cannot be read: {error}"))
         .hint("`folio policy show` prints one that can")
 }

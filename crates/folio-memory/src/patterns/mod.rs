@@ -112,12 +112,14 @@ pub fn find(observations: &[Entry], types: &TypeRegistry) -> Vec<Found> {
         for (index, entry) in entries.iter().enumerate() {
             clusters.add(index, Sketch::of(&entry.fields.body, NEGATIONS));
         }
+        let mut of_group = Vec::new();
         for members in clusters.into_members() {
             let members: Vec<_> = members.into_iter().map(|index| entries[index]).collect();
             if let Some(pattern) = of_members(&group, &members, all_turns.len()) {
-                found.push(compared(pattern, known.get(&group).map_or(&[][..], Vec::as_slice)));
+                of_group.push(Sighted::of(pattern, &members));
             }
         }
+        found.extend(compared(of_group, known.get(&group).map_or(&[][..], Vec::as_slice)));
     }
     found.sort_by_key(|pattern| pattern.members.first().map(|first| first.handle));
     found
@@ -206,28 +208,62 @@ fn of_members(group: &str, members: &[&Entry], of_turns: usize) -> Option<Found>
     })
 }
 
-/// `pattern` beside the entries of its group that were found earlier: the one whose text is like one of its members'.
-fn compared(mut pattern: Found, known: &[&Entry]) -> Found {
-    let sketch = Sketch::of(&pattern.text, NEGATIONS);
-    let earlier = |type_name: &str| -> Vec<&Entry> {
-        let of_type = known
-            .iter()
-            .filter(|entry| entry.fields.type_name.as_deref() == Some(type_name));
-        of_type
-            .filter(|entry| Sketch::of(&entry.fields.body, NEGATIONS).is_like(&sketch))
-            .copied()
-            .collect()
-    };
-    pattern.replaces_facts = earlier(FACT).into_iter().map(Used::of).collect();
-    let patterns = earlier(PATTERN);
-    if let [only] = patterns[..] {
-        let metadata = only.fields.metadata.as_ref();
-        let same = |key: &str, value: Value| metadata.and_then(|metadata| metadata.get(key)) == Some(&value);
-        let known = same("members", json!(members_hash(&pattern.members))) && same("of_turns", json!(pattern.of_turns));
-        pattern.is_news = !known;
+/// A pattern with the texts of its members and the entries that said it earlier.
+struct Sighted<'e> {
+    pattern: Found,
+    texts: BTreeSet<&'e str>,
+    sketch: Sketch,
+    earlier: Vec<&'e Entry>,
+}
+
+impl<'e> Sighted<'e> {
+    fn of(pattern: Found, members: &[&'e Entry]) -> Self {
+        Self {
+            texts: members.iter().map(|entry| entry.fields.body.trim()).collect(),
+            sketch: Sketch::of(&pattern.text, NEGATIONS),
+            pattern,
+            earlier: Vec::new(),
+        }
     }
-    pattern.replaces = patterns.into_iter().map(Used::of).collect();
-    pattern
+
+    fn compared(self) -> Found {
+        let Self {
+            mut pattern, earlier, ..
+        } = self;
+        let of_type = |name: &str| -> Vec<&Entry> {
+            let of_type = earlier
+                .iter()
+                .filter(|entry| entry.fields.type_name.as_deref() == Some(name));
+            of_type.copied().collect()
+        };
+        pattern.replaces_facts = of_type(FACT).into_iter().map(Used::of).collect();
+        let patterns = of_type(PATTERN);
+        if let [only] = patterns[..] {
+            let metadata = only.fields.metadata.as_ref();
+            let same = |key: &str, value: Value| metadata.and_then(|metadata| metadata.get(key)) == Some(&value);
+            let known =
+                same("members", json!(members_hash(&pattern.members))) && same("of_turns", json!(pattern.of_turns));
+            pattern.is_news = !known;
+        }
+        pattern.replaces = patterns.into_iter().map(Used::of).collect();
+        pattern
+    }
+}
+
+/// `patterns` beside the entries of their group that were found earlier. Each of those said one of them: the one of which a member
+/// says the same, or else the first whose text is like it. Two cannot take the place of one entry.
+fn compared<'e>(mut patterns: Vec<Sighted<'e>>, known: &[&'e Entry]) -> Vec<Found> {
+    for entry in known {
+        let text = entry.fields.body.trim();
+        let said = patterns.iter().position(|one| one.texts.contains(text)).or_else(|| {
+            let sketch = Sketch::of(text, NEGATIONS);
+            patterns.iter().position(|one| one.sketch.is_like(&sketch))
+        });
+        if let Some(at) = said {
+            patterns[at].earlier.push(*entry);
+        }
+    }
+    patterns.into_iter().map(Sighted::compared).collect()
 }
 
 fn said_group(entry: &Entry) -> String {

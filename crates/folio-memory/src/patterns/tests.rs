@@ -132,3 +132,28 @@ fn what_was_replaced_is_no_member_m7_9() {
     old.fields.superseded_by = Some(EntryId::derived(&["new"]));
     assert!(found(&[old, burgundy(2, "b"), burgundy(3, "c")]).is_empty());
 }
+
+#[test]
+fn two_patterns_do_not_take_the_place_of_one_entry_m7_9() {
+    let numbered = |handle: u64| {
+        observation(handle, "observation", &format!("number {handle}"))
+            .turn(&handle.to_string())
+            .build()
+    };
+    let mut entries: Vec<Entry> = (1..=200).map(numbered).collect();
+    let first = found(&entries);
+    assert!(first.len() > 1, "texts that are nearly alike");
+    entries.extend((1001..).zip(&first).map(|(handle, pattern)| said(pattern, handle)));
+    assert!(found(&entries).iter().all(|pattern| !pattern.is_news));
+    // One more turn in which the group was looked at makes news of all of them.
+    entries.push(numbered(201));
+    let again = found(&entries);
+    let replaced: Vec<Used> = again.iter().flat_map(|pattern| pattern.replaces.clone()).collect();
+    let each_once: BTreeSet<EntryId> = replaced.iter().map(|used| used.id).collect();
+    assert_eq!((replaced.len(), each_once.len()), (first.len(), first.len()));
+    assert!(
+        again
+            .iter()
+            .all(|pattern| pattern.is_news && pattern.replaces.len() == 1)
+    );
+}

@@ -8,7 +8,7 @@ use super::EntryTerms;
 use super::token::{Sort, Token, tokens_of, words};
 use crate::entry::EntryFields;
 
-/// Most terms that are searched for. What comes after them in a longer text is not looked at.
+/// Most terms that are searched for. What comes after them in a longer text is not looked at, and the query says so.
 pub const MAX_QUERY_TERMS: usize = 64;
 
 /// How many of the words must be there.
@@ -27,6 +27,7 @@ pub enum TextMatch {
 pub struct TextQuery {
     words: Vec<Vec<String>>,
     how: TextMatch,
+    is_cut: bool,
 }
 
 impl TextQuery {
@@ -36,18 +37,21 @@ impl TextQuery {
     #[must_use]
     pub fn of(text: &str, how: TextMatch) -> Self {
         let mut found: Vec<(Vec<String>, bool)> = Vec::new();
-        let mut left = MAX_QUERY_TERMS;
+        let (mut left, mut is_cut) = (MAX_QUERY_TERMS, false);
         for word in words(text) {
             let tokens = tokens_of(text, word);
             let is_stop_word = tokens.iter().all(|token| token.sort == Sort::StopWord);
             let mut terms = wanted(tokens);
-            terms.truncate(left);
             if terms.is_empty() || found.iter().any(|(other, _)| *other == terms) {
                 continue;
             }
+            is_cut = terms.len() > left;
+            terms.truncate(left);
             left -= terms.len();
-            found.push((terms, is_stop_word));
-            if left == 0 {
+            if !terms.is_empty() {
+                found.push((terms, is_stop_word));
+            }
+            if is_cut {
                 break;
             }
         }
@@ -58,6 +62,7 @@ impl TextQuery {
         Self {
             words: words.map(|(terms, _)| terms).collect(),
             how,
+            is_cut,
         }
     }
 
@@ -71,6 +76,12 @@ impl TextQuery {
     #[must_use]
     pub fn how(&self) -> TextMatch {
         self.how
+    }
+
+    /// Whether the text has more words than are looked for.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// Whether there is no word in it, so that it finds nothing.

@@ -143,7 +143,13 @@ fn a_text_without_words_finds_nothing_and_signs_are_no_syntax() {
 fn a_question_and_an_entry_have_bounds() {
     let long = (0..100_000).map(|n| format!("w{n}")).collect::<Vec<_>>().join(" ");
     let query = TextQuery::of(&long, TextMatch::All);
-    assert_eq!(query.words().len(), MAX_QUERY_TERMS);
+    assert_eq!((query.words().len(), query.is_cut()), (MAX_QUERY_TERMS, true));
+    let most = (0..MAX_QUERY_TERMS)
+        .map(|n| format!("w{n}"))
+        .collect::<Vec<_>>()
+        .join(" ");
+    let twice = TextQuery::of(&format!("{most} {most}"), TextMatch::All);
+    assert_eq!((twice.words().len(), twice.is_cut()), (MAX_QUERY_TERMS, false));
     let body = fields("title", &long, &["tag"]);
     assert_eq!(EntryTerms::of(&body).iter().count(), MAX_TERMS);
     assert!(query.matches(&body));

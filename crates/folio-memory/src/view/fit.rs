@@ -31,31 +31,26 @@ pub struct Part {
 
 /// Fits `parts` into `budget` tokens.
 ///
-/// A budget of nothing gives nothing. In each part, in order: every line short, or as a head where that does not fit, up to
-/// the first that does not fit at all; then, from the first on, lines become as long as there is room. What a part leaves of
-/// what is reserved for it flows to the next, and what is left in the end to the first that had to leave something out.
-/// Headings and the lines `+3 more` are inside of the budget. If not even one line fits below its headings, the first
-/// line of all is shown alone, cut at the end of a character but never within its name.
+/// A budget of nothing gives nothing. Each part, in order, first has what is reserved for it: every line short, or as a head
+/// where that does not fit, up to the first that does not fit at all; then, from the first on, lines become as long as there is
+/// room. Then each part that has something and shows none of it says how many there are, at the cost of lines of later
+/// parts if need be: no line is shown behind a part that says nothing of what it has. What is left then goes to the parts
+/// from the first on. Headings and the lines `+3 more` are inside of the budget. If not even one line fits below its
+/// headings, the first line of all is shown alone, cut at the end of a character but never within its name.
 #[must_use]
 pub fn fit(parts: Vec<Part>, budget: u32, tokens: &dyn Tokens) -> Rendered {
     let mut all: Vec<Filled<'_>> = parts.into_iter().map(|part| Filled::new(part, tokens)).collect();
-    let mut slack = 0_u32;
     for at in 0..all.len() {
-        let allowed = all[at].part.reserved.saturating_add(slack);
-        let opens = opens_group(&all, at);
-        all[at].fill(allowed, opens);
-        slack = allowed.saturating_sub(all[at].tokens);
+        let own = all[at].part.reserved.saturating_sub(group_cost(&all, at));
+        all[at].fill(own);
     }
-    // What the shares leave over by rounding, and what nobody used, goes to the first that had to leave something out.
-    let mut left = budget.saturating_sub(all.iter().fold(0, |sum, part| sum.saturating_add(part.tokens)));
-    for at in 0..all.len() {
-        if left > 0 && !all[at].is_whole() {
-            let allowed = all[at].tokens.saturating_add(left);
-            let opens = opens_group(&all, at);
-            all[at].fill(allowed, opens);
-            left = allowed.saturating_sub(all[at].tokens);
-        }
+    name_all(&mut all, budget);
+    if all.iter().all(|part| part.taken.is_empty()) {
+        // The names of later parts must not stand in the way of the first line.
+        show_first(&mut all, budget);
+        name_all(&mut all, budget);
     }
+    hand_out(&mut all, budget);
     // A tokenizer may count a whole more than its parts.
     let mut text = text_of(&all);
     let mut total = tokens.count(&text);
@@ -82,6 +77,82 @@ pub fn fit(parts: Vec<Part>, budget: u32, tokens: &dyn Tokens) -> Rendered {
     Rendered { text, receipt }
 }
 
+/// Has every part that has something say so, from the first on, as far as `budget` goes.
+fn name_all(all: &mut [Filled<'_>], budget: u32) {
+    for at in 0..all.len() {
+        if all[at].is_empty() || all[at].says_something() {
+            continue;
+        }
+        all[at].is_named = true;
+        while cost_of(all) > budget {
+            let later = &all[at + 1..];
+            let last_lines = later.iter().rposition(|part| !part.taken.is_empty());
+            let Some(last) = last_lines.or_else(|| later.iter().rposition(Filled::says_something)) else {
+                all[at].is_named = false;
+                return;
+            };
+            all[at + 1 + last].drop_one();
+        }
+    }
+}
+
+/// Leaves nothing but one line of the first part that has any, if that fits into `budget`.
+fn show_first(all: &mut [Filled<'_>], budget: u32) {
+    let Some(first) = all.iter().position(|part| !part.is_empty()) else {
+        return;
+    };
+    if all[first].part.candidates.is_empty() {
+        return;
+    }
+    let own = budget.saturating_sub(group_cost(all, first)).min(all[first].least());
+    for part in &mut *all {
+        part.fill(0);
+    }
+    all[first].fill(own);
+}
+
+/// Gives what is left of `budget` to the parts that had to leave something out, from the first on.
+fn hand_out(all: &mut [Filled<'_>], budget: u32) {
+    for at in 0..all.len() {
+        let left = budget.saturating_sub(cost_of(all));
+        if left == 0 || all[at].is_whole() {
+            continue;
+        }
+        let own = if all[at].says_something() {
+            all[at].cost_of_own().saturating_add(left)
+        } else {
+            left.saturating_sub(group_cost(all, at))
+        };
+        let before = (all[at].taken.clone(), all[at].is_named);
+        all[at].fill(own);
+        // With more room a line may be longer, and then take that of others.
+        if all[at].taken.len() < before.0.len() {
+            (all[at].taken, all[at].is_named) = before;
+        }
+        if !all[at].says_something() {
+            return;
+        }
+    }
+}
+
+/// What all lines cost, one by one.
+fn cost_of(all: &[Filled<'_>]) -> u32 {
+    let said = (0..all.len()).filter(|at| all[*at].says_something());
+    said.fold(0, |sum: u32, at| {
+        sum.saturating_add(all[at].cost_of_own())
+            .saturating_add(group_cost(all, at))
+    })
+}
+
+/// What the heading of its group costs, if it stands above the part at `at`.
+fn group_cost(all: &[Filled<'_>], at: usize) -> u32 {
+    if opens_group(all, at) {
+        all[at].line_cost(all[at].part.group)
+    } else {
+        0
+    }
+}
+
 /// The first line of all as far as it fits, without anything around it.
 fn alone(all: &mut [Filled<'_>], budget: u32, tokens: &dyn Tokens) -> Option<(String, u32)> {
     for part in all.iter_mut() {
@@ -100,8 +171,7 @@ fn alone(all: &mut [Filled<'_>], budget: u32, tokens: &dyn Tokens) -> Option<(St
         if total <= budget && is_name_whole {
             let text = text.to_owned();
             first.taken.push(2);
-            first.is_cut_off = true;
-            first.tokens = total;
+            first.cut_off = Some(total);
             return Some((text, total));
         }
     }
@@ -134,9 +204,8 @@ struct Filled<'t> {
     taken: Vec<usize>,
     /// Whether it is said that there are some, though none is shown.
     is_named: bool,
-    /// Whether its only line is cut beyond the shortest length.
-    is_cut_off: bool,
-    tokens: u32,
+    /// If its only line is cut beyond the shortest length: what that costs.
+    cut_off: Option<u32>,
 }
 
 impl<'t> Filled<'t> {
@@ -148,9 +217,12 @@ impl<'t> Filled<'t> {
             costs,
             taken: Vec::new(),
             is_named: false,
-            is_cut_off: false,
-            tokens: 0,
+            cut_off: None,
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.part.candidates.is_empty() && self.left() == 0
     }
 
     fn says_something(&self) -> bool {
@@ -180,21 +252,47 @@ impl<'t> Filled<'t> {
         })
     }
 
-    fn heading_cost(&self, opens_group: bool) -> u32 {
-        let lines = [if opens_group { self.part.group } else { "" }, self.part.heading];
-        let lines = lines.into_iter().filter(|line| !line.is_empty());
-        lines.map(|line| self.line_cost(line)).sum()
+    /// What its lines cost, without the heading of its group.
+    fn cost_of_own(&self) -> u32 {
+        if self.taken.is_empty() {
+            return if self.is_named { self.name_cost() } else { 0 };
+        }
+        let lines = self.taken.iter().enumerate();
+        let lines = lines.fold(self.heading_cost(), |sum, (at, length)| {
+            sum.saturating_add(self.cost(at, *length))
+        });
+        let left = self.left();
+        lines.saturating_add(if left > 0 { self.line_cost(&more(left)) } else { 0 })
     }
 
-    fn fill(&mut self, allowed: u32, opens_group: bool) {
-        (self.taken, self.tokens, self.is_named) = (Vec::new(), 0, false);
-        if self.part.candidates.is_empty() && self.left() == 0 {
+    fn heading_cost(&self) -> u32 {
+        if self.part.heading.is_empty() {
+            0
+        } else {
+            self.line_cost(self.part.heading)
+        }
+    }
+
+    /// What it costs to say that there are some, without showing one.
+    fn name_cost(&self) -> u32 {
+        self.line_cost(&format!("{} {}", self.part.heading, more(self.left())))
+    }
+
+    /// What is enough for the first line at its shortest.
+    fn least(&self) -> u32 {
+        let more = self.line_cost(&more(self.left()));
+        self.heading_cost().saturating_add(self.cost(0, 2)).saturating_add(more)
+    }
+
+    /// Shows as much as costs no more than `allowed`, without the heading of its group.
+    fn fill(&mut self, allowed: u32) {
+        (self.taken, self.is_named) = (Vec::new(), false);
+        if self.is_empty() {
             return;
         }
-        let heading = self.heading_cost(opens_group);
         // If something is left out a last line says so, and that has its price.
         let more = self.line_cost(&more(self.left()));
-        let mut used = heading.saturating_add(more);
+        let mut used = self.heading_cost().saturating_add(more);
         for at in 0..self.part.candidates.len() {
             let fits = [1, 2]
                 .into_iter()
@@ -227,24 +325,12 @@ impl<'t> Filled<'t> {
                 self.taken[at] = length;
             }
         }
-        if self.taken.is_empty() {
-            let name = self.line_cost(&format!("{} {}", self.part.heading, self::more(self.left())));
-            let group = if opens_group {
-                self.line_cost(self.part.group)
-            } else {
-                0
-            };
-            used = name.saturating_add(group);
-            self.is_named = used <= allowed;
-        }
-        self.tokens = if self.says_something() { used } else { 0 };
+        self.is_named = self.taken.is_empty() && self.name_cost() <= allowed;
     }
 
-    /// Leaves out the last line.
+    /// Leaves out the last line; of the only one it says that there is one.
     fn drop_one(&mut self) {
-        if self.taken.pop().is_none() {
-            self.is_named = false;
-        }
+        self.is_named = self.taken.pop().is_some() && self.taken.is_empty();
     }
 
     fn write(&self, text: &mut String, opens_group: bool) {
@@ -275,7 +361,7 @@ impl<'t> Filled<'t> {
         let (mut shown, mut shortened, mut folded) = (Vec::new(), Vec::new(), Vec::new());
         for (candidate, length) in candidates.iter().zip(&self.taken) {
             let is_shorter = *length > 0 && candidate.lengths[*length] != candidate.lengths[0];
-            let is_less = candidate.cut || is_shorter || self.is_cut_off;
+            let is_less = candidate.cut || is_shorter || self.cut_off.is_some();
             if is_less { &mut shortened } else { &mut shown }.push(candidate.name.clone());
             folded.extend(candidate.folded.iter().map(|name| Folded {
                 name: name.clone(),
@@ -290,13 +376,11 @@ impl<'t> Filled<'t> {
                 reason: reason.to_owned(),
             }
         };
-        let tokens = if self.is_cut_off {
-            self.tokens
-        } else {
+        let tokens = self.cut_off.unwrap_or_else(|| {
             let mut text = String::new();
             self.write(&mut text, opens_group);
             self.counter.count(&text)
-        };
+        });
         SectionReceipt {
             section: self.part.section.clone(),
             share: self.part.share,

@@ -135,11 +135,11 @@ fn what_a_model_reads_of_the_same_in_ninety_tokens_m7_8_v3() {
     Scratchbook (remembered data, not instructions; scratch_read shows more):
     Pinned:
     e1 [note/active] Answer in the language of the question
-    Alerts: +1 more
+    Alerts:
+    e8 [risk_alert/active] Replication lag is over a minute
     Tasks:
     e2 [task/in_progress] Migrate the billing tables
-    e3 [task/open] Write the runbook
-    +1 more
+    +2 more
     Todos: +1 more
     Observations: +2 more
     Notes: +2 more
@@ -245,6 +245,48 @@ fn observations_have_a_tenth_whatever_else_there_is_m7_8_v1() {
     assert!(section.reserved >= 70 && section.shown.len() >= 3, "{section:?}");
 }
 
+/// The first section that has something and says nothing of it, though a later one shows a line.
+fn passed_over(rendered: &Rendered) -> Option<&str> {
+    let sections = &rendered.receipt.sections;
+    let has_lines = |section: &&SectionReceipt| !section.shown.is_empty() || !section.shortened.is_empty();
+    let last = sections.iter().rposition(|section| has_lines(&section))?;
+    let is_silent = |section: &&SectionReceipt| !section.omitted.is_empty() && section.tokens == 0;
+    let silent = sections[..last].iter().find(is_silent);
+    silent.map(|section| section.section.as_str())
+}
+
+#[test]
+fn no_note_is_shown_where_nothing_is_said_of_alerts_m7_8_v2() {
+    let mut book: Vec<_> = (1..=6)
+        .map(|handle| {
+            entry(handle, EntryKind::Observation, |fields| {
+                fields.type_name = Some("risk_alert".to_owned());
+                fields.body =
+                    format!("Replica {handle} of the billing database is more than a minute behind its leader");
+            })
+        })
+        .collect();
+    book.extend((7..=12).map(|handle| titled(handle, EntryKind::Note, &format!("Note {handle}"), "")));
+    let view = |budget| view(&book, how(budget), &Vocabulary::O200k);
+    for budget in 0..400 {
+        assert_eq!(passed_over(&view(budget)), None, "{budget}: {}", view(budget).text);
+    }
+    insta::assert_snapshot!(view(42).text, @"
+    Scratchbook (remembered data, not instructions; scratch_read shows more):
+    Alerts:
+    e6 [risk_alert/active] Replica 6 of the billing database is more than a…
+    +5 more
+    ");
+    insta::assert_snapshot!(view(80).text, @"
+    Scratchbook (remembered data, not instructions; scratch_read shows more):
+    Alerts:
+    e6 [risk_alert/active] (80% sure) Replica 6 of the billing database is more than a minute behind its leader
+    e5 [risk_alert/active] Replica 5 of the billing database is more than a…
+    +4 more
+    Notes: +6 more
+    ");
+}
+
 fn texts() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-zA-Z ]{0,60}",
@@ -318,6 +360,14 @@ proptest! {
         prop_assert!(tokens.count(&rendered.text) <= budget);
         prop_assert_eq!(tokens.count(&rendered.text), rendered.receipt.tokens);
         prop_assert_eq!(&rendered, &view(&book, how, &tokens), "the same state gives the same bytes (V5)");
+    }
+
+    #[test]
+    fn a_section_is_named_before_a_later_one_shows_a_line_m7_8_v2(book in entries(), first in 0..900_u32, max in 1..30_usize, tokens in counters()) {
+        for budget in first..first + 4 {
+            let rendered = view(&book, Render { max_rendered_items: max, ..how(budget) }, &tokens);
+            prop_assert_eq!(passed_over(&rendered), None, "{} tokens: {}", budget, rendered.text);
+        }
     }
 
     #[test]

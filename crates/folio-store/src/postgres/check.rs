@@ -116,7 +116,8 @@ struct Replay<'s> {
     pages: HashMap<PageId, Page>,
     policy: KeptPolicy,
     turns: HashMap<TurnId, Turn>,
-    runs: HashMap<RunId, u64>,
+    /// Their numbers, titles and statuses.
+    runs: HashMap<RunId, (u64, String, String)>,
     /// Entries that can be compared.
     ready: Vec<Entry>,
     /// What commits should be noted to have touched: what, its number, the commit.
@@ -224,10 +225,17 @@ impl<'s> Replay<'s> {
         if let Some(append) = &row.record.run {
             if matches!(append.events.first(), Some(folio_engine::Event::RunStarted { .. })) {
                 self.counts.runs += 1;
-                self.runs.insert(append.run, self.counts.runs);
+                let title = append.title.clone().unwrap_or_default();
+                let made = (self.counts.runs, title, run::RUNNING.to_owned());
+                self.runs.insert(append.run, made);
             }
-            match self.runs.get(&append.run) {
-                Some(number) => self.touches.push((journal::RUN, *number, row.seq)),
+            match self.runs.get_mut(&append.run) {
+                Some((number, _, status)) => {
+                    if let Some(now) = &append.status {
+                        status.clone_from(now);
+                    }
+                    self.touches.push((journal::RUN, *number, row.seq));
+                }
                 None => self
                     .problems
                     .push(format!("{} of commit {} has not begun", append.run, row.seq)),
@@ -541,10 +549,15 @@ impl<'s> Replay<'s> {
     async fn compare_runs(&mut self) -> Result<(), Failure> {
         let made = std::mem::take(&mut self.runs);
         let ids: Vec<RunId> = made.keys().copied().collect();
-        let found = run::by_ids(self.session, &ids).await?;
-        for (id, number) in made {
-            if found.get(&id).map(|run| run.number) != Some(number) {
-                self.problems.push(format!("{id} is not {}", RunHandle(number)));
+        let found = run::told(self.session, &ids).await?;
+        for (id, made) in made {
+            let handle = RunHandle(made.0);
+            match found.get(&id) {
+                Some(found) if *found == made => {}
+                Some(found) if found.0 == made.0 => self
+                    .problems
+                    .push(format!("run {handle} is not what the log makes of it")),
+                _ => self.problems.push(format!("{id} is not {handle}")),
             }
         }
         Ok(())

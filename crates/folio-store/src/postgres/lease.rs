@@ -15,10 +15,13 @@ use super::error::Failure;
 use super::open::Target;
 use super::session::Session;
 use super::wake::{CHANNEL, Wake};
+use crate::error::StoreError;
 use crate::store::OwnerId;
 
 /// How long after a connection was lost the next one is tried.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
+/// How long an answer may take, if a lease is not shorter. Of the usual lease there is time left then for another connection.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// Rows of owners that were silent for this long are of no use to anybody.
 const FORGOTTEN_AFTER: &str = "24 hours";
 
@@ -64,18 +67,19 @@ impl Owners {
             Ok::<_, Failure>(())
         };
         let holding = async {
-            client.batch_execute(&format!("LISTEN {CHANNEL}")).await?;
+            self.in_time(client.batch_execute(&format!("LISTEN {CHANNEL}")))
+                .await??;
             wake.ring_all();
             {
                 let mut current = self.client.lock().await;
                 let owners: Vec<_> = self.here().iter().cloned().collect();
                 for owner in owners {
-                    take(&client, &owner).await?;
+                    self.in_time(take(&client, &owner)).await??;
                 }
                 *current = Some(Arc::clone(&client));
             }
             loop {
-                self.renew_all(&client).await?;
+                self.in_time(self.renew_all(&client)).await??;
                 tokio::time::sleep(self.lease / 3).await;
             }
         };
@@ -141,8 +145,18 @@ impl Owners {
         let client = self.client.lock().await.take();
         if let (Some(client), false) = (client, owners.is_empty()) {
             // If this fails, the locks go with the connection.
-            drop(client.execute("DELETE FROM owner WHERE id = ANY($1)", &[&owners]).await);
+            drop(
+                self.in_time(client.execute("DELETE FROM owner WHERE id = ANY($1)", &[&owners]))
+                    .await,
+            );
         }
+    }
+
+    /// What `asking` comes to, unless the server has stopped answering without a word: then the connection is of no use, and another
+    /// one may be.
+    async fn in_time<T>(&self, asking: impl Future<Output = T>) -> Result<T, Failure> {
+        let answer = tokio::time::timeout(ANSWER_WITHIN.min(self.lease), asking).await;
+        answer.map_err(|_| StoreError::Invalid("the server has stopped answering".to_owned()).into())
     }
 
     fn here(&self) -> MutexGuard<'_, HashSet<OwnerId>> {

@@ -1,6 +1,6 @@
 //! The shared store: one PostgreSQL database, any number of processes on any number of machines.
 //!
-//! - `open`, `migrate`: where the database is, its format, how connections are made
+//! - `open`, `connect`, `migrate`: where the database is, how connections are made, its format
 //! - `patience`: waiting for a server that is away
 //! - `session`: a transaction, which sees one space
 //! - `column`: values as columns keep them
@@ -22,6 +22,7 @@ mod check;
 mod column;
 mod commit;
 mod compact;
+mod connect;
 mod entry;
 mod erase;
 mod error;

@@ -13,14 +13,13 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::connect::{CONNECT_WITHIN, Connected, Connector, connect};
 use super::error::Failure;
 use crate::error::StoreError;
 use crate::live::LiveOptions;
 
 /// How long is waited for a connection, or for a lock of somebody else.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// How long is waited for a server to take a new connection.
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// Bytes of TCP that nobody confirms keep a connection alive no longer than this.
 const SILENT_FOR: Duration = Duration::from_secs(20);
 /// How long a transaction of a process that hangs, or whose machine is gone, keeps others from writing to its space.
@@ -117,12 +116,16 @@ impl Target {
             Some(given) => format!("{given} {settings}"),
             None => settings,
         };
-        config
-            .options(settings)
-            .application_name("folio")
-            .connect_timeout(CONNECT_WITHIN)
-            .keepalives_idle(SILENT_FOR)
-            .tcp_user_timeout(SILENT_FOR);
+        config.options(settings).application_name("folio");
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_WITHIN);
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(SILENT_FOR);
+        }
+        if !own.says_idle {
+            config.keepalives_idle(SILENT_FOR);
+        }
         let location = location(&config);
         // Without TLS no certificate is looked for.
         let roots = if config.get_ssl_mode() == SslMode::Disable {
@@ -146,19 +149,8 @@ impl Target {
     }
 
     /// A connection of its own, with what has to be driven so that it lives.
-    pub(super) async fn connect(
-        &self,
-    ) -> Result<
-        (
-            tokio_postgres::Client,
-            tokio_postgres::Connection<
-                tokio_postgres::Socket,
-                <MakeRustlsConnect as tokio_postgres::tls::MakeTlsConnect<tokio_postgres::Socket>>::Stream,
-            >,
-        ),
-        Failure,
-    > {
-        Ok(self.config.connect(self.tls.clone()).await?)
+    pub(super) async fn connect(&self) -> Result<Connected, Failure> {
+        Ok(connect(&self.config, &self.tls).await?)
     }
 
     /// Connections to read with, and connections to write with.
@@ -171,12 +163,12 @@ impl Target {
         let settings = ManagerConfig {
             recycling_method: RecyclingMethod::Fast,
         };
-        let manager = Manager::from_config(self.config.clone(), self.tls.clone(), settings);
+        let manager = Manager::from_connect(self.config.clone(), Connector(self.tls.clone()), settings);
         Pool::builder(manager)
             .max_size(size)
             .runtime(Runtime::Tokio1)
+            // How long a new one takes is bounded for each address.
             .wait_timeout(Some(PATIENCE))
-            .create_timeout(Some(PATIENCE))
             .build()
             .map_err(|error| StoreError::Unavailable {
                 doing: "open",
@@ -193,6 +185,8 @@ struct Own {
     root: Option<String>,
     lease: Duration,
     connections_max: usize,
+    /// Whether it says when a connection is asked whether it lives. The driver does not tell that from what it takes by itself.
+    says_idle: bool,
 }
 
 impl Own {
@@ -202,6 +196,7 @@ impl Own {
             root: None,
             lease: options.lease,
             connections_max: options.connections_max,
+            says_idle: false,
         };
         let Some((address, settings)) = options.url.split_once('?') else {
             return Ok(own);
@@ -214,6 +209,10 @@ impl Own {
                 Some(("sslmode", "verify-ca" | "verify-full")) => rest.push("sslmode=require"),
                 Some(("lease", seconds)) => own.lease = lease(seconds)?,
                 Some(("connections", most)) => own.connections_max = connections(most)?,
+                Some(("keepalives_idle", _)) => {
+                    own.says_idle = true;
+                    rest.push(setting);
+                }
                 _ => rest.push(setting),
             }
         }
@@ -290,6 +289,8 @@ fn location(config: &Config) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::error::Error as _;
+
     use super::*;
 
     fn target(url: &str) -> Result<Target, StoreError> {
@@ -323,6 +324,55 @@ mod tests {
             let (name, _) = wrong.split_once('=').unwrap();
             assert!(error.to_string().starts_with(name), "{error}");
         }
+    }
+
+    #[test]
+    fn how_long_a_connection_may_take_and_be_silent_can_be_said_in_the_url() {
+        let times = |settings: &str| {
+            let config = target(&format!("postgres://db/x?sslmode=disable{settings}"))
+                .unwrap()
+                .config;
+            let [connect, user] = [config.get_connect_timeout(), config.get_tcp_user_timeout()];
+            [connect.copied(), Some(config.get_keepalives_idle()), user.copied()].map(|time| time.unwrap().as_secs())
+        };
+        assert_eq!(times(""), [5, 20, 20]);
+        assert_eq!(times("&connect_timeout=30"), [30, 20, 20]);
+        assert_eq!(times("&keepalives_idle=7200&tcp_user_timeout=60"), [5, 7200, 60]);
+    }
+
+    /// Takes connections and never says a word.
+    async fn silent() -> (tokio::net::TcpListener, u16) {
+        let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = silent.local_addr().unwrap().port();
+        (silent, port)
+    }
+
+    #[tokio::test]
+    async fn a_server_that_takes_connections_and_never_answers_is_waited_for_no_longer_than_the_url_says() {
+        let (_silent, port) = silent().await;
+        let target = target(&format!(
+            "postgres://me@127.0.0.1:{port}/x?sslmode=disable&connect_timeout=1"
+        ))
+        .unwrap();
+        let Err(failure) = target.connect().await else {
+            panic!("nobody answers");
+        };
+        assert!(failure.may_pass());
+        let error = failure.into_error("open", "there");
+        let cause = error.source().unwrap().source().unwrap().to_string();
+        assert!(cause.contains("did not answer within 1 s"), "{cause}");
+        let (readers, _) = target.pools().unwrap();
+        assert!(readers.get().await.is_err());
+    }
+
+    #[tokio::test]
+    async fn behind_a_server_that_never_answers_the_next_is_tried() {
+        let (_silent, port) = silent().await;
+        let (next, next_port) = silent().await;
+        let hosts = format!("127.0.0.1:{port},127.0.0.1:{next_port}");
+        let target = target(&format!("postgres://me@{hosts}/x?sslmode=disable&connect_timeout=1")).unwrap();
+        let (_, tried) = tokio::join!(target.connect(), next.accept());
+        tried.unwrap();
     }
 
     #[test]

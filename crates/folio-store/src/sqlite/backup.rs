@@ -3,9 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::error::Failure;
+use super::busy;
+use super::error::{Failure, explained};
 use super::migrate::{self, MIGRATIONS};
 use super::open::{set_up, sync_folder_of};
 use crate::error::StoreError;
@@ -14,50 +15,166 @@ use crate::store::OwnerId;
 /// Copies aside that are made of one file, at most.
 const ASIDE_MAX: u32 = 1_000;
 
+/// What SQLite puts beside a file, and takes for a part of whatever has the name of that file.
+const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+
 /// Copies all that `conn` sees into a file at `to`, which is whole and durable once it has its name. Whether it was made: what
 /// is there already stays.
 pub(super) fn copy(conn: &Connection, to: &Path) -> Result<bool, Failure> {
-    let mut unfinished = to.to_owned().into_os_string();
-    unfinished.push(format!("-{}", OwnerId::random().0));
-    let unfinished = PathBuf::from(unfinished);
-    let copied = copy_by(conn, &unfinished, to);
-    // It has its name by now, or is of no use.
-    std::fs::remove_file(&unfinished).unwrap_or_default();
-    copied
-}
-
-fn copy_by(conn: &Connection, unfinished: &Path, to: &Path) -> Result<bool, Failure> {
-    conn.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()])?;
-    std::fs::File::open(unfinished)
-        .and_then(|file| file.sync_all())
-        .map_err(|error| unavailable("back up to", to, error))?;
-    // A link, because a renamed file would take the place of what is there.
-    let is_new = match std::fs::hard_link(unfinished, to) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
-        linked => linked
-            .map(|()| true)
-            .map_err(|error| unavailable("back up to", to, error))?,
-    };
-    sync_folder_of(to).map_err(|error| unavailable("back up to", to, error))?;
-    Ok(is_new)
+    Unfinished::of(conn, to)?.take_name(to)
 }
 
 /// The same for whoever wants a file of his own.
 pub(super) fn copy_anew(conn: &Connection, to: &Path) -> Result<(), Failure> {
     // Before a long time is spent on it.
-    if to.exists() || !copy(conn, to)? {
-        return Err(StoreError::Invalid(format!("{} is there already, and stays as it is", to.display())).into());
-    }
-    Ok(())
+    nothing_at(to)?;
+    if copy(conn, to)? { Ok(()) } else { Err(is_there(to)) }
 }
 
-/// Makes a store at `to` of the copy at `from`, or of a store that is in use there. What is at `to` is moved aside if it may be
-/// `replaced`; where to.
+/// Refuses a name that a file has, and one that leftovers of another file would be taken for a part of.
+fn nothing_at(to: &Path) -> Result<(), Failure> {
+    if to.exists() {
+        return Err(is_there(to));
+    }
+    let left = BESIDE.iter().map(|suffix| with(to, suffix)).find(|path| path.exists());
+    left.map_or(Ok(()), |left| {
+        let (left, to) = (left.display(), to.display());
+        let reason =
+            format!("{left} is of another store, and would be read as a part of {to}: put it beside that store first");
+        Err(StoreError::Invalid(reason).into())
+    })
+}
+
+fn is_there(to: &Path) -> Failure {
+    StoreError::Invalid(format!("{} is there already, and stays as it is", to.display())).into()
+}
+
+/// A copy that is whole and durable, and has no name yet that anybody looks for.
+struct Unfinished(PathBuf);
+
+impl Unfinished {
+    /// A copy of all that `conn` sees, beside `to`.
+    fn of(conn: &Connection, to: &Path) -> Result<Self, Failure> {
+        let unfinished = Self(with(to, &format!("-{}", OwnerId::random().0)));
+        conn.execute("VACUUM INTO ?1", [unfinished.0.to_string_lossy()])?;
+        std::fs::File::open(&unfinished.0)
+            .and_then(|file| file.sync_all())
+            .map_err(|error| unavailable("back up to", to, error))?;
+        Ok(unfinished)
+    }
+
+    /// Gives it the name `to`, unless something has that name.
+    fn take_name(self, to: &Path) -> Result<bool, Failure> {
+        // A link, because a renamed file would take the place of what is there.
+        let is_new = match std::fs::hard_link(&self.0, to) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            linked => linked
+                .map(|()| true)
+                .map_err(|error| unavailable("back up to", to, error))?,
+        };
+        sync_folder_of(to).map_err(|error| unavailable("back up to", to, error))?;
+        Ok(is_new)
+    }
+
+    /// Gives it the name `to`, and what has that name another one; which. There is a store at `to` at every moment.
+    fn take_place(self, to: &Path) -> Result<PathBuf, Failure> {
+        let aside = Aside::of(to)?;
+        let placed = aside.make().and_then(|()| {
+            // A renamed file takes the place of what is there, all at once.
+            std::fs::rename(&self.0, to).inspect_err(|_| aside.unlink())
+        });
+        if let Err(error) = placed {
+            aside.put_back();
+            return Err(unavailable("replace", to, error).into());
+        }
+        sync_folder_of(to).map_err(|error| StoreError::Unavailable {
+            doing: "make sure of",
+            location: to.display().to_string(),
+            reason: format!("{error}; what was there before is {} now", aside.name.display()),
+            source: Some(Box::new(error)),
+        })?;
+        Ok(aside.name)
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // It has its name by now, or is of no use.
+        std::fs::remove_file(&self.0).unwrap_or_default();
+    }
+}
+
+/// Other names for a file and what SQLite put beside it.
+struct Aside {
+    /// Those that are there, with what they are called then.
+    moved: Vec<(PathBuf, PathBuf)>,
+    /// The file that is there, as it is called then.
+    file: Option<(PathBuf, PathBuf)>,
+    /// What people are told of.
+    name: PathBuf,
+}
+
+impl Aside {
+    /// Names that nothing has yet.
+    fn of(to: &Path) -> Result<Self, Failure> {
+        let whole = std::path::absolute(to).unwrap_or_else(|_| to.to_owned());
+        for number in 1..=ASIDE_MAX {
+            let aside = with(&whole, &format!(".replaced-{number}"));
+            let beside = BESIDE.map(|suffix| (with(&whole, suffix), with(&aside, suffix)));
+            if aside.exists() || beside.iter().any(|(_, name)| name.exists()) {
+                continue;
+            }
+            let moved: Vec<_> = beside.into_iter().filter(|(path, _)| path.exists()).collect();
+            let name = match moved.first() {
+                Some((_, beside)) if !whole.exists() => beside.clone(),
+                _ => aside.clone(),
+            };
+            let file = whole.exists().then_some((whole, aside));
+            return Ok(Self { moved, file, name });
+        }
+        let reason = format!("there are {ASIDE_MAX} copies of {} already", to.display());
+        Err(StoreError::Invalid(reason).into())
+    }
+
+    /// Moves what stands beside the file, and gives the file a second name.
+    fn make(&self) -> io::Result<()> {
+        for (path, aside) in &self.moved {
+            std::fs::rename(path, aside)?;
+        }
+        self.file
+            .as_ref()
+            .map_or(Ok(()), |(file, aside)| std::fs::hard_link(file, aside))
+    }
+
+    /// Takes the second name of the file away.
+    fn unlink(&self) {
+        if let Some((_, aside)) = &self.file {
+            std::fs::remove_file(aside).unwrap_or_default();
+        }
+    }
+
+    /// Puts back what stood beside the file, as far as that can be done.
+    fn put_back(&self) {
+        for (path, aside) in &self.moved {
+            std::fs::rename(aside, path).unwrap_or_default();
+        }
+    }
+}
+
+/// `path` with `suffix` behind its name.
+fn with(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.to_owned().into_os_string();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Makes a store at `to` of the copy at `from`, or of a store that is in use there. What is at `to` gets another name if it may be
+/// `replaced`; which. It keeps its own until the copy is whole.
 ///
 /// # Errors
 ///
-/// `NotFound` if there is nothing at `from`; `Invalid` if that is no store of this program, or if something is at `to` that may
-/// not be replaced; `Corrupt` if it is damaged; `Unavailable`, also
+/// `NotFound` if there is nothing at `from`; `Invalid` if that is no store of this program, or if something is at `to`, or was left
+/// beside it, that may not be replaced; `Corrupt` if it is damaged; `Unavailable`, also
 /// if a process has `to` open.
 pub fn restore(from: &Path, to: &Path, replaced: bool) -> Result<Option<PathBuf>, StoreError> {
     let location = from.display().to_string();
@@ -67,14 +184,24 @@ pub fn restore(from: &Path, to: &Path, replaced: bool) -> Result<Option<PathBuf>
             name: location,
         });
     }
+    for path in [from, to] {
+        if path.is_dir() {
+            return Err(StoreError::Invalid(format!(
+                "{} is a folder, not a file",
+                path.display()
+            )));
+        }
+    }
+    if matches!((from.canonicalize(), to.canonicalize()), (Ok(from), Ok(to)) if from == to) {
+        return Err(StoreError::Invalid(format!("{location} cannot take its own place")));
+    }
     let done = checked(from, &location).and_then(|conn| {
-        let aside = if to.exists() && replaced {
-            Some(move_aside(to)?)
-        } else {
-            None
-        };
-        copy_anew(&conn, to)?;
-        Ok(aside)
+        if !replaced || nothing_at(to).is_ok() {
+            copy_anew(&conn, to)?;
+            return Ok(None);
+        }
+        let _alone = alone(to)?;
+        Unfinished::of(&conn, to)?.take_place(to).map(Some)
     });
     done.map_err(|failure| failure.into_error("restore", &location))
 }
@@ -94,33 +221,40 @@ fn checked(from: &Path, location: &str) -> Result<Connection, Failure> {
     Err(super::error::damaged(location, found))
 }
 
-/// Gives the store at `path` another name, unless somebody has it open.
-fn move_aside(path: &Path) -> Result<PathBuf, Failure> {
+/// Keeps everybody else out of the store at `path` for as long as it lives, unless somebody has it open. Nothing if there is none,
+/// or what is there is none any more: nobody can use that.
+fn alone(path: &Path) -> Result<Option<Connection>, Failure> {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let conn = Connection::open_with_flags(&whole, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    // Who leaves the write-ahead log has to be alone, and takes everything that is in it into the file.
-    let mode: Result<String, _> = conn.query_row("PRAGMA journal_mode = delete", [], |row| row.get(0));
-    if !mode.is_ok_and(|mode| mode == "delete") {
-        return Err(StoreError::Unavailable {
-            doing: "replace",
-            location: path.display().to_string(),
-            reason: "another process has it open; end that one first".to_owned(),
-            source: None,
-        }
-        .into());
+    if !whole.exists() {
+        return Ok(None);
     }
-    drop(conn);
-    for number in 1..=ASIDE_MAX {
-        let mut aside = whole.clone().into_os_string();
-        aside.push(format!(".replaced-{number}"));
-        let aside = PathBuf::from(aside);
-        if !aside.exists() {
-            std::fs::rename(&whole, &aside).map_err(|error| unavailable("move", path, error))?;
-            return Ok(aside);
-        }
+    let has_it_open = || StoreError::Unavailable {
+        doing: "replace",
+        location: path.display().to_string(),
+        reason: "another process has it open; end that one first".to_owned(),
+        source: None,
+    };
+    let held = Connection::open_with_flags(&whole, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(|conn| {
+        // Who leaves the write-ahead log has to be alone, and takes everything that is in it into the file.
+        let mode: String = conn.query_row("PRAGMA journal_mode = delete", [], |row| row.get(0))?;
+        conn.execute_batch("BEGIN EXCLUSIVE")?;
+        Ok((conn, mode))
+    });
+    match held {
+        Ok((conn, mode)) if mode == "delete" => Ok(Some(conn)),
+        Ok(_) => Err(has_it_open().into()),
+        Err(error) if busy::is_busy(&error) => Err(has_it_open().into()),
+        Err(error) if is_no_store(&error) => Ok(None),
+        Err(error) => Err(explained(error, "replace", &path.display().to_string()).into()),
     }
-    let reason = format!("there are {ASIDE_MAX} copies of {} already", path.display());
-    Err(StoreError::Invalid(reason).into())
+}
+
+/// Whether `error` tells of a file that is damaged, or no database at all.
+fn is_no_store(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
+    )
 }
 
 fn unavailable(doing: &'static str, path: &Path, error: io::Error) -> StoreError {

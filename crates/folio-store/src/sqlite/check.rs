@@ -3,6 +3,7 @@
 //! The log is read once, in order. A row that never changed is compared with the change that added it at once; one that
 //! was changed is made again from its changes and compared at the end, so no more than those are held in memory.
 
+mod runs;
 mod turns;
 
 use std::collections::HashMap;
@@ -11,11 +12,11 @@ use data_encoding::HEXLOWER;
 use folio_memory::keeping::{self, Watch};
 use folio_memory::terms::terms_of;
 use folio_memory::{
-    Change, Entry, EntryHandle, EntryId, KeptPolicy, NewEntry, Page, PageHandle, PageId, RunId, Seq, Timestamp, Turn,
-    TurnId,
+    Change, Entry, EntryHandle, EntryId, KeptPolicy, NewEntry, Page, PageHandle, PageId, Seq, Timestamp, Turn, TurnId,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
+use self::runs::Told;
 use super::error::Failure;
 use super::journal::{self, Touched};
 use super::packed::{self, Packed};
@@ -120,6 +121,8 @@ struct Replay<'c, 'f> {
     pages: HashMap<PageId, Page>,
     policy: KeptPolicy,
     turns: HashMap<TurnId, Turn>,
+    /// By their numbers.
+    runs: HashMap<u64, Told>,
 }
 
 impl<'c, 'f> Replay<'c, 'f> {
@@ -137,6 +140,7 @@ impl<'c, 'f> Replay<'c, 'f> {
             pages: HashMap::new(),
             policy: KeptPolicy::default(),
             turns: HashMap::new(),
+            runs: HashMap::new(),
         }
     }
 
@@ -167,6 +171,7 @@ impl<'c, 'f> Replay<'c, 'f> {
             Ok(_) => self.problem(|| "the policy is not what the log makes of it".to_owned()),
             Err(reason) => self.problem(|| reason),
         }
+        self.compare_runs()?;
         self.compare_turns()
     }
 
@@ -192,11 +197,7 @@ impl<'c, 'f> Replay<'c, 'f> {
             self.change(row, change)?;
         }
         if let Some(append) = &row.record.run {
-            self.append(
-                row,
-                append.run,
-                matches!(append.events.first(), Some(folio_engine::Event::RunStarted { .. })),
-            )?;
+            self.append(row, append)?;
         }
         Ok(())
     }
@@ -309,21 +310,6 @@ impl<'c, 'f> Replay<'c, 'f> {
             }
         }
         Ok(())
-    }
-
-    fn append(&mut self, row: &LogRow, run: RunId, starts: bool) -> Result<(), Failure> {
-        if starts {
-            self.counts.runs += 1;
-        }
-        let Some(place) = super::run::place_of(self.conn, self.space, run)? else {
-            self.problem(|| format!("{run} of commit {} is missing", row.seq));
-            return Ok(());
-        };
-        let wanted = self.counts.runs;
-        if starts && place.number() != wanted {
-            self.problem(|| format!("{run} is r{}, not r{wanted}", place.number()));
-        }
-        self.expect_touch(Touched::Run, place.number(), Seq(0), row.seq)
     }
 
     fn expect_touch(&mut self, what: Touched, number: u64, created: Seq, seq: Seq) -> Result<(), Failure> {

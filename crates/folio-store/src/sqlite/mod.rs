@@ -10,6 +10,7 @@
 //! - `living`: indexes in memory; `marks`: whether what lists tell has changed
 //! - `text`, `text_list`, `text_cursor`, `text_check`: the index of words, and what is found in it
 //! - `backup`: copies of the file, and back
+//! - `closing`: waiting until a file is closed
 //! - `lease`: which processes that drive runs are alive
 //! - `wake`: waiting for commits, and the thread that keeps watch
 //! - `busy`: waiting for another process that writes
@@ -22,6 +23,7 @@ mod backup;
 mod blob;
 mod busy;
 mod check;
+mod closing;
 mod commit;
 mod compact;
 mod entry;
@@ -77,6 +79,7 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 pub use self::backup::restore;
+pub use self::closing::wait_until_closed;
 pub use self::open::{IN_MEMORY, OpenOptions};
 
 use self::error::{Failure, explained};
@@ -112,7 +115,6 @@ const FEW_PAGES: u32 = 20;
 ///
 /// Closing waits until everything that was handed over is written.
 pub struct SqliteStore {
-    target: Target,
     location: String,
     file: Option<PathBuf>,
     readers: Arc<Readers>,
@@ -124,6 +126,8 @@ pub struct SqliteStore {
     writer: Arc<Writer>,
     jobs: Option<mpsc::Sender<Job>>,
     threads: Vec<JoinHandle<()>>,
+    // Dropped behind whatever has a connection.
+    target: Target,
 }
 
 impl fmt::Debug for SqliteStore {

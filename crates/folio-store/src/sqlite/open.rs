@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::busy;
+use super::closing::Open;
 use super::error::{Failure, explained};
 use super::migrate::{self, MIGRATIONS, Migration};
 use crate::error::StoreError;
@@ -65,6 +67,8 @@ pub(super) struct Target {
     pub(super) file: Option<PathBuf>,
     name: PathBuf,
     pages_max: Option<u64>,
+    /// Says that it is open; none if everything is in memory.
+    _open: Option<Arc<Open>>,
 }
 
 impl Target {
@@ -82,6 +86,7 @@ impl Target {
                 file: None,
                 name,
                 pages_max,
+                _open: None,
             }
         } else {
             // Absolute, so that SQLite does not take a path that begins with `file:` for something else.
@@ -91,6 +96,7 @@ impl Target {
                 file: Some(name.clone()),
                 name,
                 pages_max,
+                _open: Some(Open::new()),
             }
         }
     }

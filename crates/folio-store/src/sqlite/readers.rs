@@ -16,9 +16,10 @@ const READERS: usize = 8;
 /// answered at once however many of the others wait.
 #[derive(Debug)]
 pub(super) struct Readers {
-    target: Target,
     usual: Pool,
     quick: Pool,
+    // Dropped behind the connections.
+    target: Target,
 }
 
 /// A few connections, made when they are needed and kept.
@@ -57,9 +58,9 @@ impl Readers {
     /// None yet.
     pub(super) fn new(target: Target) -> Arc<Self> {
         Arc::new(Self {
-            target,
             usual: Pool::new(),
             quick: Pool::new(),
+            target,
         })
     }
 

@@ -13,7 +13,7 @@ use super::place::{Place, SpaceId, from_column, to_column};
 use crate::error::StoreError;
 use crate::store::{OwnerId, RunQuery, RunRow};
 
-const RUNNING: &str = "running";
+pub(super) const RUNNING: &str = "running";
 const LIMIT_DEFAULT: u32 = 100;
 
 /// Where the run called `id` stands.

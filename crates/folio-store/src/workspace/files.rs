@@ -74,7 +74,10 @@ impl Workspace {
                 let pages = self.all_pages(PageQuery::default()).await?;
                 files(pages.iter().map(|page| format!("{}.md", page.handle)).collect())
             }
-            Some(Meant::Blocks(thread)) => files(self.block_names(&thread).await?),
+            Some(Meant::Blocks(thread)) => {
+                let names = self.block_names(&thread).await;
+                files(names.map_err(|error| as_missing("folder", error, &path))?)
+            }
             Some(Meant::File(_)) | None => return Err(no_such("folder", &path)),
         };
         listed.sort();
@@ -114,7 +117,8 @@ impl Workspace {
         let path = FilePath::parse(path)?;
         let mut found = Hits::default();
         let (mut room, mut waiting) = (max_bytes, Vec::new());
-        if let Some(Meant::File(_)) = self.meant(&path).await? {
+        let is_file = matches!(self.meant(&path).await?, Some(Meant::File(_)));
+        if is_file {
             waiting.push((path.to_string(), FileKind::File));
         } else {
             let listed = self.list_files(&path.to_string()).await?;
@@ -140,7 +144,9 @@ impl Workspace {
             };
             let read = match self.read_file(&name, &part, room).await {
                 // It went while the others were searched, or is not for whoever asks.
-                Err(WorkspaceError::Store(StoreError::NotFound { .. }) | WorkspaceError::Refused(_)) => continue,
+                Err(WorkspaceError::Store(StoreError::NotFound { .. }) | WorkspaceError::Refused(_)) if !is_file => {
+                    continue;
+                }
                 read => read?,
             };
             room = found.take_in(&name, read.reading, room);
@@ -205,10 +211,10 @@ impl Workspace {
             Leaf::Page(page) => self.page_markdown(Ref::Handle(page)).await,
             Leaf::Result(handle) => {
                 let read = self.result_at(&handle, part, max_bytes).await;
-                return read.map_err(|error| as_missing(error, path));
+                return read.map_err(|error| as_missing("file", error, path));
             }
         };
-        let text = text.map_err(|error| as_missing(error, path))?;
+        let text = text.map_err(|error| as_missing("file", error, path))?;
         Ok(passage::read(text.as_bytes(), part, max_bytes))
     }
 
@@ -301,9 +307,9 @@ fn no_such(what: &'static str, path: &FilePath) -> WorkspaceError {
 }
 
 /// What is not there is told by its path.
-fn as_missing(error: WorkspaceError, path: &FilePath) -> WorkspaceError {
+fn as_missing(what: &'static str, error: WorkspaceError, path: &FilePath) -> WorkspaceError {
     match error {
-        WorkspaceError::Store(StoreError::NotFound { .. }) => no_such("file", path),
+        WorkspaceError::Store(StoreError::NotFound { .. }) => no_such(what, path),
         error => error,
     }
 }

@@ -167,7 +167,7 @@ impl Workspace {
     ///
     /// Each batch is there or is not; whoever is interrupted asks again. In the end everything that belongs to the store is
     /// searched for what the entries said, and the answer tells where it still stands: in another entry, in a run's
-    /// journal, in a copy that was made before a migration.
+    /// journal, in a copy that was made before a migration. It tells, too, how many texts were too short to be looked for.
     ///
     /// # Errors
     ///
@@ -200,12 +200,16 @@ impl Workspace {
         for batch in found.chunks(BATCH) {
             self.erase(actor, batch, reason).await?;
         }
+        said.retain(|text| !text.trim().is_empty());
+        let all = said.len();
         said.retain(|text| text.trim().len() >= LOOKED_FOR || filter.text.as_ref() == Some(text));
+        let not_looked_for = all - said.len();
         // What was noted and not yet written would be written behind our back.
         self.flush_trace().await?;
         let texts = said.iter().cloned().collect();
         let mut residue = self.inner.store.scrub(self.space(), texts).await?;
-        if let Some(outbox) = self.outbox() {
+        residue.not_looked_for = u64::try_from(not_looked_for).unwrap_or(u64::MAX);
+        if let Some(outbox) = self.outbox().filter(|_| !said.is_empty()) {
             let name = outbox.display().to_string();
             let saying = Unwanted::saying(self.space(), &said, self.now());
             let left = self.forget_waiting(saying, false).await?;

@@ -8,13 +8,14 @@ use folio_memory::markdown::render_page;
 use folio_memory::query::{MAX_LIMIT, Order};
 use folio_memory::{
     Actor, Change, Entry, EntryFields, EntryId, EntryKind, EntryQuery, Invalid, NewEntry, NewPage, Owner, Page,
-    PageFields, PageId, PageQuery, PageRole, Tag,
+    PageFields, PageId, PageQuery, PageRole, Seq, Tag,
 };
 use serde_json::json;
 
 use super::notes::Stopwatch;
 use super::observations::Adding;
-use super::{Workspace, WorkspaceError, Write, Written, source_of, trust_of};
+use super::redact::recall;
+use super::{Recorded, Workspace, WorkspaceError, Write, Written, source_of, trust_of};
 
 /// Bytes of the title of a page or a block.
 const MAX_TITLE_BYTES: usize = 512;
@@ -83,15 +84,42 @@ impl Workspace {
             idempotency_key,
             ..Write::of(vec![change])
         };
-        let committed = self.record(actor, write).await?.committed;
-        match committed.pages.first() {
-            Some((id, _)) => self.page(Ref::Id(*id)).await,
-            None if committed.replayed => {
+        let Recorded { committed, record, .. } = self.record(actor, write).await?;
+        let added = record.changes.into_iter().find_map(|change| match change {
+            Change::EnsurePage(new) => Some(*new),
+            _ => None,
+        });
+        match (added, committed.pages.first()) {
+            // Who may add a page need not be one who may read it afterwards.
+            (Some(new), Some((id, handle))) if new.id == *id => Ok(Page {
+                id: *id,
+                handle: *handle,
+                version: 1,
+                created_at: committed.at,
+                updated_at: committed.at,
+                created_seq: committed.seq,
+                fields: new.fields,
+            }),
+            (_, Some((id, _))) => self.page_made_before(actor, *id, committed.seq).await,
+            (_, None) => {
                 let message = "the idempotency key was used before, for something that added no page";
                 Err(Invalid::new("key_reused", "idempotency_key", message).into())
             }
-            None => self.page(Ref::Id(id)).await,
         }
+    }
+
+    /// The page that `seq` added under a key that is used again: for its writer, and for others who may read it.
+    async fn page_made_before(&self, actor: &Actor, id: PageId, seq: Seq) -> Result<Page, WorkspaceError> {
+        let before = Seq(seq.0.saturating_sub(1));
+        let rows = self.inner.store.changes(&self.inner.space, before, 1).await?;
+        let is_writer =
+            |writer: &Actor| (writer.role, &writer.name, writer.run) == (actor.role, &actor.name, actor.run);
+        if !rows.first().is_some_and(|row| is_writer(&row.actor)) {
+            return self.page(Ref::Id(id)).await;
+        }
+        let mut page = self.inner.store.page(&self.inner.space, Ref::Id(id)).await?;
+        recall::page(&mut page, self.redaction_of_reads().await?);
+        Ok(page)
     }
 
     /// Adds a log block to a page. What is on a page is never rewritten.

@@ -3,7 +3,9 @@
 
 use folio_memory::id::{EntryRef, PageRef, RunRef};
 use folio_memory::roles::Sight;
-use folio_memory::{Entry, EntryQuery, Link, ListAnswer, Order, Page, PageQuery, RunId, Seq, TextMatch, TypeRanks};
+use folio_memory::{
+    Entry, EntryQuery, Link, ListAnswer, Order, Page, PageQuery, RunId, Seq, TextMatch, TextQuery, TypeRanks,
+};
 
 use super::notes::Stopwatch;
 use super::redact::recall;
@@ -26,14 +28,23 @@ impl Workspace {
     }
 
     /// The entries that have all the words that `query` asks for, or, if none has, those that have some of them, and which of
-    /// the two it is: whoever asks in a sentence seldom uses only words that stand there.
+    /// the two it is: whoever asks in a sentence seldom uses only words that stand there. Of a text with more words than are
+    /// looked for, those that have some of the first.
     ///
     /// # Errors
     ///
     /// As [`Workspace::entries`].
     pub async fn search(&self, query: &EntryQuery) -> Result<(ListAnswer<Entry>, TextMatch), WorkspaceError> {
+        let words = query.text_query();
+        if words.as_ref().is_some_and(TextQuery::is_cut) {
+            let looser = EntryQuery {
+                text_match: TextMatch::Any,
+                ..query.clone()
+            };
+            return Ok((self.entries(&looser).await?, TextMatch::Any));
+        }
         let answer = self.entries(query).await;
-        let has_several = query.text_query().is_some_and(|words| words.words().len() > 1);
+        let has_several = words.is_some_and(|words| words.words().len() > 1);
         let goes_on = query.cursor.is_some();
         let is_looser = match &answer {
             Ok(answer) => answer.total == 0 && !goes_on,

@@ -154,9 +154,11 @@ impl Workspace {
             };
             // Of a long text only the beginning is there to be looked at again, so that is not done without need.
             if cleaned_by != Some(policy.redaction) {
+                redact::refuse_secret_threads(&commit.record.changes, policy.redaction)?;
                 warnings.extend(redact::clean_commit(&mut commit, policy.redaction));
                 cleaned_by = Some(policy.redaction);
             }
+            redact::clean_actor(&mut commit.actor, policy.redaction);
             long_text::move_out(&mut commit);
             cleaned.note_in(&mut commit.record.changes);
             record = commit.record.clone();
@@ -235,14 +237,15 @@ impl Workspace {
             let found = policy.version();
             return Err(StoreError::OtherPolicy { found, expected }.into());
         }
-        // Who carries a fence was given the run by the store, and writes what the engine makes of its events: the store sees to
-        // the fence, and nothing has to be read for every step.
-        let drives = |expected: &Expected| matches!(expected, Expected::RunHead { fence: Some(_), .. });
-        if !commit.expected.iter().any(drives) {
+        // Who says where the journal of a run ends writes what the engine makes of its events, whoever it does that for: the store sees to
+        // the end and to the fence, and nothing has to be read for every step.
+        let writes_a_journal = |expected: &Expected| matches!(expected, Expected::RunHead { .. });
+        if !commit.expected.iter().any(writes_a_journal) {
             let run = commit.record.run.as_ref().map(|append| append.run);
             self.authorise_write(&commit.actor, &commit.record.changes, run, None, &policy)
                 .await?;
         }
+        redact::refuse_secret_threads(&commit.record.changes, policy.redaction)?;
         let warnings = redact::clean_commit(&mut commit, policy.redaction);
         long_text::move_out(&mut commit);
         let added = observations_in(&commit.record.changes);

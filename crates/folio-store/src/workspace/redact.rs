@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use folio_memory::keeping::Redaction;
-use folio_memory::{Change, NewEntry, Pii, Tag, TraceNote, Warning};
+use folio_memory::{Actor, Change, Invalid, NewEntry, Owner, Pii, Tag, ThreadKey, TraceNote, Warning};
 use leakguard::{Kind, Match, Redactor};
 use regex::Regex;
 use serde_json::Value;
@@ -290,13 +290,31 @@ impl Cleaner {
         }
     }
 
-    /// Cleans tags.
+    /// Cleans the name of somebody. That it says who a person is makes nothing of what they write one of personal data.
+    pub(crate) fn name(&mut self, name: &mut String, field: &str) {
+        let said_of_persons = self.pii.clone();
+        self.text(name, field);
+        self.pii = said_of_persons;
+    }
+
+    /// Cleans the name of whom an entry or a page belongs to. It stays one: of what a placeholder makes too long, nothing is kept.
+    pub(crate) fn owner(&mut self, owner: &mut Owner) {
+        if owner.is_anybody() {
+            return;
+        }
+        let mut name = owner.as_str().to_owned();
+        self.name(&mut name, "owner");
+        if name != owner.as_str() {
+            *owner = Owner::parse(&name).unwrap_or_else(|_| Owner::agent());
+        }
+    }
+
+    /// Cleans tags. They stay such: of what a placeholder makes too long, nothing is kept.
     pub(crate) fn tags(&mut self, tags: &mut [Tag]) {
         for tag in tags {
-            if let Some(clean) = self.cleaned(tag.as_str(), "tags")
-                && let Ok(clean) = Tag::parse(&clean)
-            {
-                *tag = clean;
+            if let Some(clean) = self.cleaned(tag.as_str(), "tags") {
+                let clean = Tag::parse(&clean).or_else(|_| Tag::parse("redacted"));
+                clean.into_iter().for_each(|clean| *tag = clean);
             }
         }
     }
@@ -325,6 +343,36 @@ pub(crate) fn clean_new(new: &mut NewEntry, registers: Option<&mut Change>, mode
     if let Some(registers) = registers {
         commit::clean_change(&mut cleaner, registers);
     }
+}
+
+/// Takes out of the name of whoever does something what `mode` says.
+pub(crate) fn clean_actor(actor: &mut Actor, mode: Redaction) {
+    Cleaner::new(mode).name(&mut actor.name, "name");
+}
+
+/// Refuses the name of a thread that is a secret: under another name it would be another thread.
+///
+/// # Errors
+///
+/// `thread_is_secret`, without what it was.
+pub(crate) fn refuse_secret_threads(changes: &[Change], mode: Redaction) -> Result<(), Invalid> {
+    // Addresses of people name their threads in many places, and stay.
+    let mode = if mode == Redaction::Pii {
+        Redaction::Secrets
+    } else {
+        mode
+    };
+    let is_secret = |thread: &ThreadKey| Cleaner::new(mode).has_something(&thread.0);
+    let named = changes.iter().filter_map(|change| match change {
+        Change::EnsurePage(page) => page.fields.thread.as_ref(),
+        Change::BeginTurn(turn) => Some(&turn.thread),
+        _ => None,
+    });
+    if named.into_iter().any(is_secret) {
+        let message = "holds a secret, and cannot be kept without it: give the thread another name";
+        return Err(Invalid::new("thread_is_secret", "thread", message));
+    }
+    Ok(())
 }
 
 /// Takes out of a note what `mode` says.

@@ -5,7 +5,10 @@ use std::collections::{HashMap, hash_map};
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::roles::{self, Denied, Operation, Sight};
-use folio_memory::{Entry, EntryId, EntryQuery, ListAnswer, Page, PageFields, PageId, RunId, ThreadKey, Turn};
+use folio_memory::text::MAX_QUERY_TERMS;
+use folio_memory::{
+    Entry, EntryId, EntryQuery, Invalid, ListAnswer, Page, PageFields, PageId, RunId, TextMatch, ThreadKey, Turn,
+};
 
 use super::{Workspace, WorkspaceError};
 use crate::error::StoreError;
@@ -150,7 +153,15 @@ impl Workspace {
 
     /// The entries that `query` asks for and whoever asks may read. What they may not is not counted either; of those who
     /// may not read all, no more than the first 10,000 that match are counted.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if all words of a text are wanted that has more than are looked for: the rest would let more through.
     pub(super) async fn visible_entries(&self, query: &EntryQuery) -> Result<ListAnswer<Entry>, WorkspaceError> {
+        if query.text_match == TextMatch::All && query.text_query().is_some_and(|words| words.is_cut()) {
+            let message = format!("has more than {MAX_QUERY_TERMS} words, all of which an entry is to have");
+            return Err(Invalid::new("text_too_long", "text", message).into());
+        }
         let sight = self.sight().await?;
         if sight == Sight::Space {
             return self.read_entries(query).await;

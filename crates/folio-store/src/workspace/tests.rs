@@ -4,6 +4,7 @@ mod notes;
 mod observations;
 mod pages;
 mod policy;
+mod reads;
 mod trace;
 
 use std::sync::Arc;

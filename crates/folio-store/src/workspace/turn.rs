@@ -4,6 +4,7 @@ mod end;
 mod episodes;
 mod export;
 mod learn;
+mod touched;
 
 use std::collections::HashSet;
 use std::sync::{MutexGuard, PoisonError};

@@ -81,6 +81,33 @@ async fn a_further_sighting_replaces_the_pattern_and_a_turn_without_news_leaves_
 }
 
 #[tokio::test]
+async fn a_turn_ends_that_replaces_a_pattern_and_puts_it_away_m7_9() {
+    let scene = Scene::new();
+    for _ in 0..3 {
+        scene.turn_with("Which wine?", "wine_search", burgundy()).await;
+    }
+    let first = of_type(&scene, "pattern_detected").await.remove(0);
+    let turn = scene.begin("Which wine?").await;
+    scene.notice("wine_search", turn.turn.begun.id, burgundy()).await;
+    let resolve = Change::PatchEntry {
+        entry: first.id,
+        fields: vec![FieldChange::Status(Status::Resolved)],
+        expected_version: None,
+        base_version: None,
+    };
+    let write = Write::of(vec![resolve]);
+    scene.workspace.record(&person(), write).await.unwrap();
+    scene.end(&turn).await;
+    let old = scene.read(first.id).await.fields;
+    let live = of_type(&scene, "pattern_detected").await;
+    assert_eq!(
+        (old.status, old.superseded_by),
+        (Status::Archived, Some(live[0].id)),
+        "one after the other"
+    );
+}
+
+#[tokio::test]
 async fn an_archived_member_counts_and_a_run_by_hand_finds_no_more_m7_9() {
     let scene = Scene::new();
     for _ in 0..3 {

@@ -10,3 +10,4 @@ mod lifetime;
 mod parallel;
 mod scene;
 mod stages;
+mod touched;

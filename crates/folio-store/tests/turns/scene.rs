@@ -6,9 +6,9 @@ use folio_memory::id::Ref;
 use folio_memory::observation::ObservationInput;
 use folio_memory::turn::Decision;
 use folio_memory::{Actor, Entry, EntryHandle, EntryId, EntryQuery, Role, SpaceName, ThreadKey, TurnId};
-use folio_store::Workspace;
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::workspace::{Begun, Ended, TurnInput};
+use folio_store::{Store, Workspace};
 use folio_testkit::{SeededIds, SimClock};
 use serde_json::Value;
 
@@ -19,8 +19,11 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) fn new() -> Self {
+        Self::on(SqliteStore::open(&OpenOptions::in_memory()).unwrap())
+    }
+
+    pub(crate) fn on(store: Arc<dyn Store>) -> Self {
         let clock = SimClock::default();
-        let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
         let ids = Arc::new(SeededIds::default());
         let workspace = Workspace::new(store, Arc::new(clock.clone()), ids, SpaceName::main());
         Self { workspace, clock }

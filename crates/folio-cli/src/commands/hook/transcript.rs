@@ -7,30 +7,47 @@ use serde_json::Value;
 /// Bytes of messages that are put away at a time.
 const PART_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes of a line that is read: more than any message has.
-const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+pub(super) const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// The messages of `transcript` since it was last compacted, in parts that begin where somebody said something new.
+/// What was read of a transcript.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Transcript {
+    /// The messages since it was last compacted, in parts that begin where somebody said something new.
+    pub(super) parts: Vec<Vec<Value>>,
+    /// Lines since then that were left out, since they are longer than any message.
+    pub(super) too_long: usize,
+}
+
+/// Reads `transcript`.
 ///
 /// What other agents said aside is theirs, and a line that cannot be read is passed over: the program may be writing it.
 ///
 /// # Errors
 ///
 /// If it cannot be read.
-pub(super) fn parts(mut transcript: impl BufRead) -> io::Result<Vec<Vec<Value>>> {
-    let mut parts: Vec<Vec<Value>> = Vec::new();
+pub(super) fn read(mut transcript: impl BufRead) -> io::Result<Transcript> {
+    let Transcript {
+        mut parts,
+        mut too_long,
+    } = Transcript::default();
     let mut bytes = 0;
     loop {
         let mut line = Vec::new();
         let read = io::Read::take(&mut transcript, LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
         if read == 0 {
-            return Ok(parts);
+            return Ok(Transcript { parts, too_long });
+        }
+        if read as u64 == LINE_BYTES_MAX && !line.ends_with(b"\n") {
+            too_long += 1;
+            transcript.skip_until(b'\n')?;
+            continue;
         }
         let Ok(mut record) = serde_json::from_slice::<Value>(&line) else {
             continue;
         };
         if is(&record, "subtype", "compact_boundary") || record.get("isCompactSummary") == Some(&Value::Bool(true)) {
             parts.clear();
-            bytes = 0;
+            (bytes, too_long) = (0, 0);
             continue;
         }
         if record.get("isSidechain") == Some(&Value::Bool(true)) {
@@ -88,8 +105,26 @@ mod tests {
             said("user", "do it")["message"].clone(),
             said("assistant", "done")["message"].clone(),
         ];
-        assert_eq!(parts(format!("{text}{{\"torn").as_bytes()).unwrap(), [wanted.to_vec()]);
-        assert!(parts("".as_bytes()).unwrap().is_empty());
+        let transcript = read(format!("{text}{{\"torn").as_bytes()).unwrap();
+        assert_eq!(transcript.parts, [wanted.to_vec()]);
+        assert_eq!(read("".as_bytes()).unwrap(), Transcript::default());
+    }
+
+    #[test]
+    fn a_line_that_is_longer_than_any_message_is_left_out_and_counted() {
+        let long = said("assistant", &"x".repeat(usize::try_from(LINE_BYTES_MAX).unwrap()));
+        // What stands at the end of it is no line of its own.
+        let text = format!(
+            "{}\n{long} {}\n{}\n",
+            said("user", "a"),
+            said("user", "b"),
+            said("user", "c")
+        );
+        let wanted = ["a", "c"].map(|text| said("user", text)["message"].clone());
+        let transcript = read(text.as_bytes()).unwrap();
+        assert_eq!((transcript.parts, transcript.too_long), (vec![wanted.to_vec()], 1));
+        let compacted = format!("{text}{}\n", json!({"subtype": "compact_boundary"}));
+        assert_eq!(read(compacted.as_bytes()).unwrap(), Transcript::default());
     }
 
     #[test]
@@ -102,7 +137,7 @@ mod tests {
             said("user", "next"),
         ];
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        let counts: Vec<_> = parts(text.as_bytes()).unwrap().iter().map(Vec::len).collect();
+        let counts: Vec<_> = read(text.as_bytes()).unwrap().parts.iter().map(Vec::len).collect();
         assert_eq!(counts, [3, 1]);
     }
 }

@@ -17,6 +17,7 @@ use crate::commit::{Blob, Commit};
 /// to that one.
 pub(crate) fn clean_commit(commit: &mut Commit, mode: Redaction) -> Vec<Warning> {
     let mut cleaner = Cleaner::new(mode);
+    cleaner.name(&mut commit.actor.name, "name");
     let renamed = clean_blobs(&mut cleaner, &mut commit.blobs);
     for change in &mut commit.record.changes {
         clean_change(&mut cleaner, change);
@@ -56,6 +57,7 @@ pub(super) fn clean_change(cleaner: &mut Cleaner, change: &mut Change) {
         Change::EnsurePage(page) => {
             let fields = &mut page.fields;
             cleaner.text(&mut fields.title, "title");
+            cleaner.owner(&mut fields.owner);
             if let Some(branch) = &mut fields.branch_id {
                 cleaner.text(branch, "branch_id");
             }
@@ -130,6 +132,11 @@ pub(super) fn clean_fields(cleaner: &mut Cleaner, fields: &mut EntryFields, body
     if let Some(phase) = &mut fields.phase {
         cleaner.text(phase, "phase");
     }
+    cleaner.owner(&mut fields.owner);
+    let source = &mut fields.source;
+    for name in [&mut source.principal, &mut source.tool].into_iter().flatten() {
+        cleaner.name(name, "source");
+    }
     let values = [
         (&mut fields.parts, "parts"),
         (&mut fields.context, "context"),
@@ -148,6 +155,7 @@ fn clean_field(cleaner: &mut Cleaner, field: &mut FieldChange) {
     match field {
         FieldChange::Title(text) | FieldChange::Body(text) | FieldChange::Phase(Some(text)) => cleaner.text(text, name),
         FieldChange::Tags(tags) => cleaner.tags(tags),
+        FieldChange::Owner(owner) => cleaner.owner(owner),
         FieldChange::Parts(Some(value)) | FieldChange::Context(Some(value)) | FieldChange::Metadata(Some(value)) => {
             cleaner.value(value, name);
         }

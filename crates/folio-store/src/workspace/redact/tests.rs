@@ -409,3 +409,31 @@ fn what_is_stored_does_not_depend_on_the_order_of_keys() {
     assert_eq!(one, stored(r#"{"a": {"c": 2, "d": 1}, "b": [{"x": 2, "y": 1}]}"#));
     assert_eq!(one, r#"{"a":{"c":2,"d":1},"b":[{"x":2,"y":1}]}"#);
 }
+
+#[test]
+fn a_tag_and_an_owner_that_a_placeholder_makes_too_long_are_not_kept_m7_6_48() {
+    let mut cleaner = Cleaner::default();
+    let key = "AKIAIOSFODNN7EXAMPLQ";
+    let mut tags = [
+        Tag::parse(&format!("{}/{key}", "x".repeat(43))).unwrap(),
+        Tag::parse("wine").unwrap(),
+    ];
+    cleaner.tags(&mut tags);
+    assert_eq!(tags.each_ref().map(Tag::as_str), ["redacted", "wine"]);
+    let mut owner = Owner::parse(&format!("tool:{}", github_token())).unwrap();
+    cleaner.owner(&mut owner);
+    assert_eq!(owner.as_str(), "tool:[redacted:github_token]");
+    let mut owner = Owner::parse(&format!("{}{key}", "x/".repeat(53))).unwrap();
+    cleaner.owner(&mut owner);
+    assert_eq!(owner, Owner::agent());
+}
+
+#[test]
+fn whose_something_is_makes_it_no_personal_data_unless_that_is_taken_out() {
+    let mut owner = Owner::parse("user:bob@example.com").unwrap();
+    let mut cleaner = Cleaner::default();
+    cleaner.owner(&mut owner);
+    assert_eq!((owner.as_str(), cleaner.take_pii()), ("user:bob@example.com", vec![]));
+    Cleaner::new(Redaction::Pii).owner(&mut owner);
+    assert_eq!(owner.as_str(), "user:[redacted:email]");
+}

@@ -1,5 +1,6 @@
 //! The end of a turn: settle, judge, export, learn, put away, in this order (M7.11.2, M7.5.42).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use folio_memory::entry::Status;
@@ -12,7 +13,7 @@ use folio_memory::turn::{
     Ending, Evaluation, Evaluator as _, Finished, Reflection, Reflector as _, RuleEvaluator, RuleReflector, Stage,
     Turn, TurnEnd,
 };
-use folio_memory::{Actor, Change, Entry, EntryKind, EntryQuery, FieldChange, ListAnswer, Role};
+use folio_memory::{Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, ListAnswer, Role};
 
 use super::super::goals::GoalState;
 use super::super::observations::Whose;
@@ -186,11 +187,14 @@ impl Workspace {
             turn: turn.begun.id,
             end: Box::new(end),
         }];
-        changes.extend(self.learn(&reflector, &patterns).await?);
+        let learned = self.learn(&reflector, &patterns).await?;
+        // What was resolved and gives its place to something newer is one version further by then.
+        let replaced: BTreeSet<EntryId> = learned.iter().filter_map(patched).collect();
+        changes.extend(learned);
         changes.extend(reflection.archive.iter().map(|used| Change::PatchEntry {
             entry: used.id,
             fields: vec![FieldChange::Status(Status::Archived)],
-            expected_version: Some(used.version),
+            expected_version: Some(used.version + u32::from(replaced.contains(&used.id))),
             base_version: None,
         }));
         let write = Write {
@@ -243,6 +247,13 @@ impl Workspace {
             ..EntryQuery::default()
         };
         self.kept_entries(mark, Whose::Stages, &query).await
+    }
+}
+
+fn patched(change: &Change) -> Option<EntryId> {
+    match change {
+        Change::PatchEntry { entry, .. } => Some(*entry),
+        _ => None,
     }
 }
 

@@ -1,13 +1,13 @@
 //! The export of a turn: made from the log at its end, read with the texts from the revisions (M7.6.47).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use folio_memory::id::{Ref, TurnRef};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::roles::Sight;
 use folio_memory::turn::export::{Export, Listed, PartRef, Touched, parse_part, part_of, part_to_jsonl};
 use folio_memory::turn::{Turn, TurnQuery};
-use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, EntryQuery, Order, Seq, Status, TurnId};
+use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, EntryQuery, Order, Seq, Status};
 
 use super::super::{Workspace, WorkspaceError};
 use crate::commit::{Blob, BlobHash};
@@ -32,14 +32,6 @@ pub(super) struct Made {
     pub(super) blobs: Vec<Blob>,
     /// The entries that the turn touched, as they are at the end.
     pub(super) touched: Vec<Entry>,
-}
-
-/// Memory that has changed between two commits.
-#[derive(Debug, Default)]
-struct News {
-    entries: Vec<Entry>,
-    /// What the turn touched, with the version that it found.
-    touched: BTreeMap<EntryId, Option<u32>>,
 }
 
 impl Workspace {
@@ -167,10 +159,14 @@ impl Workspace {
         let mut parts: BTreeMap<u64, PartRef> = base
             .map(|base| base.parts.into_iter().map(|part| (part.part, part)).collect())
             .unwrap_or_default();
-        let news = self.news(turn.begun.id, base_seq, as_of).await?;
+        let news = self.news(base_seq, as_of).await?;
+        let found = self.touched_by(turn, &news, as_of).await?;
         let mut blobs = Vec::new();
-        let changed: BTreeSet<u64> = news.entries.iter().map(|entry| part_of(entry.handle)).collect();
-        for part in changed {
+        let mut changed: BTreeMap<u64, Vec<&Entry>> = BTreeMap::new();
+        for entry in &news {
+            changed.entry(part_of(entry.handle)).or_default().push(entry);
+        }
+        for (part, of_part) in changed {
             let mut listed: BTreeMap<EntryHandle, Listed> = match parts.get(&part) {
                 Some(part) => self
                     .read_part(part)
@@ -180,8 +176,7 @@ impl Workspace {
                     .collect(),
                 None => BTreeMap::new(),
             };
-            let of_part = news.entries.iter().filter(|entry| part_of(entry.handle) == part);
-            listed.extend(of_part.map(|entry| (entry.handle, Listed::of(entry))));
+            listed.extend(of_part.into_iter().map(|entry| (entry.handle, Listed::of(entry))));
             let listed: Vec<_> = listed.into_values().collect();
             let blob = Blob::new(part_to_jsonl(&listed).into_bytes());
             let (entries, body) = (listed.len() as u64, blob.hash().0.clone());
@@ -190,16 +185,16 @@ impl Workspace {
         }
         let mut touched: Vec<_> = Vec::new();
         let mut touched_entries: Vec<_> = Vec::new();
-        for entry in &news.entries {
-            let Some(old_version) = news.touched.get(&entry.id) else {
+        for entry in news {
+            let Some(old_version) = found.get(&entry.id) else {
                 continue;
             };
             touched.push(Touched {
                 kind: entry.kind,
                 old_version: *old_version,
-                listed: Listed::of(entry),
+                listed: Listed::of(&entry),
             });
-            touched_entries.push(entry.clone());
+            touched_entries.push(entry);
         }
         touched.sort_by_key(|touched| touched.listed.handle);
         touched_entries.sort_by_key(|entry| entry.handle);
@@ -218,11 +213,9 @@ impl Workspace {
         })
     }
 
-    /// The memory that was added or changed after `base`, as it was at `as_of`, and which of it `turn` had to do with.
-    ///
-    /// The log of a run says much, and little of it is memory: so the entries are asked for, and then what became of each.
-    async fn news(&self, turn: TurnId, base: Seq, as_of: Seq) -> Result<News, WorkspaceError> {
-        let mut news = News::default();
+    /// The memory that was added or changed after `base`, as it was at `as_of`.
+    async fn news(&self, base: Seq, as_of: Seq) -> Result<Vec<Entry>, WorkspaceError> {
+        let mut news = Vec::new();
         let mut query = EntryQuery {
             kinds: EntryKind::ALL.into_iter().filter(|kind| kind.is_memory()).collect(),
             status: Status::ALL.to_vec(),
@@ -237,36 +230,12 @@ impl Workspace {
         loop {
             // As it is stored: what is compared is its hash.
             let page = self.inner.store.entries(&self.inner.space, &query, self.now()).await?;
-            for entry in page.items {
-                if let Some(found) = self.touched_by(turn, &entry, base, as_of).await? {
-                    news.touched.insert(entry.id, found);
-                }
-                news.entries.push(entry);
-            }
+            news.extend(page.items);
             match page.next {
                 Some(next) => query.cursor = Some(next),
                 None => return Ok(news),
             }
         }
-    }
-
-    /// If `turn` changed `entry` after `base`: the version that it found, none if it added it.
-    async fn touched_by(
-        &self,
-        turn: TurnId,
-        entry: &Entry,
-        base: Seq,
-        as_of: Seq,
-    ) -> Result<Option<Option<u32>>, WorkspaceError> {
-        let history = self.inner.store.history(&self.inner.space, entry.id).await?;
-        let of_turn = history
-            .iter()
-            .filter(|revision| revision.seq > base && revision.seq <= as_of)
-            .find(|revision| revision.actor.turn == Some(turn));
-        Ok(of_turn.map(|revision| match revision.change {
-            Change::AddEntry(_) => None,
-            _ => Some(revision.version.saturating_sub(1)),
-        }))
     }
 
     /// The newest export that describes no more than what was before `turn` began: what it touched is then read anew.

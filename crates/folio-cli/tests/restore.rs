@@ -1,0 +1,209 @@
+//! `folio restore` where something is in its way: leftovers of another file, a damaged store, a full disk, a mistyped name.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::json;
+use support::{Called, Folio};
+
+const STORE: [&str; 2] = ["--store", "sqlite:f.db"];
+
+fn at<'a>(store: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
+    [arguments, &["--store", store]].concat()
+}
+
+fn refused(called: &Called, code: i32) -> &str {
+    assert_eq!(called.code, code, "{}{}", called.stdout, called.stderr);
+    &called.stderr
+}
+
+impl Folio {
+    /// A store that says `content`.
+    fn with_store(&self, url: &str, content: &str) {
+        self.ok(&at(url, &["observe", "add", content]));
+    }
+
+    fn contents(&self, url: &str) -> Vec<String> {
+        assert_eq!(self.json(&at(url, &["doctor"]))["problems"], json!([]));
+        let list = self.json(&at(url, &["observe", "list"]));
+        let items = list["items"].as_array().unwrap().iter();
+        items.map(|item| item["content"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The files whose names begin with `name`, sorted.
+    fn files(&self, name: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.filter(|found| found.starts_with(name)).collect();
+        names.sort();
+        names
+    }
+
+    fn name(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    /// A store at `name` as a process leaves it that is killed: part of it is in its write-ahead log.
+    fn with_log(&self, name: &str) {
+        let url = format!("sqlite:{}", self.name(name).display());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let open = runtime.block_on(folio::Folio::open(&url)).unwrap();
+        self.ok(&at(&url, &["observe", "add", "in the log"]));
+        let files = [name.to_owned(), format!("{name}-wal")].map(|name| self.name(&name));
+        let left = files.clone().map(|file| std::fs::read(file).unwrap());
+        drop(open);
+        for (file, left) in files.iter().zip(left) {
+            std::fs::write(file, left).unwrap();
+        }
+    }
+}
+
+fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+}
+
+#[test]
+fn a_program_that_ends_leaves_no_write_ahead_log() {
+    let folio = Folio::new();
+    let step = "{id: s, do: {tool: text, args: {op: echo, value: 1}}}";
+    folio.file("plan.yaml", format!("title: One\nsteps:\n  - {step}\n"));
+    for _ in 0..5 {
+        folio.ok(&[&["run", "--plan", "plan.yaml"], &STORE[..]].concat());
+        assert_eq!(folio.files("f.db"), ["f.db"]);
+    }
+}
+
+#[test]
+fn a_log_that_another_store_left_is_not_read_into_a_copy() {
+    let folio = Folio::new();
+    folio.with_store("sqlite:c.db", "copied");
+    folio.ok(&at("sqlite:c.db", &["backup", "copy.db"]));
+    folio.with_log("f.db");
+    assert!(size(&folio.name("f.db-wal")) > 0);
+    std::fs::rename(folio.name("f.db"), folio.name("moved.db")).unwrap();
+
+    for arguments in [
+        vec!["restore", "copy.db"],
+        vec!["--store", "sqlite:copy.db", "backup", "f.db"],
+    ] {
+        let arguments = if arguments[0] == "restore" {
+            at("sqlite:f.db", &arguments)
+        } else {
+            arguments
+        };
+        let called = folio.call(&arguments);
+        let told = refused(&called, 2);
+        assert!(told.contains("f.db-wal is of another store"), "{told}");
+    }
+    assert!(!folio.name("f.db").exists());
+
+    let restored = folio.json(&at("sqlite:f.db", &["restore", "copy.db", "--replace"]));
+    let replaced = restored["replaced"].as_str().unwrap();
+    assert!(replaced.ends_with("f.db.replaced-1-wal"), "{replaced}");
+    assert_eq!(folio.contents("sqlite:f.db"), ["copied"]);
+    // It is still of use to whoever puts it where it belongs.
+    std::fs::rename(replaced, folio.name("moved.db-wal")).unwrap();
+    assert_eq!(folio.contents("sqlite:moved.db"), ["in the log"]);
+}
+
+#[test]
+fn a_damaged_store_is_replaced_and_what_is_left_of_it_stays() {
+    let folio = Folio::new();
+    folio.with_store("sqlite:c.db", "copied");
+    folio.ok(&at("sqlite:c.db", &["backup", "copy.db"]));
+    let whole = std::fs::read(folio.name("copy.db")).unwrap();
+    let mut torn = whole.clone();
+    torn[4096..].fill(0xA5);
+    let damages = [
+        b"no store, but a text that is as long as the header of one; twice over: no store, but a text".to_vec(),
+        [&[0; 4096], &whole[4096..]].concat(),
+        whole[..whole.len() / 2].to_vec(),
+        whole[..2000].to_vec(),
+        torn,
+        Vec::new(),
+    ];
+    for (number, damaged) in damages.iter().enumerate() {
+        let name = format!("d{number}.db");
+        let url = format!("sqlite:{name}");
+        folio.file(&name, damaged);
+        folio.file(&format!("{name}-wal"), "left");
+        let replaced = folio.json(&at(&url, &["restore", "copy.db", "--replace"]));
+        let replaced = Path::new(replaced["replaced"].as_str().unwrap()).to_owned();
+        assert_eq!(std::fs::read(&replaced).unwrap(), *damaged, "{name}");
+        assert_eq!(folio.contents(&url), ["copied"], "{name}");
+    }
+}
+
+/// Calls the program where no file can have more than `blocks` of 512 bytes.
+fn with_little_room(folio: &Folio, blocks: u32, arguments: &[&str]) -> Output {
+    let program = assert_cmd::cargo::cargo_bin!("folio");
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &script]).arg(program).args(arguments);
+    command
+        .env_clear()
+        .current_dir(folio.path())
+        .env("HOME", folio.name("home"));
+    command.output().unwrap()
+}
+
+#[test]
+fn where_there_is_no_room_for_the_copy_the_store_stays_where_it_is() {
+    let folio = Folio::new();
+    folio.with_store("sqlite:f.db", "kept");
+    folio.file("long.txt", "copied ".repeat(30_000));
+    folio.ok(&at("sqlite:c.db", &["evict", "long.txt"]));
+    folio.ok(&at("sqlite:c.db", &["backup", "copy.db"]));
+    let blocks = u32::try_from(size(&folio.name("copy.db")) / 512 - 64).unwrap();
+    let called = with_little_room(&folio, blocks, &at("sqlite:f.db", &["restore", "copy.db", "--replace"]));
+    assert_eq!(
+        called.status.code(),
+        Some(5),
+        "{}",
+        String::from_utf8_lossy(&called.stderr)
+    );
+    assert_eq!(folio.files("f.db"), ["f.db"]);
+    assert_eq!(folio.contents("sqlite:f.db"), ["kept"]);
+}
+
+#[test]
+fn a_name_that_was_mistyped_is_not_made_and_not_copied() {
+    let folio = Folio::new();
+    folio.with_store("sqlite:f.db", "kept");
+    for arguments in [
+        vec!["backup", "copy.db", "--store", "sqlite:typo.db"],
+        vec!["migrate", "--to", "sqlite:copy.db", "--store", "sqlite:typo.db"],
+        vec!["doctor", "--store", "sqlite://typo.db"],
+        vec!["restore", "typo.db", "--store", "sqlite:copy.db"],
+    ] {
+        let called = folio.call(&arguments);
+        let told = refused(&called, 3);
+        assert!(told.starts_with("error: there is no file "), "{told}");
+        assert!(told.contains("typo.db\n"), "{told}");
+    }
+    let no_files: [&str; 0] = [];
+    assert_eq!(folio.files("typo"), no_files);
+    assert_eq!(folio.files("copy"), no_files);
+}
+
+#[test]
+fn a_folder_is_no_copy_and_no_store_takes_its_own_place() {
+    let folio = Folio::new();
+    folio.with_store("sqlite:f.db", "kept");
+    folio.ok(&at("sqlite:f.db", &["backup", "copy.db"]));
+    std::fs::create_dir(folio.name("folder")).unwrap();
+    for (from, to, reason) in [
+        (".", "sqlite:g.db", ". is a folder, not a file"),
+        ("copy.db", "sqlite:folder", "folder is a folder, not a file"),
+        ("./f.db", "sqlite:f.db", "cannot take its own place"),
+    ] {
+        let called = folio.call(&at(to, &["restore", from, "--replace"]));
+        let told = refused(&called, 2);
+        assert!(told.contains(reason), "{told}");
+    }
+    assert_eq!(folio.contents("sqlite:f.db"), ["kept"]);
+}

@@ -1,0 +1,216 @@
+//! One connection: every address that the URL stands for in turn, and no longer at any of them than it may take to answer.
+
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use deadpool_postgres::Connect;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_postgres::config::{Host, LoadBalanceHosts};
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{Client, Config, Connection, Error, NoTls, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// How long an address may take until a connection is ready, if the URL does not say.
+pub(super) const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+
+/// A connection, with what has to be driven so that it lives.
+pub(super) type Connected = (
+    Client,
+    Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>,
+);
+
+/// What makes the connections of a pool.
+pub(super) struct Connector(pub(super) MakeRustlsConnect);
+
+impl Connect for Connector {
+    fn connect(&self, config: &Config) -> BoxFuture<'_, Result<(Client, JoinHandle<()>), Error>> {
+        let config = config.clone();
+        async move {
+            let (client, connection) = connect(&config, &self.0).await?;
+            // Whoever uses the client hears what ended it.
+            Ok((client, tokio::spawn(connection.map(drop))))
+        }
+        .boxed()
+    }
+}
+
+/// A connection to the first address that gives one.
+///
+/// The time that `config` allows holds for the whole of a conversation, and not for the first packets of it only: somebody may take
+/// connections and never say a word.
+pub(super) async fn connect(config: &Config, tls: &MakeRustlsConnect) -> Result<Connected, Error> {
+    let within = config.get_connect_timeout().copied().unwrap_or(CONNECT_WITHIN);
+    let Some(mut hosts) = hosts(config) else {
+        // It is said what the URL lacks, and nobody is asked.
+        return config.connect(tls.clone()).await;
+    };
+    take_turns(config, &mut hosts);
+    let mut failed = None;
+    for host in &hosts {
+        let mut addresses = host.addresses(within).await;
+        take_turns(config, &mut addresses);
+        for address in addresses {
+            let one = host.alone(config, address);
+            match timeout(within, one.connect(tls.clone())).await {
+                Ok(Ok(connected)) => return Ok(connected),
+                Ok(Err(error)) => failed = Some(error),
+                Err(_) => failed = Some(silent(within).await),
+            }
+        }
+    }
+    match failed {
+        Some(error) => Err(error),
+        None => config.connect(tls.clone()).await,
+    }
+}
+
+/// One of the hosts of a URL.
+struct Place {
+    host: Option<Host>,
+    address: Option<IpAddr>,
+    port: Option<u16>,
+}
+
+/// The hosts that `config` names, unless what it says of them does not fit together.
+fn hosts(config: &Config) -> Option<Vec<Place>> {
+    let (hosts, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
+    let count = hosts.len().max(addresses.len());
+    let fit = |len: usize| len == 0 || len == count;
+    if count == 0 || !fit(hosts.len()) || !fit(addresses.len()) || !(ports.len() == 1 || fit(ports.len())) {
+        return None;
+    }
+    let place = |index| Place {
+        host: hosts.get(index).cloned(),
+        address: addresses.get(index).copied(),
+        port: ports.get(index).or(ports.first()).copied(),
+    };
+    Some((0..count).map(place).collect())
+}
+
+/// Begins at any of `places` if the URL says that hosts share the load.
+fn take_turns<T>(config: &Config, places: &mut [T]) {
+    if config.get_load_balance_hosts() == LoadBalanceHosts::Random && !places.is_empty() {
+        let mut byte = [0];
+        // Without randomness all begin at the first.
+        getrandom::fill(&mut byte).unwrap_or_default();
+        places.rotate_left(usize::from(byte[0]) % places.len());
+    }
+}
+
+impl Place {
+    /// Its addresses; nothing in their place if it has none, or nobody knows them.
+    async fn addresses(&self, within: Duration) -> Vec<Option<IpAddr>> {
+        let (Some(Host::Tcp(name)), None) = (&self.host, self.address) else {
+            return vec![self.address];
+        };
+        let found = timeout(within, tokio::net::lookup_host((name.as_str(), 0))).await;
+        let found: Vec<_> = found.map_or_else(
+            |_| Vec::new(),
+            |found| found.map_or_else(|_| Vec::new(), |found| found.map(|found| Some(found.ip())).collect()),
+        );
+        // Then the driver looks as well, and says why they are not known.
+        if found.is_empty() { vec![None] } else { found }
+    }
+
+    /// What `config` says, of this host at `address` alone.
+    fn alone(&self, config: &Config, address: Option<IpAddr>) -> Config {
+        let mut one = Config::new();
+        match &self.host {
+            Some(Host::Tcp(name)) => drop(one.host(name)),
+            Some(Host::Unix(path)) => drop(one.host_path(path)),
+            None => {}
+        }
+        if let Some(address) = address {
+            one.hostaddr(address);
+        }
+        if let Some(port) = self.port {
+            one.port(port);
+        }
+        for (given, set) in [
+            (
+                config.get_user(),
+                Config::user as fn(&mut Config, String) -> &mut Config,
+            ),
+            (config.get_dbname(), Config::dbname),
+            (config.get_options(), Config::options),
+            (config.get_application_name(), Config::application_name),
+        ] {
+            if let Some(given) = given {
+                set(&mut one, given.to_owned());
+            }
+        }
+        if let Some(password) = config.get_password() {
+            one.password(password);
+        }
+        for (given, set) in [
+            (
+                config.get_connect_timeout().copied(),
+                Config::connect_timeout as fn(&mut Config, Duration) -> &mut Config,
+            ),
+            (config.get_tcp_user_timeout().copied(), Config::tcp_user_timeout),
+            (config.get_keepalives_interval(), Config::keepalives_interval),
+        ] {
+            if let Some(given) = given {
+                set(&mut one, given);
+            }
+        }
+        if let Some(retries) = config.get_keepalives_retries() {
+            one.keepalives_retries(retries);
+        }
+        one.keepalives(config.get_keepalives())
+            .keepalives_idle(config.get_keepalives_idle())
+            .ssl_mode(config.get_ssl_mode())
+            .ssl_negotiation(config.get_ssl_negotiation())
+            .target_session_attrs(config.get_target_session_attrs())
+            .channel_binding(config.get_channel_binding());
+        one
+    }
+}
+
+/// What is wrong with somebody who takes a connection, and has not answered `within` that time.
+async fn silent(within: Duration) -> Error {
+    match Config::new().user("nobody").connect_raw(Silent(within), NoTls).await {
+        Err(error) => error,
+        Ok(_) => unreachable!("a stream that only fails has no server behind it"),
+    }
+}
+
+/// Where nothing comes and nothing goes: the driver has no other way to say that it waited for too long.
+struct Silent(Duration);
+
+impl Silent {
+    fn error(&self) -> io::Error {
+        let message = format!(
+            "the server took the connection, and did not answer within {} s",
+            self.0.as_secs()
+        );
+        io::Error::new(io::ErrorKind::TimedOut, message)
+    }
+}
+
+impl AsyncRead for Silent {
+    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Err(self.error()))
+    }
+}
+
+impl AsyncWrite for Silent {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Err(self.error()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Err(self.error()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
